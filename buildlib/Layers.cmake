@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# One static library per folder below providers/uiwarp, so that a layer that
+# reaches for another one it must not know fails to link or to compile.
+
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
+pkg_check_modules(NL REQUIRED IMPORTED_TARGET libnl-route-3.0)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
+pkg_check_modules(RDMACM REQUIRED IMPORTED_TARGET librdmacm)
+find_package(Threads REQUIRED)
+
+add_library(uiw_flags INTERFACE)
+target_compile_options(uiw_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wvla -fno-omit-frame-pointer
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -fno-exceptions -fno-rtti -fno-threadsafe-statics>
+  $<$<BOOL:${UIWARP_WERROR}>:-Werror>)
+target_include_directories(uiw_flags INTERFACE
+  ${CMAKE_SOURCE_DIR}/providers/uiwarp ${CMAKE_SOURCE_DIR}/kernel-headers)
+if(UIWARP_SANITIZE)
+  list(JOIN UIWARP_SANITIZE "," _san)
+  target_compile_options(uiw_flags INTERFACE -fsanitize=${_san} -fno-sanitize-recover=all)
+  target_link_options(uiw_flags INTERFACE -fsanitize=${_san})
+endif()
+# The fuzz targets find their way by what their input makes run, so everything is instrumented.
+if(UIWARP_FUZZ)
+  target_compile_options(uiw_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+endif()
+
+# uiw_layer(NAME layer...): every *.cc of this folder, linked to the layers it may use.
+function(uiw_layer name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
+  if(sources)
+    add_library(uiw_${name} STATIC ${sources})
+    target_link_libraries(uiw_${name} PUBLIC uiw_flags)
+    foreach(dep ${ARGN})
+      target_link_libraries(uiw_${name} PUBLIC ${dep})
+    endforeach()
+  else()
+    add_library(uiw_${name} INTERFACE)
+    target_link_libraries(uiw_${name} INTERFACE uiw_flags ${ARGN})
+  endif()
+endfunction()

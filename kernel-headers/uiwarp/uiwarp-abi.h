@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the provider (libuiwarp-rdmav34.so) and the preload library (libuiwarp-preload.so) agree on
+ * with libuiwarp.so.0. Private to uiwarp: all three come from one build and say so by
+ * UIWARP_ABI_VERSION. Plain C; of libibverbs only the public structures of <infiniband/verbs.h>.
+ *
+ * Unless said otherwise functions may be called from any thread and return 0 or a positive errno.
+ */
+#ifndef UIWARP_ABI_H
+#define UIWARP_ABI_H
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define UIWARP_ABI_VERSION 1
+#define UIWARP_EXPORT __attribute__((visibility("default")))
+
+struct uiwarp_device;
+struct uiwarp_context;
+struct uiwarp_pd;
+struct uiwarp_mr;
+struct uiwarp_mw;
+struct uiwarp_cq;
+struct uiwarp_srq;
+struct uiwarp_qp;
+
+UIWARP_EXPORT int uiwarp_abi_version(void);
+
+/* ---- devices: constant for the life of the process ---- */
+
+/* NULL when `ibdev_name` ("uiw_lo") is not one of ours. */
+UIWARP_EXPORT const struct uiwarp_device *uiwarp_device_find(const char *ibdev_name);
+
+/* ---- context: ibv_open_device ---- */
+
+/*
+ * Opens a device: starts the engine when it is the first. *async_fd becomes a descriptor that
+ * ibv_get_async_event can read (struct ib_uverbs_async_event_desc records); it belongs to the caller,
+ * who closes it after uiwarp_context_close(). Errors: EMFILE, ENOMEM, EPERM (io_uring refused),
+ * EINVAL (a wrong UIWARP_* setting, already reported). What a process opened is dead in its forks: there,
+ * making, modifying and posting to queue pairs gives ENODEV. A fork that opens a device itself may use that.
+ */
+UIWARP_EXPORT int uiwarp_context_open(const struct uiwarp_device *device, struct uiwarp_context **context,
+				      int *async_fd);
+/* Every object of the context must be gone. The last context stops the engine. */
+UIWARP_EXPORT void uiwarp_context_close(struct uiwarp_context *context);
+
+/*
+ * To be called after libibverbs has read a record from an async descriptor or a completion channel of
+ * the context: events that found a full pipe may have room now. Costs one load when there are none.
+ */
+UIWARP_EXPORT void uiwarp_context_events_taken(struct uiwarp_context *context);
+
+/* Fills `attr`, of which the caller knows the first `size` octets. */
+UIWARP_EXPORT int uiwarp_query_device(struct uiwarp_context *context, struct ibv_device_attr_ex *attr,
+				      size_t size);
+/* EINVAL when port is not 1. */
+UIWARP_EXPORT int uiwarp_query_port(struct uiwarp_context *context, uint8_t port, struct ibv_port_attr *attr);
+
+/* ---- protection domains and memory ---- */
+
+UIWARP_EXPORT int uiwarp_pd_alloc(struct uiwarp_context *context, struct uiwarp_pd **pd);
+UIWARP_EXPORT int uiwarp_pd_dealloc(struct uiwarp_pd *pd); /* EBUSY while something uses it */
+
+/* EFAULT: not mapped with that access; EINVAL: flags, wrap; ENOMEM: limit. */
+UIWARP_EXPORT int uiwarp_mr_reg(struct uiwarp_pd *pd, void *addr, size_t length, uint64_t iova, int access,
+				struct uiwarp_mr **mr, uint32_t *lkey, uint32_t *rkey);
+/*
+ * Changes what IBV_REREG_MR_CHANGE_* in `flags` name. The keys stay when nothing but the rights change; else
+ * there are new ones. Errors as above, and EBUSY while a memory window is bound to it: nothing has changed then.
+ */
+UIWARP_EXPORT int uiwarp_mr_rereg(struct uiwarp_mr *mr, int flags, struct uiwarp_pd *pd, void *addr, size_t length,
+				  int access, uint32_t *lkey, uint32_t *rkey);
+/* Returns when no octet can be placed into the memory any more. EBUSY while a memory window is bound to it. */
+UIWARP_EXPORT int uiwarp_mr_dereg(struct uiwarp_mr *mr);
+
+/* type: enum ibv_mw_type. EINVAL: there is no such type; ENOMEM: limit. */
+UIWARP_EXPORT int uiwarp_mw_alloc(struct uiwarp_pd *pd, int type, struct uiwarp_mw **mw, uint32_t *rkey);
+/* Ends its binding: returns when no octet can be placed through it any more. */
+UIWARP_EXPORT int uiwarp_mw_dealloc(struct uiwarp_mw *mw);
+/* The key for the next binding of a window whose key is `rkey`: another one, and hard to guess. */
+UIWARP_EXPORT int uiwarp_mw_next_rkey(struct uiwarp_mw *mw, uint32_t rkey, uint32_t *next);
+
+/* ---- completion queues ---- */
+
+/*
+ * channel_fd: descriptor of the completion channel or -1; `user` is the ibv_cq that events name.
+ * *actual gets the capacity. Errors: EINVAL (cqe 0 or over the limit, comp_vector), ENOMEM, EMFILE.
+ */
+UIWARP_EXPORT int uiwarp_cq_create(struct uiwarp_context *context, int cqe, int channel_fd, int comp_vector,
+				   void *user, struct uiwarp_cq **cq, int *actual);
+/*
+ * EBUSY while a QP uses it. On success tells how many completion events and async events naming this CQ
+ * the application has read or will read from the descriptors (queued ones are purged): the caller waits
+ * until as many were acknowledged.
+ */
+UIWARP_EXPORT int uiwarp_cq_destroy(struct uiwarp_cq *cq, uint32_t *comp_events, uint32_t *async_events);
+UIWARP_EXPORT int uiwarp_cq_resize(struct uiwarp_cq *cq, int cqe, int *actual);
+UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc *wc); /* count or -errno */
+UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
+
+/* ---- shared receive queues ---- */
+
+UIWARP_EXPORT int uiwarp_srq_create(struct uiwarp_pd *pd, struct ibv_srq_attr *attr, void *user,
+				    struct uiwarp_srq **srq);
+UIWARP_EXPORT int uiwarp_srq_modify(struct uiwarp_srq *srq, struct ibv_srq_attr *attr, int mask);
+UIWARP_EXPORT int uiwarp_srq_query(struct uiwarp_srq *srq, struct ibv_srq_attr *attr);
+UIWARP_EXPORT int uiwarp_srq_destroy(struct uiwarp_srq *srq, uint32_t *async_events); /* EBUSY */
+UIWARP_EXPORT int uiwarp_srq_post_recv(struct uiwarp_srq *srq, struct ibv_recv_wr *wr,
+				       struct ibv_recv_wr **bad);
+
+/* ---- queue pairs ---- */
+
+struct uiwarp_qp_init {
+	struct uiwarp_cq *send_cq;
+	struct uiwarp_cq *recv_cq;
+	struct uiwarp_srq *srq; /* NULL: own receive queue */
+	struct ibv_qp_cap cap;  /* in: wanted; out: what it got */
+	int qp_type;
+	int sq_sig_all;
+	void *user; /* the ibv_qp that async events name */
+};
+
+/* EOPNOTSUPP: not IBV_QPT_RC; EINVAL: over the limits; ENOMEM. */
+UIWARP_EXPORT int uiwarp_qp_create(struct uiwarp_pd *pd, struct uiwarp_qp_init *init, struct uiwarp_qp **qp,
+				   uint32_t *qp_num);
+UIWARP_EXPORT int uiwarp_qp_destroy(struct uiwarp_qp *qp, uint32_t *async_events);
+UIWARP_EXPORT int uiwarp_qp_modify(struct uiwarp_qp *qp, const struct ibv_qp_attr *attr, int mask);
+UIWARP_EXPORT int uiwarp_qp_query(struct uiwarp_qp *qp, struct ibv_qp_attr *attr, int mask,
+				  struct ibv_qp_init_attr *init);
+UIWARP_EXPORT int uiwarp_qp_post_send(struct uiwarp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+UIWARP_EXPORT int uiwarp_qp_post_recv(struct uiwarp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/*
+ * ibv_wr_start() and its family: work requests that are posted together or not at all. From begin to end
+ * the caller alone can post to this queue pair. add() copies what it is given, inline octets included,
+ * and fails as uiwarp_qp_post_send() would. end() with publish = 0 forgets all of them; with 1 it posts
+ * them, or forgets them and says EINVAL when the queue pair is not connected.
+ */
+UIWARP_EXPORT void uiwarp_qp_batch_begin(struct uiwarp_qp *qp);
+UIWARP_EXPORT int uiwarp_qp_batch_add(struct uiwarp_qp *qp, const struct ibv_send_wr *wr);
+UIWARP_EXPORT int uiwarp_qp_batch_end(struct uiwarp_qp *qp, int publish);
+/* IBV_QP_EX_WITH_*: what may be asked for in send_ops_flags. */
+UIWARP_EXPORT uint64_t uiwarp_qp_send_ops(void);
+/* The most octets that a queue pair can be asked to send inline. */
+#define UIWARP_MAX_INLINE 1024
+
+/* ---- the virtual kernel: called by the preload library ----
+ * These behave like the system call: value, or -1 with errno set, exactly as the real one would. */
+
+/*
+ * When `path` names something RDMA that we provide, writes the path to use instead to `out` (PATH_MAX
+ * octets) and returns 1; 0: not ours, use it as it is. Only called for paths that begin with
+ * /sys/class/infiniband, /sys/class/misc/rdma_cm or /dev/infiniband.
+ */
+UIWARP_EXPORT int uiwarp_vk_redirect(const char *path, char *out, size_t out_size);
+
+/*
+ * The directory that redirected paths begin with, "" when nothing is redirected: what the application
+ * gets to see of such a path (realpath, glob) must not show it. Constant after the first redirect.
+ */
+UIWARP_EXPORT const char *uiwarp_vk_root(void);
+
+/* open() of /dev/infiniband/rdma_cm or /dev/infiniband/uverbsN of ours; -2 when `path` is neither. */
+UIWARP_EXPORT int uiwarp_vk_open(const char *path, int flags);
+
+/*
+ * Which descriptors are ours: one octet per descriptor number below UIWARP_VK_FDS, non-zero when ours.
+ * The preload library looks here before anything else, so that foreign descriptors cost nothing.
+ */
+#define UIWARP_VK_FDS 65536
+UIWARP_EXPORT const uint8_t *uiwarp_vk_fd_flags(void);
+
+/* write() to a descriptor flagged ours. *handled = 0: it is not ours after all, use the real call. */
+UIWARP_EXPORT ssize_t uiwarp_vk_write(int fd, const void *buffer, size_t size, int *handled);
+/* close() was called, or the descriptor is about to be reused (dup2). Before the real close. */
+UIWARP_EXPORT void uiwarp_vk_closing(int fd);
+/* fstat() of a descriptor flagged ours succeeded: make it look like the character device. */
+struct stat;
+UIWARP_EXPORT void uiwarp_vk_fix_stat(int fd, struct stat *st);
+/* dup()/dup2()/F_DUPFD made `copy` of a flagged descriptor. */
+UIWARP_EXPORT void uiwarp_vk_dup(int fd, int copy);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cm/acceptor.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/addresses.h"
+#include "cm/manager.h"
+#include "core/log.h"
+#include "core/raw_sys.h"
+
+namespace uiw::cm {
+
+Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, int backlog,
+                   const device::Device* device)
+    : Endpoint(manager, engine),
+      fd_(listen_fd),
+      backlog_(backlog),
+      device_(device),
+      max_half_open_(max_half_open()) {}
+
+Acceptor::~Acceptor() {
+  if (fd_ >= 0) core::sys::close(fd_);
+  // Before it goes: each takes itself out of the list.
+  listener_.reset();
+  while (Responder* responder = half_open.first()) responder->close();
+}
+
+uint32_t Acceptor::max_half_open() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 256;
+  return static_cast<uint32_t>(std::clamp<rlim_t>(limit.rlim_cur / 2, 16, 1024));
+}
+
+void Acceptor::carry_out(uint32_t orders) {
+  if (!(orders & kStart)) return;
+  core::Result<std::unique_ptr<transport::Listener>> listener =
+      transport::Listener::start(engine_, fd_, backlog_, *this);
+  if (!listener) {
+    on_accept_error(listener.error());
+    return;
+  }
+  listener_ = std::move(*listener);
+  fd_ = -1;
+}
+
+void Acceptor::on_accept(int fd, const sockaddr_storage&) {
+  if (half_open.size() >= max_half_open_) half_open.first()->close();
+  Responder::start(*this, manager_, engine_, fd, device_);
+}
+
+void Acceptor::on_accept_error(int error) {
+  core::log(
+      core::LogLevel::kError,
+      "a listening rdma_cm id takes no connections any more (%s); destroy it and listen again",
+      std::strerror(error));
+}
+
+}  // namespace uiw::cm

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A listening id: takes TCP connections and has each one's MPA Request read.
+#pragma once
+
+#include <memory>
+
+#include "cm/endpoint.h"
+#include "cm/responder.h"
+#include "transport/listener.h"
+
+namespace uiw::cm {
+
+class Acceptor final : public Endpoint, private transport::AcceptHandler {
+ public:
+  // Takes over a listening socket. `device`: of the address it is bound to, null for the wildcard.
+  Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, int backlog,
+           const device::Device* device);
+
+  // Connections that have not sent their Request yet, oldest first. Thread: engine.
+  using HalfOpen = core::List<Responder, &Responder::half_open>;
+  HalfOpen half_open;
+
+  // Connections without a Request that a listener holds at most, so that a flood of them leaves
+  // descriptors for everything else. The oldest makes room for the newest: a peer in good faith
+  // sends its Request at once.
+  static uint32_t max_half_open();
+
+ private:
+  ~Acceptor() override;
+  void carry_out(uint32_t orders) override;
+  void on_accept(int fd, const sockaddr_storage& peer) override;
+  void on_accept_error(int error) override;
+
+  int fd_;  // until the listener has it
+  const int backlog_;
+  const device::Device* const device_;
+  const uint32_t max_half_open_;
+  std::unique_ptr<transport::Listener> listener_;
+};
+
+}  // namespace uiw::cm

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The part of a connection that lives on the engine thread: a listening socket, a start-up, a
+// stream that has gone to its queue pair. Application threads reach it only through orders.
+#pragma once
+
+#include <cstdint>
+
+#include "cm/id.h"
+#include "core/list.h"
+#include "engine/engine.h"
+
+namespace uiw::cm {
+
+class Manager;
+
+// Created by any thread, destroyed only on the engine thread, by itself.
+//
+// An endpoint belongs to at most one Id, which points back to it; both pointers are guarded by the
+// manager's lock, so that once destroy_id() has cut the tie no event about that id can follow.
+class Endpoint : public engine::Task {
+ public:
+  enum Order : uint32_t {
+    kStart = 1,
+    kDisconnect = 2,
+    kDrop = 4,  // the Id is gone: end everything
+  };
+
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  // Has carry_out() called on the engine thread. The manager's lock must be held.
+  void order(Order what);
+
+  core::ListLink<Endpoint> among_all;
+  Id* owner = nullptr;  // manager's lock
+
+ protected:
+  Endpoint(Manager& manager, engine::Engine& engine);
+  virtual ~Endpoint();
+
+  // Both: thread engine, no lock held; may end the endpoint.
+  // `orders` is a set of kStart and kDisconnect.
+  virtual void carry_out(uint32_t orders) = 0;
+  // No Id has it any more, or never had, and it is to end: on kDrop, and when the engine is about
+  // to be given up. Called once.
+  virtual void drop() { finish(); }
+
+  // Ends this endpoint: unties it from its Id and frees it, now or when the engine has handed back
+  // the order that is still queued. Nothing of `this` may be touched after. Thread: engine.
+  void finish();
+  // The same with the last words to the application, while the Id is there: it enters kEnded and
+  // gets this event.
+  void finish_with(EventType type, int status, const ConnParam* param = nullptr);
+
+  Manager& manager_;
+  engine::Engine& engine_;
+
+ private:
+  friend class Manager;
+  void run() final;
+
+  uint32_t orders_ = 0;  // manager's lock, as the two below
+  bool queued_ = false;  // the engine holds this task
+  bool finished_ = false;
+  bool dropped_ = false;  // drop() was called
+};
+
+// A timer that calls a member function of its endpoint.
+template <class T, void (T::*kExpired)()>
+class Deadline final : public engine::Timer {
+ public:
+  explicit Deadline(T& endpoint) : endpoint_(endpoint) {}
+  void expire() override { (endpoint_.*kExpired)(); }
+
+ private:
+  T& endpoint_;
+};
+
+}  // namespace uiw::cm

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cm/farewell.h"
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "core/crc32c.h"
+#include "ddp/header.h"
+#include "mpa/markers.h"
+#include "rdmap/header.h"
+#include "rdmap/terminate.h"
+#include "session/linger.h"
+
+namespace uiw::cm {
+namespace {
+
+// Waits until a full socket takes the rest.
+class Farewell final : private transport::StreamHandler,
+                       private engine::Timer,
+                       private engine::Lodger {
+ public:
+  Farewell(engine::Engine& engine, StreamPtr stream, const Outbox& outbox,
+           core::Nanoseconds at_most)
+      : engine_(engine), stream_(std::move(stream)), outbox_(outbox), at_most_(at_most) {}
+
+  void begin() {
+    engine_.lodge(*this);
+    engine_.arm(*this, at_most_);
+    stream_->set_handler(this);
+    stream_->want_writable();
+  }
+
+ private:
+  void on_octets(core::Bytes) override {}  // nothing that the peer may still say matters
+  void on_end_of_stream() override { end(); }
+  void on_error(int) override { end(); }
+  void on_writable() override {
+    const int error = outbox_.flush(*stream_);
+    if (error == EAGAIN) {
+      stream_->want_writable();
+      return;
+    }
+    if (error == 0) session::linger(engine_, std::move(stream_), at_most_);
+    end();
+  }
+  void expire() override { end(); }
+  void evict() override { end(); }
+
+  void end() {
+    engine_.leave(*this);
+    delete this;
+  }
+
+  engine::Engine& engine_;
+  StreamPtr stream_;
+  Outbox outbox_;
+  const core::Nanoseconds at_most_;
+};
+
+void say(engine::Engine& engine, StreamPtr stream, Outbox& outbox, core::Nanoseconds at_most) {
+  const int error = outbox.flush(*stream);
+  if (error == 0) {
+    session::linger(engine, std::move(stream), at_most);
+  } else if (error == EAGAIN) {
+    auto* farewell = new (std::nothrow) Farewell(engine, std::move(stream), outbox, at_most);
+    if (farewell != nullptr) farewell->begin();
+  }
+}
+
+}  // namespace
+
+void say_reject(engine::Engine& engine, StreamPtr stream, const mpa::StartupFrame& reply,
+                core::Nanoseconds at_most) {
+  Outbox outbox;
+  outbox.set(reply);
+  say(engine, std::move(stream), outbox, at_most);
+}
+
+void say_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code, bool crc,
+                   bool markers, core::Nanoseconds at_most) {
+  uint8_t ulpdu[mpa::kLengthSize + ddp::kUntaggedHeaderSize + rdmap::kMaxTerminateBody];
+  // RFC 5040 4.8: alone on queue 2.
+  uint8_t* end = ddp::encode(
+      ulpdu + mpa::kLengthSize,
+      ddp::UntaggedHeader{.last = true,
+                          .ulp_control = rdmap::control(rdmap::Opcode::kTerminate),
+                          .invalidate_stag = 0,
+                          .qn = ddp::kQnTerminate,
+                          .msn = 1,
+                          .mo = 0});
+  rdmap::Terminate terminate;
+  terminate.code = code;
+  end += rdmap::encode(end, terminate);
+  const auto ulpdu_length = static_cast<uint32_t>(end - ulpdu) - mpa::kLengthSize;
+  core::store_be16(ulpdu, static_cast<uint16_t>(ulpdu_length));
+
+  // Without markers this FPDU is far from where one would be due.
+  uint8_t fpdu[mpa::marked_size(0, mpa::fpdu_size(sizeof ulpdu))];
+  mpa::MarkerWriter writer(fpdu, markers ? 0 : mpa::kMarkerSize);
+  writer.put(ulpdu, static_cast<uint32_t>(end - ulpdu));
+  constexpr uint8_t kZeros[4] = {};
+  writer.put(kZeros, mpa::pad_size(ulpdu_length));
+  // RFC 5044 4.4: the field is there with CRC off, too. Least significant octet first.
+  const core::Bytes covered = writer.written();
+  const uint32_t sum = crc ? core::crc32c(covered.data(), covered.size()) : 0;
+  writer.put(&sum, sizeof sum);
+  Outbox outbox;
+  outbox.set(writer.written());
+  say(engine, std::move(stream), outbox, at_most);
+}
+
+}  // namespace uiw::cm

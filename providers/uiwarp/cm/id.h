@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What stands behind one rdma_cm_id and one event channel. Plain data: manager.h has the rules.
+// Everything here is guarded by the manager's lock.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+
+#include "cm/cm.h"
+#include "core/list.h"
+#include "device/device.h"
+#include "transport/listener.h"
+
+namespace uiw::cm {
+
+class Endpoint;
+struct Channel;
+
+enum class IdState {
+  kIdle,
+  kBound,             // has an address; a socket too (bound_fd) unless the port space has none
+  kResolvingAddress,  // a thread is asking for the route, without the lock
+  kAddressResolved,
+  kRouteResolved,
+  kListening,
+  kConnecting,  // active: until ESTABLISHED or an error event
+  kRequested,   // passive: until the application accepts or rejects
+  kAccepting,   // passive: a thread is in accept(), without the lock
+  kConnected,   // the queue pair has the stream
+  kEnded,       // rejected, failed or disconnected
+};
+
+struct Id {
+  core::ListLink<Id> in_channel;
+  uint32_t number = 0;
+  uint64_t serial = 0;  // never reused, unlike number
+  uint64_t uid = 0;     // 0: a child not accepted yet; its events are dropped
+  Channel* channel = nullptr;
+  IdState state = IdState::kIdle;
+  bool hidden = false;       // a child whose CONNECT_REQUEST nobody has fetched
+  bool connectable = true;   // false: datagram port spaces, which iWARP does not have
+  bool asked_reuse = false;  // RDMA_OPTION_ID_REUSEADDR
+  bool v6_only = false;      // RDMA_OPTION_ID_AFONLY
+  int tos = -1;
+  int bound_fd = -1;
+  sockaddr_storage source{}, destination{};
+  const device::Device* device = nullptr;
+  uint32_t events_reported = 0;
+  uint32_t backlog_left = 0;     // listener: CONNECT_REQUESTs that may still be queued
+  Endpoint* endpoint = nullptr;  // its part on the engine thread
+};
+
+// An event between push and GET_EVENT.
+struct QueuedEvent {
+  core::ListLink<QueuedEvent> link;
+  Event event;
+  Id* owner = nullptr;
+  Id* child = nullptr;  // CONNECT_REQUEST: the new id
+};
+
+// Told when the queue of a channel grows and shrinks, so that a descriptor can be polled for it.
+// Called with the manager's lock held.
+class EventSink {
+ public:
+  virtual void event_queued() = 0;
+  virtual void event_taken() = 0;
+
+ protected:
+  ~EventSink() = default;
+};
+
+struct Channel {
+  EventSink* sink = nullptr;
+  bool open = false;
+  core::List<QueuedEvent, &QueuedEvent::link> events;
+  core::List<Id, &Id::in_channel> ids;
+};
+
+}  // namespace uiw::cm

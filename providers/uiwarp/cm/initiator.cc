@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cm/initiator.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "transport/addresses.h"
+#include "cm/farewell.h"
+#include "cm/link.h"
+#include "cm/manager.h"
+#include "core/log.h"
+#include "core/raw_sys.h"
+
+namespace uiw::cm {
+namespace {
+
+// What the application is told of a failed attempt: conformance 4.1, as the kernel maps it.
+EventType event_for(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+      return EventType::kRejected;
+    case ETIMEDOUT:
+      return EventType::kUnreachable;
+    default:
+      return EventType::kConnectError;
+  }
+}
+
+}  // namespace
+
+Initiator::Initiator(Manager& manager, engine::Engine& engine, int fd,
+                     const sockaddr_storage& source, const sockaddr_storage& destination,
+                     bool explicit_port, int tos, const ConnParam& param)
+    : Endpoint(manager, engine),
+      fd_(fd),
+      source_(source),
+      destination_(destination),
+      explicit_port_(explicit_port),
+      tos_(tos),
+      param_(param) {}
+
+Initiator::~Initiator() {
+  if (fd_ >= 0) core::sys::close(fd_);
+}
+
+void Initiator::carry_out(uint32_t orders) {
+  if (orders & kStart) dial();
+}
+
+void Initiator::dial() {
+  connector_ = transport::Connector::start(
+      engine_, fd_, destination_, manager_.settings().connect_timeout_ms * core::kMillisecond,
+      *this);
+  if (connector_ == nullptr) {
+    finish_with(EventType::kConnectError, -ENOMEM);
+    return;
+  }
+  fd_ = -1;
+}
+
+void Initiator::on_connect_failed(int error) {
+  // A peer that closed on revision 2 and is not to be had for revision 1 has closed on us.
+  if (fell_back_ && error == ECONNREFUSED) error = ECONNRESET;
+  finish_with(event_for(error), -error);
+}
+
+void Initiator::on_connected(int fd) {
+  stream_ = transport::TcpStream::adopt(engine_, fd);
+  if (stream_ == nullptr) {
+    core::sys::close(fd);
+    finish_with(EventType::kConnectError, -ENOMEM);
+    return;
+  }
+  {
+    std::lock_guard hold(manager_.lock());
+    if (owner != nullptr) owner->source = stream_->local_address();
+  }
+  wishes_ = wishes_for(manager_.settings(), stream_->peer_is_local(), param_);
+  if (fell_back_) wishes_.revision = 1;
+  request_ = mpa::make_request(wishes_);
+  set_private_data(request_, {param_.private_data, param_.private_data_len});
+  outbox_.set(request_);
+  // RFC 5044 7.1.2(10); the remote application decides when it answers.
+  engine_.arm(deadline_, manager_.settings().reply_timeout_ms * core::kMillisecond);
+  stream_->set_handler(this);
+  send_request();
+}
+
+void Initiator::send_request() {
+  const int error = outbox_.flush(*stream_);
+  if (error == EAGAIN) {
+    stream_->want_writable();
+  } else if (error == EPIPE || error == ECONNRESET) {
+    closed_without_reply();
+  } else if (error != 0) {
+    finish_with(event_for(error), -error);
+  }
+}
+
+void Initiator::on_writable() {
+  send_request();
+}
+
+void Initiator::reply_overdue() {
+  finish_with(EventType::kUnreachable, -ETIMEDOUT);
+}
+
+void Initiator::on_end_of_stream() {
+  closed_without_reply();
+}
+
+void Initiator::on_error(int error) {
+  if (error == ECONNRESET || error == EPIPE) {
+    closed_without_reply();
+  } else {
+    finish_with(event_for(error), -error);
+  }
+}
+
+// RFC 6581 10: an end that knows only revision 1 closes on revision 2. Not when the beginning of an
+// answer came.
+void Initiator::closed_without_reply() {
+  if (collector_.empty() && fall_back()) return;
+  finish_with(EventType::kRejected, -ECONNRESET);
+}
+
+// Tries once more with revision 1, on a new TCP connection. False: not now, or not any more.
+bool Initiator::fall_back() {
+  if (fell_back_ || !manager_.settings().mpa_fallback || wishes_.revision < 2) return false;
+  fell_back_ = true;
+  collector_ = {};
+  engine_.disarm(deadline_);
+  stream_.reset();
+  connector_.reset();
+  sockaddr_storage from = source_;
+  if (!explicit_port_) transport::set_port(from, 0);
+  core::Result<int> fd = transport::open_connect_socket(from, tos_);
+  if (!fd) return false;
+  fd_ = *fd;
+  dial();
+  return true;
+}
+
+void Initiator::on_octets(core::Bytes octets) {
+  const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply_);
+  if (status == mpa::ParseStatus::kNeedMore) return;
+  if (status != mpa::ParseStatus::kComplete) {
+    // RFC 5044 8(4): an invalid start-up frame closes the connection without a word.
+    core::log(core::LogLevel::kInfo, "connection given up: %s", mpa::describe(status));
+    finish_with(EventType::kConnectError, -EPROTO);
+    return;
+  }
+  judge(octets);
+}
+
+// `leftover`: octets behind the Reply. A responder must not send any before our first FPDU, but
+// one that does (siw) means them to be read.
+void Initiator::judge(core::Bytes leftover) {
+  ConnParam answer;
+  copy_private_data(answer, reply_);
+  mpa::Agreement agreement;
+  core::TermCode code{};
+  switch (mpa::judge_reply(wishes_, request_, reply_, agreement, code)) {
+    case mpa::ReplyVerdict::kAccepted: {
+      const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement,
+                                        leftover, param_.qp_num, answer);
+      if (error == 0) {
+        finish();
+        return;
+      }
+      // RFC 6581 9.3: an error of ours, after the peer has entered RDMA mode.
+      say_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic,
+                    agreement.crc, agreement.tx_markers,
+                    manager_.settings().close_timeout_ms * core::kMillisecond);
+      finish_with(EventType::kConnectError, -error);
+      return;
+    }
+    case mpa::ReplyVerdict::kRejected:
+      // RFC 5044 7.1.2(3): what the peer's application said goes to ours.
+      if (reply_.enhanced) {
+        // RFC 6581 9.1: the depths as well, seen from this end.
+        answer.responder_resources =
+            static_cast<uint8_t>(std::min<uint16_t>(reply_.enhanced->ord, 255));
+        answer.initiator_depth =
+            static_cast<uint8_t>(std::min<uint16_t>(reply_.enhanced->ird, 255));
+      }
+      finish_with(EventType::kRejected, -ECONNREFUSED, &answer);
+      return;
+    case mpa::ReplyVerdict::kTerminate:
+      core::log(core::LogLevel::kInfo, "connection given up: %s", core::describe(code));
+      say_terminate(engine_, std::move(stream_), code, request_.crc || reply_.crc,
+                    reply_.markers, manager_.settings().close_timeout_ms * core::kMillisecond);
+      finish_with(EventType::kConnectError, -EPROTO);
+      return;
+    case mpa::ReplyVerdict::kRevision1:
+      if (fall_back()) return;
+      [[fallthrough]];
+    case mpa::ReplyVerdict::kMalformed:
+      core::log(core::LogLevel::kInfo,
+                "connection given up: the peer's MPA Reply does not fit our Request");
+      finish_with(EventType::kConnectError, -EPROTO);
+      return;
+  }
+}
+
+}  // namespace uiw::cm

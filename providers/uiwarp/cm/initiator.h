@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The active end of a connection from the SYN to the Reply: RFC 5044 section 7.1.2, RFC 6581.
+#pragma once
+
+#include <memory>
+
+#include "cm/endpoint.h"
+#include "cm/startup_io.h"
+#include "transport/listener.h"
+
+namespace uiw::cm {
+
+class Initiator final : public Endpoint,
+                        private transport::ConnectHandler,
+                        private transport::StreamHandler {
+ public:
+  // Takes over `fd`, not connected yet. `source` is where it starts from; its port counts for a
+  // second attempt only when `explicit_port`.
+  Initiator(Manager& manager, engine::Engine& engine, int fd, const sockaddr_storage& source,
+            const sockaddr_storage& destination, bool explicit_port, int tos,
+            const ConnParam& param);
+
+ private:
+  ~Initiator() override;
+
+  void carry_out(uint32_t orders) override;
+  void on_connected(int fd) override;
+  void on_connect_failed(int error) override;
+  void on_octets(core::Bytes octets) override;
+  void on_end_of_stream() override;
+  void on_error(int error) override;
+  void on_writable() override;
+
+  void dial();
+  void send_request();
+  void judge(core::Bytes leftover);
+  bool fall_back();
+  void closed_without_reply();
+  void reply_overdue();
+
+  int fd_;  // until the connector has it
+  const sockaddr_storage source_;
+  const sockaddr_storage destination_;
+  const bool explicit_port_;
+  const int tos_;
+  const ConnParam param_;
+  bool fell_back_ = false;
+  std::unique_ptr<transport::Connector> connector_;
+  StreamPtr stream_;
+  mpa::Wishes wishes_;
+  mpa::StartupFrame request_, reply_;
+  Outbox outbox_;
+  FrameCollector collector_;
+  Deadline<Initiator, &Initiator::reply_overdue> deadline_{*this};
+};
+
+}  // namespace uiw::cm

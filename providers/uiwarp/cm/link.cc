@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cm/link.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "cm/manager.h"
+
+namespace uiw::cm {
+
+Link::Link(Manager& manager, engine::Engine& engine, bool initiator, uint32_t qp_num,
+           const ConnParam& established)
+    : Endpoint(manager, engine),
+      initiator_(initiator),
+      qp_num_(qp_num),
+      established_(established) {}
+
+int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, StreamPtr&& stream,
+                    const mpa::Agreement& agreement, core::Bytes leftover, uint32_t qp_num,
+                    const ConnParam& established) {
+  auto* link = new (std::nothrow) Link(manager, engine, agreement.initiator, qp_num, established);
+  if (link == nullptr) return ENOMEM;
+  // What the application is told: its own two depths as they are in force (conformance 4.2).
+  link->established_.responder_resources =
+      static_cast<uint8_t>(std::min<uint16_t>(agreement.ird, 255));
+  link->established_.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(agreement.ord, 255));
+  link->established_.qp_num = qp_num;
+  const int error =
+      manager.queue_pairs().attach(qp_num, std::move(stream), agreement, leftover, link);
+  if (error != 0) {
+    link->finish();
+    return error;
+  }
+  {
+    std::lock_guard hold(manager.lock());
+    Id* id = std::exchange(from.owner, nullptr);
+    link->owner = id;
+    if (id != nullptr) {
+      id->endpoint = link;
+      id->state = IdState::kConnected;
+    } else {
+      link->order(kDrop);
+    }
+  }
+  // RFC 6581 5: with A=1 the connection stands when the RTR frame was sent or has come.
+  if (!agreement.peer_to_peer) {
+    link->announce();
+  } else {
+    // RFC 5044 7.1.2(10): no part of start-up may last for ever.
+    engine.arm(link->deadline_, manager.settings().reply_timeout_ms * core::kMillisecond);
+  }
+  return 0;
+}
+
+void Link::announce() {
+  if (announced_) return;
+  announced_ = true;
+  engine_.disarm(deadline_);
+  std::lock_guard hold(manager_.lock());
+  if (owner != nullptr) manager_.push(*owner, EventType::kEstablished, 0, &established_);
+}
+
+void Link::on_first_fpdu() {
+  announce();
+}
+
+void Link::first_fpdu_overdue() {
+  manager_.queue_pairs().disconnect(qp_num_);
+}
+
+void Link::on_connection_ended(int error) {
+  if (initiator_ && !announced_) {
+    finish_with(EventType::kConnectError, error == 0 ? -ECONNRESET : -error);
+  } else {
+    finish_with(EventType::kDisconnected, 0);
+  }
+}
+
+void Link::carry_out(uint32_t orders) {
+  if (orders & kDisconnect) manager_.queue_pairs().disconnect(qp_num_);
+}
+
+void Link::drop() {
+  // A queue pair that cannot be found is being destroyed by another thread, and still knows us:
+  // on_connection_ended() will come and free this.
+  if (!manager_.queue_pairs().exists(qp_num_)) return;
+  manager_.queue_pairs().forget_observer(qp_num_);
+  manager_.queue_pairs().disconnect(qp_num_);
+  finish();
+}
+
+}  // namespace uiw::cm

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A connection whose stream has gone to its queue pair: waits for the first FPDU and for the end.
+#pragma once
+
+#include "cm/endpoint.h"
+#include "cm/startup_io.h"
+#include "session/queue_pair.h"
+
+namespace uiw::cm {
+
+class Link final : public Endpoint, private session::ConnectionObserver {
+ public:
+  // Gives the stream to the queue pair and takes the place of `from` at its Id, whose ESTABLISHED
+  // event carries `established`. On error the stream stays the caller's and `from` keeps its Id.
+  // `from` has to finish in both cases. 0, EINVAL (no such queue pair, or not fit to be
+  // connected), ENOMEM. Thread: engine.
+  static int establish(Endpoint& from, Manager& manager, engine::Engine& engine, StreamPtr&& stream,
+                       const mpa::Agreement& agreement, core::Bytes leftover, uint32_t qp_num,
+                       const ConnParam& established);
+
+ private:
+  Link(Manager& manager, engine::Engine& engine, bool initiator, uint32_t qp_num,
+       const ConnParam& established);
+  void carry_out(uint32_t orders) override;
+  void drop() override;
+  void on_first_fpdu() override;
+  void on_connection_ended(int error) override;
+  void announce();
+  void first_fpdu_overdue();
+
+  const bool initiator_;
+  const uint32_t qp_num_;
+  bool announced_ = false;
+  ConnParam established_;
+  Deadline<Link, &Link::first_fpdu_overdue> deadline_{*this};
+};
+
+}  // namespace uiw::cm

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Channels, ids and events; addresses are in manager_address.cc, connections in manager_connect.cc.
+#include "cm/manager.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "core/assert.h"
+#include "core/log.h"
+#include "core/raw_sys.h"
+
+namespace uiw::cm {
+
+Manager::Manager(QueuePairs& queue_pairs, const core::Settings& settings)
+    : queue_pairs_(queue_pairs), settings_(settings) {}
+
+Manager::~Manager() {
+  UIW_ASSERT(open_channels_ == 0 && ids_.size() == 0);
+}
+
+void Manager::open_channel(Channel& channel, EventSink& sink) {
+  std::lock_guard hold(lock_);
+  channel.sink = &sink;
+  channel.open = true;
+  ++open_channels_;
+}
+
+void Manager::close_channel(Channel& channel) {
+  engine::EngineRef last;
+  {
+    std::lock_guard hold(lock_);
+    channel.open = false;
+    while (Id* id = channel.ids.first()) discard(*id);
+    if (--open_channels_ == 0) last = std::move(engine_);
+  }
+  if (last) end_orphans(*last);
+}
+
+// With the last channel everything must be off the engine before the reference to it goes.
+void Manager::end_orphans(engine::Engine& engine) {
+  bool any;
+  do {
+    any = false;
+    engine.run_sync([&] {
+      while (Endpoint* orphan = take_orphan(any)) orphan->drop();
+    });
+  } while (any);
+}
+
+// `any`: there are some, be it only such as have been dropped already and take a little longer.
+Endpoint* Manager::take_orphan(bool& any) {
+  std::lock_guard hold(lock_);
+  std::lock_guard hold_list(endpoints_lock_);
+  any = false;
+  // Another thread has opened a channel meanwhile: what is left can go on with its engine.
+  if (engine_) return nullptr;
+  for (Endpoint* e = endpoints_.first(); e != nullptr; e = endpoints_.next(*e)) {
+    any = true;
+    if (!e->finished_ && !std::exchange(e->dropped_, true)) return e;
+  }
+  return nullptr;
+}
+
+void Manager::endpoint_created(Endpoint& endpoint) {
+  std::lock_guard hold(endpoints_lock_);
+  endpoints_.append(endpoint);
+}
+
+void Manager::endpoint_gone(Endpoint& endpoint) {
+  std::lock_guard hold(endpoints_lock_);
+  endpoints_.remove(endpoint);
+}
+
+int Manager::acquire_engine() {
+  if (engine_) return 0;
+  core::Result<engine::EngineRef> engine = engine::EngineRef::acquire();
+  if (!engine) return engine.error();
+  engine_ = std::move(*engine);
+  return 0;
+}
+
+Id* Manager::find(Channel& channel, uint32_t number, int& error) {
+  if (!channel.open) {
+    error = EBADF;
+    return nullptr;
+  }
+  Id* id = ids_.find(number);
+  // A request nobody has fetched is not there yet, for who guesses its number.
+  if (id != nullptr && id->hidden) id = nullptr;
+  error = id == nullptr ? ENOENT : id->channel != &channel ? EINVAL : 0;
+  return error == 0 ? id : nullptr;
+}
+
+Id* Manager::find_again(uint32_t number, uint64_t serial) {
+  Id* id = ids_.find(number);
+  return id != nullptr && id->serial == serial ? id : nullptr;
+}
+
+int Manager::check_id(Channel& channel, uint32_t number) {
+  std::lock_guard hold(lock_);
+  int error;
+  find(channel, number, error);
+  return error;
+}
+
+int Manager::new_id(Channel& channel, Id*& out) {
+  if (!channel.open) return EBADF;
+  std::unique_ptr<Id> id(new (std::nothrow) Id);
+  if (id == nullptr) return ENOMEM;
+  if (int error = ids_.insert(*id)) return error;
+  id->serial = ++last_serial_;
+  id->channel = &channel;
+  channel.ids.append(*id);
+  out = id.release();
+  return 0;
+}
+
+int Manager::create_id(Channel& channel, uint64_t uid, PortSpace space, bool reliable,
+                       uint32_t& number) {
+  bool connectable;
+  switch (space) {
+    case PortSpace::kTcp:
+      connectable = true;
+      break;
+    case PortSpace::kIb:
+      connectable = reliable;
+      break;
+    case PortSpace::kUdp:
+    case PortSpace::kIpoib:
+      connectable = false;
+      break;
+    default:
+      return EINVAL;
+  }
+  std::lock_guard hold(lock_);
+  Id* id = nullptr;
+  if (int error = new_id(channel, id)) return error;
+  id->uid = uid;
+  id->connectable = connectable;
+  number = id->number;
+  return 0;
+}
+
+// Takes an id out of everything and frees it. What it had on the engine ends by an order.
+void Manager::discard(Id& id) {
+  Channel& channel = *id.channel;
+  for (QueuedEvent* event = channel.events.first(); event != nullptr;) {
+    QueuedEvent* next = channel.events.next(*event);
+    if (event->owner == &id || event->child == &id) {
+      Id* unfetched = event->owner == &id ? event->child : nullptr;
+      unqueue(channel, *event);
+      if (unfetched != nullptr) {
+        // Nobody will ever know this id: its endpoint answers with a reject.
+        // Its own event is already out of the queue, and it can have no other.
+        if (Endpoint* endpoint = std::exchange(unfetched->endpoint, nullptr)) {
+          endpoint->owner = nullptr;
+          endpoint->order(Endpoint::kDrop);
+        }
+        ids_.remove(*unfetched);
+        channel.ids.remove(*unfetched);
+        delete unfetched;
+      }
+    }
+    event = next;
+  }
+  if (Endpoint* endpoint = std::exchange(id.endpoint, nullptr)) {
+    endpoint->owner = nullptr;
+    endpoint->order(Endpoint::kDrop);
+  }
+  if (id.bound_fd >= 0) core::sys::close(id.bound_fd);
+  ids_.remove(id);
+  channel.ids.remove(id);
+  delete &id;
+}
+
+int Manager::destroy_id(Channel& channel, uint32_t number, uint32_t& events_reported) {
+  engine::EngineRef engine;
+  {
+    std::lock_guard hold(lock_);
+    int error;
+    Id* id = find(channel, number, error);
+    if (id == nullptr) return error;
+    if (id->state == IdState::kListening) {
+      // Kept over the wait below, should another thread close the last channel meanwhile.
+      core::Result<engine::EngineRef> another = engine::EngineRef::acquire();
+      if (another) engine = std::move(*another);
+    }
+    events_reported = id->events_reported;
+    discard(*id);
+  }
+  // Orders are carried out in the order given: behind this the listener's socket is closed.
+  if (engine) engine->run_sync([] {});
+  return 0;
+}
+
+int Manager::migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& events_reported) {
+  std::lock_guard hold(lock_);
+  if (!to.open) return EBADF;
+  int error;
+  Id* id = find(from, number, error);
+  if (id == nullptr) return error;
+  events_reported = id->events_reported;
+  if (&to == &from) return 0;
+  auto move_id = [&](Id& moved) {
+    from.ids.remove(moved);
+    to.ids.append(moved);
+    moved.channel = &to;
+  };
+  for (QueuedEvent* event = from.events.first(); event != nullptr;) {
+    QueuedEvent* next = from.events.next(*event);
+    if (event->owner == id) {
+      from.events.remove(*event);
+      from.sink->event_taken();
+      to.events.append(*event);
+      to.sink->event_queued();
+      if (event->child != nullptr) move_id(*event->child);
+    }
+    event = next;
+  }
+  move_id(*id);
+  return 0;
+}
+
+void Manager::queue(QueuedEvent& event) {
+  Channel& channel = *event.owner->channel;
+  channel.events.append(event);
+  channel.sink->event_queued();
+}
+
+void Manager::unqueue(Channel& channel, QueuedEvent& event) {
+  channel.events.remove(event);
+  channel.sink->event_taken();
+  delete &event;
+}
+
+void Manager::push(Id& id, EventType type, int status, const ConnParam* param) {
+  if (id.uid == 0) return;
+  auto* event = new (std::nothrow) QueuedEvent;
+  if (event == nullptr) {
+    core::log(core::LogLevel::kError, "out of memory: a connection event (type %u) is lost",
+              static_cast<unsigned>(type));
+    return;
+  }
+  event->event.type = type;
+  event->event.uid = id.uid;
+  event->event.id = id.number;
+  event->event.status = status;
+  if (param != nullptr) event->event.param = *param;
+  event->owner = &id;
+  queue(*event);
+}
+
+Id* Manager::push_request(Id& listener, const sockaddr_storage& local, const sockaddr_storage& peer,
+                          const device::Device& device, const ConnParam& offered) {
+  if (listener.backlog_left == 0) return nullptr;
+  std::unique_ptr<QueuedEvent> event(new (std::nothrow) QueuedEvent);
+  if (event == nullptr) return nullptr;
+  Id* child = nullptr;
+  if (new_id(*listener.channel, child) != 0) return nullptr;
+  --listener.backlog_left;
+  child->state = IdState::kRequested;
+  child->hidden = true;
+  child->source = local;
+  child->destination = peer;
+  child->device = &device;
+  event->event.type = EventType::kConnectRequest;
+  event->event.uid = listener.uid;
+  event->event.id = child->number;
+  event->event.param = offered;
+  event->owner = &listener;
+  event->child = child;
+  queue(*event.release());
+  return child;
+}
+
+int Manager::write_event(Channel& channel, uint32_t number, EventType type, int status,
+                         uint64_t argument) {
+  if (type != EventType::kUser && type != EventType::kInternal) return EINVAL;
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  if (id->uid == 0) return EINVAL;
+  auto* event = new (std::nothrow) QueuedEvent;
+  if (event == nullptr) return ENOMEM;
+  event->event.type = type;
+  event->event.uid = id->uid;
+  event->event.id = id->number;
+  event->event.status = status;
+  event->event.argument = argument;
+  event->owner = id;
+  queue(*event);
+  return 0;
+}
+
+int Manager::next_event(Channel& channel, Event& out) {
+  std::lock_guard hold(lock_);
+  QueuedEvent* event = channel.events.first();
+  if (event == nullptr) return EAGAIN;
+  out = event->event;
+  ++event->owner->events_reported;
+  if (event->child != nullptr) {
+    ++event->owner->backlog_left;
+    event->child->hidden = false;
+  }
+  unqueue(channel, *event);
+  return 0;
+}
+
+namespace {
+
+struct ProcessManager {
+  pid_t pid;
+  Manager manager;
+};
+constinit std::atomic<ProcessManager*> g_process{nullptr};
+
+}  // namespace
+
+// After fork() the child has the parent's manager in its memory, its lock perhaps held by a thread
+// that is no more: it leaves that alone and gets one of its own.
+Manager* process_manager() {
+  ProcessManager* current = g_process.load(std::memory_order_acquire);
+  while (current == nullptr || current->pid != getpid()) {
+    auto* mine =
+        new (std::nothrow) ProcessManager{getpid(), Manager(verbs_queue_pairs(), core::settings())};
+    if (mine == nullptr) return nullptr;
+    if (g_process.compare_exchange_strong(current, mine, std::memory_order_acq_rel)) {
+      current = mine;
+    } else {
+      delete mine;
+    }
+  }
+  return &current->manager;
+}
+
+}  // namespace uiw::cm

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The connection manager of a process: event channels, ids and what can be done with them.
+//
+// Threads: every function of the first part may be called from any thread but the engine's. One
+// lock guards all ids, channels and event queues; it is never held across a wait or a system call
+// that can block. Engine callbacks take it too, so nobody may hold it in Engine::run_sync().
+// Lock order: this lock, then the list of endpoints, then whatever EventSink takes.
+//
+// Return values are 0 or a positive errno. Common to all that take an id: ENOENT no such id, EINVAL
+// it belongs to another channel or is in a state where this makes no sense, EBADF the channel was
+// closed by another thread.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "cm/cm.h"
+#include "cm/endpoint.h"
+#include "cm/id.h"
+#include "cm/id_table.h"
+#include "core/list.h"
+#include "cm/queue_pairs.h"
+#include "core/settings.h"
+#include "engine/engine.h"
+
+namespace uiw::cm {
+
+class Manager {
+ public:
+  // What an application may set on an id; values of RDMA_OPTION_ID_*.
+  enum class Option : uint32_t { kTos = 0, kReuseAddress = 1, kV6Only = 2, kAckTimeout = 3 };
+
+  // Both must outlive the manager.
+  Manager(QueuePairs& queue_pairs, const core::Settings& settings);
+  // Every channel must be closed.
+  ~Manager();
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+
+  void open_channel(Channel& channel, EventSink& sink);
+  // Destroys its ids and events. With the last channel the engine is given back. `channel` must
+  // stay until calls on it by other threads have returned (EBADF).
+  void close_channel(Channel& channel);
+
+  // EINVAL port space; ENOMEM, ENOSPC.
+  int create_id(Channel& channel, uint64_t uid, PortSpace space, bool reliable, uint32_t& number);
+  // In any state. `events_reported`: how often next_event() named this id, as listener or as
+  // itself. Queued events of it are gone, and no event of it comes after the return. A listener's
+  // port is free then, and requests nobody has fetched are rejected.
+  int destroy_id(Channel& channel, uint32_t number, uint32_t& events_reported);
+  // Moves an id with its queued events from the channel it is on.
+  int migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& events_reported);
+
+  // EAFNOSUPPORT; EADDRNOTAVAIL not an address of this host; ENODEV it belongs to no device;
+  // EADDRINUSE; EACCES; EINVAL link-local address without scope.
+  int bind(Channel& channel, uint32_t number, const sockaddr_storage& address);
+  // Ends in ADDR_RESOLVED or ADDR_ERROR; errors of `source` (family 0: none) as for bind().
+  int resolve_address(Channel& channel, uint32_t number, const sockaddr_storage& source,
+                      const sockaddr_storage& destination);
+  int resolve_route(Channel& channel, uint32_t number);
+  int query(Channel& channel, uint32_t number, Route& route);
+  // EINVAL: wrong size of the value, or too late for it; ENOSYS: unknown option.
+  int set_option(Channel& channel, uint32_t number, Option option, core::Bytes value);
+
+  // Ends in ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR. EINVAL: more private data than
+  // the frame has room for; EOPNOTSUPP: datagram id; EADDRINUSE: explicit source port taken.
+  int connect(Channel& channel, uint32_t number, const ConnParam& param);
+  // EADDRINUSE, EOPNOTSUPP: datagram id. backlog 0 or above 1024 means 1024.
+  int listen(Channel& channel, uint32_t number, uint32_t backlog);
+  // From now on events of the id carry `uid`. ECONNRESET: the peer has gone. EINVAL: no such queue
+  // pair or not fit to be connected; too much private data. Ends in ESTABLISHED, or in DISCONNECTED
+  // when the peer goes before its first message.
+  int accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param);
+  int reject(Channel& channel, uint32_t number, core::Bytes private_data);
+  // Ends in DISCONNECTED, once. 0 also when that has come already.
+  int disconnect(Channel& channel, uint32_t number);
+  // Any event the application wants to see again: kUser, kInternal.
+  int write_event(Channel& channel, uint32_t number, EventType type, int status, uint64_t argument);
+  // Only whether there is such an id: for commands that have nothing else to do.
+  int check_id(Channel& channel, uint32_t number);
+
+  // Takes the oldest event. EAGAIN: none.
+  int next_event(Channel& channel, Event& event);
+
+  // --- for endpoints ---
+
+  std::mutex& lock() { return lock_; }
+  const core::Settings& settings() const { return settings_; }
+  QueuePairs& queue_pairs() { return queue_pairs_; }
+
+  // Queues an event of `id`; dropped for a child that is not accepted yet. Lock held.
+  void push(Id& id, EventType type, int status, const ConnParam* param = nullptr);
+  // A new id for a connection request on `listener`, with its CONNECT_REQUEST queued; null when
+  // the backlog is full or memory is short. Lock held.
+  Id* push_request(Id& listener, const sockaddr_storage& local, const sockaddr_storage& peer,
+                   const device::Device& device, const ConnParam& offered);
+
+  void endpoint_created(Endpoint& endpoint);
+  void endpoint_gone(Endpoint& endpoint);
+
+ private:
+  Id* find(Channel& channel, uint32_t number, int& error);
+  Id* find_again(uint32_t number, uint64_t serial);
+  int bind_locked(Id& id, const sockaddr_storage& address);
+  int new_id(Channel& channel, Id*& out);
+  void queue(QueuedEvent& event);
+  void unqueue(Channel& channel, QueuedEvent& event);
+  void discard(Id& id);
+  int acquire_engine();
+  template <class Call>
+  int answer_request(Channel& channel, uint32_t number, uint64_t uid, Call&& call);
+  void end_orphans(engine::Engine& engine);
+  Endpoint* take_orphan(bool& any);
+
+  QueuePairs& queue_pairs_;
+  const core::Settings& settings_;
+  std::mutex lock_;
+  IdTable ids_;
+  uint64_t last_serial_ = 0;
+  uint32_t open_channels_ = 0;
+  engine::EngineRef engine_;  // from the first listen() or connect() until the last channel closes
+
+  std::mutex endpoints_lock_;
+  core::List<Endpoint, &Endpoint::among_all> endpoints_;
+};
+
+// The manager of this process; null when memory is short. Thread: any.
+Manager* process_manager();
+
+}  // namespace uiw::cm

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Addresses, routes and options of ids.
+#include <cerrno>
+#include <cstring>
+
+#include "transport/addresses.h"
+#include "cm/manager.h"
+#include "core/raw_sys.h"
+
+namespace uiw::cm {
+namespace {
+
+// What an address must be for an id to have it. 0 or errno; `device` null for the wildcard.
+int check_own_address(const sockaddr_storage& address, const device::Device*& device) {
+  device = nullptr;
+  if (!transport::is_ip(address)) return EAFNOSUPPORT;
+  if (transport::is_wildcard(address)) return 0;
+  if (transport::is_link_local_without_scope(address)) return EINVAL;
+  device = device::find_by_address(address);
+  if (device != nullptr) return 0;
+  return device::is_local_address(address) ? ENODEV : EADDRNOTAVAIL;
+}
+
+// Addresses of this host that a peer can mean by ours: with one of them wildcard, all.
+bool overlap(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (transport::port_of(a) != transport::port_of(b)) return false;
+  return a.ss_family == b.ss_family && (transport::is_wildcard(a) || transport::is_wildcard(b) || transport::same_host(a, b));
+}
+
+}  // namespace
+
+int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
+  const device::Device* device;
+  if (int error = check_own_address(address, device)) return error;
+  sockaddr_storage source = address;
+  if (id.connectable) {
+    // The kernel lets two sockets with SO_REUSEADDR (which we want for the sake of TIME_WAIT) have
+    // one port while none of them listens. rdma_bind_addr() promises an error, at least for ids of
+    // one process. A linear search, but explicit ports are rare and long-lived.
+    const Id* other = transport::port_of(address) == 0 ? nullptr : ids_.next(0);
+    for (; other != nullptr; other = ids_.next(other->number)) {
+      if (other->bound_fd >= 0 && overlap(other->source, address) &&
+          !(id.asked_reuse && other->asked_reuse)) {
+        return EADDRINUSE;
+      }
+    }
+    transport::BindOptions options;
+    options.reuse_address = true;
+    options.v6_only = id.v6_only;
+    options.tos = id.tos;
+    core::Result<int> fd = transport::bind_tcp(address, options);
+    if (!fd) return fd.error();
+    socklen_t size = sizeof source;
+    const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&source), &size);
+    if (error < 0) {
+      core::sys::close(*fd);
+      return -error;
+    }
+    id.bound_fd = *fd;
+  }
+  id.source = source;
+  id.device = device;
+  id.state = IdState::kBound;
+  return 0;
+}
+
+int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& address) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  if (id->state != IdState::kIdle) return EINVAL;
+  return bind_locked(*id, address);
+}
+
+int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_storage& source,
+                             const sockaddr_storage& destination) {
+  if (!transport::is_ip(destination)) return EAFNOSUPPORT;
+  if (source.ss_family != 0 && source.ss_family != destination.ss_family) return EINVAL;
+
+  uint64_t serial;
+  sockaddr_storage to = destination;
+  sockaddr_storage from{};
+  IdState before;
+  {
+    std::lock_guard hold(lock_);
+    int error;
+    Id* id = find(channel, number, error);
+    if (id == nullptr) return error;
+    if (id->state == IdState::kIdle) {
+      // A source without a port is left to connect(), as is one that nobody named.
+      if (source.ss_family != 0 && transport::port_of(source) != 0) {
+        error = bind_locked(*id, source);
+      } else if (source.ss_family != 0) {
+        error = check_own_address(source, id->device);
+        if (error == 0) id->source = source;
+      }
+      if (error != 0) return error;
+    } else if (id->state != IdState::kBound || (id->source.ss_family != to.ss_family)) {
+      return EINVAL;
+    }
+    before = id->state;
+    id->state = IdState::kResolvingAddress;
+    serial = id->serial;
+    from = id->source;
+  }
+
+  // The kernel takes "any" as a destination for this host itself.
+  if (transport::is_wildcard(to)) {
+    sockaddr_storage self = transport::loopback(to.ss_family, transport::port_of(to));
+    if (from.ss_family != 0 && !transport::is_wildcard(from)) {
+      self = from;
+      transport::set_port(self, transport::port_of(to));
+    }
+    to = self;
+  }
+  sockaddr_storage routed{};
+  int error = device::route_source(to, routed);
+  if (error == 0 && from.ss_family != 0 && !transport::is_wildcard(from)) routed = from;
+  transport::set_port(routed, transport::port_of(from));
+  const device::Device* device = error == 0 ? device::find_by_address(routed) : nullptr;
+  if (error == 0 && device == nullptr) error = ENODEV;
+
+  std::lock_guard hold(lock_);
+  Id* id = find_again(number, serial);
+  if (id == nullptr) return 0;  // destroyed by another thread, which wants no event any more
+  if (error != 0) {
+    id->state = before;
+    push(*id, EventType::kAddrError, -error);
+    return 0;
+  }
+  id->source = routed;
+  id->destination = to;
+  id->device = device;
+  id->state = IdState::kAddressResolved;
+  push(*id, EventType::kAddrResolved, 0);
+  return 0;
+}
+
+// Nothing to find out on iWARP: the host's routing decides anew for every packet.
+int Manager::resolve_route(Channel& channel, uint32_t number) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  if (id->state != IdState::kAddressResolved) return EINVAL;
+  id->state = IdState::kRouteResolved;
+  push(*id, EventType::kRouteResolved, 0);
+  return 0;
+}
+
+int Manager::query(Channel& channel, uint32_t number, Route& route) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  route.source = id->source;
+  route.destination = id->destination;
+  route.node_guid = id->device == nullptr ? 0 : id->device->node_guid;
+  return 0;
+}
+
+int Manager::set_option(Channel& channel, uint32_t number, Option option, core::Bytes value) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  auto flag = [&value](bool& out) {
+    int number_given = 0;
+    if (value.size() != sizeof number_given) return false;
+    std::memcpy(&number_given, value.data(), sizeof number_given);
+    out = number_given != 0;
+    return true;
+  };
+  switch (option) {
+    case Option::kTos:
+      if (value.size() != 1) return EINVAL;
+      id->tos = value[0];
+      if (id->bound_fd >= 0) transport::set_tos(id->bound_fd, id->source.ss_family, id->tos);
+      return 0;
+    case Option::kReuseAddress:
+      if (id->state != IdState::kIdle) return EINVAL;
+      return flag(id->asked_reuse) ? 0 : EINVAL;
+    case Option::kV6Only:
+      if (id->state != IdState::kIdle) return EINVAL;
+      return flag(id->v6_only) ? 0 : EINVAL;
+    case Option::kAckTimeout:
+      // How long an InfiniBand peer may take to acknowledge. TCP has its own timers.
+      return value.size() == 1 ? 0 : EINVAL;
+  }
+  return ENOSYS;
+}
+
+}  // namespace uiw::cm

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Making and ending connections.
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "cm/acceptor.h"
+#include "transport/addresses.h"
+#include "cm/initiator.h"
+#include "cm/manager.h"
+#include "cm/responder.h"
+#include "core/raw_sys.h"
+
+namespace uiw::cm {
+namespace {
+
+constexpr uint32_t kMaxBacklog = 1024;  // as the kernel's rdma_ucm.max_backlog
+
+}  // namespace
+
+int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) {
+  if (settings_.mpa_revision >= 2 && param.private_data_len > kMaxEnhancedPrivateData) {
+    return EINVAL;
+  }
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  if (!id->connectable) return EOPNOTSUPP;
+  if (id->state != IdState::kRouteResolved) return EINVAL;
+  if ((error = acquire_engine()) != 0) return error;
+  const bool explicit_port = id->bound_fd >= 0;
+  int fd = id->bound_fd;
+  if (fd < 0) {
+    core::Result<int> opened = transport::open_connect_socket(id->source, id->tos);
+    if (!opened) return opened.error();
+    fd = *opened;
+  }
+  auto* initiator = new (std::nothrow)
+      Initiator(*this, *engine_, fd, id->source, id->destination, explicit_port, id->tos, param);
+  if (initiator == nullptr) {
+    if (!explicit_port) core::sys::close(fd);
+    return ENOMEM;
+  }
+  id->bound_fd = -1;
+  id->state = IdState::kConnecting;
+  id->endpoint = initiator;
+  initiator->owner = id;
+  initiator->order(Endpoint::kStart);
+  return 0;
+}
+
+int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  if (!id->connectable) return EOPNOTSUPP;
+  if (id->state == IdState::kIdle) {
+    sockaddr_storage any{};
+    any.ss_family = AF_INET;
+    if ((error = bind_locked(*id, any)) != 0) return error;
+  }
+  if (id->state != IdState::kBound) return EINVAL;
+  if ((error = acquire_engine()) != 0) return error;
+  // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is
+  // emptied by the engine at once: the application's backlog counts requests, not connections.
+  if ((error = -core::sys::listen(id->bound_fd, kMaxBacklog)) != 0) return error;
+  auto* acceptor =
+      new (std::nothrow) Acceptor(*this, *engine_, id->bound_fd, kMaxBacklog, id->device);
+  if (acceptor == nullptr) return ENOMEM;
+  id->bound_fd = -1;
+  id->backlog_left = backlog == 0 || backlog > kMaxBacklog ? kMaxBacklog : backlog;
+  id->state = IdState::kListening;
+  id->endpoint = acceptor;
+  acceptor->owner = id;
+  acceptor->order(Endpoint::kStart);
+  return 0;
+}
+
+// Accepts or rejects on the engine thread and waits for it: what the peer is told must be on its
+// way, and what failed must be known, when the command returns.
+template <class Call>
+int Manager::answer_request(Channel& channel, uint32_t number, uint64_t uid, Call&& call) {
+  engine::EngineRef engine;
+  uint64_t serial;
+  {
+    std::lock_guard hold(lock_);
+    int error;
+    Id* id = find(channel, number, error);
+    if (id == nullptr) return error;
+    if (id->state != IdState::kRequested) return EINVAL;
+    core::Result<engine::EngineRef> another = engine::EngineRef::acquire();
+    if (!another) return another.error();
+    engine = std::move(*another);
+    id->state = IdState::kAccepting;
+    id->uid = uid;
+    serial = id->serial;
+  }
+  int result = ENOENT;
+  engine->run_sync([&] {
+    Responder* responder = nullptr;
+    {
+      std::lock_guard hold(lock_);
+      Id* id = find_again(number, serial);
+      if (id == nullptr) return;
+      responder = static_cast<Responder*>(id->endpoint);
+    }
+    // Stays valid without the lock: only this thread frees endpoints.
+    result = call(*responder);
+    if (result == 0) return;
+    std::lock_guard hold(lock_);
+    Id* id = find_again(number, serial);
+    if (id != nullptr && id->state == IdState::kAccepting) {
+      id->state = IdState::kRequested;
+      id->uid = 0;
+    }
+  });
+  return result;
+}
+
+int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param) {
+  if (uid == 0) return EINVAL;
+  return answer_request(channel, number, uid,
+                        [&](Responder& responder) { return responder.accept(param); });
+}
+
+int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data) {
+  return answer_request(channel, number, 0,
+                        [&](Responder& responder) { return responder.reject(private_data); });
+}
+
+int Manager::disconnect(Channel& channel, uint32_t number) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  switch (id->state) {
+    case IdState::kConnected:
+      if (id->endpoint != nullptr) id->endpoint->order(Endpoint::kDisconnect);
+      return 0;
+    case IdState::kEnded:
+    case IdState::kRequested:  // as iw_cm: nothing to end yet, and no error
+      return 0;
+    default:
+      return EINVAL;
+  }
+}
+
+}  // namespace uiw::cm

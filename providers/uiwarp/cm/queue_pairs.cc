@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cm/queue_pairs.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "verbs/registry.h"
+
+namespace uiw::cm {
+namespace {
+
+class VerbsQueuePairs final : public QueuePairs {
+ public:
+  bool exists(uint32_t qp_num) override { return verbs::find_queue_pair(qp_num) != nullptr; }
+
+  int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
+             core::Bytes leftover, session::ConnectionObserver* observer) override {
+    session::QueuePair* qp = verbs::find_queue_pair(qp_num);
+    if (qp == nullptr) return EINVAL;
+    return qp->attach(std::move(stream), agreement, leftover, observer);
+  }
+
+  void disconnect(uint32_t qp_num) override {
+    if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->disconnect();
+  }
+
+  void forget_observer(uint32_t qp_num) override {
+    if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->forget_observer();
+  }
+};
+
+constinit VerbsQueuePairs g_queue_pairs;
+
+}  // namespace
+
+QueuePairs& verbs_queue_pairs() {
+  return g_queue_pairs;
+}
+
+}  // namespace uiw::cm

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The queue pairs that connections are made for, by number, as connection management needs them.
+// An interface so that start-up can be tested over real sockets without a protocol machine.
+#pragma once
+
+#include <cstdint>
+
+#include "core/bytes.h"
+#include "mpa/negotiator.h"
+#include "session/queue_pair.h"
+#include "transport/tcp_stream.h"
+
+namespace uiw::cm {
+
+using transport::StreamPtr;
+
+// Thread: engine, all of them.
+class QueuePairs {
+ public:
+  virtual bool exists(uint32_t qp_num) = 0;
+  // session::QueuePair::attach(). EINVAL also when there is no such queue pair.
+  virtual int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
+                     core::Bytes leftover, session::ConnectionObserver* observer) = 0;
+  // session::QueuePair::disconnect(). No-op without such a queue pair.
+  virtual void disconnect(uint32_t qp_num) = 0;
+  // session::QueuePair::forget_observer(). No-op without such a queue pair.
+  virtual void forget_observer(uint32_t qp_num) = 0;
+
+ protected:
+  ~QueuePairs() = default;
+};
+
+// The queue pairs of this process (verbs/registry.h).
+QueuePairs& verbs_queue_pairs();
+
+}  // namespace uiw::cm

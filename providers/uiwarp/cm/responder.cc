@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cm/responder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "cm/acceptor.h"
+#include "transport/addresses.h"
+#include "cm/farewell.h"
+#include "cm/link.h"
+#include "cm/manager.h"
+#include "core/log.h"
+#include "core/raw_sys.h"
+
+namespace uiw::cm {
+
+Responder::Responder(Acceptor& acceptor, Manager& manager, engine::Engine& engine, StreamPtr stream)
+    : Endpoint(manager, engine), acceptor_(&acceptor), stream_(std::move(stream)) {
+  acceptor.half_open.append(*this);
+}
+
+Responder::~Responder() {
+  leave_acceptor();
+}
+
+void Responder::leave_acceptor() {
+  if (acceptor_ != nullptr) std::exchange(acceptor_, nullptr)->half_open.remove(*this);
+}
+
+void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engine, int fd,
+                      const device::Device* device) {
+  StreamPtr stream = transport::TcpStream::adopt(engine, fd);
+  if (stream == nullptr) {
+    core::sys::close(fd);
+    return;
+  }
+  // A wildcard listener hears every address of the host; only those of a device are ours.
+  if (device == nullptr) {
+    device = device::find_by_address(transport::without_v4_mapping(stream->local_address()));
+  }
+  if (device == nullptr) return;
+  auto* responder = new (std::nothrow) Responder(acceptor, manager, engine, std::move(stream));
+  if (responder == nullptr) return;
+  responder->device_ = device;
+  // RFC 5044 7.1.2(10): one time limit for the whole Request; octets that dribble in do not
+  // extend it.
+  engine.arm(responder->deadline_, manager.settings().request_timeout_ms * core::kMillisecond);
+  responder->stream_->set_handler(responder);
+}
+
+void Responder::close() {
+  leave_acceptor();
+  finish();
+}
+
+void Responder::on_octets(core::Bytes octets) {
+  if (phase_ != Phase::kReading) {
+    // RFC 5044 7.1.2(2): the initiator has to wait for the Reply.
+    lose_peer();
+    return;
+  }
+  const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kRequest, request_);
+  if (status == mpa::ParseStatus::kNeedMore) return;
+  if (status != mpa::ParseStatus::kComplete) {
+    // RFC 5044 8(4): an invalid start-up frame is reported here, not to the peer.
+    core::log(core::LogLevel::kInfo, "incoming connection closed: %s", mpa::describe(status));
+    close();
+    return;
+  }
+  if (!octets.empty()) {
+    core::log(core::LogLevel::kInfo,
+              "incoming connection closed: octets behind the MPA Request before the Reply");
+    close();
+    return;
+  }
+  offer();
+}
+
+void Responder::offer() {
+  engine_.disarm(deadline_);
+  const mpa::Wishes limits = wishes_for(manager_.settings(), stream_->peer_is_local(), {});
+  const mpa::PeerDepths depths = mpa::offered_depths(request_, limits);
+  ConnParam offered;
+  copy_private_data(offered, request_);
+  offered.responder_resources =
+      static_cast<uint8_t>(std::min<uint16_t>(depths.responder_resources, 255));
+  offered.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(depths.initiator_depth, 255));
+  const sockaddr_storage local = transport::without_v4_mapping(stream_->local_address());
+  const sockaddr_storage peer = transport::without_v4_mapping(stream_->peer_address());
+  Id* child = nullptr;
+  {
+    std::lock_guard hold(manager_.lock());
+    if (Id* listener = acceptor_->owner) {
+      child = manager_.push_request(*listener, local, peer, *device_, offered);
+      if (child != nullptr) {
+        child->endpoint = this;
+        owner = child;
+      }
+    }
+  }
+  leave_acceptor();
+  phase_ = Phase::kOffered;
+  if (child == nullptr) refuse({});  // the application does not keep up, or listens no more
+}
+
+// The peer is gone while the application still has the request: accept() will say so.
+void Responder::lose_peer() {
+  if (phase_ == Phase::kReading) {
+    close();
+    return;
+  }
+  stream_.reset();
+  if (std::exchange(phase_, Phase::kGone) == Phase::kReplying) {
+    finish_with(EventType::kDisconnected, 0);
+  }
+}
+
+void Responder::on_end_of_stream() {
+  lose_peer();
+}
+void Responder::on_error(int) {
+  lose_peer();
+}
+
+int Responder::accept(const ConnParam& param) {
+  if (phase_ == Phase::kGone) return ECONNRESET;
+  if (request_.enhanced && param.private_data_len > kMaxEnhancedPrivateData) return EINVAL;
+  if (!manager_.queue_pairs().exists(param.qp_num)) return EINVAL;
+  qp_num_ = param.qp_num;
+  mpa::StartupFrame reply = mpa::make_reply(
+      wishes_for(manager_.settings(), stream_->peer_is_local(), param), request_, agreement_);
+  set_private_data(reply, {param.private_data, param.private_data_len});
+  outbox_.set(reply);
+  const int error = outbox_.flush(*stream_);
+  if (error == EAGAIN) {
+    phase_ = Phase::kReplying;
+    stream_->want_writable();
+    return 0;
+  }
+  if (error != 0) {
+    stream_.reset();
+    phase_ = Phase::kGone;
+    return ECONNRESET;
+  }
+  // RFC 5044 7.1: the queue pair must be there for the first FPDU. Nothing has been read since the
+  // Reply was sent, because reading is this thread's business.
+  return enter_rdma_mode();
+}
+
+int Responder::enter_rdma_mode() {
+  const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement_, {},
+                                    qp_num_, ConnParam{});
+  if (error == 0) {
+    finish();
+    return 0;
+  }
+  // RFC 6581 9.3: told by either end.
+  say_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement_.crc,
+                agreement_.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
+  phase_ = Phase::kGone;
+  return error;
+}
+
+void Responder::on_writable() {
+  const int error = outbox_.flush(*stream_);
+  if (error == EAGAIN) {
+    stream_->want_writable();
+  } else if (error != 0) {
+    lose_peer();
+  } else if (const int refused = enter_rdma_mode()) {
+    finish_with(EventType::kConnectError, -refused);
+  }
+}
+
+int Responder::reject(core::Bytes private_data) {
+  {
+    std::lock_guard hold(manager_.lock());
+    if (owner != nullptr) owner->state = IdState::kEnded;
+  }
+  refuse(private_data);
+  return 0;
+}
+
+void Responder::refuse(core::Bytes private_data) {
+  if (stream_ != nullptr) {
+    mpa::StartupFrame reply =
+        mpa::make_reject(wishes_for(manager_.settings(), stream_->peer_is_local(), {}), request_);
+    set_private_data(reply, private_data);
+    say_reject(engine_, std::move(stream_), reply,
+               manager_.settings().close_timeout_ms * core::kMillisecond);
+  }
+  finish();
+}
+
+void Responder::drop() {
+  if (phase_ == Phase::kOffered) {
+    refuse({});  // rdma_destroy_id() without an answer
+  } else {
+    finish();
+  }
+}
+
+}  // namespace uiw::cm

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The passive end of a connection from the accepted socket to the Reply: RFC 5044 section 7.1.2.
+#pragma once
+
+#include "cm/endpoint.h"
+#include "cm/startup_io.h"
+#include "device/device.h"
+
+namespace uiw::cm {
+
+class Acceptor;
+
+class Responder final : public Endpoint, private transport::StreamHandler {
+ public:
+  // Takes over an accepted socket and waits for its Request. `device`: the listener's, or null to
+  // find it by the socket's own address; without one the connection is closed. Thread: engine.
+  static void start(Acceptor& acceptor, Manager& manager, engine::Engine& engine, int fd,
+                    const device::Device* device);
+
+  // The application's answer, once. Thread: engine. Errors as Manager::accept(); after one the
+  // request stands as before, except that nothing but ECONNRESET is left to say to it when the
+  // stream had to be closed. When 0 is returned this object may be gone.
+  int accept(const ConnParam& param);
+  int reject(core::Bytes private_data);
+
+  // Ends it while no application knows of it.
+  void close();
+
+  core::ListLink<Responder> half_open;  // of the acceptor
+
+ private:
+  enum class Phase {
+    kReading,   // no whole Request yet; in the acceptor's list
+    kOffered,   // the application has it
+    kReplying,  // accepted, the Reply is not yet all in the socket
+    kGone,      // the peer went or broke the rules; only the Id is left
+  };
+
+  Responder(Acceptor& acceptor, Manager& manager, engine::Engine& engine, StreamPtr stream);
+  ~Responder() override;
+
+  void carry_out(uint32_t) override {}
+  void drop() override;
+  void on_octets(core::Bytes octets) override;
+  void on_end_of_stream() override;
+  void on_error(int error) override;
+  void on_writable() override;
+  void request_overdue() { close(); }
+
+  void offer();
+  void lose_peer();
+  void refuse(core::Bytes private_data);
+  int enter_rdma_mode();
+  void leave_acceptor();
+
+  Acceptor* acceptor_;  // null once the Request is complete
+  const device::Device* device_ = nullptr;
+  Phase phase_ = Phase::kReading;
+  StreamPtr stream_;
+  FrameCollector collector_;
+  mpa::StartupFrame request_;
+  Outbox outbox_;
+  mpa::Agreement agreement_;
+  uint32_t qp_num_ = 0;
+  Deadline<Responder, &Responder::request_overdue> deadline_{*this};
+};
+
+}  // namespace uiw::cm

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cm/startup_io.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uiw::cm {
+
+void copy_private_data(ConnParam& to, const mpa::StartupFrame& frame) {
+  to.private_data_len =
+      static_cast<uint8_t>(std::min<uint32_t>(frame.private_size, kMaxEventPrivateData));
+  std::memcpy(to.private_data, frame.private_data, to.private_data_len);
+}
+
+}  // namespace uiw::cm

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What initiator and responder share of MPA start-up: frames (startup/frames.h) and the application's
+// parameters in them.
+#pragma once
+
+#include <cstdint>
+
+#include "cm/cm.h"
+#include "cm/queue_pairs.h"
+#include "core/bytes.h"
+#include "core/settings.h"
+#include "mpa/negotiator.h"
+#include "mpa/startup_frame.h"
+#include "startup/frames.h"
+
+namespace uiw::cm {
+
+// RFC 6581 leaves 508 octets, the 8-bit length of rdma_conn_param 255; but siw counts the enhanced
+// block in 8 bits as well, so that beyond 251 a peer may misread it.
+inline constexpr uint32_t kMaxEnhancedPrivateData = 251;
+// What an event can carry.
+inline constexpr uint32_t kMaxEventPrivateData = 255;
+
+using startup::FrameCollector;
+using startup::Outbox;
+using startup::set_private_data;
+
+// Private data of a peer's frame, as much as an event carries.
+void copy_private_data(ConnParam& to, const mpa::StartupFrame& frame);
+
+inline mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, const ConnParam& param) {
+  return startup::wishes_for(settings, peer_is_local, param.responder_resources, param.initiator_depth);
+}
+
+}  // namespace uiw::cm

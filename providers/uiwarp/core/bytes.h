@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Views of octets: what arrives from and goes to the wire.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace uiw::core {
+
+using Bytes = std::span<const uint8_t>;
+using MutableBytes = std::span<uint8_t>;
+
+}  // namespace uiw::core

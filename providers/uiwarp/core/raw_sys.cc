@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "core/raw_sys.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <type_traits>
+
+namespace uiw::core::sys {
+namespace {
+
+template <class T>
+long as_long(T value) {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<long>(value);
+  } else {
+    return static_cast<long>(value);
+  }
+}
+
+#if defined(__x86_64__)
+
+// The kernel clobbers rcx and r11 and returns -errno: no libc, no errno.
+long call(long number, long a, long b, long c, long d, long e) {
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+#else
+
+long call(long number, long a, long b, long c, long d, long e) {
+  int saved = errno;
+  long result = ::syscall(number, a, b, c, d, e);
+  if (result == -1) result = -errno;
+  errno = saved;
+  return result;
+}
+
+#endif
+
+template <class... Arguments>
+long raw(long number, Arguments... arguments) {
+  long a[5] = {as_long(arguments)...};
+  return call(number, a[0], a[1], a[2], a[3], a[4]);
+}
+
+}  // namespace
+
+int open(const char* path, int flags, unsigned mode) {
+  return static_cast<int>(raw(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+int close(int fd) {
+  return static_cast<int>(raw(SYS_close, fd));
+}
+long read(int fd, void* buffer, size_t size) {
+  return raw(SYS_read, fd, buffer, size);
+}
+long write(int fd, const void* buffer, size_t size) {
+  return raw(SYS_write, fd, buffer, size);
+}
+int pipe2(int fds[2], int flags) {
+  return static_cast<int>(raw(SYS_pipe2, fds, flags));
+}
+int fstat(int fd, struct stat* out) {
+  return static_cast<int>(raw(SYS_fstat, fd, out));
+}
+int fcntl(int fd, int command, long argument) {
+  return static_cast<int>(raw(SYS_fcntl, fd, command, argument));
+}
+int socket(int domain, int type, int protocol) {
+  return static_cast<int>(raw(SYS_socket, domain, type, protocol));
+}
+int bind(int fd, const sockaddr* address, socklen_t size) {
+  return static_cast<int>(raw(SYS_bind, fd, address, size));
+}
+int listen(int fd, int backlog) {
+  return static_cast<int>(raw(SYS_listen, fd, backlog));
+}
+int connect(int fd, const sockaddr* address, socklen_t size) {
+  return static_cast<int>(raw(SYS_connect, fd, address, size));
+}
+int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
+  return static_cast<int>(raw(SYS_accept4, fd, address, size, flags));
+}
+int shutdown(int fd, int how) {
+  return static_cast<int>(raw(SYS_shutdown, fd, how));
+}
+int getsockopt(int fd, int level, int name, void* value, socklen_t* size) {
+  return static_cast<int>(raw(SYS_getsockopt, fd, level, name, value, size));
+}
+int setsockopt(int fd, int level, int name, const void* value, socklen_t size) {
+  return static_cast<int>(raw(SYS_setsockopt, fd, level, name, value, size));
+}
+int getsockname(int fd, sockaddr* address, socklen_t* size) {
+  return static_cast<int>(raw(SYS_getsockname, fd, address, size));
+}
+int getpeername(int fd, sockaddr* address, socklen_t* size) {
+  return static_cast<int>(raw(SYS_getpeername, fd, address, size));
+}
+long sendmsg(int fd, const msghdr* message, int flags) {
+  return raw(SYS_sendmsg, fd, message, flags);
+}
+long recvmsg(int fd, msghdr* message, int flags) {
+  return raw(SYS_recvmsg, fd, message, flags);
+}
+int eventfd(unsigned initial, int flags) {
+  return static_cast<int>(raw(SYS_eventfd2, initial, flags));
+}
+int ioctl(int fd, unsigned long request, void* argument) {
+  return static_cast<int>(raw(SYS_ioctl, fd, request, argument));
+}
+// Only the *at forms exist on every architecture.
+int mkdir(const char* path, unsigned mode) {
+  return static_cast<int>(raw(SYS_mkdirat, AT_FDCWD, path, mode));
+}
+int rename(const char* from, const char* to) {
+  return static_cast<int>(raw(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+int unlink(const char* path) {
+  return static_cast<int>(raw(SYS_unlinkat, AT_FDCWD, path, 0));
+}
+int rmdir(const char* path) {
+  return static_cast<int>(raw(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR));
+}
+int symlink(const char* target, const char* path) {
+  return static_cast<int>(raw(SYS_symlinkat, target, AT_FDCWD, path));
+}
+int gettid() {
+  return static_cast<int>(raw(SYS_gettid));
+}
+
+}  // namespace uiw::core::sys

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// System calls that go straight to the kernel. Everything uiwarp does for itself uses these (or
+// io_uring), never libc's open/write/close/socket: those are what libuiwarp-preload.so and
+// librspreload.so interpose, and going through them would re-enter us.
+// All return the value of the call, or -errno; errno itself is left alone.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+
+struct stat;
+
+namespace uiw::core::sys {
+
+int open(const char* path, int flags, unsigned mode = 0);
+int close(int fd);
+long read(int fd, void* buffer, size_t size);
+long write(int fd, const void* buffer, size_t size);
+int pipe2(int fds[2], int flags);
+int fstat(int fd, struct stat* out);
+int fcntl(int fd, int command, long argument = 0);
+int socket(int domain, int type, int protocol);
+int bind(int fd, const sockaddr* address, socklen_t size);
+int listen(int fd, int backlog);
+int connect(int fd, const sockaddr* address, socklen_t size);
+int accept4(int fd, sockaddr* address, socklen_t* size, int flags);
+int shutdown(int fd, int how);
+int getsockopt(int fd, int level, int name, void* value, socklen_t* size);
+int setsockopt(int fd, int level, int name, const void* value, socklen_t size);
+int getsockname(int fd, sockaddr* address, socklen_t* size);
+int getpeername(int fd, sockaddr* address, socklen_t* size);
+long sendmsg(int fd, const msghdr* message, int flags);
+long recvmsg(int fd, msghdr* message, int flags);
+int eventfd(unsigned initial, int flags);
+int ioctl(int fd, unsigned long request, void* argument);
+int mkdir(const char* path, unsigned mode);
+int rename(const char* from, const char* to);
+int unlink(const char* path);
+int rmdir(const char* path);
+int symlink(const char* target, const char* path);
+int gettid();
+
+}  // namespace uiw::core::sys

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "core/settings.h"
+
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/log.h"
+
+namespace uiw::core {
+namespace {
+
+constexpr uint32_t kMaxMilliseconds = 600'000;
+
+constexpr SettingInfo kTable[] = {
+    {"UIWARP_CRC", "auto|on|off", "auto",
+     "Ask the peer for a CRC on every FPDU: auto asks except between processes of one host. A peer "
+     "that asks "
+     "for it gets it in any case."},
+    {"UIWARP_MODE", "auto|exclusive", "auto",
+     "auto stays away on a host with RDMA devices of its own; exclusive hides those and shows only "
+     "uiwarp's."},
+    {"UIWARP_ENGINE", "auto|io_uring|epoll", "auto",
+     "What the engine waits with: auto takes epoll where the system refuses io_uring, as container "
+     "profiles often do."},
+    {"UIWARP_ENGINE_CPU", "follow|free", "follow",
+     "follow moves the engine thread to the CPU where its packets arrive; free leaves it to the "
+     "scheduler."},
+    {"UIWARP_MPA_REVISION", "1|2", "2",
+     "MPA revision to connect with: 2 negotiates read depths and a ready-to-receive frame (RFC "
+     "6581)."},
+    {"UIWARP_MPA_FALLBACK", "on|off", "on",
+     "Connect once more with MPA revision 1 when the peer closes instead of answering revision 2."},
+    {"UIWARP_MPA_MARKERS", "on|off", "off",
+     "Ask the peer for MPA markers, which are checked and then thrown away; never needed. A peer "
+     "that asks for them gets them in any case."},
+    {"UIWARP_PEER_TO_PEER", "on|off", "on",
+     "Ask for a ready-to-receive frame, so that the accepting side may send first (RFC 6581)."},
+    {"UIWARP_MPA_RTR", "any|read|write", "any",
+     "The ready-to-receive frame to offer when connecting, and to choose first when accepting; any "
+     "offers both and chooses read first."},
+    {"UIWARP_WAKE_PEER", "on|off", "on",
+     "After connecting, send an empty RDMA Write after 10 ms, 100 ms and 1 s for as long as the peer is "
+     "silent: Linux siw overlooks what comes too early until more comes."},
+    {"UIWARP_PORTS", "auto|FIRST-LAST", "auto",
+     "TCP ports on which queue pairs that programs connect without rdma_cm are reached, one for each 256 "
+     "of them in a process, as a firewall has to let them in: 18515-18530, say. auto leaves the choice to the "
+     "system."},
+    {"UIWARP_CONNECT_TIMEOUT_MS", "milliseconds 1..600000", "10000",
+     "Until the peer accepted the TCP connection."},
+    {"UIWARP_REPLY_TIMEOUT_MS", "milliseconds 1..600000", "30000",
+     "From the TCP connection until the remote application accepted or rejected."},
+    {"UIWARP_REQUEST_TIMEOUT_MS", "milliseconds 1..600000", "5000",
+     "Until an accepted TCP connection sent its whole MPA Request."},
+    {"UIWARP_CLOSE_TIMEOUT_MS", "milliseconds 1..600000", "5000",
+     "Until the peer closes its side after a disconnect; then the connection is reset."},
+    {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
+     "How long a message may wait for a receive to be posted; 0 ends the connection at once."},
+    {"UIWARP_LOG", "error|warn|info|debug", "warn",
+     "Messages shown on standard error: up to this level."},
+};
+
+// Variables that are ours but not settings: read where they are used.
+constexpr std::string_view kOtherVariables[] = {
+    "UIWARP_RUNTIME_DIR",  // where vkernel/ builds the tree of virtual files
+};
+constexpr std::string_view kTestPrefix = "UIWARP_TEST_";
+constexpr std::string_view kPrefix = "UIWARP_";
+
+const SettingInfo* find(std::string_view name) {
+  for (const SettingInfo& info : kTable) {
+    if (name == info.name) return &info;
+  }
+  return nullptr;
+}
+
+bool is_other_variable(std::string_view name) {
+  if (name.starts_with(kTestPrefix)) return true;
+  for (std::string_view other : kOtherVariables) {
+    if (name == other) return true;
+  }
+  return false;
+}
+
+template <class T>
+struct Choice {
+  std::string_view text;
+  T value;
+};
+
+template <class T, size_t count>
+bool choose(std::string_view text, const Choice<T> (&choices)[count], T& out) {
+  for (const auto& choice : choices) {
+    if (text != choice.text) continue;
+    out = choice.value;
+    return true;
+  }
+  return false;
+}
+
+bool on_off(std::string_view text, bool& out) {
+  return choose(text, (const Choice<bool>[]){{"on", true}, {"off", false}}, out);
+}
+
+bool milliseconds(std::string_view text, uint32_t least, uint32_t& out) {
+  uint32_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if (value < least || value > kMaxMilliseconds) return false;
+  out = value;
+  return true;
+}
+
+bool ports(std::string_view text, uint16_t& first, uint16_t& last) {
+  if (text == "auto") {
+    first = last = 0;
+    return true;
+  }
+  const char* const end = text.data() + text.size();
+  uint16_t low = 0, high = 0;
+  const auto [dash, error] = std::from_chars(text.data(), end, low);
+  if (error != std::errc() || dash == end || *dash != '-') return false;
+  const auto [rest, error2] = std::from_chars(dash + 1, end, high);
+  if (error2 != std::errc() || rest != end || low < 1024 || high < low) return false;
+  first = low;
+  last = high;
+  return true;
+}
+
+bool assign(std::string_view name, std::string_view text, Settings& out) {
+  if (name == "UIWARP_CRC") {
+    return choose(text,
+                  (const Choice<CrcPolicy>[]){
+                      {"auto", CrcPolicy::kAuto}, {"on", CrcPolicy::kOn}, {"off", CrcPolicy::kOff}},
+                  out.crc);
+  }
+  if (name == "UIWARP_MODE") {
+    return choose(
+        text,
+        (const Choice<HostMode>[]){{"auto", HostMode::kAuto}, {"exclusive", HostMode::kExclusive}},
+        out.mode);
+  }
+  if (name == "UIWARP_ENGINE") {
+    return choose(text,
+                  (const Choice<EngineKind>[]){{"auto", EngineKind::kAuto},
+                                               {"io_uring", EngineKind::kIoUring},
+                                               {"epoll", EngineKind::kEpoll}},
+                  out.engine);
+  }
+  if (name == "UIWARP_ENGINE_CPU") {
+    return choose(
+        text,
+        (const Choice<EngineCpu>[]){{"follow", EngineCpu::kFollow}, {"free", EngineCpu::kFree}},
+        out.engine_cpu);
+  }
+  if (name == "UIWARP_MPA_REVISION") {
+    return choose(text, (const Choice<uint32_t>[]){{"1", 1}, {"2", 2}}, out.mpa_revision);
+  }
+  if (name == "UIWARP_MPA_FALLBACK") return on_off(text, out.mpa_fallback);
+  if (name == "UIWARP_MPA_MARKERS") return on_off(text, out.mpa_markers);
+  if (name == "UIWARP_PEER_TO_PEER") return on_off(text, out.peer_to_peer);
+  if (name == "UIWARP_MPA_RTR") {
+    return choose(text,
+                  (const Choice<RtrKind>[]){{"any", RtrKind::kAny},
+                                            {"read", RtrKind::kRead},
+                                            {"write", RtrKind::kWrite}},
+                  out.mpa_rtr);
+  }
+  if (name == "UIWARP_WAKE_PEER") return on_off(text, out.wake_peer);
+  if (name == "UIWARP_PORTS") return ports(text, out.first_port, out.last_port);
+  if (name == "UIWARP_CONNECT_TIMEOUT_MS") return milliseconds(text, 1, out.connect_timeout_ms);
+  if (name == "UIWARP_REPLY_TIMEOUT_MS") return milliseconds(text, 1, out.reply_timeout_ms);
+  if (name == "UIWARP_REQUEST_TIMEOUT_MS") return milliseconds(text, 1, out.request_timeout_ms);
+  if (name == "UIWARP_CLOSE_TIMEOUT_MS") return milliseconds(text, 1, out.close_timeout_ms);
+  if (name == "UIWARP_RNR_WAIT_MS") return milliseconds(text, 0, out.rnr_wait_ms);
+  if (name == "UIWARP_LOG") {
+    return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},
+                  out.log_level);
+  }
+  return false;
+}
+
+constinit Settings process_settings;
+constinit int process_error = 0;
+constinit std::atomic<bool> loaded{false};
+pthread_once_t once = PTHREAD_ONCE_INIT;
+
+void warn_of_typos() {
+  if (process_settings.log_level < static_cast<int>(LogLevel::kWarn)) return;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; variable++) {
+    std::string_view text = *variable;
+    std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with(kPrefix) || find(name) != nullptr || is_other_variable(name)) continue;
+    log_unfiltered("there is no setting %.*s, it has no effect; `uiwarp doctor` lists the settings",
+                   static_cast<int>(name.size()), name.data());
+  }
+}
+
+void load() {
+  // A set-uid program runs for someone who may not trust the environment's author.
+  if (getauxval(AT_SECURE) != 0) return;
+  for (const SettingInfo& info : kTable) {
+    const char* text = std::getenv(info.name);
+    if (text == nullptr) continue;
+    std::string problem;
+    if (parse_setting(info.name, text, process_settings, problem)) continue;
+    process_error = EINVAL;
+    log_unfiltered("%s", problem.c_str());
+  }
+  warn_of_typos();
+}
+
+void load_once() {
+  if (loaded.load(std::memory_order_acquire)) return;
+  pthread_once(&once, [] {
+    load();
+    loaded.store(true, std::memory_order_release);
+  });
+}
+
+}  // namespace
+
+std::span<const SettingInfo> setting_table() {
+  return kTable;
+}
+
+const Settings& settings() {
+  load_once();
+  return process_settings;
+}
+
+int settings_error() {
+  load_once();
+  return process_error;
+}
+
+bool parse_setting(const char* name, const char* text, Settings& out, std::string& problem) {
+  const SettingInfo* info = find(name);
+  if (info == nullptr) {
+    problem = std::string("there is no setting ") + name + "; `uiwarp doctor` lists the settings";
+    return false;
+  }
+  if (assign(name, text, out)) return true;
+  problem = std::string(name) + "='" + text + "' is not valid; allowed: " + info->type +
+            " (default " + info->fallback +
+            "). Correct or unset it; until then no device can be opened";
+  return false;
+}
+
+}  // namespace uiw::core

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What a user can set, by environment variables UIWARP_*. The table in settings.cc gives each its
+// type, default and help; doc/settings.md and `uiwarp doctor` print that table.
+// Read once, at first use. A wrong value is reported on standard error with the variable and the
+// allowed values, and makes opening a device fail with EINVAL: it is never silently replaced.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace uiw::core {
+
+enum class CrcPolicy { kAuto, kOn, kOff };     // auto: off between processes of this host, on otherwise
+enum class HostMode { kAuto, kExclusive };     // auto: stay away where the host has RDMA devices
+enum class EngineKind { kAuto, kIoUring, kEpoll };  // auto: epoll where io_uring is refused
+enum class EngineCpu { kFollow, kFree };       // follow: sit on the CPU where packets arrive
+
+enum class RtrKind { kAny, kRead, kWrite };    // RFC 6581 9.2; any: both are offered, Read is chosen first
+
+struct Settings {
+  CrcPolicy crc = CrcPolicy::kAuto;
+  HostMode mode = HostMode::kAuto;
+  EngineKind engine = EngineKind::kAuto;
+  EngineCpu engine_cpu = EngineCpu::kFollow;
+  uint32_t mpa_revision = 2;           // UIWARP_MPA_REVISION: 1 or 2, what we ask for as initiator
+  bool mpa_fallback = true;            // UIWARP_MPA_FALLBACK: retry once with revision 1
+  bool mpa_markers = false;            // UIWARP_MPA_MARKERS: ask for markers in what we receive (M bit)
+  bool peer_to_peer = true;            // UIWARP_PEER_TO_PEER: ask for an RTR frame (RFC 6581 A bit)
+  RtrKind mpa_rtr = RtrKind::kAny;     // UIWARP_MPA_RTR: which one
+  bool wake_peer = true;               // UIWARP_WAKE_PEER: empty Writes to a silent responder
+  uint16_t first_port = 0, last_port = 0;  // UIWARP_PORTS: of queue pair numbers; 0: the system chooses
+  uint32_t connect_timeout_ms = 10000;
+  uint32_t reply_timeout_ms = 30000;   // until the remote application accepts
+  uint32_t request_timeout_ms = 5000;  // until an accepted TCP connection sent its whole Request
+  uint32_t close_timeout_ms = 5000;    // until the peer answers our FIN
+  uint32_t rnr_wait_ms = 2000;         // UIWARP_RNR_WAIT_MS: 0 = strict, Terminate 0x1202 at once
+  int log_level = 1;                   // UIWARP_LOG: error, warn, info, debug
+};
+
+struct SettingInfo {
+  const char* name;        // environment variable
+  const char* type;        // "on|off", "milliseconds 0..600000", ...
+  const char* fallback;    // default, as the user would write it
+  const char* help;
+};
+
+// Every setting there is, in the order to print.
+std::span<const SettingInfo> setting_table();
+
+// The process's settings. Thread-safe; parsed once.
+const Settings& settings();
+
+// 0, or EINVAL when a variable held a wrong value (already reported once on standard error).
+int settings_error();
+
+// Parses one variable's text into `out`; on failure returns false and a sentence naming the
+// variable and the allowed values. Exposed for tests and for `uiwarp doctor`.
+bool parse_setting(const char* name, const char* text, Settings& out, std::string& problem);
+
+}  // namespace uiw::core

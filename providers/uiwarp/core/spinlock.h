@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A lock for sections of a few dozen instructions, never held across a system call.
+// Spins briefly, then yields: on machines with few CPUs the holder may be descheduled.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+
+namespace uiw::core {
+
+class Spinlock {
+ public:
+  Spinlock() = default;
+  Spinlock(const Spinlock&) = delete;
+  Spinlock& operator=(const Spinlock&) = delete;
+
+  void lock() {
+    int spins = 0;
+    while (locked_.exchange(true, std::memory_order_acquire)) {
+      while (locked_.load(std::memory_order_relaxed)) {
+        if (++spins < 100) {
+          __builtin_ia32_pause();
+        } else {
+          sched_yield();
+        }
+      }
+    }
+  }
+  bool try_lock() { return !locked_.exchange(true, std::memory_order_acquire); }
+  void unlock() { locked_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> locked_{false};
+};
+
+}  // namespace uiw::core

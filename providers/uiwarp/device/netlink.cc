@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/if_addr.h>
+#include <netlink/netlink.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "device/interface.h"
+
+namespace uiw::device {
+namespace {
+
+struct SocketFree {
+  void operator()(nl_sock* socket) const { nl_socket_free(socket); }
+};
+struct CacheFree {
+  void operator()(nl_cache* cache) const { nl_cache_free(cache); }
+};
+using Socket = std::unique_ptr<nl_sock, SocketFree>;
+using Cache = std::unique_ptr<nl_cache, CacheFree>;
+
+int to_errno(int nl_error) {
+  switch (nl_error < 0 ? -nl_error : nl_error) {
+    case NLE_NOMEM:
+      return ENOMEM;
+    case NLE_PERM:
+    case NLE_NOACCESS:
+      return EPERM;
+    case NLE_AF_NOSUPPORT:
+    case NLE_PROTO_MISMATCH:
+      return EAFNOSUPPORT;
+    default:
+      return EIO;
+  }
+}
+
+Interface describe(rtnl_link* link) {
+  Interface interface;
+  interface.name = rtnl_link_get_name(link);
+  interface.ifindex = static_cast<unsigned>(rtnl_link_get_ifindex(link));
+  interface.flags = rtnl_link_get_flags(link);
+  interface.mtu = rtnl_link_get_mtu(link);
+  nl_addr* mac = rtnl_link_get_addr(link);
+  if (mac != nullptr && nl_addr_get_len(mac) == sizeof interface.mac) {
+    std::memcpy(interface.mac, nl_addr_get_binary_addr(mac), sizeof interface.mac);
+    interface.has_mac = true;
+  }
+  return interface;
+}
+
+void add_addresses(nl_cache* cache, Interface& interface) {
+  for (nl_object* object = nl_cache_get_first(cache); object != nullptr;
+       object = nl_cache_get_next(object)) {
+    auto* entry = reinterpret_cast<rtnl_addr*>(object);
+    if (rtnl_addr_get_ifindex(entry) != static_cast<int>(interface.ifindex)) continue;
+    // Another host answered for this IPv6 address: the kernel won't use it.
+    if ((rtnl_addr_get_flags(entry) & IFA_F_DADFAILED) != 0) continue;
+    nl_addr* local = rtnl_addr_get_local(entry);
+    if (local == nullptr) continue;
+    const void* octets = nl_addr_get_binary_addr(local);
+    if (nl_addr_get_family(local) == AF_INET && nl_addr_get_len(local) == sizeof(in_addr)) {
+      in_addr ipv4;
+      std::memcpy(&ipv4, octets, sizeof ipv4);
+      interface.addresses.push_back(mapped(ipv4));
+    } else if (nl_addr_get_family(local) == AF_INET6 &&
+               nl_addr_get_len(local) == sizeof(in6_addr)) {
+      in6_addr ipv6;
+      std::memcpy(&ipv6, octets, sizeof ipv6);
+      interface.addresses.push_back(ipv6);
+    }
+  }
+}
+
+}  // namespace
+
+int read_interfaces(std::vector<Interface>& interfaces) {
+  Socket socket(nl_socket_alloc());
+  if (!socket) return ENOMEM;
+  if (int error = nl_connect(socket.get(), NETLINK_ROUTE); error < 0) return to_errno(error);
+
+  nl_cache* found = nullptr;
+  if (int error = rtnl_link_alloc_cache(socket.get(), AF_UNSPEC, &found); error < 0) {
+    return to_errno(error);
+  }
+  Cache links(found);
+  if (int error = rtnl_addr_alloc_cache(socket.get(), &found); error < 0) return to_errno(error);
+  Cache addresses(found);
+
+  for (nl_object* object = nl_cache_get_first(links.get()); object != nullptr;
+       object = nl_cache_get_next(object)) {
+    auto* link = reinterpret_cast<rtnl_link*>(object);
+    if (rtnl_link_get_name(link) == nullptr) continue;
+    Interface interface = describe(link);
+    add_addresses(addresses.get(), interface);
+    interfaces.push_back(std::move(interface));
+  }
+  return 0;
+}
+
+}  // namespace uiw::device

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the engine needs of the kernel: start operations, sleep until one ends, be woken. The engine
+// thread owns it; only wake() may be called from elsewhere.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/bytes.h"
+#include "core/clock.h"
+#include "engine/engine.h"
+
+namespace uiw::engine {
+
+// What one dispatch() delivered, for counters and placement.
+struct Delivered {
+  uint32_t receives = 0;
+  uint64_t octets = 0;
+  int fd = -1;  // the last socket octets came from
+};
+
+class Backend {
+ public:
+  static constexpr core::Nanoseconds kForever = -1;
+
+  // Thread: any, after close().
+  // Thread: any, after close().
+  virtual ~Backend() = default;
+
+  // Operations as Engine describes them. An operation that cannot be started completes with
+  // its error at the next dispatch().
+  virtual void accept(Op& op, int listen_fd) = 0;
+  virtual void connect(Op& op, int fd, const sockaddr_storage& to) = 0;
+  virtual void receive(Op& op, int fd) = 0;
+  virtual void poll_writable(Op& op, int fd) = 0;
+  virtual void cancel(Op& op) = 0;
+
+  // Starts what was queued and sleeps until something completed, wake() was called or `timeout`
+  // has passed (0: does not sleep, kForever: no limit). May return early.
+  virtual void wait(core::Nanoseconds timeout) = 0;
+  // Delivers everything that has completed.
+  virtual Delivered dispatch() = 0;
+  // Starts what was queued and lets the kernel act on it; delivers nothing.
+  virtual void flush() = 0;
+  // Ends the current or the next wait(). Thread: any.
+  virtual void wake() = 0;
+  // Lets go of everything in the kernel; in_flight() must be 0. Only wake() may be called after it.
+  virtual void close() = 0;
+  virtual const char* name() const = 0;
+
+  uint32_t in_flight() const { return in_flight_; }
+  // Operations in flight that nobody asked to end.
+  uint32_t not_cancelled() const { return in_flight_ - cancelling_; }
+
+ protected:
+  // Book-keeping every backend does alike; the only writers of Op's state.
+  using Kind = Op::Kind;
+  void begin(Op& op, Kind kind, int fd);
+  bool mark_cancelling(Op& op);  // false when it is not in flight or was cancelled before
+  void complete(Op& op, int result, bool more, core::Bytes data);
+
+  static int fd_of(const Op& op) { return op.fd_; }
+  static Kind kind_of(const Op& op) { return op.kind_; }
+  // Remembers that `op` ends with `result`; complete_ended() delivers it.
+  void end_later(Op& op, int result);
+  bool any_ended() const { return first_ended_ != nullptr; }
+  void complete_ended();
+
+  static void set_drained(Op& op, bool drained) { op.drained_ = drained; }
+  static bool drained(const Op& op) { return op.drained_; }
+  static bool cancelling(const Op& op) { return op.cancelling_; }
+
+ private:
+  uint32_t in_flight_ = 0;
+  uint32_t cancelling_ = 0;
+  Op* first_ended_ = nullptr;
+  Op* last_ended_ = nullptr;
+};
+
+}  // namespace uiw::engine

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The memory that receives land in: a few large buffers shared by all sockets of an engine. The
+// kernel takes one only at the moment octets arrive, so an idle connection holds none.
+//
+// The kernel takes buffers first in, first out. If it was given all of them, each receive would
+// land in the one that was left alone longest, in memory that has fallen out of the cache. So it
+// is given only as many as one turn of the engine uses, normally one, and the rest wait aside.
+#pragma once
+
+#include <liburing.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/bytes.h"
+#include "core/result.h"
+
+namespace uiw::engine {
+
+// Thread: engine.
+class BufferRing {
+ public:
+  static constexpr uint16_t kGroup = 0;       // buffer group id in the ring
+  static constexpr unsigned kCount = 16;      // power of two
+  static constexpr size_t kSize = 256 << 10;  // octets per buffer
+
+  BufferRing() = default;
+  BufferRing(const BufferRing&) = delete;
+  BufferRing& operator=(const BufferRing&) = delete;
+  ~BufferRing();
+
+  // Maps the memory and registers it with `ring`, which must be gone before this object.
+  // 0, or errno: ENOMEM, EINVAL (the kernel, older than 5.19, has no buffer rings).
+  int open(io_uring& ring);
+
+  // A completion says that the kernel put `size` octets into buffer `id`. Valid until put_back().
+  core::Bytes take(uint16_t id, size_t size);
+  // The octets were used; the buffer can be given to the kernel again.
+  void put_back(uint16_t id);
+  // A receive found no buffer: the kernel is given one more from now on.
+  void ran_out();
+
+ private:
+  void provide();
+
+  void* memory_ = nullptr;  // descriptors on the first page, then the buffers
+  io_uring_buf* entries_ = nullptr;
+  uint16_t tail_ = 0;
+  unsigned provided_ = 0;  // with the kernel
+  unsigned wanted_ = 1;    // how many should be
+  unsigned aside_count_ = 0;
+  uint16_t aside_[kCount] = {};  // last in, first out
+
+  // After so many receives without running out one less is wanted, so that a burst of many sockets
+  // does not leave all buffers in turn forever.
+  static constexpr unsigned kPeriod = 1024;
+  unsigned calm_ = 0;
+};
+
+}  // namespace uiw::engine

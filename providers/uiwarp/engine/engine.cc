@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <new>
+
+#include "core/assert.h"
+#include "core/log.h"
+#include "core/settings.h"
+#include "engine/epoll.h"
+#include "engine/fork_mark.h"
+#include "engine/mailbox.h"
+#include "engine/ring.h"
+#include "engine/steering.h"
+#include "engine/timer_heap.h"
+
+namespace uiw::engine {
+namespace {
+
+// How long lodgers (sockets waiting for their peers' FIN) may stay when the last user has gone.
+constexpr core::Nanoseconds kStopGrace = 200 * core::kMillisecond;
+
+core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
+  if (kind == core::EngineKind::kEpoll) return Epoll::open();
+  auto ring = Ring::open();
+  const bool refused = !ring && (ring.error() == ENOSYS || ring.error() == EPERM);
+  if (!refused || kind == core::EngineKind::kIoUring) return ring;
+  core::log(core::LogLevel::kWarn,
+            "this system refuses io_uring (%s); using epoll, which works as well and is a little "
+            "slower. UIWARP_ENGINE=epoll asks for it without this message",
+            ring.error() == EPERM ? "not permitted" : "Linux 5.19 or newer has what is needed");
+  return Epoll::open();
+}
+
+}  // namespace
+
+struct Engine::State {
+  // The engine thread.
+  pthread_t thread{};
+  std::atomic<bool> stopping{false};
+
+  // Shared by all threads.
+  Mailbox mailbox;
+  std::unique_ptr<Backend> backend;  // opened by the engine thread, wake() from any
+  Counters counters;
+
+  // Set-up and post_and_wait(): guarded by mutex, every change is followed by a broadcast.
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+  bool started = false;
+  int start_error = 0;
+
+  // Thread: engine.
+  TimerHeap timers;
+  core::Nanoseconds now = 0;
+  Lodger* lodgers = nullptr;
+  ForkMark fork_mark;
+  core::Nanoseconds evict_at = Backend::kForever;
+
+  ~State() {
+    pthread_cond_destroy(&changed);
+    pthread_mutex_destroy(&mutex);
+  }
+
+  void open();
+  void loop();
+  void run_tasks();
+  bool may_leave();
+  core::Nanoseconds time_to_sleep();
+};
+
+// Once stopping: whether nothing keeps the thread any more.
+bool Engine::State::may_leave() {
+  if (lodgers && evict_at == Backend::kForever) evict_at = now + kStopGrace;
+  if (lodgers && now < evict_at) return false;
+  while (lodgers) lodgers->evict();
+  // What is neither finished nor cancelled would never end.
+  UIW_ASSERT(backend->not_cancelled() == 0);
+  return backend->in_flight() == 0;
+}
+
+// Opens the backend (io_uring belongs to the thread that made it) and tells start() how it went.
+void Engine::State::open() {
+  auto result = open_backend(core::settings().engine);
+  pthread_mutex_lock(&mutex);
+  if (result) {
+    backend = std::move(*result);
+  } else {
+    start_error = result.error();
+  }
+  started = true;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&mutex);
+}
+
+void Engine::State::run_tasks() {
+  for (Task* task = mailbox.take_all(); task;) {
+    Task* next = Mailbox::next(*task);
+    task->run();
+    task = next;
+  }
+}
+
+core::Nanoseconds Engine::State::time_to_sleep() {
+  core::Nanoseconds deadline = lodgers ? evict_at : Backend::kForever;
+  if (!timers.empty() && (deadline == Backend::kForever || timers.next_deadline() < deadline)) {
+    deadline = timers.next_deadline();
+  }
+  if (deadline == Backend::kForever) return deadline;
+  const core::Nanoseconds left = deadline - core::now();
+  return left > 0 ? left : 0;
+}
+
+void Engine::State::loop() {
+  Steering::shorten_slice();
+  Steering steering(core::settings().engine_cpu == core::EngineCpu::kFollow);
+  now = core::now();
+  for (;;) {
+    run_tasks();
+    timers.expire(now);
+    if (stopping.load(std::memory_order_acquire) && may_leave()) break;
+
+    const core::Nanoseconds timeout = mailbox.try_sleep() ? time_to_sleep() : 0;
+    backend->wait(timeout);
+    mailbox.awake();
+    now = core::now();
+
+    const Delivered delivered = backend->dispatch();
+    if (timeout != 0) counters.wakes.fetch_add(1, std::memory_order_relaxed);
+    if (delivered.receives == 0) continue;
+    counters.receives.fetch_add(delivered.receives, std::memory_order_relaxed);
+    counters.received_octets.fetch_add(delivered.octets, std::memory_order_relaxed);
+    switch (steering.turn(delivered.octets, delivered.fd)) {
+      case Placement::Action::kMove:
+        counters.moves.fetch_add(1, std::memory_order_relaxed);
+        break;
+      case Placement::Action::kRelease:
+        counters.releases.fetch_add(1, std::memory_order_relaxed);
+        break;
+      case Placement::Action::kStay:
+        break;
+    }
+  }
+  // The backend itself stays until the thread is joined: a poster may still be in wake().
+  backend->close();
+}
+
+Engine::Engine() : state_(new (std::nothrow) State) {}
+
+core::Result<std::unique_ptr<Engine>> Engine::start() {
+  std::unique_ptr<Engine> engine(new (std::nothrow) Engine);
+  if (!engine || !engine->state_) return core::Errno{ENOMEM};
+  State& state = *engine->state_;
+  if (int error = state.fork_mark.set(); error != 0) {
+    engine->state_.reset();
+    return core::Errno{error};
+  }
+
+  // The thread must never run a signal handler of the application.
+  sigset_t all, previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  auto main = [](void* argument) -> void* {
+    State& self = *static_cast<State*>(argument);
+    pthread_setname_np(pthread_self(), "uiwarp");
+    self.open();
+    if (self.backend) self.loop();
+    return nullptr;
+  };
+  int error = pthread_create(&state.thread, nullptr, main, &state);
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  if (error != 0) {
+    engine->state_.reset();
+    return core::Errno{error};
+  }
+  pthread_mutex_lock(&state.mutex);
+  while (!state.started) pthread_cond_wait(&state.changed, &state.mutex);
+  error = state.start_error;
+  pthread_mutex_unlock(&state.mutex);
+  if (error != 0) {
+    pthread_join(state.thread, nullptr);
+    engine->state_.reset();
+    return core::Errno{error};
+  }
+  return engine;
+}
+
+Engine::~Engine() {
+  if (!state_) return;  // start() failed
+  if (in_child()) {
+    // The thread, its ring and whatever it was doing are the parent's.
+    static_cast<void>(state_.release());
+    return;
+  }
+  UIW_ASSERT(!on_engine_thread());
+  struct Stop final : Task {
+    State* state;
+    void run() override { state->stopping.store(true, std::memory_order_release); }
+  } stop;
+  stop.state = state_.get();
+  post(stop);
+  pthread_join(state_->thread, nullptr);
+}
+
+void Engine::lodge(Lodger& lodger) {
+  lodger.next_ = state_->lodgers;
+  if (state_->lodgers) state_->lodgers->previous_ = &lodger;
+  state_->lodgers = &lodger;
+}
+
+void Engine::leave(Lodger& lodger) {
+  if (lodger.next_) lodger.next_->previous_ = lodger.previous_;
+  (lodger.previous_ ? lodger.previous_->next_ : state_->lodgers) = lodger.next_;
+}
+
+bool Engine::on_engine_thread() const {
+  return pthread_equal(state_->thread, pthread_self()) != 0;
+}
+
+bool Engine::in_child() const {
+  return state_->fork_mark.in_child();
+}
+
+void Engine::post(Task& task) {
+  if (in_child()) return;
+  if (state_->mailbox.push(task)) state_->backend->wake();
+}
+
+void Engine::post_and_wait(Task& task) {
+  if (in_child()) return;
+  struct Waited final : Task {
+    State* state;
+    Task* inner;
+    bool done = false;
+    void run() override {
+      inner->run();
+      // The waiter may free this as soon as it sees `done`, hence the engine's own mutex.
+      State* still_there = state;
+      pthread_mutex_lock(&still_there->mutex);
+      done = true;
+      pthread_cond_broadcast(&still_there->changed);
+      pthread_mutex_unlock(&still_there->mutex);
+    }
+  } waited;
+  waited.state = state_.get();
+  waited.inner = &task;
+  post(waited);
+  pthread_mutex_lock(&state_->mutex);
+  while (!waited.done) pthread_cond_wait(&state_->changed, &state_->mutex);
+  pthread_mutex_unlock(&state_->mutex);
+}
+
+void Engine::arm(Timer& timer, core::Nanoseconds from_now) {
+  state_->timers.arm(this, timer, state_->now + from_now);
+}
+void Engine::disarm(Timer& timer) {
+  state_->timers.disarm(timer);
+}
+core::Nanoseconds Engine::now() const {
+  return state_->now;
+}
+
+Timer::~Timer() {
+  if (armed()) engine_->disarm(*this);
+}
+
+void Engine::accept(Op& op, int listen_fd) {
+  state_->backend->accept(op, listen_fd);
+}
+void Engine::connect(Op& op, int fd, const sockaddr_storage& to) {
+  state_->backend->connect(op, fd, to);
+}
+void Engine::receive(Op& op, int fd) {
+  state_->backend->receive(op, fd);
+}
+void Engine::poll_writable(Op& op, int fd) {
+  state_->backend->poll_writable(op, fd);
+}
+void Engine::cancel(Op& op) {
+  state_->backend->cancel(op);
+}
+void Engine::flush() {
+  state_->backend->flush();
+}
+
+const Engine::Counters& Engine::counters() const {
+  return state_->counters;
+}
+const char* Engine::backend_name() const {
+  return state_->backend->name();
+}
+
+}  // namespace uiw::engine

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The thread that makes progress whether or not the application calls us. Owns one io_uring
+// (SINGLE_ISSUER | DEFER_TASKRUN), or an epoll where io_uring is refused; all receive work, timers
+// and connection set-up run on it. Only engine/ includes liburing.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "core/bytes.h"
+#include "core/clock.h"
+#include "core/result.h"
+
+namespace uiw::engine {
+
+class Backend;
+class Engine;
+class Lodger;
+class Op;
+class Task;
+class Timer;
+
+// What the engine keeps in a task, an operation, a timer and a lodger.
+class TaskState {
+  friend class Mailbox;
+  Task* next_ = nullptr;
+};
+
+class OpState {
+ public:
+  bool in_flight() const { return in_flight_; }
+
+ private:
+  friend class Backend;
+  enum class Kind : uint8_t { kAccept, kConnect, kReceive, kWritable };
+  int fd_ = -1;  // what it works on, for a backend that has to start it again
+  Kind kind_ = Kind::kAccept;
+  bool in_flight_ = false;
+  bool cancelling_ = false;
+  bool drained_ = false;  // the last receive left the socket empty
+  // Waiting to be completed with a result that is known already.
+  Op* next_ended_ = nullptr;
+  int result_ = 0;
+};
+
+class TimerState {
+ public:
+  bool armed() const { return armed_; }
+
+ protected:
+  Engine* engine_ = nullptr;
+
+ private:
+  friend class TimerHeap;
+  core::Nanoseconds deadline_ = 0;
+  uint64_t sequence_ = 0;
+  bool armed_ = false;
+  // Links of the heap: first child, next sibling, previous sibling or (of a first child) parent.
+  Timer* child_ = nullptr;
+  Timer* next_ = nullptr;
+  Timer* prev_ = nullptr;
+};
+
+class LodgerState {
+  friend class Engine;
+  Lodger* next_ = nullptr;
+  Lodger* previous_ = nullptr;
+};
+
+// Work handed to the engine thread from any thread. Intrusive: the poster owns it and must keep it
+// until run() was called; a task must not be posted again before that.
+class Task : public TaskState {
+ public:
+  virtual void run() = 0;  // on the engine thread
+
+ protected:
+  ~Task() = default;
+};
+
+// One operation in flight in the ring. Thread: engine. Not movable; must outlive its completion.
+// After cancel() the completion still arrives (with -ECANCELED or its normal result).
+class Op : public OpState {
+ public:
+  Op() = default;
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
+
+  // result: as the system call would give it, or -errno. `more` is true while a multishot
+  // operation stays armed. `data` is only set for receive(): the octets received, valid during
+  // the call.
+  virtual void complete(int result, bool more, core::Bytes data) = 0;
+
+ protected:
+  ~Op() = default;
+};
+
+// A deadline. Thread: engine. Re-arming replaces; destroying cancels.
+class Timer : public TimerState {
+ public:
+  Timer() = default;
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  virtual void expire() = 0;  // on the engine thread; the timer is disarmed and may be armed again
+
+ protected:
+  ~Timer();
+};
+
+// Something that lives on the engine with no owner elsewhere (a socket in its last seconds). It
+// ends itself; when the engine stops it is given a moment, then evicted. Thread: engine.
+class Lodger : public LodgerState {
+ public:
+  virtual void evict() = 0;  // must leave()
+
+ protected:
+  ~Lodger() = default;
+};
+
+class Engine {
+ public:
+  // Starts the thread, on the backend that settings().engine names. errno values: EMFILE, ENOMEM,
+  // EAGAIN; EPERM or ENOSYS when the settings want io_uring and the system refuses it.
+  static core::Result<std::unique_ptr<Engine>> start();
+  // Runs what was posted, gives lodgers a moment, waits for cancelled operations, then stops and
+  // joins the thread. No operation may be in flight that was neither cancelled nor is a lodger's.
+  // Thread: any but the engine's.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  bool on_engine_thread() const;
+  // Whether this process is a fork of the one that started the engine: then nothing that waits for it
+  // would ever end. Thread: any.
+  bool in_child() const;
+
+  // Thread: any. Wakes the engine if it sleeps; no system call otherwise. Lock-free. Tasks of one
+  // poster run in the order posted. After fork() the child's call does nothing.
+  void post(Task& task);
+
+  // Runs `call` on the engine thread and waits for it; directly when already on it.
+  // No lock that engine code takes may be held. After fork() the child's call does nothing.
+  template <class Call>
+  void run_sync(Call&& call);
+
+  // All below: thread engine.
+
+  void lodge(Lodger& lodger);
+  void leave(Lodger& lodger);  // once per lodge()
+
+  void arm(Timer& timer, core::Nanoseconds from_now);
+  void disarm(Timer& timer);
+  core::Nanoseconds now() const;  // cached once per loop turn
+
+  // Operations. At most one that receives or accepts and one that connects or waits to write may be
+  // in flight per descriptor, which is non-blocking.
+  void accept(Op& op, int listen_fd);  // multishot; result = new descriptor (CLOEXEC|NONBLOCK)
+  // `to` is not copied: it must stay until completion.
+  void connect(Op& op, int fd, const sockaddr_storage& to);
+  // Receives once into a warm buffer of the engine; complete() gets the octets. result 0 = end of
+  // stream.
+  void receive(Op& op, int fd);
+  void poll_writable(Op& op, int fd);  // once
+  void cancel(Op& op);                 // asks; the completion still comes
+  // Hands what was queued to the kernel now instead of at the end of this turn. After it a
+  // descriptor whose operations were all cancelled is held by nobody but its owner, so that
+  // closing it frees its address at once. One system call.
+  void flush();
+
+  // What happened since the start: sleeps ended, receives and their octets, and how often the
+  // thread was moved to the CPU of its packets and let go again (engine/placement.h).
+  struct Counters {
+    std::atomic<uint64_t> wakes{0}, receives{0}, received_octets{0}, moves{0}, releases{0};
+  };
+  const Counters& counters() const;
+  const char* backend_name() const;  // "io_uring" or "epoll"
+
+ private:
+  Engine();
+  struct State;
+  std::unique_ptr<State> state_;
+  void post_and_wait(Task& task);
+};
+
+template <class Call>
+void Engine::run_sync(Call&& call) {
+  if (on_engine_thread()) {
+    call();
+    return;
+  }
+  struct Wrapped final : Task {
+    std::remove_reference_t<Call>* call;
+    void run() override { (*call)(); }
+  } task;
+  task.call = &call;
+  post_and_wait(task);  // returns only after run() has ended and the engine dropped the task
+}
+
+// The one engine of this process: started by the first user, stopped and joined when the last
+// reference goes. Thread: any but the engine's. After fork() the child has an engine of its own.
+class EngineRef {
+ public:
+  static core::Result<EngineRef> acquire();
+  EngineRef() = default;
+  EngineRef(EngineRef&& other) noexcept;
+  EngineRef& operator=(EngineRef&& other) noexcept;
+  ~EngineRef();
+  Engine& operator*() const { return *engine_; }
+  Engine* operator->() const { return engine_; }
+  explicit operator bool() const { return engine_; }
+
+ private:
+  Engine* engine_ = nullptr;
+};
+
+}  // namespace uiw::engine

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The engine that the whole process shares.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "engine/engine.h"
+
+namespace uiw::engine {
+namespace {
+
+struct Shared {
+  pid_t pid;
+  // Held while the engine starts and stops: who acquires meanwhile waits for the outcome.
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  Engine* engine = nullptr;  // guarded by mutex
+  unsigned references = 0;   // guarded by mutex
+};
+constinit std::atomic<Shared*> g_shared{nullptr};
+
+// After fork() the child finds the parent's in its memory, the mutex perhaps held by a thread that is
+// no more: it leaves that alone and gets one of its own. Null when out of memory.
+Shared* shared() {
+  const pid_t pid = getpid();
+  Shared* current = g_shared.load(std::memory_order_acquire);
+  while (!current || current->pid != pid) {
+    auto* mine = new (std::nothrow) Shared{pid};
+    if (!mine) return nullptr;
+    if (g_shared.compare_exchange_strong(current, mine, std::memory_order_acq_rel)) return mine;
+    delete mine;
+  }
+  return current;
+}
+
+}  // namespace
+
+core::Result<EngineRef> EngineRef::acquire() {
+  Shared* const process = shared();
+  if (!process) return core::Errno{ENOMEM};
+  pthread_mutex_lock(&process->mutex);
+  if (!process->engine) {
+    auto started = Engine::start();
+    if (!started) {
+      pthread_mutex_unlock(&process->mutex);
+      return core::Errno{started.error()};
+    }
+    process->engine = started->release();
+  }
+  ++process->references;
+  EngineRef reference;
+  reference.engine_ = process->engine;
+  pthread_mutex_unlock(&process->mutex);
+  return reference;
+}
+
+EngineRef::EngineRef(EngineRef&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
+
+EngineRef& EngineRef::operator=(EngineRef&& other) noexcept {
+  if (this != &other) {
+    EngineRef old(std::move(*this));
+    engine_ = std::exchange(other.engine_, nullptr);
+  }
+  return *this;
+}
+
+EngineRef::~EngineRef() {
+  // A reference that the parent took counts in the parent.
+  if (!engine_ || engine_->in_child()) return;
+  Shared* const process = g_shared.load(std::memory_order_acquire);
+  pthread_mutex_lock(&process->mutex);
+  if (--process->references == 0) {
+    delete process->engine;
+    process->engine = nullptr;
+  }
+  pthread_mutex_unlock(&process->mutex);
+}
+
+}  // namespace uiw::engine

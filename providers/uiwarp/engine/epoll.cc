@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "engine/epoll.h"
+
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <new>
+
+#include "core/assert.h"
+#include "core/raw_sys.h"
+
+namespace uiw::engine {
+namespace {
+
+namespace sys = core::sys;
+
+constexpr uint64_t kWake = UINT64_MAX;  // what the events of the eventfd carry; others: their fd
+
+}  // namespace
+
+core::Result<std::unique_ptr<Backend>> Epoll::open() {
+  std::unique_ptr<Epoll> epoll(new (std::nothrow) Epoll);
+  if (!epoll) return core::Errno{ENOMEM};
+  if (int error = epoll->start(); error != 0) return core::Errno{error};
+  return std::unique_ptr<Backend>(std::move(epoll));
+}
+
+int Epoll::start() {
+  buffer_.reset(new (std::nothrow) uint8_t[kBufferSize]);
+  if (!buffer_) return ENOMEM;
+  epoll_fd_ = static_cast<int>(syscall(SYS_epoll_create1, EPOLL_CLOEXEC));
+  if (epoll_fd_ < 0) return errno;
+  wake_fd_ = sys::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd_ < 0) return -wake_fd_;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kWake;
+  return syscall(SYS_epoll_ctl, epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event) == 0 ? 0 : errno;
+}
+
+Epoll::~Epoll() {
+  if (wake_fd_ >= 0) sys::close(wake_fd_);
+  if (epoll_fd_ >= 0) sys::close(epoll_fd_);
+}
+
+Epoll::Waiting* Epoll::waiting_on(int fd) {
+  const int block = fd / kPerBlock;
+  if (block >= kBlocks) return nullptr;
+  if (!blocks_[block]) blocks_[block].reset(new (std::nothrow) Waiting[kPerBlock]);
+  return blocks_[block] ? &blocks_[block][fd % kPerBlock] : nullptr;
+}
+
+// `op` has begun; now it waits for its descriptor to become ready.
+void Epoll::wait_on(Op& op, int fd) {
+  if (fd < 0) {
+    end_later(op, -EBADF);
+    return;
+  }
+  Waiting* waiting = waiting_on(fd);
+  if (!waiting) {
+    end_later(op, -ENOMEM);
+    return;
+  }
+  const bool in = kind_of(op) == Kind::kReceive || kind_of(op) == Kind::kAccept;
+  Op*& place = in ? waiting->in : waiting->out;
+  UIW_ASSERT(!place);
+  place = &op;
+  queue(fd, *waiting);
+}
+
+void Epoll::queue(int fd, Waiting& waiting) {
+  if (waiting.queued) return;
+  waiting.queued = true;
+  waiting.next_queued = first_queued_;
+  first_queued_ = fd;
+}
+
+// `op` no longer waits. False when it did not.
+bool Epoll::forget(Op& op) {
+  const int fd = fd_of(op);
+  Waiting* waiting = fd >= 0 ? waiting_on(fd) : nullptr;
+  if (!waiting) return false;
+  if (waiting->in == &op) {
+    waiting->in = nullptr;
+  } else if (waiting->out == &op) {
+    waiting->out = nullptr;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Epoll::accept(Op& op, int listen_fd) {
+  begin(op, Kind::kAccept, listen_fd);
+  wait_on(op, listen_fd);
+}
+
+void Epoll::connect(Op& op, int fd, const sockaddr_storage& to) {
+  begin(op, Kind::kConnect, fd);
+  const int result =
+      sys::connect(fd, reinterpret_cast<const sockaddr*>(&to),
+                   to.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  if (result == -EINPROGRESS) {
+    wait_on(op, fd);
+  } else {
+    end_later(op, result);
+  }
+}
+
+void Epoll::receive(Op& op, int fd) {
+  begin(op, Kind::kReceive, fd);
+  wait_on(op, fd);
+}
+
+void Epoll::poll_writable(Op& op, int fd) {
+  begin(op, Kind::kWritable, fd);
+  wait_on(op, fd);
+}
+
+void Epoll::cancel(Op& op) {
+  if (!mark_cancelling(op) || !forget(op)) return;  // not waiting: its result is on the way
+  // Now, since the owner may close the descriptor before the next wait().
+  const int fd = fd_of(op);
+  const Waiting& waiting = *waiting_on(fd);
+  if (!waiting.in && !waiting.out) control(EPOLL_CTL_DEL, fd, 0);
+  end_later(op, -ECANCELED);
+}
+
+int Epoll::control(int operation, int fd, uint32_t events) {
+  epoll_event event{};
+  event.events = events | EPOLLONESHOT;
+  event.data.u64 = static_cast<uint64_t>(fd);
+  return syscall(SYS_epoll_ctl, epoll_fd_, operation, fd, &event) == 0 ? 0 : errno;
+}
+
+void Epoll::register_queued() {
+  while (first_queued_ >= 0) {
+    const int fd = first_queued_;
+    Waiting& waiting = *waiting_on(fd);
+    first_queued_ = waiting.next_queued;
+    waiting.queued = false;
+    uint32_t events = 0;
+    if (waiting.in) events |= EPOLLIN | EPOLLRDHUP;
+    if (waiting.out) events |= EPOLLOUT;
+    if (events == 0) continue;
+    int error = control(EPOLL_CTL_MOD, fd, events);
+    if (error == ENOENT) error = control(EPOLL_CTL_ADD, fd, events);
+    if (error == 0) continue;
+    for (Op* op : {waiting.in, waiting.out}) {
+      if (op) end_later(*op, -error);
+    }
+    waiting.in = waiting.out = nullptr;
+  }
+}
+
+void Epoll::wait(core::Nanoseconds timeout) {
+  register_queued();
+  int milliseconds = -1;
+  if (any_ended()) {
+    milliseconds = 0;
+  } else if (timeout >= 0) {
+    // Rounded up: a timer is not to find itself early and have the engine spin.
+    milliseconds = static_cast<int>(std::min<core::Nanoseconds>(
+        (timeout + core::kMillisecond - 1) / core::kMillisecond, INT_MAX));
+  }
+  // epoll_pwait: epoll_wait does not exist on every architecture.
+  const long count = syscall(SYS_epoll_pwait, epoll_fd_, events_, kBatch, milliseconds, nullptr, 0);
+  event_count_ = count > 0 ? static_cast<int>(count) : 0;
+}
+
+void Epoll::wake() {
+  const uint64_t one = 1;
+  sys::write(wake_fd_, &one, sizeof one);
+}
+
+Delivered Epoll::dispatch() {
+  delivered_ = {};
+  complete_ended();
+  const int count = event_count_;
+  event_count_ = 0;
+  for (int i = 0; i < count; ++i) {
+    if (events_[i].data.u64 == kWake) {
+      uint64_t value;
+      sys::read(wake_fd_, &value, sizeof value);
+    } else {
+      ready(static_cast<int>(events_[i].data.u64), events_[i].events);
+    }
+  }
+  return delivered_;
+}
+
+// An event may be older than the operation it meets: a completion before it in this batch may have
+// closed the descriptor and opened another by its number. So each operation looks for itself
+// whether it is really done, and otherwise goes on waiting.
+void Epoll::ready(int fd, uint32_t events) {
+  Waiting& waiting = *waiting_on(fd);
+  constexpr uint32_t kBroken = EPOLLHUP | EPOLLERR;
+  if (waiting.in && (events & (EPOLLIN | EPOLLRDHUP | kBroken))) ready_in(*waiting.in, fd);
+  if (waiting.out && (events & (EPOLLOUT | kBroken))) ready_out(*waiting.out, fd, events);
+  // The event has ended the registration of both.
+  if (waiting.in || waiting.out) queue(fd, waiting);
+}
+
+void Epoll::ready_in(Op& op, int fd) {
+  if (kind_of(op) == Kind::kAccept) {
+    accept_all(op, fd);
+  } else {
+    receive_once(op, fd);
+  }
+}
+
+void Epoll::accept_all(Op& op, int fd) {
+  const Waiting& waiting = *waiting_on(fd);
+  // Until there is none left, or a completion has cancelled the operation.
+  while (waiting.in == &op) {
+    const int result = sys::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (result == -EAGAIN) return;
+    if (result < 0) forget(op);
+    complete(op, result, result >= 0, {});
+  }
+}
+
+void Epoll::receive_once(Op& op, int fd) {
+  iovec piece{buffer_.get(), kBufferSize};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  const long result = sys::recvmsg(fd, &message, MSG_DONTWAIT);
+  if (result == -EAGAIN || result == -EINTR) return;
+  forget(op);
+  const size_t size = result > 0 ? static_cast<size_t>(result) : 0;
+  if (size > 0) {
+    ++delivered_.receives;
+    delivered_.octets += size;
+    delivered_.fd = fd;
+  }
+  complete(op, static_cast<int>(result), false, {buffer_.get(), size});
+}
+
+void Epoll::ready_out(Op& op, int fd, uint32_t events) {
+  if (kind_of(op) == Kind::kWritable) {
+    forget(op);
+    complete(op, static_cast<int>(events), false, {});
+    return;
+  }
+  int error = 0;
+  socklen_t size = sizeof error;
+  int result = sys::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (result == 0) result = -error;
+  if (result == 0) {
+    sockaddr_storage peer;
+    size = sizeof peer;
+    // Neither failed nor connected: it is still going on.
+    if (sys::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == -ENOTCONN) return;
+  }
+  forget(op);
+  complete(op, result, false, {});
+}
+
+}  // namespace uiw::engine

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The engine's backend where io_uring is refused (container profiles do that) or too old.
+//
+// A descriptor is registered for one event at a time (EPOLLONESHOT) and registered anew for the
+// next. That costs a system call per message more than leaving it registered, but then nothing is
+// assumed about a descriptor that its owner may have closed, and opened as another, meanwhile.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <memory>
+
+#include "core/result.h"
+#include "engine/backend.h"
+
+namespace uiw::engine {
+
+// Thread: engine, except wake().
+class Epoll final : public Backend {
+ public:
+  // errno: EMFILE, ENFILE, ENOMEM.
+  static core::Result<std::unique_ptr<Backend>> open();
+  ~Epoll() override;
+
+  void accept(Op& op, int listen_fd) override;
+  void connect(Op& op, int fd, const sockaddr_storage& to) override;
+  void receive(Op& op, int fd) override;
+  void poll_writable(Op& op, int fd) override;
+  void cancel(Op& op) override;
+  void wait(core::Nanoseconds timeout) override;
+  Delivered dispatch() override;
+  void flush() override {}  // the kernel never holds a descriptor for us
+  void wake() override;
+  void close() override {}
+  const char* name() const override { return "epoll"; }
+
+ private:
+  // The operations that wait on one descriptor.
+  struct Waiting {
+    Op* in = nullptr;   // receive or accept
+    Op* out = nullptr;  // writable or connect
+    bool queued = false;
+    int next_queued = -1;
+  };
+  static constexpr int kPerBlock = 1024;
+  static constexpr int kBlocks = 1024;
+  static constexpr int kBatch = 64;
+  static constexpr size_t kBufferSize = 256 << 10;
+
+  Epoll() = default;
+  int start();
+  Waiting* waiting_on(int fd);  // null when out of memory or fd is beyond all limits
+  void wait_on(Op& op, int fd);
+  void queue(int fd, Waiting& waiting);
+  bool forget(Op& op);
+  int control(int operation, int fd, uint32_t events);
+  void register_queued();
+  void ready(int fd, uint32_t events);
+  void ready_in(Op& op, int fd);
+  void ready_out(Op& op, int fd, uint32_t events);
+  void accept_all(Op& op, int fd);
+  void receive_once(Op& op, int fd);
+
+  int epoll_fd_ = -1;
+  int wake_fd_ = -1;
+  // One buffer serves all: its octets are used up before the next receive.
+  std::unique_ptr<uint8_t[]> buffer_;
+  std::unique_ptr<Waiting[]> blocks_[kBlocks];
+  int first_queued_ = -1;  // descriptors to be registered before the next sleep
+  epoll_event events_[kBatch];
+  int event_count_ = 0;
+  Delivered delivered_;
+};
+
+}  // namespace uiw::engine

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "engine/ring.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <new>
+
+#include "core/assert.h"
+#include "core/raw_sys.h"
+
+namespace uiw::engine {
+namespace {
+
+namespace sys = core::sys;
+
+constexpr unsigned kSubmissions = 256;
+constexpr unsigned kCompletions = 4096;  // beyond it the kernel queues, at a cost
+constexpr unsigned kBatch = 64;
+
+// user_data that is no Op.
+constexpr uint64_t kIgnore = 0;  // the answer to a cancel; the cancelled operation answers itself
+constexpr uint64_t kWake = 1;
+
+uint64_t user_data_of(Op& op) {
+  return reinterpret_cast<uintptr_t>(&op);
+}
+
+// The best ring this kernel gives: 6.1 knows all flags, 5.19 COOP_TASKRUN.
+int open_ring(io_uring& ring) {
+  constexpr unsigned kFlags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+                                 IORING_SETUP_COOP_TASKRUN};
+  int result = -ENOSYS;
+  for (unsigned flags : kFlags) {
+    io_uring_params params{};
+    params.flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+    params.cq_entries = kCompletions;
+    result = io_uring_queue_init_params(kSubmissions, &ring, &params);
+    if (result != -EINVAL) break;
+  }
+  // An io_uring too old for what we need is as good as none.
+  return result == -EINVAL ? ENOSYS : -result;
+}
+
+}  // namespace
+
+core::Result<std::unique_ptr<Backend>> Ring::open() {
+  std::unique_ptr<Ring> ring(new (std::nothrow) Ring);
+  if (!ring) return core::Errno{ENOMEM};
+  if (int error = ring->start(); error != 0) return core::Errno{error};
+  return std::unique_ptr<Backend>(std::move(ring));
+}
+
+int Ring::start() {
+  // Blocking on purpose: the ring would answer EAGAIN for a non-blocking one instead of waiting.
+  wake_fd_ = sys::eventfd(0, EFD_CLOEXEC);
+  if (wake_fd_ < 0) return -wake_fd_;
+  if (int error = open_ring(ring_); error != 0) return error;
+  started_ = true;
+  sys::fcntl(ring_.ring_fd, F_SETFD, FD_CLOEXEC);
+  io_uring_ring_dontfork(&ring_);
+  if (int error = buffers_.open(ring_); error != 0) return error == EINVAL ? ENOSYS : error;
+  // Saves looking up the descriptor on every call; without it all works too.
+  io_uring_register_ring_fd(&ring_);
+  read_wake();
+  return 0;
+}
+
+Ring::~Ring() {
+  close();
+  if (wake_fd_ >= 0) sys::close(wake_fd_);
+}
+
+void Ring::close() {
+  UIW_ASSERT(in_flight() == 0);
+  if (!started_) return;
+  started_ = false;
+  // The kernel must have let go of wake_value_ before it goes away.
+  stopping_ = true;
+  if (wake_armed_) queue_cancel(kWake);
+  while (wake_armed_) {
+    wait(kForever);
+    dispatch();
+  }
+  io_uring_queue_exit(&ring_);
+}
+
+// io_uring_prep_*() of some versions of liburing clear user_data: set it after them.
+io_uring_sqe* Ring::next_sqe() {
+  io_uring_sqe* sqe;
+  while (!(sqe = io_uring_get_sqe(&ring_))) io_uring_submit(&ring_);
+  return sqe;
+}
+
+void Ring::read_wake() {
+  io_uring_sqe* sqe = next_sqe();
+  io_uring_prep_read(sqe, wake_fd_, &wake_value_, sizeof wake_value_, 0);
+  sqe->user_data = kWake;
+  wake_armed_ = true;
+}
+
+void Ring::accept(Op& op, int listen_fd) {
+  begin(op, Kind::kAccept, listen_fd);
+  io_uring_sqe* sqe = next_sqe();
+  io_uring_prep_multishot_accept(sqe, listen_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  sqe->user_data = user_data_of(op);
+}
+
+void Ring::connect(Op& op, int fd, const sockaddr_storage& to) {
+  begin(op, Kind::kConnect, fd);
+  io_uring_sqe* sqe = next_sqe();
+  io_uring_prep_connect(sqe, fd, reinterpret_cast<const sockaddr*>(&to),
+                        to.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  sqe->user_data = user_data_of(op);
+}
+
+void Ring::receive(Op& op, int fd) {
+  if (fd != fd_of(op)) set_drained(op, false);
+  begin(op, Kind::kReceive, fd);
+  queue_receive(op);
+}
+
+void Ring::queue_receive(Op& op) {
+  io_uring_sqe* sqe = next_sqe();
+  io_uring_prep_recv(sqe, fd_of(op), nullptr, 0, 0);
+  sqe->flags |= IOSQE_BUFFER_SELECT;
+  sqe->buf_group = BufferRing::kGroup;
+  // Spares the kernel a look at a socket known to be empty; arming the poll looks anyway.
+  if (drained(op)) sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+  sqe->user_data = user_data_of(op);
+}
+
+void Ring::poll_writable(Op& op, int fd) {
+  begin(op, Kind::kWritable, fd);
+  io_uring_sqe* sqe = next_sqe();
+  io_uring_prep_poll_add(sqe, fd, POLLOUT);
+  sqe->user_data = user_data_of(op);
+}
+
+void Ring::cancel(Op& op) {
+  if (mark_cancelling(op)) queue_cancel(user_data_of(op));
+}
+
+void Ring::queue_cancel(uint64_t user_data) {
+  io_uring_sqe* sqe = next_sqe();
+  io_uring_prep_cancel64(sqe, user_data, 0);
+  sqe->user_data = kIgnore;
+}
+
+void Ring::wait(core::Nanoseconds timeout) {
+  // What these return is of no interest: failures to submit leave the entries queued for the next
+  // turn, and EINTR, ETIME and EBUSY end the wait early, which callers expect.
+  if (timeout == 0) {
+    io_uring_submit_and_get_events(&ring_);
+    return;
+  }
+  io_uring_cqe* first;
+  __kernel_timespec limit{timeout / core::kSecond, timeout % core::kSecond};
+  io_uring_submit_and_wait_timeout(&ring_, &first, 1, timeout > 0 ? &limit : nullptr, nullptr);
+}
+
+void Ring::flush() {
+  io_uring_submit_and_get_events(&ring_);
+}
+
+void Ring::wake() {
+  uint64_t one = 1;
+  sys::write(wake_fd_, &one, sizeof one);
+}
+
+Delivered Ring::dispatch() {
+  delivered_ = {};
+  for (;;) {
+    // Copied, because a completion may call flush(), which lets the kernel write more of them.
+    io_uring_cqe* arrived[kBatch];
+    Completion batch[kBatch];
+    unsigned count = io_uring_peek_batch_cqe(&ring_, arrived, kBatch);
+    if (count == 0) return delivered_;
+    for (unsigned i = 0; i < count; ++i) {
+      batch[i] = {arrived[i]->user_data, arrived[i]->res, arrived[i]->flags};
+    }
+    io_uring_cq_advance(&ring_, count);
+    for (unsigned i = 0; i < count; ++i) deliver(batch[i]);
+  }
+}
+
+void Ring::deliver(const Completion& completion) {
+  if (completion.user_data == kIgnore) return;
+  if (completion.user_data == kWake) {
+    wake_armed_ = false;
+    if (!stopping_) read_wake();
+    return;
+  }
+  Op& op = *reinterpret_cast<Op*>(static_cast<uintptr_t>(completion.user_data));
+  if (kind_of(op) == Kind::kReceive) {
+    deliver_receive(op, completion);
+  } else {
+    complete(op, completion.result, (completion.flags & IORING_CQE_F_MORE) != 0, {});
+  }
+}
+
+void Ring::deliver_receive(Op& op, const Completion& completion) {
+  if (completion.flags & IORING_CQE_F_BUFFER) {
+    auto id = static_cast<uint16_t>(completion.flags >> IORING_CQE_BUFFER_SHIFT);
+    size_t size = completion.result > 0 ? static_cast<size_t>(completion.result) : 0;
+    core::Bytes octets = buffers_.take(id, size);
+    if (size > 0) {
+      ++delivered_.receives;
+      delivered_.octets += size;
+      delivered_.fd = fd_of(op);
+    }
+    set_drained(op, size < BufferRing::kSize && !(completion.flags & IORING_CQE_F_SOCK_NONEMPTY));
+    complete(op, completion.result, false, octets);
+    buffers_.put_back(id);
+    return;
+  }
+  if (completion.result == -ENOBUFS) buffers_.ran_out();
+  if (completion.result == -ENOBUFS || completion.result == -EINTR ||
+      completion.result == -EAGAIN) {
+    // Nothing was lost: the octets still wait in the socket. The kernel may have said so before it
+    // saw our cancel, which then found nothing to end.
+    if (cancelling(op)) {
+      complete(op, -ECANCELED, false, {});
+    } else {
+      set_drained(op, false);
+      queue_receive(op);
+    }
+    return;
+  }
+  complete(op, completion.result, false, {});
+}
+
+}  // namespace uiw::engine

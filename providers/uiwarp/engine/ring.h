@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The engine's backend on io_uring. Needs Linux 5.19 (buffer rings); from 6.1 on the ring runs with
+// SINGLE_ISSUER | DEFER_TASKRUN, where the kernel works for us only while we wait for it.
+#pragma once
+
+#include <liburing.h>
+
+#include <memory>
+
+#include "core/result.h"
+#include "engine/backend.h"
+#include "engine/buffer_ring.h"
+
+namespace uiw::engine {
+
+// Thread: engine (the one that opens it is the ring's single issuer), except wake().
+class Ring final : public Backend {
+ public:
+  // errno: ENOSYS no io_uring or too old, EPERM refused by policy, EMFILE, ENOMEM.
+  static core::Result<std::unique_ptr<Backend>> open();
+  ~Ring() override;
+
+  void accept(Op& op, int listen_fd) override;
+  void connect(Op& op, int fd, const sockaddr_storage& to) override;
+  void receive(Op& op, int fd) override;
+  void poll_writable(Op& op, int fd) override;
+  void cancel(Op& op) override;
+  void wait(core::Nanoseconds timeout) override;
+  Delivered dispatch() override;
+  void flush() override;
+  void wake() override;
+  void close() override;
+  const char* name() const override { return "io_uring"; }
+
+ private:
+  struct Completion {  // a copy of an io_uring_cqe
+    uint64_t user_data;
+    int result;
+    uint32_t flags;
+  };
+
+  Ring() = default;
+  int start();
+  io_uring_sqe* next_sqe();
+  void queue_cancel(uint64_t user_data);
+  void read_wake();
+  void queue_receive(Op& op);
+  void deliver(const Completion& completion);
+  void deliver_receive(Op& op, const Completion& completion);
+
+  BufferRing buffers_;  // must outlive the ring
+  io_uring ring_{};
+  bool started_ = false;
+  bool stopping_ = false;
+  bool wake_armed_ = false;
+  int wake_fd_ = -1;
+  uint64_t wake_value_ = 0;  // where the kernel reads the eventfd to; says nothing
+  Delivered delivered_;
+};
+
+}  // namespace uiw::engine

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "engine/steering.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/raw_sys.h"
+
+namespace uiw::engine {
+namespace {
+
+constexpr int kWordBits = 8 * sizeof(unsigned long);
+constexpr uint64_t kSliceNanoseconds = 100'000;
+
+// struct sched_attr of Linux, first version; glibc 2.36 declares neither it nor its calls.
+struct SchedAttributes {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime;  // for the fair policies: the time slice
+  uint64_t deadline;
+  uint64_t period;
+};
+
+}  // namespace
+
+Steering::Steering(bool follow) : follow_(follow && read_mask(original_)) {
+  if (follow_) sleeps_ = sleeps_so_far();
+}
+
+bool Steering::read_mask(Mask& mask) {
+  mask = {};
+  // The raw call: glibc's cpu_set_t ends at 1024 CPUs.
+  return syscall(SYS_sched_getaffinity, 0, sizeof mask, &mask) > 0;
+}
+
+bool Steering::write_mask(const Mask& mask) {
+  return syscall(SYS_sched_setaffinity, 0, sizeof mask, &mask) == 0;
+}
+
+uint64_t Steering::sleeps_so_far() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<uint64_t>(usage.ru_nvcsw);
+}
+
+Placement::Action Steering::turn(uint64_t octets, int fd) {
+  if (!follow_ || !placement_.turn(octets)) return Placement::Action::kStay;
+  const uint64_t total = sleeps_so_far();
+  const auto sleeps = static_cast<uint32_t>(total - sleeps_);
+  sleeps_ = total;
+  int cpu = -1;
+  if (placement_.wants_cpu(sleeps)) {
+    socklen_t size = sizeof cpu;
+    if (core::sys::getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &size) < 0) cpu = -1;
+  }
+  const Placement::Decision decision = placement_.judge(sleeps, cpu);
+  switch (decision.action) {
+    case Placement::Action::kMove:
+      if (!move_to(decision.cpu)) {
+        placement_.move_failed(decision.cpu);
+        return Placement::Action::kStay;
+      }
+      break;
+    case Placement::Action::kRelease:
+      release();
+      break;
+    case Placement::Action::kStay:
+      break;
+  }
+  return decision.action;
+}
+
+bool Steering::move_to(int cpu) {
+  Mask now;
+  if (!read_mask(now)) return false;
+  // Somebody else changed where we may run (a cpuset, taskset): that is the new rule.
+  if (now != ours_) original_ = now;
+  const auto word = static_cast<size_t>(cpu / kWordBits);
+  const unsigned long bit = 1UL << (cpu % kWordBits);
+  if (cpu < kMaxCpus && (original_.words[word] & bit)) {
+    Mask wanted;
+    wanted.words[word] = bit;
+    if (write_mask(wanted)) {
+      ours_ = wanted;
+      return true;
+    }
+  }
+  release();
+  return false;
+}
+
+void Steering::release() {
+  Mask now;
+  // Unless somebody else placed the thread meanwhile.
+  if (read_mask(now) && now == ours_) write_mask(original_);
+  ours_ = {};
+}
+
+void Steering::shorten_slice() {
+  SchedAttributes attributes{};
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  if (attributes.policy != SCHED_OTHER && attributes.policy != SCHED_BATCH) return;
+  attributes.size = sizeof attributes;
+  attributes.runtime = kSliceNanoseconds;
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+}  // namespace uiw::engine

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Carries out what Placement decides, for the thread that it lives on. Needs no privilege; whatever
+// fails leaves the thread where it is.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/placement.h"
+
+namespace uiw::engine {
+
+// Thread: engine, from construction on.
+class Steering {
+ public:
+  // follow false: never touches the thread's CPUs.
+  explicit Steering(bool follow);
+
+  // One turn of the engine that delivered octets, the last of them from socket `fd`. What was
+  // done, for the counters.
+  Placement::Action turn(uint64_t octets, int fd);
+
+  // Asks for short time slices (EEVDF, Linux 6.12), so that a woken engine need not wait for a
+  // spinning application thread to use up its own.
+  static void shorten_slice();
+
+ private:
+  static constexpr int kMaxCpus = 8192;
+  struct Mask {
+    unsigned long words[kMaxCpus / (8 * sizeof(unsigned long))] = {};
+    bool operator==(const Mask&) const = default;
+  };
+  static bool read_mask(Mask& mask);
+  static bool write_mask(const Mask& mask);
+  static uint64_t sleeps_so_far();
+
+  bool move_to(int cpu);
+  void release();
+
+  Placement placement_;
+  bool follow_;
+  Mask original_;  // where the thread may run
+  Mask ours_;      // what we set while it is moved
+  uint64_t sleeps_ = 0;
+};
+
+}  // namespace uiw::engine

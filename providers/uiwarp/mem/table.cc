@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Regions: registration, look-up, deregistration. Memory windows: window.cc.
+#include "mem/table_impl.h"
+
+namespace uiw::mem {
+
+Table::Table() : impl_(new (std::nothrow) Impl) {}
+
+Table::~Table() = default;
+
+core::Result<uint32_t> Table::add(uint32_t pd, uint8_t* memory, uint64_t start, uint64_t length,
+                                  uint32_t access, size_t max) {
+  if (!impl_) return core::Errno{ENOMEM};
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->regions.load(std::memory_order_relaxed) >= max) return core::Errno{ENOMEM};
+  auto made = impl_->new_slot();
+  if (!made) return core::Errno{made.error()};
+  Impl::Slot* slot = *made;
+  slot->kind = Kind::kRegion;
+  slot->pd = pd;
+  slot->stream = 0;
+  slot->access = access;
+  slot->start = start;
+  slot->length = length;
+  slot->memory = memory;
+  slot->windows = 0;
+  const uint32_t stag = slot->stag;
+  slot->live_stag_.store(stag, std::memory_order_seq_cst);
+  Impl::insert(*impl_->buckets.load(std::memory_order_relaxed), slot);
+  impl_->regions.fetch_add(1, std::memory_order_relaxed);
+  return stag;
+}
+
+int Table::remove(uint32_t stag) {
+  if (!impl_) return EINVAL;
+  Impl::Slot* slot;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    slot = impl_->valid_region(stag);
+    if (!slot) return EINVAL;
+    if (slot->windows > 0) return EBUSY;
+    slot->live_stag_.store(0, std::memory_order_seq_cst);
+    Impl::erase(*impl_->buckets.load(std::memory_order_relaxed), slot);
+    impl_->remember(index_of(stag));
+    impl_->regions.fetch_sub(1, std::memory_order_relaxed);
+  }
+  // Without the mutex: a reference may be held for as long as a sendmsg() takes.
+  Impl::revoke(slot);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->give_slot(slot);
+  return 0;
+}
+
+int Table::change_access(uint32_t stag, uint32_t access) {
+  if (!impl_) return EINVAL;
+  Impl::Slot* slot;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    slot = impl_->valid_region(stag);
+    if (!slot) return EINVAL;
+    if (slot->windows > 0) return EBUSY;
+    slot->live_stag_.store(0, std::memory_order_seq_cst);
+  }
+  Impl::revoke(slot);  // it keeps its index meanwhile
+  const std::lock_guard lock(impl_->mutex);
+  slot->access = access;
+  slot->live_stag_.store(stag, std::memory_order_seq_cst);
+  return 0;
+}
+
+RegionRef Table::find(uint32_t stag) const {
+  if (!impl_ || stag == 0) return {};
+  const Impl::Buckets* buckets = impl_->buckets.load(std::memory_order_acquire);
+  if (!buckets) return {};
+  Impl::Slot* slot = Impl::look_up(*buckets, stag);
+  if (!slot) return {};
+  slot->refs_.fetch_add(1, std::memory_order_seq_cst);
+  if (slot->live_stag_.load(std::memory_order_seq_cst) == stag) return RegionRef(slot);
+  slot->refs_.fetch_sub(1, std::memory_order_release);
+  return {};
+}
+
+size_t Table::size() const {
+  return impl_ ? impl_->regions.load(std::memory_order_relaxed) : 0;
+}
+
+}  // namespace uiw::mem

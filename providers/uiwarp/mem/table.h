@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The memory table: STag -> registered memory. Lookups are lock-free and hold a reference, so that
+// deregistration returns only when no octet can be placed into the memory any more (RFC
+// 5042 6.2.2).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/result.h"
+
+namespace uiw::mem {
+
+enum Access : uint32_t {  // values of ibv_access_flags
+  kLocalWrite = 1u << 0,
+  kRemoteWrite = 1u << 1,
+  kRemoteRead = 1u << 2,
+  kRemoteAtomic = 1u << 3,
+  kMwBind = 1u << 4,
+  kZeroBased = 1u << 5,
+};
+
+enum class Kind : uint8_t { kRegion, kWindow1, kWindow2 };
+enum class WindowType : uint8_t { kType1 = 1, kType2 = 2 };  // values of ibv_mw_type
+
+// An STag is an index, which the table chooses, and a key, which changes from binding to binding of
+// a memory window (ibv_inc_rkey).
+inline constexpr uint32_t kKeyMask = 0xff;
+inline constexpr uint32_t index_of(uint32_t stag) {
+  return stag >> 8;
+}
+
+// Who asks: RFC 5041 8.2 knows STags that belong to a protection domain and STags that belong to a
+// single stream. `id` is the number of the queue pair whose stream it is, never 0.
+struct Stream {
+  uint32_t pd = 0;
+  uint32_t id = 0;
+  uint32_t rights = ~0u;  // what its peer may do at all, whatever the region allows: qp_access_flags
+};
+
+// One registration, or one bound memory window. All fields but refs_ are constant while the STag is
+// valid.
+struct Region {
+  uint32_t stag = 0;
+  uint32_t pd = 0;      // protection domain id
+  uint32_t access = 0;  // Access bits; a window has remote rights only
+  uint32_t stream = 0;  // the only one that may use it; 0: all of the protection domain
+  uint64_t start = 0;   // first TO / virtual address as the peer and SGEs name it (iova)
+  uint64_t length = 0;
+  uint8_t* memory = nullptr;  // where `start` lies in this process
+  Kind kind = Kind::kRegion;
+
+  bool is_window() const { return kind != Kind::kRegion; }
+
+ private:
+  friend class Table;
+  friend class RegionRef;
+  std::atomic<uint32_t> refs_{0};
+  std::atomic<uint32_t> live_stag_{0};  // == stag while valid, 0 otherwise
+};
+
+// Keeps a Region valid; movable, releases on destruction.
+class RegionRef {
+ public:
+  RegionRef() = default;
+  RegionRef(RegionRef&& other) noexcept : region_(other.region_) { other.region_ = nullptr; }
+  RegionRef& operator=(RegionRef&& other) noexcept {
+    if (this != &other) {
+      reset();
+      region_ = other.region_;
+      other.region_ = nullptr;
+    }
+    return *this;
+  }
+  ~RegionRef() { reset(); }
+  void reset() {
+    if (region_) region_->refs_.fetch_sub(1, std::memory_order_release);
+    region_ = nullptr;
+  }
+  explicit operator bool() const { return region_; }
+  const Region* operator->() const { return region_; }
+  const Region& operator*() const { return *region_; }
+
+ private:
+  friend class Table;
+  explicit RegionRef(Region* region) : region_(region) {}
+  Region* region_ = nullptr;
+};
+
+// What a memory window is to show of a region.
+struct Binding {
+  uint32_t window = 0;  // an STag that the window has or had; its index counts
+  uint32_t stag = 0;    // the one it gets: same index, any key
+  uint32_t region = 0;  // STag of the region; without meaning when a type 1 window is unbound
+  uint32_t access = 0;  // kRemoteWrite, kRemoteRead, kRemoteAtomic; kZeroBased: TOs begin at 0
+  uint64_t start = 0;   // as SGEs would name it
+  uint64_t length = 0;
+};
+
+enum class Invalidation {
+  kDone,
+  kNotAssociated,  // it belongs to another protection domain or stream
+  kNotPossible,    // not valid, or not an STag that may be invalidated
+};
+
+class Table {
+ public:
+  Table();
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  // Adds a registration and chooses its STag: 24 random bits of index, 8 of key, never 0; no index
+  // that is among the last 1,024 given back (RFC 5040 8.1.1(8)). ENOMEM at the limit of `max`.
+  // Thread: any. Does not check that the memory is mapped: see mapping.h.
+  core::Result<uint32_t> add(uint32_t pd, uint8_t* memory, uint64_t start, uint64_t length,
+                             uint32_t access, size_t max);
+
+  // Revokes and waits until nobody holds a reference. EINVAL when there is no such region; EBUSY
+  // while a memory window is bound to it.
+  // Thread: any that holds no RegionRef of it. Unbounded only if a holder never lets go.
+  int remove(uint32_t stag);
+
+  // Grants and revokes rights of a region that keeps its STag, which is not valid meanwhile. Waits,
+  // and errors, as remove().
+  int change_access(uint32_t stag, uint32_t access);
+
+  // A new memory window, not bound. Its STag is not valid but names the window. ENOMEM at the limit
+  // of `max` windows. Thread: any, as all of the following.
+  core::Result<uint32_t> add_window(uint32_t pd, WindowType type, size_t max);
+  // Any STag of that index. Ends its binding. EINVAL: no such window.
+  int remove_window(uint32_t stag);
+  // The same index with another, unpredictable key.
+  core::Result<uint32_t> other_key(uint32_t stag);
+
+  // Binds a window on behalf of `stream`, whose own a type 2 one becomes. With a length of 0 a type
+  // 1 window is unbound. EINVAL: no such window or region, range, access or index; EPERM: of
+  // another protection domain; EACCES: the region does not allow it (kMwBind; kLocalWrite for
+  // writes and atomics); EBUSY: of type 2 and bound.
+  int bind(const Stream& stream, const Binding& binding);
+  // Ends the binding of the type 2 window that has this STag. As with remove(), no octet is placed
+  // through it afterwards. The caller holds no RegionRef of a window; nobody keeps one for longer
+  // than a copy takes.
+  Invalidation invalidate(const Stream& stream, uint32_t stag);
+  // The queue pair is no more: ends the bindings of its windows.
+  void end_stream(uint32_t id);
+
+  // Lock-free. An empty ref when the STag is unknown, stale or 0. Thread: any.
+  RegionRef find(uint32_t stag) const;
+
+  size_t size() const;  // regions
+  size_t windows() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What can be wrong with an access, in the order RFC 5041 7.1 / conformance A14 wants it told.
+// kProtectionDomain: not associated with this stream, by its domain or otherwise.
+enum class Fault { kNone, kProtectionDomain, kRights, kWrap, kBounds };
+
+inline Fault check_range(const Region& region, uint64_t to, uint64_t length) {
+  if (to + length < to) return Fault::kWrap;
+  if (to < region.start || length > region.length || to - region.start > region.length - length)
+    return Fault::kBounds;
+  return Fault::kNone;
+}
+
+// Checks [to, to+length) of `region` as the SGE of a queue pair of protection domain `pd`. A memory
+// window has no local key.
+inline Fault check(const Region& region, uint32_t pd, uint64_t to, uint64_t length,
+                   uint32_t needed) {
+  if (region.pd != pd) return Fault::kProtectionDomain;
+  if (region.is_window() || (region.access & needed) != needed) return Fault::kRights;
+  return check_range(region, to, length);
+}
+
+// Checks what the peer at the other end of `stream` wants.
+inline Fault check_remote(const Region& region, const Stream& stream, uint64_t to, uint64_t length,
+                          uint32_t needed) {
+  if (region.pd != stream.pd) return Fault::kProtectionDomain;
+  if (region.stream != 0 && region.stream != stream.id) return Fault::kProtectionDomain;
+  if ((region.access & stream.rights & needed) != needed) return Fault::kRights;
+  return check_range(region, to, length);
+}
+
+}  // namespace uiw::mem

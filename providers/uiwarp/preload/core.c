@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#include "core.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LIBRARY "libuiwarp.so.0"
+
+static uint8_t no_descriptors[UIWARP_VK_FDS];
+const uint8_t *descriptor_flags = no_descriptors;
+
+static struct core core;
+enum { UNKNOWN, LOADED, UNUSABLE };
+static int state = UNKNOWN;
+
+/* The provider looks for this name: without the hooks its devices could not be used. */
+__attribute__((visibility("default"))) const int uiwarp_preload_active = UIWARP_ABI_VERSION;
+
+/* One line on standard error, by the system call: write() is one of our hooks. */
+__attribute__((format(printf, 1, 2))) static void complain_once(const char *format, ...)
+{
+	static int done;
+	char line[1024];
+	va_list arguments;
+	int size;
+
+	if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+		return;
+	va_start(arguments, format);
+	size = vsnprintf(line, sizeof(line) - 1, format, arguments);
+	va_end(arguments);
+	if (size < 0)
+		return;
+	if ((size_t)size > sizeof(line) - 2)
+		size = sizeof(line) - 2;
+	line[size++] = '\n';
+	(void)!syscall(SYS_write, STDERR_FILENO, line, size);
+}
+
+/* The path of the library beside this one, so that the three parts of one build stay together. */
+static bool path_beside_us(char *out, size_t size)
+{
+	Dl_info info;
+	const char *slash;
+	int length;
+
+	if (!dladdr(no_descriptors, &info) || !info.dli_fname)
+		return false;
+	slash = strrchr(info.dli_fname, '/');
+	if (!slash)
+		return false;
+	length = snprintf(out, size, "%.*s/" LIBRARY, (int)(slash - info.dli_fname), info.dli_fname);
+	return length > 0 && (size_t)length < size;
+}
+
+static bool find_functions(void *library, struct core *found)
+{
+	int (*abi_version)(void) = (int (*)(void))dlsym(library, "uiwarp_abi_version");
+
+	if (!abi_version || abi_version() != UIWARP_ABI_VERSION) {
+		complain_once("uiwarp: " LIBRARY " and libuiwarp-preload.so are not of the same "
+			      "version; install uiwarp again. No RDMA device is offered.");
+		return false;
+	}
+#define FIND(field, name) (*(void **)&found->field = dlsym(library, name))
+	if (FIND(redirect, "uiwarp_vk_redirect") && FIND(root, "uiwarp_vk_root") &&
+	    FIND(open, "uiwarp_vk_open") && FIND(fd_flags, "uiwarp_vk_fd_flags") &&
+	    FIND(write, "uiwarp_vk_write") && FIND(closing, "uiwarp_vk_closing") &&
+	    FIND(fix_stat, "uiwarp_vk_fix_stat") && FIND(dup, "uiwarp_vk_dup"))
+		return true;
+#undef FIND
+	complain_once("uiwarp: " LIBRARY " is incomplete; install uiwarp again. "
+		      "No RDMA device is offered.");
+	return false;
+}
+
+/*
+ * No lock of ours is held: dlopen() takes the loader's, and a constructor that another thread runs
+ * under that may come here too. Threads that meet here all find the same.
+ */
+static void load(void)
+{
+	char path[PATH_MAX];
+	struct core found;
+	void *library;
+
+	/* Without a directory in our own name the loader's search path has to do. */
+	library = dlopen(path_beside_us(path, sizeof(path)) ? path : LIBRARY,
+			 RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!library) {
+		complain_once("uiwarp: cannot load " LIBRARY " (%s); no RDMA device is offered. "
+			      "Run `uiwarp doctor` to see what is missing.",
+			      dlerror());
+	} else if (find_functions(library, &found)) {
+		/* Every thread stores the same values, and none reads before one has stored them all. */
+#define PUBLISH(field) __atomic_store_n(&core.field, found.field, __ATOMIC_RELAXED)
+		PUBLISH(redirect);
+		PUBLISH(root);
+		PUBLISH(open);
+		PUBLISH(fd_flags);
+		PUBLISH(write);
+		PUBLISH(closing);
+		PUBLISH(fix_stat);
+		PUBLISH(dup);
+#undef PUBLISH
+		__atomic_store_n(&descriptor_flags, found.fd_flags(), __ATOMIC_RELEASE);
+		__atomic_store_n(&state, LOADED, __ATOMIC_RELEASE);
+		return;
+	}
+	__atomic_store_n(&state, UNUSABLE, __ATOMIC_RELEASE);
+}
+
+const struct core *loaded_core(void)
+{
+	return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == LOADED ? &core : NULL;
+}
+
+const struct core *load_core(void)
+{
+	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == UNKNOWN) {
+		const int saved = errno;
+
+		load();
+		errno = saved;
+	}
+	return loaded_core();
+}
+
+const char *redirect_into(const char *path, char *buffer)
+{
+	const struct core *use = load_core();
+	const int saved = errno;
+	const bool ours = use && use->redirect(path, buffer, PATH_MAX) == 1;
+
+	errno = saved;
+	return ours ? buffer : path;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The way to libuiwarp.so.0, which is loaded when the program first names an RDMA path: a program
+ * that never does pays a comparison of a few octets per call and nothing else.
+ */
+#ifndef UIWARP_CORE_H
+#define UIWARP_CORE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "real_calls.h"
+#include "uiwarp/uiwarp-abi.h"
+
+/* The entry points of libuiwarp.so.0. */
+struct core {
+	int (*redirect)(const char *path, char *out, size_t out_size);
+	const char *(*root)(void);
+	int (*open)(const char *path, int flags);
+	const uint8_t *(*fd_flags)(void);
+	ssize_t (*write)(int fd, const void *buffer, size_t size, int *handled);
+	void (*closing)(int fd);
+	void (*fix_stat)(int fd, struct stat *st);
+	void (*dup)(int fd, int copy);
+};
+
+/* Loads it if need be; NULL (said once on standard error) when it cannot be loaded. Keeps errno. */
+const struct core *load_core(void);
+/* Without loading: only for descriptors flagged below, which it has made. */
+const struct core *loaded_core(void);
+
+/* UIWARP_VK_FDS octets, non-zero for descriptors that are virtual devices. */
+extern const uint8_t *descriptor_flags;
+
+static inline bool is_ours(int fd)
+{
+	const uint8_t *flags = __atomic_load_n(&descriptor_flags, __ATOMIC_ACQUIRE);
+
+	return (unsigned)fd < UIWARP_VK_FDS && __atomic_load_n(&flags[fd], __ATOMIC_RELAXED);
+}
+
+#define STARTS_WITH(path, literal) (strncmp(path, literal, sizeof(literal) - 1) == 0)
+
+static inline bool is_rdma_path(const char *path)
+{
+	/*
+	 * libc declares most of these arguments non-null, and a hook must hand on the NULL of a broken
+	 * program: without this the compiler would drop the comparison.
+	 */
+	__asm__("" : "+r"(path));
+	if (!path || path[0] != '/')
+		return false;
+	if (path[1] == 's')
+		return STARTS_WITH(path, "/sys/class/infiniband") ||
+		       STARTS_WITH(path, "/sys/class/misc/rdma_cm");
+	return path[1] == 'd' && STARTS_WITH(path, "/dev/infiniband");
+}
+
+/* `path`, or where it leads, in `buffer` of PATH_MAX octets. Keeps errno. */
+const char *redirect_into(const char *path, char *buffer);
+
+/* The path to hand to the real call. Takes stack for the result only when there is one. */
+#define REDIRECTED(path)                                                                           \
+	(is_rdma_path(path) ? redirect_into((path), __builtin_alloca(PATH_MAX)) : (path))
+
+#endif

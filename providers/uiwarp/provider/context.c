@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* ibv_open_device, ibv_close_device, queries, async events. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "provider/provider.h"
+
+static int query_device(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			struct ibv_device_attr_ex *attr, size_t size)
+{
+	if (input && input->comp_mask)
+		return EINVAL;
+	return provider_result(uiwarp_query_device(core_context(context), attr, size));
+}
+
+static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+	return provider_result(uiwarp_query_port(core_context(context), port, attr));
+}
+
+static void async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	(void)event;
+	uiwarp_context_events_taken(core_context(context));
+}
+
+static void free_context(struct ibv_context *context)
+{
+	struct provider_context *mine = context_of(context);
+
+	uiwarp_context_close(mine->core);
+	verbs_uninit_context(&mine->verbs);
+	free(mine);
+}
+
+static const struct verbs_context_ops ops = {
+	.alloc_mw = provider_alloc_mw,
+	.alloc_pd = provider_alloc_pd,
+	.async_event = async_event,
+	.bind_mw = provider_bind_mw,
+	.cq_event = provider_cq_event,
+	.create_cq = provider_create_cq,
+	.create_cq_ex = provider_create_cq_ex,
+	.create_qp = provider_create_qp,
+	.create_qp_ex = provider_create_qp_ex,
+	.create_srq = provider_create_srq,
+	.dealloc_mw = provider_dealloc_mw,
+	.dealloc_pd = provider_dealloc_pd,
+	.dereg_mr = provider_dereg_mr,
+	.destroy_cq = provider_destroy_cq,
+	.destroy_qp = provider_destroy_qp,
+	.destroy_srq = provider_destroy_srq,
+	.free_context = free_context,
+	.modify_qp = provider_modify_qp,
+	.modify_srq = provider_modify_srq,
+	.poll_cq = provider_poll_cq,
+	.post_recv = provider_post_recv,
+	.post_send = provider_post_send,
+	.post_srq_recv = provider_post_srq_recv,
+	.query_device_ex = query_device,
+	.query_port = query_port,
+	.query_qp = provider_query_qp,
+	.query_srq = provider_query_srq,
+	.reg_mr = provider_reg_mr,
+	.req_notify_cq = provider_req_notify_cq,
+	.rereg_mr = provider_rereg_mr,
+	.resize_cq = provider_resize_cq,
+};
+
+/*
+ * Without the preload library a write to the command descriptor would go to /dev/null and "succeed",
+ * and libibverbs would take garbage for the descriptor of a completion channel.
+ */
+static bool virtual_kernel_active(const char *device)
+{
+	const int *version = dlsym(RTLD_DEFAULT, "uiwarp_preload_active");
+
+	if (version && *version == UIWARP_ABI_VERSION)
+		return true;
+	fprintf(stderr, "uiwarp: cannot open %s, because %s: start the program with `uiwarp run PROGRAM`\n", device,
+		version ? "libuiwarp-preload.so comes from a different build" : "libuiwarp-preload.so is not loaded");
+	return false;
+}
+
+struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+{
+	struct provider_context *mine;
+	int error;
+
+	(void)private_data;
+	mine = _verbs_init_and_alloc_context(device, cmd_fd, sizeof(*mine),
+					     (void *)offsetof(struct provider_context, verbs), 0);
+	if (!mine)
+		return NULL;
+	error = ENODEV;
+	if (virtual_kernel_active(ibv_get_device_name(device)))
+		error = uiwarp_context_open(uiwarp_device_find(ibv_get_device_name(device)), &mine->core,
+					    &mine->verbs.context.async_fd);
+	if (error) {
+		verbs_uninit_context(&mine->verbs);
+		return provider_fail(mine, error);
+	}
+	mine->verbs.context.num_comp_vectors = 1;
+	verbs_set_ops(&mine->verbs, &ops);
+	return &mine->verbs;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Completion queues. libibverbs fills the public fields but the size. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "provider/provider.h"
+
+static struct provider_cq *create(struct ibv_context *context, uint32_t cqe, struct ibv_comp_channel *channel,
+				  uint32_t comp_vector)
+{
+	struct provider_cq *mine = provider_new(sizeof(*mine));
+	int error = EINVAL;
+
+	if (!mine)
+		return NULL;
+	if (cqe <= INT32_MAX && comp_vector <= INT32_MAX)
+		error = uiwarp_cq_create(core_context(context), (int)cqe, channel ? channel->fd : -1, (int)comp_vector,
+					 &mine->cq, &mine->core, &mine->cq.cqe);
+	if (error)
+		return provider_fail(mine, error);
+	pthread_mutex_init(&mine->polling, NULL);
+	return mine;
+}
+
+struct ibv_cq *provider_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+				  int comp_vector)
+{
+	struct provider_cq *mine = create(context, (uint32_t)cqe, channel, (uint32_t)comp_vector);
+
+	return mine ? &mine->cq : NULL;
+}
+
+struct ibv_cq_ex *provider_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+	struct provider_cq *mine;
+	uint32_t flags = 0;
+
+	if (init->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		return provider_fail(NULL, EOPNOTSUPP); /* there are no parent domains */
+	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		flags = init->flags;
+	if ((flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || (init->wc_flags & ~provider_wc_flags))
+		return provider_fail(NULL, EOPNOTSUPP);
+	mine = create(context, init->cqe, init->channel, init->comp_vector);
+	if (!mine)
+		return NULL;
+	mine->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	provider_cq_set_poll_ops(mine);
+	return &mine->ex;
+}
+
+int provider_destroy_cq(struct ibv_cq *cq)
+{
+	uint32_t comp_events, async_events;
+	int error = uiwarp_cq_destroy(core_cq(cq), &comp_events, &async_events);
+
+	if (error)
+		return provider_result(error);
+	/* ibv_destroy_cq waits until every event the application got was acknowledged. */
+	pthread_mutex_lock(&cq->mutex);
+	while (cq->comp_events_completed != comp_events || cq->async_events_completed != async_events)
+		pthread_cond_wait(&cq->cond, &cq->mutex);
+	pthread_mutex_unlock(&cq->mutex);
+	pthread_mutex_destroy(&((struct provider_cq *)cq)->polling);
+	free(cq);
+	return 0;
+}
+
+int provider_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	return provider_result(uiwarp_cq_resize(core_cq(cq), cqe, &cq->cqe));
+}
+
+int provider_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+{
+	return uiwarp_cq_poll(core_cq(cq), count, wc);
+}
+
+int provider_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	return uiwarp_cq_arm(core_cq(cq), solicited_only);
+}
+
+void provider_cq_event(struct ibv_cq *cq)
+{
+	uiwarp_context_events_taken(core_context(cq->context));
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Registration with libibverbs, and the devices. Runs while libibverbs loads us. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider/provider.h"
+
+static bool match_device(struct verbs_sysfs_dev *found)
+{
+	/* The prefix first: in a program without uiwarp devices the core is not even started. */
+	return strncmp(found->ibdev_name, "uiw_", 4) == 0 && uiwarp_device_find(found->ibdev_name);
+}
+
+static struct verbs_device *alloc_device(struct verbs_sysfs_dev *found)
+{
+	(void)found;
+	return provider_new(sizeof(struct verbs_device));
+}
+
+static void uninit_device(struct verbs_device *device)
+{
+	free(device);
+}
+
+static const struct verbs_match_ent no_table[] = { { .kind = 0 } };
+
+static const struct verbs_device_ops driver = {
+	.name = "uiwarp",
+	.match_min_abi_version = 0,
+	.match_max_abi_version = INT32_MAX,
+	.match_table = no_table,
+	.match_device = match_device,
+	.alloc_context = provider_alloc_context,
+	.alloc_device = alloc_device,
+	.uninit_device = uninit_device,
+};
+
+__attribute__((constructor)) static void register_driver(void)
+{
+	if (uiwarp_abi_version() != UIWARP_ABI_VERSION) {
+		fprintf(stderr,
+			"uiwarp: libuiwarp.so.0 (interface %d) and libuiwarp-rdmav34.so (interface %d) come from "
+			"different builds; install both from the same one\n",
+			uiwarp_abi_version(), UIWARP_ABI_VERSION);
+		return;
+	}
+	if (!provider_qp_flags_at()) {
+		fprintf(stderr,
+			"uiwarp: this libibverbs lays out its queue pairs in a way that uiwarp does not know, so its "
+			"devices are not available; rdma-core up to 56 is supported\n");
+		return;
+	}
+	verbs_register_driver_34(&driver);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Protection domains, memory regions, memory windows. Of regions libibverbs fills the public fields but the
+ * keys, of windows nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "provider/provider.h"
+
+struct ibv_pd *provider_alloc_pd(struct ibv_context *context)
+{
+	struct provider_pd *mine = provider_new(sizeof(*mine));
+	int error;
+
+	if (!mine)
+		return NULL;
+	error = uiwarp_pd_alloc(core_context(context), &mine->core);
+	return error ? provider_fail(mine, error) : &mine->pd;
+}
+
+int provider_dealloc_pd(struct ibv_pd *pd)
+{
+	int error = uiwarp_pd_dealloc(core_pd(pd));
+
+	if (!error)
+		free(pd);
+	return provider_result(error);
+}
+
+struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	struct provider_mr *mine = provider_new(sizeof(*mine));
+	int error;
+
+	if (!mine)
+		return NULL;
+	error = uiwarp_mr_reg(core_pd(pd), addr, length, iova, access, &mine->core, &mine->verbs.mr.lkey,
+			      &mine->verbs.mr.rkey);
+	if (error)
+		return provider_fail(mine, error);
+	mine->verbs.mr_type = 0;
+	mine->verbs.access = access;
+	return &mine->verbs.mr;
+}
+
+/* libibverbs makes one of its own codes of any error, and leaves errno to us. */
+int provider_rereg_mr(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	int error = uiwarp_mr_rereg(((struct provider_mr *)mr)->core, flags, pd ? core_pd(pd) : NULL, addr, length,
+				    access, &mr->mr.lkey, &mr->mr.rkey);
+
+	if (!error && (flags & IBV_REREG_MR_CHANGE_ACCESS))
+		mr->access = access;
+	return provider_result(error);
+}
+
+int provider_dereg_mr(struct verbs_mr *mr)
+{
+	int error = uiwarp_mr_dereg(((struct provider_mr *)mr)->core);
+
+	if (!error)
+		free(mr);
+	return provider_result(error);
+}
+
+struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct provider_mw *mine = provider_new(sizeof(*mine));
+	int error;
+
+	if (!mine)
+		return NULL;
+	error = uiwarp_mw_alloc(core_pd(pd), (int)type, &mine->core, &mine->mw.rkey);
+	if (error)
+		return provider_fail(mine, error);
+	mine->mw.context = pd->context;
+	mine->mw.pd = pd;
+	mine->mw.type = type;
+	return &mine->mw;
+}
+
+int provider_dealloc_mw(struct ibv_mw *mw)
+{
+	int error = uiwarp_mw_dealloc(((struct provider_mw *)mw)->core);
+
+	if (!error)
+		free(mw);
+	return provider_result(error);
+}
+
+/* Of type 1 only, which libibverbs has checked: its next key is ours to choose. */
+int provider_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {.mw = mw, .bind_info = bind->bind_info},
+	};
+	int error = uiwarp_mw_next_rkey(((struct provider_mw *)mw)->core, mw->rkey, &wr.bind_mw.rkey);
+
+	if (!error)
+		error = provider_post_send(qp, &wr, &bad);
+	if (!error)
+		mw->rkey = wr.bind_mw.rkey;
+	return error;
+}

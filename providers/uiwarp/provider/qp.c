@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Queue pairs. Of these libibverbs fills nothing. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "provider/provider.h"
+
+static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init, bool extended)
+{
+	struct provider_qp *mine = provider_new(sizeof(*mine));
+	struct ibv_qp *qp;
+	int error;
+
+	if (!mine)
+		return NULL;
+	qp = &mine->qp;
+	qp->context = pd->context;
+	qp->qp_context = init->qp_context;
+	qp->pd = pd;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	qp->srq = init->srq;
+	qp->qp_type = init->qp_type;
+	/* As with every device; an iWARP queue pair is in INIT by then, which ibv_query_qp tells. */
+	qp->state = IBV_QPS_RESET;
+	pthread_mutex_init(&qp->mutex, NULL);
+	pthread_cond_init(&qp->cond, NULL);
+	mine->sq_sig_all = init->sq_sig_all;
+	if (extended)
+		provider_qp_set_wr_ops(mine);
+
+	struct uiwarp_qp_init core = {
+		.send_cq = init->send_cq ? core_cq(init->send_cq) : NULL,
+		.recv_cq = init->recv_cq ? core_cq(init->recv_cq) : NULL,
+		.srq = init->srq ? core_srq(init->srq) : NULL,
+		.cap = init->cap,
+		.qp_type = init->qp_type,
+		.sq_sig_all = init->sq_sig_all,
+		.user = qp,
+	};
+	error = uiwarp_qp_create(core_pd(pd), &core, &mine->core, &qp->qp_num);
+	if (error)
+		return provider_fail(mine, error);
+	init->cap = core.cap;
+	qp->handle = qp->qp_num;
+	return qp;
+}
+
+struct ibv_qp *provider_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	return create(pd, init, false);
+}
+
+struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	const bool extended = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+	if (init->comp_mask & ~known)
+		return provider_fail(NULL, EOPNOTSUPP); /* XRC, RSS, TSO */
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags)
+		return provider_fail(NULL, EOPNOTSUPP);
+	if (extended && (init->send_ops_flags & ~uiwarp_qp_send_ops()))
+		return provider_fail(NULL, EOPNOTSUPP);
+	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
+		return provider_fail(NULL, EINVAL);
+	/* struct ibv_qp_init_attr_ex begins with the fields of the plain one; libibverbs relies on it too. */
+	return create(init->pd, (struct ibv_qp_init_attr *)init, extended);
+}
+
+int provider_destroy_qp(struct ibv_qp *qp)
+{
+	uint32_t async_events;
+	int error = uiwarp_qp_destroy(core_qp(qp), &async_events);
+
+	if (error)
+		return provider_result(error);
+	pthread_mutex_lock(&qp->mutex);
+	while (qp->events_completed != async_events)
+		pthread_cond_wait(&qp->cond, &qp->mutex);
+	pthread_mutex_unlock(&qp->mutex);
+	free(qp);
+	return 0;
+}
+
+int provider_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	return provider_result(uiwarp_qp_modify(core_qp(qp), attr, mask));
+}
+
+int provider_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	int error = uiwarp_qp_query(core_qp(qp), attr, mask, init);
+
+	if (error)
+		return provider_result(error);
+	init->qp_context = qp->qp_context;
+	init->send_cq = qp->send_cq;
+	init->recv_cq = qp->recv_cq;
+	init->srq = qp->srq;
+	init->qp_type = qp->qp_type;
+	init->sq_sig_all = ((struct provider_qp *)qp)->sq_sig_all;
+	return 0;
+}
+
+int provider_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	return uiwarp_qp_post_send(core_qp(qp), wr, bad);
+}
+
+int provider_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return uiwarp_qp_post_recv(core_qp(qp), wr, bad);
+}

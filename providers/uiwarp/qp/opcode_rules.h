@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What each verbs opcode is to RDMAP: the one table that posting, sending and blaming go by
+// (conformance 3.1).
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "ddp/header.h"
+
+namespace uiw::qp {
+
+// Which member of ibv_send_wr::wr names memory of the peer.
+enum class Remote : uint8_t { kNone, kRdma, kAtomic };
+
+inline constexpr uint32_t kNoQueue = ~0u;
+
+struct OpcodeRule {
+  bool supported = false;
+  ibv_wc_opcode completes_as = IBV_WC_SEND;
+  Remote remote = Remote::kNone;
+  uint32_t queue = kNoQueue;  // the DDP queue from which it takes one MSN
+  bool may_inline = false;    // it sends octets of the application
+  bool answered = false;      // counts against ORD, its SGEs take the answer, and that completes it
+  bool immediate = false;     // imm_data goes along
+  bool invalidates = false;   // invalidate_rkey is an STag, of the peer or here
+  bool local = false;         // nothing is sent, SGEs have no meaning
+};
+
+// By the value of ibv_wr_opcode.
+inline constexpr OpcodeRule kOpcodeRules[] = {
+    /* RDMA_WRITE */
+    {.supported = true, .completes_as = IBV_WC_RDMA_WRITE, .remote = Remote::kRdma, .may_inline = true},
+    /* RDMA_WRITE_WITH_IMM: an RDMA Write, then Immediate Data (RFC 7306 section 6) */
+    {.supported = true,
+     .completes_as = IBV_WC_RDMA_WRITE,
+     .remote = Remote::kRdma,
+     .queue = ddp::kQnSend,
+     .may_inline = true,
+     .immediate = true},
+    /* SEND */
+    {.supported = true, .completes_as = IBV_WC_SEND, .queue = ddp::kQnSend, .may_inline = true},
+    /* SEND_WITH_IMM: no RDMAP message carries both, and two would take two receives (conformance 3.2) */
+    {},
+    /* RDMA_READ */
+    {.supported = true,
+     .completes_as = IBV_WC_RDMA_READ,
+     .remote = Remote::kRdma,
+     .queue = ddp::kQnRequest,
+     .answered = true},
+    /* ATOMIC_CMP_AND_SWP */
+    {.supported = true,
+     .completes_as = IBV_WC_COMP_SWAP,
+     .remote = Remote::kAtomic,
+     .queue = ddp::kQnRequest,
+     .answered = true},
+    /* ATOMIC_FETCH_AND_ADD */
+    {.supported = true,
+     .completes_as = IBV_WC_FETCH_ADD,
+     .remote = Remote::kAtomic,
+     .queue = ddp::kQnRequest,
+     .answered = true},
+    /* LOCAL_INV */
+    {.supported = true, .completes_as = IBV_WC_LOCAL_INV, .invalidates = true, .local = true},
+    /* BIND_MW */
+    {.supported = true, .completes_as = IBV_WC_BIND_MW, .local = true},
+    /* SEND_WITH_INV */
+    {.supported = true,
+     .completes_as = IBV_WC_SEND,
+     .queue = ddp::kQnSend,
+     .may_inline = true,
+     .invalidates = true},
+};
+static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_RDMA_WRITE_WITH_IMM == 1 && IBV_WR_SEND == 2 &&
+              IBV_WR_SEND_WITH_IMM == 3 && IBV_WR_RDMA_READ == 4 && IBV_WR_ATOMIC_CMP_AND_SWP == 5 &&
+              IBV_WR_ATOMIC_FETCH_AND_ADD == 6 && IBV_WR_LOCAL_INV == 7 && IBV_WR_BIND_MW == 8 &&
+              IBV_WR_SEND_WITH_INV == 9);
+
+inline constexpr OpcodeRule rule_of(ibv_wr_opcode opcode) { return kOpcodeRules[opcode]; }
+
+// Of what an application wrote, which may be no opcode at all and must not be looked at as one.
+inline OpcodeRule rule_of_any(const ibv_wr_opcode& opcode) {
+  uint32_t value;
+  static_assert(sizeof value == sizeof opcode);
+  std::memcpy(&value, &opcode, sizeof value);
+  return value < sizeof kOpcodeRules / sizeof *kOpcodeRules ? kOpcodeRules[value] : OpcodeRule{};
+}
+
+}  // namespace uiw::qp

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// From octets to segments: FPDU framing and CRC, header sanity, and how faults are told.
+#include "qp/rx.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/crc32c.h"
+#include "mpa/markers.h"
+
+namespace uiw::qp {
+
+using core::Bytes;
+using core::TermCode;
+
+void Rx::start(Shared& shared, bool wait_for_receive) {
+  shared_ = &shared;
+  send_msn_ = request_msn_ = atomic_msn_ = shared.first_msn;
+  wait_for_receive_ = wait_for_receive;
+  markers_ = shared.agreement.rx_markers;
+}
+
+inline mpa::Extent Rx::extent(Bytes seen) const {
+  return markers_ ? mpa::marked_extent(seen, position_) : mpa::extent(seen);
+}
+
+RxStatus Rx::on_octets(Bytes octets) {
+  if (ended_) return RxStatus::kOk;
+  if (waiting_) return staging_.append(octets) ? RxStatus::kWantReceive : raise(TermCode::kDdpLocalCatastrophic, nullptr);
+  while (!octets.empty()) {
+    // An FPDU that lies whole in what arrived is used where it lies; only the rest is kept.
+    const mpa::Extent wanted = extent(staging_.empty() ? octets : staging_.octets());
+    if (staging_.empty() && wanted.whole && octets.size() >= wanted.size) {
+      const RxStatus status = on_fpdu(octets.first(wanted.size));
+      if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+      if (status != RxStatus::kOk) return status;
+      octets = octets.subspan(wanted.size);
+      continue;
+    }
+    const size_t missing = wanted.size - staging_.size();
+    const size_t taken = std::min(missing, octets.size());
+    if (!staging_.append(octets.first(taken))) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+    octets = octets.subspan(taken);
+    if (taken < missing || !wanted.whole) continue;
+    const RxStatus status = on_fpdu(staging_.octets());
+    if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+    if (status != RxStatus::kOk) return status;
+    staging_.clear();
+  }
+  return RxStatus::kOk;
+}
+
+RxStatus Rx::resume() {
+  if (!waiting_) return RxStatus::kOk;
+  waiting_ = false;
+  const RxStaging kept(std::move(staging_));
+  return on_octets(kept.octets());
+}
+
+RxStatus Rx::give_up_waiting() {
+  wait_for_receive_ = false;
+  const RxStatus status = resume();
+  wait_for_receive_ = true;
+  return status;
+}
+
+// RFC 5044 4.4: covers length, ULPDU, pad and the markers among them; stored least significant octet first.
+inline bool Rx::crc_is_right(Bytes fpdu) const {
+  if (!shared_->agreement.crc) return true;
+  const size_t covered = fpdu.size() - mpa::kCrcSize;
+  uint32_t received;
+  std::memcpy(&received, fpdu.data() + covered, sizeof received);
+  return core::crc32c(fpdu.data(), covered) == received;
+}
+
+RxStatus Rx::on_fpdu(Bytes fpdu) {
+  if (markers_) return on_marked_fpdu(fpdu);
+  if (!crc_is_right(fpdu)) return raise(TermCode::kMpaCrc, nullptr);
+  return on_ulpdu(fpdu.subspan(mpa::kLengthSize, core::load_be16(fpdu.data())));
+}
+
+RxStatus Rx::on_marked_fpdu(Bytes fpdu) {
+  if (!crc_is_right(fpdu)) return raise(TermCode::kMpaCrc, nullptr);
+  // A copy: what lies in the staging is looked at again when it has to wait for a receive.
+  RxStaging plain;
+  if (!plain.append(fpdu)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+  // RFC 5044 8(3)
+  if (!mpa::strip_markers(fpdu, position_, plain.data())) return raise(TermCode::kMpaMarker, nullptr);
+  const RxStatus status = on_ulpdu(plain.octets().subspan(mpa::kLengthSize, core::load_be16(plain.data())));
+  if (status == RxStatus::kOk) position_ = static_cast<uint32_t>(position_ + fpdu.size()) % mpa::kMarkerInterval;
+  return status;
+}
+
+RxStatus Rx::on_ulpdu(Bytes ulpdu) {
+  const RxStatus status = on_segment(ulpdu);
+  if (status == RxStatus::kWantReceive) waiting_ = true;
+  // Valid is enough: also when it has to wait for a receive, we may send now.
+  if ((status == RxStatus::kOk || waiting_) && !shared_->first_fpdu.load(std::memory_order_relaxed)) {
+    shared_->first_fpdu.store(true, std::memory_order_release);
+    news_ = true;
+  }
+  return status;
+}
+
+RxStatus Rx::on_segment(Bytes ulpdu) {
+  if (ulpdu.size() < 2) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+  Segment segment{ulpdu, ddp::is_tagged(ulpdu[0]), 0};
+  segment.header_size = segment.tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize;
+  if (ddp::version_of(ulpdu[0]) != ddp::kVersion)  // RFC 5041 7.1
+    return raise(segment.tagged ? TermCode::kTaggedInvalidVersion : TermCode::kUntaggedInvalidVersion, &segment);
+  if (ulpdu.size() < segment.header_size) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+  if (rdmap::version_of(ulpdu[1]) != rdmap::kVersion) return raise(TermCode::kInvalidRdmapVersion, &segment);
+  const rdmap::Opcode opcode = rdmap::opcode_of(ulpdu[1]);
+  return segment.tagged ? on_tagged(segment, opcode) : on_untagged(segment, opcode);
+}
+
+// RFC 5040 4.8 and fig. 10: DDP errors and RDMAP errors tied to a segment echo its DDP header; MPA and
+// local errors echo nothing.
+RxStatus Rx::raise(TermCode code, const Segment* segment, ibv_event_type event) {
+  rdmap::Terminate& t = fault_.terminate;
+  t = {.code = code};
+  if (segment && segment->ulpdu.size() >= segment->header_size) {
+    t.has_length = t.has_ddp_header = true;
+    t.ddp_segment_length = static_cast<uint16_t>(segment->ulpdu.size());
+    t.ddp_header_size = segment->header_size;
+    std::memcpy(t.ddp_header, segment->ulpdu.data(), segment->header_size);
+  }
+  fault_.event = event;
+  ended_ = true;
+  fail_receive(IBV_WC_GENERAL_ERR);
+  return RxStatus::kFault;
+}
+
+void Rx::fail_receive(ibv_wc_status status) {
+  if (!receiving_) return;
+  ibv_wc wc{};
+  wc.status = status;
+  wc.opcode = IBV_WC_RECV;
+  complete_receive(wc, true);
+}
+
+void Rx::complete_receive(ibv_wc& wc, bool solicited) {
+  receiving_ = false;
+  wc.wr_id = receive_.wr_id;
+  wc.qp_num = shared_->qp_num;
+  shared_->recv_cq->push(wc, solicited);
+}
+
+}  // namespace uiw::qp

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The receive machine of one connection: TCP octets in; placed data, receive completions and work for
+// the transmit machine out. Pure: no socket, thread or clock. Thread: the one driver of the
+// connection's receive side (the engine).
+//
+// An FPDU is verified whole before any of it is placed (RFC 5044 6), and checked in the order of
+// conformance A14: version, opcode, QN, MSN, buffer, MO, length; tagged: STag, protection domain,
+// rights, wrap, bounds.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "core/bytes.h"
+#include "core/term_code.h"
+#include "mpa/framing.h"
+#include "qp/rx_staging.h"
+#include "qp/shared.h"
+#include "rdmap/terminate.h"
+
+namespace uiw::qp {
+
+enum class RxStatus {
+  kOk,
+  kWantReceive,  // a Send or Immediate Data found no receive: stop feeding, call resume() when one was posted
+  kFault,        // the peer (or a local SGE) broke a rule: see fault(); feed nothing more
+  kTerminated,   // the peer sent a Terminate: see terminate()
+};
+
+struct RxFault {
+  rdmap::Terminate terminate;                 // what the peer is to be told
+  ibv_event_type event = IBV_EVENT_QP_FATAL;  // what the application is told (conformance 3.4)
+  uint64_t failed_slot = kNoSlot;             // our request that got a wrong response
+  ibv_wc_status failed_status = IBV_WC_SUCCESS;
+};
+
+class Rx {
+ public:
+  // `wait_for_receive`: report kWantReceive instead of a fault when a message finds no receive
+  // (RFC 5041 7.1 allows to hide it "by LLP means"; conformance 3.6).
+  void start(Shared& shared, bool wait_for_receive);
+
+  RxStatus on_octets(core::Bytes octets);
+  // After kWantReceive. The same statuses; kWantReceive again when there still is none.
+  RxStatus resume();
+  // After kWantReceive: nobody will post; the fault a strict receiver would have raised.
+  RxStatus give_up_waiting();
+
+  const RxFault& fault() const { return fault_; }
+  const rdmap::Terminate& terminate() const { return terminate_; }
+
+  // The stream may end here without loss: no FPDU and no message is half received.
+  bool at_boundary() const { return staging_.empty() && !receiving_; }
+  // True once per piece of news for the transmit machine: a request was answered, one came in, or the
+  // first FPDU opened the responder's side.
+  bool take_news() { return std::exchange(news_, false); }
+  // True when a message found a receive since the last call.
+  bool take_progress() { return std::exchange(progress_, false); }
+  // An armed SRQ limit was crossed since the last call.
+  bool take_limit_reached() { return std::exchange(limit_reached_, false); }
+
+  // Completes the receive in progress, if any, with `status`.
+  void fail_receive(ibv_wc_status status);
+
+ private:
+  struct Segment {
+    core::Bytes ulpdu;
+    bool tagged;
+    uint32_t header_size;
+    core::Bytes payload() const { return ulpdu.subspan(header_size); }
+  };
+
+  mpa::Extent extent(core::Bytes seen) const;
+  bool crc_is_right(core::Bytes fpdu) const;
+  RxStatus on_fpdu(core::Bytes fpdu);
+  RxStatus on_marked_fpdu(core::Bytes fpdu);
+  RxStatus on_ulpdu(core::Bytes ulpdu);
+  RxStatus on_segment(core::Bytes ulpdu);
+  // rx_untagged.cc
+  RxStatus on_untagged(const Segment& segment, rdmap::Opcode opcode);
+  RxStatus take_receive(const Segment& segment, rdmap::Opcode opcode);
+  RxStatus on_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
+  RxStatus on_immediate(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
+  RxStatus finish_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
+  RxStatus on_read_request(const Segment& segment, const ddp::UntaggedHeader& header);
+  RxStatus on_terminate(const Segment& segment, const ddp::UntaggedHeader& header);
+  // rx_atomic.cc
+  RxStatus on_atomic_request(const Segment& segment, const ddp::UntaggedHeader& header);
+  RxStatus on_atomic_response(const Segment& segment, const ddp::UntaggedHeader& header);
+  // rx_tagged.cc
+  RxStatus on_tagged(const Segment& segment, rdmap::Opcode opcode);
+  RxStatus on_write(const Segment& segment, const ddp::TaggedHeader& header);
+  RxStatus on_read_response(const Segment& segment, const ddp::TaggedHeader& header);
+
+  RxStatus raise(core::TermCode code, const Segment* segment, ibv_event_type event = IBV_EVENT_QP_FATAL);
+  RxStatus raise_read(core::TermCode code, const Segment& segment);
+  RxStatus raise_response(core::TermCode code, const Segment& segment, ibv_wc_status status);
+  RxStatus raise_sink(uint64_t slot);
+  void finish_request();
+  // `wc` says what was received; whose receive that was is filled in here.
+  void complete_receive(ibv_wc& wc, bool solicited);
+
+  Shared* shared_ = nullptr;
+  RxStaging staging_;
+  RxFault fault_;
+  rdmap::Terminate terminate_;
+
+  queue::Receive receive_;         // valid while receiving_
+  uint64_t response_octets_ = 0;   // of the oldest outstanding Read, placed so far
+  uint64_t write_octets_ = 0;      // of the last Write, complete or not
+  uint32_t send_msn_ = 1;          // next expected on QN 0; of the message in progress while receiving_
+  uint32_t request_msn_ = 1;       // next expected on QN 1
+  uint32_t atomic_msn_ = 1;        // next expected on QN 3
+  uint32_t send_octets_ = 0;       // of the message in progress
+  rdmap::Opcode send_opcode_ = rdmap::Opcode::kSend;
+  uint32_t position_ = 0;          // modulo 512, where the next FPDU begins (RFC 5044 4.3); with markers only
+  bool markers_ = false;           // the peer inserts markers, because we asked for them
+  bool receiving_ = false;
+  bool write_begun_ = false;       // more of the last Write is to come
+  bool write_ended_ = false;       // what the peer posted last was a Write, and it is complete
+  bool waiting_ = false;           // kWantReceive was reported
+  bool wait_for_receive_ = false;
+  bool ended_ = false;             // a fault or Terminate: nothing more is looked at (RFC 5044 8)
+  bool news_ = false;
+  bool progress_ = false;
+  bool limit_reached_ = false;
+};
+
+}  // namespace uiw::qp

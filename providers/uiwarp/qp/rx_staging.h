@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Octets of an FPDU that is not complete yet, or that has to wait for a receive. Holds memory only
+// while it holds octets, so that idle connections cost nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/bytes.h"
+
+namespace uiw::qp {
+
+class RxStaging {
+ public:
+  RxStaging() = default;
+  RxStaging(RxStaging&& other) noexcept;
+  RxStaging& operator=(RxStaging&&) = delete;
+  ~RxStaging() { clear(); }
+
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  core::Bytes octets() const { return {data_, size_}; }
+  uint8_t* data() { return data_; }
+
+  // False when out of memory; nothing is added then.
+  bool append(core::Bytes octets);
+  void clear();
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0, capacity_ = 0;
+};
+
+}  // namespace uiw::qp

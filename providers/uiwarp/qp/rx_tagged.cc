@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Tagged messages: RDMA Write and Read Response. RFC 5041 7.1 (tagged), RFC 5040 5.1 and 5.2.
+#include <cstring>
+
+#include "qp/rx.h"
+#include "qp/scatter.h"
+
+namespace uiw::qp {
+
+using core::TermCode;
+using rdmap::Opcode;
+
+RxStatus Rx::on_tagged(const Segment& segment, Opcode opcode) {
+  const ddp::TaggedHeader header = ddp::decode_tagged(segment.ulpdu.data());
+  switch (opcode) {
+    case Opcode::kWrite: return on_write(segment, header);
+    case Opcode::kReadResponse: return on_read_response(segment, header);
+    default: return raise(TermCode::kUnexpectedOpcode, &segment);
+  }
+}
+
+RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
+  const core::Bytes payload = segment.payload();
+  write_octets_ = (write_begun_ ? write_octets_ : 0) + payload.size();
+  write_begun_ = !header.last;
+  write_ended_ = header.last;
+  if (payload.empty()) return RxStatus::kOk;  // RFC 5041 5.2: STag and TO are not checked then
+  const mem::RegionRef region = shared_->memory->find(header.stag);
+  if (!region) return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
+  switch (mem::check_remote(*region, shared_->stream(), header.to, payload.size(), mem::kRemoteWrite)) {
+    case mem::Fault::kNone: break;
+    case mem::Fault::kProtectionDomain:
+      return raise(TermCode::kTaggedStagNotAssociated, &segment, IBV_EVENT_QP_ACCESS_ERR);
+    case mem::Fault::kRights:  // RFC 5041 7.2 has no code for rights
+      return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
+    case mem::Fault::kWrap: return raise(TermCode::kTaggedToWrap, &segment, IBV_EVENT_QP_ACCESS_ERR);
+    case mem::Fault::kBounds: return raise(TermCode::kTaggedBounds, &segment, IBV_EVENT_QP_ACCESS_ERR);
+  }
+  std::memcpy(region->memory + (header.to - region->start), payload.data(), payload.size());
+  // A program that sleeps on a CQ of its own for sends, with no completion to come, can only be waiting
+  // for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md.
+  if (header.last && shared_->send_cq != shared_->recv_cq && !shared_->send_queue->completion_due())
+    shared_->send_cq->wake();
+  return RxStatus::kOk;
+}
+
+// RFC 5040 5.2.2: a response may be checked against its request; here it always is.
+RxStatus Rx::on_read_response(const Segment& segment, const ddp::TaggedHeader& header) {
+  const OutstandingRequest* read = shared_->outstanding_requests.front();
+  if (!read) return raise(TermCode::kUnexpectedOpcode, &segment);
+  // RFC 7306 section 7: an atomic that came first is answered first.
+  if (read->atomic) return raise_response(TermCode::kUnexpectedOpcode, segment, IBV_WC_BAD_RESP_ERR);
+  const core::Bytes payload = segment.payload();
+  if (header.stag != read->cookie) return raise_response(TermCode::kTaggedInvalidStag, segment, IBV_WC_BAD_RESP_ERR);
+  // We sent sink TO 0, so TO is the position in the message; too much, a gap or an early end is wrong.
+  const uint64_t left = read->length - response_octets_;
+  if (header.to != response_octets_ || payload.size() > left || (header.last && payload.size() != left))
+    return raise_response(TermCode::kTaggedBounds, segment, IBV_WC_BAD_RESP_ERR);
+  if (!payload.empty()) {
+    const SendRequest& wr = shared_->send_queue->slot(read->slot);
+    if (!scatter(*shared_->memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, payload))
+      return raise_sink(read->slot);
+    response_octets_ += payload.size();
+  }
+  if (header.last) {
+    response_octets_ = 0;
+    finish_request();
+  }
+  return RxStatus::kOk;
+}
+
+// The oldest outstanding request is answered.
+void Rx::finish_request() {
+  const uint64_t slot = shared_->outstanding_requests.front()->slot;
+  if (slot != kNoSlot) shared_->send_queue->slot(slot).done.store(true, std::memory_order_release);
+  shared_->outstanding_requests.pop();
+  news_ = true;
+}
+
+RxStatus Rx::raise_response(TermCode code, const Segment& segment, ibv_wc_status status) {
+  const uint64_t slot = shared_->outstanding_requests.front()->slot;
+  raise(code, &segment);
+  fault_.failed_slot = slot;
+  fault_.failed_status = status;
+  return RxStatus::kFault;
+}
+
+// What we asked for cannot be stored: our own mistake, so nothing of the peer's is echoed.
+RxStatus Rx::raise_sink(uint64_t slot) {
+  raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);
+  fault_.failed_slot = slot;
+  fault_.failed_status = IBV_WC_LOC_PROT_ERR;
+  return RxStatus::kFault;
+}
+
+}  // namespace uiw::qp

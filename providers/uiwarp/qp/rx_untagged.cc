@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Untagged messages: Send, Immediate Data, Read Request, Terminate. RFC 5041 7.1 (untagged), RFC 5040 4
+// and 5, RFC 7306 6. Atomics: rx_atomic.cc.
+#include <algorithm>
+#include <cstring>
+
+#include "qp/remote_protection.h"
+#include "qp/rx.h"
+#include "qp/scatter.h"
+#include "rdmap/immediate.h"
+
+namespace uiw::qp {
+
+using core::TermCode;
+using rdmap::Opcode;
+
+namespace {
+
+bool is_send(Opcode opcode) { return opcode >= Opcode::kSend && opcode <= Opcode::kSendSeInvalidate; }
+bool is_immediate(Opcode opcode) { return opcode == Opcode::kImmediate || opcode == Opcode::kImmediateSe; }
+bool has_invalidate(Opcode opcode) { return opcode == Opcode::kSendInvalidate || opcode == Opcode::kSendSeInvalidate; }
+bool has_solicited_event(Opcode opcode) { return opcode == Opcode::kSendSe || opcode == Opcode::kSendSeInvalidate; }
+
+}  // namespace
+
+RxStatus Rx::on_untagged(const Segment& segment, Opcode opcode) {
+  const ddp::UntaggedHeader header = ddp::decode_untagged(segment.ulpdu.data());
+  uint32_t queue;
+  if (is_send(opcode) || is_immediate(opcode)) {
+    queue = ddp::kQnSend;
+  } else if (opcode == Opcode::kReadRequest || opcode == Opcode::kAtomicRequest) {
+    queue = ddp::kQnRequest;
+  } else if (opcode == Opcode::kTerminate) {
+    queue = ddp::kQnTerminate;
+  } else if (opcode == Opcode::kAtomicResponse) {
+    queue = ddp::kQnAtomicResponse;
+  } else {
+    // Unassigned, or a tagged opcode with T=0.
+    return raise(TermCode::kUnexpectedOpcode, &segment);
+  }
+  // RFC 5041 7.1: the queue must exist; and it must be the one this opcode belongs to.
+  if (header.qn != queue) return raise(TermCode::kUntaggedInvalidQn, &segment);
+  if (opcode == Opcode::kTerminate) return on_terminate(segment, header);
+  if (opcode == Opcode::kAtomicResponse) return on_atomic_response(segment, header);
+  if (is_immediate(opcode)) return on_immediate(segment, opcode, header);
+  // What follows was posted by the peer after its last Write, if any.
+  write_ended_ = false;
+  if (opcode == Opcode::kReadRequest) return on_read_request(segment, header);
+  if (opcode == Opcode::kAtomicRequest) return on_atomic_request(segment, header);
+  return on_send(segment, opcode, header);
+}
+
+// One receive per message, taken with its first segment; a message without octets needs one too
+// (conformance DV-08).
+RxStatus Rx::take_receive(const Segment& segment, Opcode opcode) {
+  if (receiving_) return opcode == send_opcode_ ? RxStatus::kOk : raise(TermCode::kUnexpectedOpcode, &segment);
+  bool below_limit = false;
+  if (!shared_->receive_queue->take(receive_, below_limit))
+    return wait_for_receive_ ? RxStatus::kWantReceive : raise(TermCode::kUntaggedNoBuffer, &segment);
+  limit_reached_ = limit_reached_ || below_limit;
+  receiving_ = progress_ = true;
+  send_octets_ = 0;
+  send_opcode_ = opcode;
+  return RxStatus::kOk;
+}
+
+RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
+  if (header.msn != send_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
+  const RxStatus taken = take_receive(segment, opcode);
+  if (taken != RxStatus::kOk) return taken;
+  const core::Bytes payload = segment.payload();
+  if (header.mo != send_octets_) return raise(TermCode::kUntaggedInvalidMo, &segment);
+  // RFC 5041 5.2: a message has fewer than 2^32 octets; MO would begin anew.
+  if (payload.size() > std::min<uint64_t>(receive_.length, UINT32_MAX) - send_octets_) {
+    fail_receive(IBV_WC_LOC_LEN_ERR);
+    return raise(TermCode::kUntaggedTooLong, &segment);
+  }
+  if (!scatter(*shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count, send_octets_, payload)) {
+    fail_receive(IBV_WC_LOC_PROT_ERR);
+    return raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);
+  }
+  send_octets_ += static_cast<uint32_t>(payload.size());
+  return header.last ? finish_send(segment, opcode, header) : RxStatus::kOk;
+}
+
+RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
+  ++send_msn_;
+  ibv_wc wc{};
+  wc.status = IBV_WC_SUCCESS;
+  wc.opcode = IBV_WC_RECV;
+  wc.byte_len = send_octets_;
+  if (has_invalidate(opcode)) {
+    // RFC 5040 5.3: verify that the STag is associated with this stream, invalidate it, then deliver.
+    const mem::Invalidation result = shared_->memory->invalidate(shared_->stream(), header.invalidate_stag);
+    if (result != mem::Invalidation::kDone) {
+      fail_receive(IBV_WC_REM_INV_REQ_ERR);
+      // RFC 5040 fig. 9 has a code in two error types (conformance 1.11 A6).
+      return raise(result == mem::Invalidation::kNotAssociated ? TermCode::kRemoteCannotInvalidate
+                                                               : TermCode::kOperationCannotInvalidate,
+                   &segment, IBV_EVENT_QP_ACCESS_ERR);
+    }
+    wc.wc_flags = IBV_WC_WITH_INV;
+    wc.invalidated_rkey = header.invalidate_stag;
+  }
+  complete_receive(wc, has_solicited_event(opcode));
+  return RxStatus::kOk;
+}
+
+// RFC 7306 6.3. The receive's SGEs are not written (conformance IM-09).
+RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
+  if (header.msn != send_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
+  const RxStatus taken = take_receive(segment, opcode);
+  if (taken != RxStatus::kOk) return taken;
+  if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
+  if (segment.payload().size() != rdmap::kImmediateSize) return raise(TermCode::kRemoteOperationUnspecified, &segment);
+  ++send_msn_;
+  ibv_wc wc{};
+  wc.status = IBV_WC_SUCCESS;
+  wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  wc.wc_flags = IBV_WC_WITH_IMM;
+  wc.imm_data = rdmap::decode_immediate(segment.payload().data());
+  // The message itself does not say how long the Write was that it belongs to (conformance 3.1).
+  if (write_ended_) wc.byte_len = static_cast<uint32_t>(std::min<uint64_t>(write_octets_, UINT32_MAX));
+  write_ended_ = false;
+  complete_receive(wc, opcode == Opcode::kImmediateSe);
+  return RxStatus::kOk;
+}
+
+RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& header) {
+  if (header.msn != request_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
+  // RFC 5040 5.2.2: the peer may have IRD requests outstanding, no more.
+  if (shared_->inbound_requests.size() >= shared_->agreement.ird)
+    return raise(TermCode::kUntaggedNoBuffer, &segment, IBV_EVENT_QP_REQ_ERR);
+  if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
+  // RFC 5040 5.2.1: the request is its header and nothing else.
+  if (segment.payload().size() != rdmap::kReadRequestSize) return raise(TermCode::kRemoteOperationUnspecified, &segment);
+  InboundRequest inbound;
+  inbound.read = rdmap::decode_read_request(segment.payload().data());
+  std::memcpy(inbound.ddp_header, segment.ulpdu.data(), ddp::kUntaggedHeaderSize);
+  const rdmap::ReadRequest& read = inbound.read;
+  if (read.size > 0) {  // RFC 5040 5.2.1: of an empty Read nothing is validated
+    const mem::RegionRef region = shared_->memory->find(read.source_stag);
+    if (!region) return raise_read(TermCode::kRemoteInvalidStag, segment);
+    const mem::Fault fault =
+        mem::check_remote(*region, shared_->stream(), read.source_to, read.size, mem::kRemoteRead);
+    if (fault != mem::Fault::kNone) return raise_read(remote_protection_code(fault), segment);
+  }
+  ++request_msn_;
+  shared_->inbound_requests.push(inbound);
+  news_ = true;
+  return RxStatus::kOk;
+}
+
+// RFC 5040 7.1(2): a protection error of a Read Request echoes its RDMAP header as well.
+RxStatus Rx::raise_read(TermCode code, const Segment& segment) {
+  raise(code, &segment, IBV_EVENT_QP_ACCESS_ERR);
+  fault_.terminate.has_read_header = true;
+  std::memcpy(fault_.terminate.read_header, segment.payload().data(), rdmap::kReadRequestSize);
+  return RxStatus::kFault;
+}
+
+// RFC 5040 5.4: whatever comes on queue 2 ends the stream; a malformed one as well, and without an
+// answer, so that two ends never terminate each other in turns.
+RxStatus Rx::on_terminate(const Segment& segment, const ddp::UntaggedHeader&) {
+  rdmap::decode(segment.payload(), terminate_);
+  ended_ = true;
+  fail_receive(IBV_WC_WR_FLUSH_ERR);
+  return RxStatus::kTerminated;
+}
+
+}  // namespace uiw::qp

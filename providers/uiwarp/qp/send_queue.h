@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The send queue of one QP: work requests from ibv_post_send until their completion.
+//
+// Three indices walk over the slots, each only ever forward:
+//   posted   application threads, under a short lock
+//   started  the sender (holder of the QP's sender role): WRs handed to the transmit machine
+//   retired  the sender: WRs completed towards the application, strictly in posting order
+//            (RFC 5040 5.5(15): "MUST complete in the order submitted")
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "core/spinlock.h"
+#include "mem/table.h"
+
+namespace uiw::qp {
+
+struct SendRequest {
+  uint64_t wr_id = 0;
+  uint64_t remote_addr = 0;
+  uint32_t rkey = 0;         // or what is to be invalidated, there or here
+  uint32_t length = 0;       // sum of the SGEs, or of the inline octets; atomics: of the answer
+  uint64_t add_or_swap = 0;  // atomics: operands in host order
+  uint64_t compare = 0;
+  uint32_t immediate = 0;    // with immediate: network byte order
+  uint32_t msn = 0;          // set when started; says which WR a Terminate blames
+  uint32_t cookie = 0;       // Read: names the sink on the wire; atomics: the Request Identifier
+  ibv_wr_opcode opcode = IBV_WR_SEND;
+  uint16_t sge_count = 0;
+  bool signaled = false;
+  bool fence = false;
+  bool solicited = false;
+  bool is_inline = false;
+  // Written by the sender (Send, Write: TCP has taken the last octet) or by the receiver (Read, atomics:
+  // the response is complete); read by the sender.
+  std::atomic<bool> done{false};
+  ibv_wc_status status = IBV_WC_SUCCESS;  // sender only
+  ibv_sge* sges = nullptr;     // sge_count of them, unless is_inline
+  uint8_t* inline_data = nullptr;  // or a mem::Binding
+
+  mem::Binding binding() const {
+    mem::Binding out;
+    std::memcpy(&out, inline_data, sizeof out);
+    return out;
+  }
+};
+
+class SendQueue {
+ public:
+  // Exactly `depth` slots (at least 1). Null when out of memory.
+  static std::unique_ptr<SendQueue> create(uint32_t depth, uint32_t max_sge, uint32_t max_inline);
+
+  uint32_t depth() const { return depth_; }
+
+  // Copies the WR, inline octets included. EINVAL: opcode not supported on this QP type, num_sge or
+  // inline size over what the QP was created with, message over 2^31 octets; no window, no region or
+  // another index in a binding; an atomic whose remote address is no multiple of 8, or whose SGEs have no
+  // room for 8 octets. ENOMEM: queue full.
+  // Thread: any; takes a short lock.
+  int post(const ibv_send_wr& wr, bool signal_all);
+
+  // Several WRs that are posted together or not at all (ibv_wr_start). From begin() to end() no other
+  // thread can post; the sender sees nothing of them before end(true). add() takes what post() takes
+  // and fails as it does. Between the two the application's own code runs: the section is as long as
+  // it makes it, and whoever else wants to post yields the CPU meanwhile.
+  void begin();
+  int add(const ibv_send_wr& wr, bool signal_all);
+  void end(bool publish);
+
+  // Whether an RC queue pair knows such a work request at all. Thread: any.
+  static bool supported(ibv_wr_opcode opcode);
+
+  // Whether a posted WR will still make a completion of its own accord. Thread: any.
+  bool completion_due() const { return signaled_posted_.load() != signaled_retired_.load(); }
+
+  // --- Thread: the sender ---
+  bool has_unstarted() const { return started_ != posted_.load(std::memory_order_acquire); }
+  SendRequest& first_unstarted() { return slot(started_); }
+  uint64_t start() { return started_++; }
+  bool has_unretired() const { return retired_.load(std::memory_order_relaxed) != started_; }
+  SendRequest& first_unretired() { return slot(retired_.load(std::memory_order_relaxed)); }
+  void retire() {
+    if (first_unretired().signaled) signaled_retired_.store(signaled_retired_.load(std::memory_order_relaxed) + 1);
+    retired_.fetch_add(1, std::memory_order_release);
+  }
+  uint64_t posted() const { return posted_.load(std::memory_order_acquire); }
+  uint64_t started() const { return started_; }
+  uint64_t retired() const { return retired_.load(std::memory_order_relaxed); }
+  // Also the receiver, for a started WR.
+  SendRequest& slot(uint64_t index) { return slots_[index % depth_]; }
+
+ private:
+  SendQueue() = default;
+  void commit();
+  core::Spinlock lock_;  // producers
+  uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
+  std::unique_ptr<SendRequest[]> slots_;
+  std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline octets, one area per slot
+  uint32_t added_ = 0, signaled_added_ = 0;  // slots behind posted_ that are filled and not posted yet; under lock_
+  alignas(64) std::atomic<uint64_t> posted_{0};
+  alignas(64) std::atomic<uint64_t> retired_{0};
+  uint64_t started_ = 0;
+  std::atomic<uint64_t> signaled_posted_{0};   // producers
+  std::atomic<uint64_t> signaled_retired_{0};  // the sender
+};
+
+}  // namespace uiw::qp

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the transmit and the receive machine of one connection know of each other. Everything here is
+// either constant during the connection or made for exactly one writer and one reader.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "ddp/header.h"
+#include "mem/table.h"
+#include "mpa/negotiator.h"
+#include "qp/send_queue.h"
+#include "queue/completion_queue.h"
+#include "queue/receive_queue.h"
+#include "queue/spsc_ring.h"
+#include "rdmap/atomic.h"
+#include "rdmap/header.h"
+
+namespace uiw::qp {
+
+inline constexpr uint64_t kNoSlot = ~0ull;
+
+// A Read or Atomic Request of ours that waits for its response. Responses come in request order
+// (RFC 5040 5.5(20), RFC 7306 section 7), so the oldest is always the one being answered.
+struct OutstandingRequest {
+  uint64_t slot = kNoSlot;  // in the send queue; kNoSlot for an RTR frame
+  uint32_t cookie = 0;      // sink STag or Request Identifier as we sent it; the response must echo it
+  uint32_t length = 0;
+  bool atomic = false;
+};
+
+// A Read or Atomic Request of the peer that we still have to answer.
+struct InboundRequest {
+  bool atomic = false;
+  rdmap::ReadRequest read{};
+  uint8_t ddp_header[ddp::kUntaggedHeaderSize] = {};  // Read: echoed should a Terminate be needed
+  rdmap::AtomicResponse answer{};                     // atomic: it was executed when it came
+};
+
+struct Shared {
+  // Constant while connected.
+  uint32_t qp_num = 0;
+  uint32_t pd = 0;          // of the QP: own SGEs and what the peer may reach
+  uint32_t receive_pd = 0;  // of the receive SGEs: the SRQ's when there is one
+  mem::Table* memory = nullptr;
+  SendQueue* send_queue = nullptr;
+  queue::ReceiveQueue* receive_queue = nullptr;
+  queue::CompletionQueue* send_cq = nullptr;
+  queue::CompletionQueue* recv_cq = nullptr;
+  mpa::Agreement agreement;
+  // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
+  uint32_t first_msn = 1;
+
+  // ibv_modify_qp with IBV_QP_ACCESS_FLAGS; any thread may change it.
+  std::atomic<uint32_t> remote_rights{~0u};
+  // Whom the peer's STags have to belong to (RFC 5041 8.2), and what he may do with them.
+  mem::Stream stream() const { return {pd, qp_num, remote_rights.load(std::memory_order_relaxed)}; }
+
+  // RFC 7306 5.2: Reads and atomics share ORD and IRD.
+  queue::SpscRing<OutstandingRequest> outstanding_requests;  // transmit -> receive; its size counts against ORD
+  queue::SpscRing<InboundRequest> inbound_requests;          // receive -> transmit; room for IRD of them
+  // Set by receive at the first valid FPDU. RFC 5044 7.1.2(4): until then a responder sends nothing.
+  std::atomic<bool> first_fpdu{false};
+};
+
+}  // namespace uiw::qp

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What to send next, and what is complete. Building the FPDUs: tx_fpdu.cc.
+#include "qp/tx.h"
+
+#include <cstring>
+
+#include "mpa/markers.h"
+#include "qp/opcode_rules.h"
+
+namespace uiw::qp {
+
+namespace {
+
+// An FPDU needs a header piece, one per SGE and a trailer piece, and up to 570 octets of the arena;
+// what is asked for beyond that always leaves room for a Terminate behind it. With markers an FPDU is
+// one piece of the copies.
+constexpr uint32_t kPiecesPerFpdu = queue::kMaxSge + 4;
+constexpr uint32_t kArenaPerFpdu = 768;
+constexpr uint32_t kCopiedPerFpdu = mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaPerFpdu;
+static_assert(kCopiedPerFpdu <= TxBatch::kMaxCopied);
+
+// Whether the segment whose header a Terminate echoes was of this WR.
+bool caused_by(const rdmap::Terminate& t, const SendRequest& wr) {
+  const OpcodeRule rule = rule_of(wr.opcode);
+  if (ddp::is_tagged(t.ddp_header[0])) {
+    const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
+    const bool is_write = rule.remote == Remote::kRdma && !rule.answered;
+    return is_write && h.stag == wr.rkey && h.to >= wr.remote_addr && h.to - wr.remote_addr <= wr.length;
+  }
+  const ddp::UntaggedHeader h = ddp::decode_untagged(t.ddp_header);
+  if (h.qn != rule.queue) return false;
+  // The echoed request names our cookie; siw's echoed MSN is wrong (conformance 5.1).
+  if (wr.opcode == IBV_WR_RDMA_READ && t.has_read_header)
+    return rdmap::decode_read_request(t.read_header).sink_stag == wr.cookie;
+  return h.msn == wr.msn;
+}
+
+}  // namespace
+
+Tx::~Tx() { drop_batch(); }
+
+void Tx::start(Shared& shared, uint32_t emss, const core::SipKey& secret) {
+  shared_ = &shared;
+  send_msn_ = request_msn_ = atomic_response_msn_ = shared.first_msn;
+  crc_ = shared.agreement.crc;
+  markers_ = shared.agreement.tx_markers;
+  secret_ = secret;
+  set_emss(emss);
+  if (shared.agreement.initiator && shared.agreement.rtr != mpa::Rtr::kNone) rtr_ = RtrState::kPending;
+}
+
+void Tx::set_emss(uint32_t emss) { mulpdu_ = mpa::mulpdu(emss, markers_); }
+
+inline bool Tx::has_room() const {
+  return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu) && (!markers_ || batch_->has_copy_room(kCopiedPerFpdu)));
+}
+
+bool Tx::fill() {
+  if (pending()) return true;
+  if (fault_.raised || !shared_) return false;
+  while (has_room()) {
+    if (message_.kind == Message::kNone && !pick()) break;
+    if (message_.kind != Message::kNone && !build_segment()) break;
+  }
+  if (batch_ && batch_->empty()) drop_batch();
+  return pending();
+}
+
+std::span<const iovec> Tx::pieces() const {
+  if (!batch_) return {};
+  return {batch_->pieces(), batch_->piece_count()};
+}
+
+void Tx::consume(uint64_t octets) {
+  batch_->consume(octets, [this](uint64_t slot) {
+    shared_->send_queue->slot(slot).done.store(true, std::memory_order_relaxed);
+  });
+  if (batch_->empty()) {
+    rtr_in_batch_ = false;
+    drop_batch();
+  }
+}
+
+bool Tx::release_regions() { return !batch_ || !batch_->holds_memory() || batch_->detach(); }
+
+// Chooses the next message, and builds it at once when it is a request that fits one FPDU.
+// False: nothing may be sent now.
+bool Tx::pick() {
+  if (rtr_ == RtrState::kPending) {
+    // RFC 6581 9.2: the RTR is the initiator's first FPDU, nothing before it.
+    if (!ensure_batch()) return false;
+    build_rtr();
+    return true;
+  }
+  if (!run_local_requests() || !may_send()) return false;
+  if (empty_write_) {
+    if (!ensure_batch()) return false;
+    build_empty_write();
+    return true;
+  }
+
+  const InboundRequest* request = shared_->inbound_requests.front();
+  response_turn_ = !response_turn_;
+  if (response_turn_ && request) return begin_response(*request);
+  if (pick_work_request()) return true;
+  if (fault_.raised || !request) return false;
+  return begin_response(*request);
+}
+
+// RFC 5040 5.5(20), RFC 7306 section 7: Reads and atomics are answered in the order in which they came.
+bool Tx::begin_response(const InboundRequest& request) {
+  if (!request.atomic) {
+    message_ = {.kind = Message::kReadResponse, .length = request.read.size};
+    return true;
+  }
+  if (!ensure_batch()) return false;
+  build_atomic_response(request.answer);
+  shared_->inbound_requests.pop();
+  return true;
+}
+
+// RFC 5044 7.1.2(4): the responder sends nothing until it has received a valid FPDU.
+bool Tx::may_send() const {
+  return shared_->agreement.initiator || shared_->first_fpdu.load(std::memory_order_acquire);
+}
+
+bool Tx::startable() const {
+  const SendQueue& queue = *shared_->send_queue;
+  return queue.has_unstarted() && queue.started() < start_limit_;
+}
+
+// Bindings and local invalidations send nothing; they take effect before anything posted behind them
+// is sent (ibv_bind_mw), also while nothing may be sent yet. False: fault_ was raised.
+bool Tx::run_local_requests() {
+  SendQueue& queue = *shared_->send_queue;
+  bool ran = false;
+  while (startable() && rule_of(queue.first_unstarted().opcode).local) {
+    SendRequest& wr = queue.first_unstarted();
+    if (wr.fence && shared_->outstanding_requests.size() > 0) break;  // conformance OC-13
+    queue.start();
+    if (!run(wr)) {
+      raise_local(wr, IBV_WC_MW_BIND_ERR);
+      return false;
+    }
+    wr.done.store(true, std::memory_order_relaxed);
+    ran = true;
+  }
+  if (ran) retire();
+  return true;
+}
+
+bool Tx::run(const SendRequest& wr) {
+  if (wr.opcode == IBV_WR_BIND_MW) return shared_->memory->bind(shared_->stream(), wr.binding()) == 0;
+  return shared_->memory->invalidate(shared_->stream(), wr.rkey) == mem::Invalidation::kDone;
+}
+
+bool Tx::pick_work_request() {
+  SendQueue& queue = *shared_->send_queue;
+  if (!startable()) return false;
+  SendRequest& wr = queue.first_unstarted();
+  const OpcodeRule rule = rule_of(wr.opcode);
+  // One whose fence has opened a moment ago: the answer that opened it is news, and brings us back.
+  if (rule.local) return false;
+  const uint32_t unanswered = shared_->outstanding_requests.size();
+  // Conformance OC-13: a fenced WR waits until all earlier Reads and atomics are complete.
+  if (wr.fence && unanswered > 0) return false;
+  // RFC 5040 6.1, RFC 7306 5.2: never more outstanding than ORD; later WRs wait in order.
+  const uint32_t ord = shared_->agreement.ord;
+  if (rule.answered && unanswered >= ord && ord > 0) return false;
+  return start_work_request(wr);
+}
+
+bool Tx::start_work_request(SendRequest& wr) {
+  if (!ensure_batch()) return false;
+  const uint64_t slot = shared_->send_queue->start();
+  if (!local_sges_valid(wr)) {
+    raise_local(wr, IBV_WC_LOC_PROT_ERR);
+    return false;
+  }
+  const OpcodeRule rule = rule_of(wr.opcode);
+  if (rule.answered) {
+    // A peer that granted none at all can never answer this one.
+    if (shared_->agreement.ord == 0) {
+      raise_local(wr, IBV_WC_LOC_QP_OP_ERR);
+      return false;
+    }
+    start_request(wr, slot);
+    return true;
+  }
+  if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
+  const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
+  message_ = {.kind = kind, .slot = slot, .length = wr.length};
+  return true;
+}
+
+void Tx::start_request(SendRequest& wr, uint64_t slot) {
+  const bool atomic = rule_of(wr.opcode).remote == Remote::kAtomic;
+  wr.cookie = next_cookie();
+  wr.msn = request_msn_;
+  shared_->outstanding_requests.push({slot, wr.cookie, wr.length, atomic});
+  if (atomic) {
+    build_atomic_request(wr);
+  } else {
+    build_read_request({wr.cookie, 0, wr.length, wr.rkey, wr.remote_addr});
+  }
+}
+
+// Checks that every SGE lies in a region of this QP's protection domain, and translates those that are
+// to be sent into addresses of this process. Zero-length SGEs are not looked at (conformance 3.1).
+bool Tx::local_sges_valid(SendRequest& wr) {
+  const bool is_sink = rule_of(wr.opcode).answered;
+  for (uint32_t i = 0; i < wr.sge_count; ++i) {
+    ibv_sge& sge = wr.sges[i];
+    if (sge.length == 0) continue;
+    mem::RegionRef region = shared_->memory->find(sge.lkey);
+    if (!region) return false;
+    const uint32_t needed = is_sink ? uint32_t{mem::kLocalWrite} : 0;
+    if (mem::check(*region, shared_->pd, sge.addr, sge.length, needed) != mem::Fault::kNone) return false;
+    // Sinks are looked up again when octets arrive; see Rx.
+    if (!is_sink) sge.addr = reinterpret_cast<uint64_t>(region->memory) + (sge.addr - region->start);
+  }
+  return true;
+}
+
+void Tx::raise_local(SendRequest& wr, ibv_wc_status status) {
+  wr.status = status;
+  fault_.raised = true;
+  // RFC 5040 7.1(1): an error that no incoming message caused is told without headers.
+  fault_.terminate = {.code = core::TermCode::kLocalCatastrophic};
+}
+
+void Tx::complete(SendRequest& wr, ibv_wc_status status) {
+  const bool told = wr.signaled || status != IBV_WC_SUCCESS;
+  ibv_wc wc{};
+  wc.wr_id = wr.wr_id;
+  wc.status = status;
+  wc.opcode = rule_of(wr.opcode).completes_as;
+  wc.byte_len = wr.length;
+  wc.qp_num = shared_->qp_num;
+  // The slot is free before the completion can be seen: whoever polls it may post the next WR at once.
+  shared_->send_queue->retire();
+  if (told) shared_->send_cq->push(wc, status != IBV_WC_SUCCESS);
+}
+
+void Tx::retire() {
+  SendQueue& queue = *shared_->send_queue;
+  while (queue.has_unretired()) {
+    SendRequest& wr = queue.first_unretired();
+    if (!wr.done.load(std::memory_order_acquire)) return;
+    complete(wr, IBV_WC_SUCCESS);
+  }
+}
+
+bool Tx::idle() const {
+  return !pending() && message_.kind == Message::kNone && rtr_ == RtrState::kNone && !startable() &&
+         !shared_->send_queue->has_unretired() &&
+         shared_->inbound_requests.size() == 0;
+}
+
+bool Tx::owes_octets() const {
+  return pending() || message_.kind != Message::kNone || shared_->inbound_requests.size() > 0;
+}
+
+bool Tx::abandon(const Cause& cause) {
+  const rdmap::Terminate* send = cause.send;
+  fault_.raised = true;
+  message_ = {};
+  rtr_ = RtrState::kNone;
+  empty_write_ = false;
+  if (batch_) {
+    batch_->cut_to_current_fpdu();
+    // Out of memory: the stream cannot be continued at an FPDU boundary, so it just ends.
+    if (!batch_->detach()) {
+      drop_batch();
+      send = nullptr;
+    }
+  }
+  if (send) append_terminate(*send);
+  if (batch_ && batch_->empty()) drop_batch();
+  retire();
+  bool blamed = cause.received && blame(*cause.received);
+  if (cause.failed_slot != kNoSlot) {
+    shared_->send_queue->slot(cause.failed_slot).status = cause.failed_status;
+    blamed = true;
+  }
+  flush(*shared_);
+  return blamed;
+}
+
+void Tx::flush(Shared& shared) {
+  shared_ = &shared;
+  SendQueue& queue = *shared.send_queue;
+  for (;;) {
+    if (!queue.has_unretired()) {
+      if (!queue.has_unstarted()) return;
+      queue.start();
+    }
+    SendRequest& wr = queue.first_unretired();
+    ibv_wc_status status = wr.status;
+    // Once one WR failed, everything behind it is flushed, also what had already been sent.
+    if (status == IBV_WC_SUCCESS && (flushing_ || !wr.done.load(std::memory_order_acquire)))
+      status = IBV_WC_WR_FLUSH_ERR;
+    flushing_ = flushing_ || status != IBV_WC_SUCCESS;
+    complete(wr, status);
+  }
+}
+
+// Which outstanding WR a Terminate speaks of, by the header it echoes (conformance 3.4, notes).
+bool Tx::blame(const rdmap::Terminate& t) {
+  SendQueue& queue = *shared_->send_queue;
+  if (!t.has_ddp_header) return false;
+  for (uint64_t i = queue.retired(); i != queue.started(); ++i) {
+    SendRequest& wr = queue.slot(i);
+    if (wr.done.load(std::memory_order_acquire) || !caused_by(t, wr)) continue;
+    const bool protection = core::layer_of(t.code) < 2 && core::etype_of(t.code) == 1 &&
+                            t.code != core::TermCode::kRemoteCannotInvalidate;
+    wr.status = protection ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR;
+    return true;
+  }
+  return false;
+}
+
+bool Tx::ensure_batch() {
+  if (!batch_) batch_ = TxBatchPool::take();
+  // With markers every FPDU is among the copies.
+  if (batch_ && (!markers_ || batch_->allocate_copies())) return true;
+  raise_no_memory();
+  return false;
+}
+
+void Tx::raise_no_memory() {
+  fault_ = {.raised = true, .terminate = {.code = core::TermCode::kLocalCatastrophic}};
+}
+
+void Tx::drop_batch() {
+  if (!batch_) return;
+  position_ = static_cast<uint32_t>(position_ + batch_->total()) % mpa::kMarkerInterval;
+  TxBatchPool::give(batch_);
+  batch_ = nullptr;
+}
+
+// Unpredictable, never 0, and no STag of ours: what a Read shows to the peer must not open memory
+// (conformance SE-28).
+uint32_t Tx::next_cookie() {
+  uint32_t cookie;
+  do {
+    cookie = static_cast<uint32_t>(core::siphash(secret_, ++cookies_));
+  } while (cookie == 0 || shared_->memory->find(cookie));
+  return cookie;
+}
+
+}  // namespace uiw::qp

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The transmit machine of one connection: work requests and the peer's Read and Atomic Requests in, FPDUs
+// out, send completions out. Pure: no socket, thread or clock. Thread: the holder of the QP's sender role.
+//
+//   while (tx.fill()) { n = send(tx.pieces()); tx.consume(n); }
+//
+// Messages are never interleaved (RFC 5041 5.3): one is sent to its end before the next begins. Work
+// requests and responses take turns, so that neither starves.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <span>
+
+#include "core/siphash.h"
+#include "core/term_code.h"
+#include "qp/shared.h"
+#include "qp/tx_batch.h"
+#include "rdmap/terminate.h"
+
+namespace uiw::qp {
+
+// Why transmission cannot go on: a mistake of this side, found before anything of it was sent.
+struct TxFault {
+  bool raised = false;
+  rdmap::Terminate terminate;  // what the peer is to be told
+  bool local_access = false;   // IBV_EVENT_QP_ACCESS_ERR rather than QP_FATAL fits: a region went away
+};
+
+class Tx {
+ public:
+  Tx() = default;
+  ~Tx();
+  Tx(const Tx&) = delete;
+  Tx& operator=(const Tx&) = delete;
+
+  // Before the first fill(). `secret` makes the cookies of our Reads and atomics unpredictable.
+  void start(Shared& shared, uint32_t emss, const core::SipKey& secret);
+  // RFC 5044 4.5: MULPDU follows the EMSS; applies to FPDUs not built yet.
+  void set_emss(uint32_t emss);
+
+  // Builds what may be sent now, if nothing is pending yet. True: pieces() is not empty.
+  // False: nothing to do, or fault() was raised.
+  bool fill();
+  std::span<const iovec> pieces() const;
+  // TCP has taken `octets` of pieces(): the WRs that went with them are done.
+  void consume(uint64_t octets);
+  bool pending() const { return batch_ && !batch_->empty(); }
+  // The socket is full: lets go of registered memory of others' Reads, so that deregistration never
+  // waits for a slow peer. False when out of memory.
+  bool release_regions();
+
+  // Completes, in posting order, the WRs that are done. Also after a Read or atomic was completed by Rx.
+  void retire();
+
+  const TxFault& fault() const { return fault_; }
+  // The RTR frame was taken by TCP (RFC 6581 5), or none had to be sent.
+  bool rtr_sent() const { return rtr_ == RtrState::kNone && !(batch_ && rtr_in_batch_); }
+  // One more FPDU of the initiator's that no WR stands for and nobody is told of: a Write without data.
+  // It goes between two messages.
+  void add_empty_write() { empty_write_ = !fault_.raised; }
+  // Graceful close: WRs posted from now on are not started any more (flush() completes them), nor
+  // those that a responder may not send yet.
+  void stop_starting() {
+    start_limit_ = may_send() ? shared_->send_queue->posted() : shared_->send_queue->started();
+  }
+  void stop_starting_now() { start_limit_ = shared_->send_queue->started(); }
+  // Nothing to start, pending or unanswered: the moment for a graceful FIN.
+  bool idle() const;
+  // Has responses or a begun message to finish (the peer may have closed its side already).
+  bool owes_octets() const;
+
+  // The error end. Finishes no more than the FPDU begun, adds the Terminate, then completes everything
+  // outstanding: the WR that is to blame with its own status, the rest with IBV_WC_WR_FLUSH_ERR.
+  // Afterwards only pieces()/consume() and flush() make sense. Returns true when a WR was blamed.
+  struct Cause {
+    const rdmap::Terminate* send = nullptr;      // to tell the peer
+    const rdmap::Terminate* received = nullptr;  // told by the peer: may name one of our WRs
+    uint64_t failed_slot = kNoSlot;              // our request whose response was wrong
+    ibv_wc_status failed_status = IBV_WC_SUCCESS;
+  };
+  bool abandon(const Cause& cause);
+  // After abandon() or without a connection: completes WRs posted since with IBV_WC_WR_FLUSH_ERR.
+  void flush(Shared& shared);
+
+ private:
+  enum class RtrState : uint8_t { kNone, kPending };
+  struct Message {
+    enum Kind : uint8_t { kNone, kSend, kWrite, kImmediate, kReadResponse } kind = kNone;
+    uint64_t slot = kNoSlot;
+    uint64_t offset = 0, length = 0;
+    uint32_t sge = 0, sge_offset = 0;
+  };
+
+  bool may_send() const;
+  bool pick();
+  bool startable() const;
+  bool run_local_requests();
+  bool run(const SendRequest& wr);
+  bool begin_response(const InboundRequest& request);
+  bool pick_work_request();
+  bool start_work_request(SendRequest& wr);
+  void start_request(SendRequest& wr, uint64_t slot);
+  bool local_sges_valid(SendRequest& wr);
+  void build_rtr();
+  void build_empty_write();
+  void build_read_request(const rdmap::ReadRequest& request);
+  bool build_segment();
+  bool build_response_segment();
+  void build_immediate(const SendRequest& wr);
+  // tx_atomic.cc
+  void build_atomic_request(const SendRequest& wr);
+  void build_atomic_response(const rdmap::AtomicResponse& response);
+  void build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
+                  uint64_t completed_slot);
+  template <class Add>
+  void for_each_piece(const SendRequest* gather, const uint8_t* payload, uint32_t payload_size, Add&& add);
+  void build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
+                         uint64_t completed_slot);
+  bool has_room() const;
+  void finish_fpdu(uint32_t ulpdu_size, uint32_t crc, uint64_t completed_slot);
+  void append_terminate(const rdmap::Terminate& terminate);
+  void complete(SendRequest& wr, ibv_wc_status status);
+  bool blame(const rdmap::Terminate& terminate);
+  void raise_local(SendRequest& wr, ibv_wc_status status);
+  bool ensure_batch();
+  void raise_no_memory();
+  void drop_batch();
+  uint32_t next_cookie();
+
+  Shared* shared_ = nullptr;
+  TxBatch* batch_ = nullptr;
+  Message message_;
+  TxFault fault_;
+  uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
+  uint32_t mulpdu_ = 0;
+  uint32_t send_msn_ = 1;     // RFC 5041 4.3: per queue, modulo 2^32
+  uint32_t request_msn_ = 1;
+  uint32_t atomic_response_msn_ = 1;
+  core::SipKey secret_;
+  uint64_t cookies_ = 0;  // made so far
+  RtrState rtr_ = RtrState::kNone;
+  bool rtr_in_batch_ = false;
+  bool empty_write_ = false;
+  uint32_t position_ = 0;  // modulo 512, of the stream where the batch begins (RFC 5044 4.3)
+  bool crc_ = true;
+  bool markers_ = false;  // the peer wants them
+  bool response_turn_ = false;
+  bool flushing_ = false;  // an error was completed: everything after it is flushed
+};
+
+}  // namespace uiw::qp

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "qp/tx_batch.h"
+
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "core/assert.h"
+
+namespace uiw::qp {
+
+void TxBatch::reset() {
+  for (uint32_t i = 0; i < ref_count_; ++i) refs_[i].reset();
+  ref_count_ = 0;
+  detached_.reset();
+  total_ = sent_ = 0;
+  piece_count_ = first_piece_ = fpdu_count_ = next_mark_ = arena_used_ = copied_used_ = 0;
+}
+
+void TxBatch::add_from_arena(uint32_t size) {
+  uint8_t* start = arena_end();
+  arena_used_ += size;
+  total_ += size;
+  if (piece_count_ > first_piece_) {
+    iovec& last = pieces_[piece_count_ - 1];
+    if (static_cast<uint8_t*>(last.iov_base) + last.iov_len == start) {
+      last.iov_len += size;
+      return;
+    }
+  }
+  pieces_[piece_count_++] = {start, size};
+}
+
+void TxBatch::add_in_place(const void* memory, uint32_t size) {
+  pieces_[piece_count_++] = {const_cast<void*>(memory), size};
+  total_ += size;
+}
+
+bool TxBatch::allocate_copies() {
+  if (!copied_) copied_.reset(new (std::nothrow) uint8_t[kMaxCopied]);
+  return copied_ != nullptr;
+}
+
+const uint8_t* TxBatch::copy(const void* memory, uint32_t size) {
+  if (!has_copy_room(size) || !allocate_copies()) return nullptr;
+  uint8_t* to = copies_end();
+  std::memcpy(to, memory, size);
+  copied_used_ += size;
+  return to;
+}
+
+void TxBatch::add_from_copies(uint32_t size) {
+  add_in_place(copies_end(), size);
+  copied_used_ += size;
+}
+
+void TxBatch::end_fpdu(uint64_t completed_slot) { marks_[fpdu_count_++] = {total_, completed_slot}; }
+
+bool TxBatch::holds(const mem::Region& region) const {
+  for (uint32_t i = 0; i < ref_count_; ++i)
+    if (&*refs_[i] == &region) return true;
+  return false;
+}
+
+bool TxBatch::hold(mem::RegionRef&& region) {
+  if (ref_count_ == kMaxRefs) return false;
+  refs_[ref_count_++] = std::move(region);
+  return true;
+}
+
+void TxBatch::advance(uint64_t octets) {
+  UIW_ASSERT(octets <= total_ - sent_);
+  sent_ += octets;
+  while (octets > 0) {
+    iovec& piece = pieces_[first_piece_];
+    if (octets < piece.iov_len) {
+      piece.iov_base = static_cast<uint8_t*>(piece.iov_base) + octets;
+      piece.iov_len -= octets;
+      return;
+    }
+    octets -= piece.iov_len;
+    ++first_piece_;
+  }
+}
+
+void TxBatch::cut_to_current_fpdu() {
+  // marks_[next_mark_] is the first FPDU not wholly sent; its start is the previous mark's end.
+  const uint64_t start = next_mark_ > 0 ? marks_[next_mark_ - 1].end : 0;
+  const uint64_t keep_to = sent_ > start ? marks_[next_mark_].end : sent_;
+  uint64_t keep = keep_to - sent_;
+  uint32_t last = first_piece_;
+  while (keep > 0) {
+    iovec& piece = pieces_[last++];
+    if (piece.iov_len > keep) piece.iov_len = keep;
+    keep -= piece.iov_len;
+  }
+  piece_count_ = last;
+  total_ = keep_to;
+  fpdu_count_ = next_mark_ + (keep_to > sent_ ? 1 : 0);
+}
+
+bool TxBatch::detach() {
+  size_t foreign = 0;
+  const auto in_arena = [this](const iovec& piece) {
+    const auto* base = static_cast<const uint8_t*>(piece.iov_base);
+    return base >= arena_ && base < arena_ + kArena;
+  };
+  for (uint32_t i = first_piece_; i < piece_count_; ++i)
+    if (!in_arena(pieces_[i])) foreign += pieces_[i].iov_len;
+  if (foreign > 0) {
+    std::unique_ptr<uint8_t[]> copy(new (std::nothrow) uint8_t[foreign]);
+    if (!copy) return false;
+    uint8_t* to = copy.get();
+    for (uint32_t i = first_piece_; i < piece_count_; ++i) {
+      if (in_arena(pieces_[i])) continue;
+      std::memcpy(to, pieces_[i].iov_base, pieces_[i].iov_len);
+      pieces_[i].iov_base = to;
+      to += pieces_[i].iov_len;
+    }
+    detached_ = std::move(copy);
+  }
+  for (uint32_t i = 0; i < ref_count_; ++i) refs_[i].reset();
+  ref_count_ = 0;
+  return true;
+}
+
+namespace {
+
+// Enough for the busiest few connections; more are allocated and freed as needed.
+constexpr uint32_t kKept = 16;
+core::Spinlock pool_lock;
+TxBatch* pool[kKept];
+uint32_t pooled = 0;
+
+}  // namespace
+
+TxBatch* TxBatchPool::take() {
+  {
+    std::lock_guard guard(pool_lock);
+    if (pooled > 0) return pool[--pooled];
+  }
+  return new (std::nothrow) TxBatch;
+}
+
+void TxBatchPool::give(TxBatch* batch) {
+  batch->reset();
+  {
+    std::lock_guard guard(pool_lock);
+    if (pooled < kKept) {
+      pool[pooled++] = batch;
+      return;
+    }
+  }
+  delete batch;
+}
+
+}  // namespace uiw::qp

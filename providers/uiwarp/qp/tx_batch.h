@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// FPDUs built but not yet taken by TCP: one sendmsg() worth of pieces. Headers, small payloads, pads
+// and CRCs lie contiguously in the arena (and melt into one piece where they touch); large payloads
+// are sent in place. A QP owns a batch only while it has octets to send: see TxBatchPool.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/spinlock.h"
+#include "mem/table.h"
+
+namespace uiw::qp {
+
+class TxBatch {
+ public:
+  static constexpr uint32_t kMaxPieces = 192;
+  static constexpr uint32_t kMaxFpdus = 96;
+  static constexpr uint32_t kArena = 48 * 1024;
+  static constexpr uint32_t kMaxOctets = 1024 * 1024;
+  static constexpr uint32_t kMaxRefs = 8;
+  static constexpr uint32_t kMaxCopied = 512 * 1024;
+
+  void reset();
+
+  // --- building ---
+  uint8_t* arena_end() { return arena_ + arena_used_; }
+  uint32_t arena_room() const { return kArena - arena_used_; }
+  // The next `size` octets of the arena, already written at arena_end(), go out next.
+  void add_from_arena(uint32_t size);
+  // `size` octets at `memory` go out next; they must stay until sent or detach().
+  void add_in_place(const void* memory, uint32_t size);
+  // A copy that stays until sent, for memory that others may change meanwhile (its CRC would be wrong
+  // then). Null: no room left in this batch, or no memory.
+  const uint8_t* copy(const void* memory, uint32_t size);
+  // For copies that the caller lays down itself: at copies_end(), after allocate_copies() (false when out
+  // of memory), as many octets as has_copy_room().
+  bool allocate_copies();
+  bool has_copy_room(uint32_t size) const { return kMaxCopied - copied_used_ >= size; }
+  uint8_t* copies_end() { return copied_.get() + copied_used_; }
+  // The next `size` octets, already written at copies_end(), go out next.
+  void add_from_copies(uint32_t size);
+  // Ends an FPDU. `completed_slot`: the WR whose last octet this FPDU carries, or kNoSlot.
+  void end_fpdu(uint64_t completed_slot);
+  // False when there is no room for a further reference.
+  bool hold(mem::RegionRef&& region);
+  bool holds(const mem::Region& region) const;
+  bool has_room(uint32_t pieces, uint32_t arena_octets) const {
+    return piece_count_ + pieces <= kMaxPieces && arena_room() >= arena_octets && fpdu_count_ < kMaxFpdus &&
+           total_ < kMaxOctets;
+  }
+  uint64_t total() const { return total_; }
+
+  // --- sending ---
+  bool empty() const { return sent_ == total_; }
+  const iovec* pieces() const { return pieces_ + first_piece_; }
+  uint32_t piece_count() const { return piece_count_ - first_piece_; }
+  // TCP took `octets`. Calls done(slot) for every WR whose last octet has gone.
+  template <class Done>
+  void consume(uint64_t octets, Done&& done) {
+    advance(octets);
+    while (next_mark_ < fpdu_count_ && marks_[next_mark_].end <= sent_) {
+      const uint64_t slot = marks_[next_mark_++].slot;
+      if (slot != ~0ull) done(slot);
+    }
+  }
+
+  // Forgets whole FPDUs of which nothing has gone yet; what remains is at most the rest of one.
+  // RFC 5040 7.1: a Terminate may follow only a whole FPDU.
+  void cut_to_current_fpdu();
+  // Copies what still points into application or registered memory, so that this memory may go away,
+  // and lets go of all references. False when out of memory (the batch is then unusable).
+  bool detach();
+  bool holds_memory() const { return ref_count_ > 0; }
+
+ private:
+  struct Mark {
+    uint64_t end;  // octets of the batch up to and including this FPDU
+    uint64_t slot;
+  };
+  void advance(uint64_t octets);
+
+  iovec pieces_[kMaxPieces];
+  Mark marks_[kMaxFpdus + 1];  // and one for a Terminate
+  mem::RegionRef refs_[kMaxRefs];
+  std::unique_ptr<uint8_t[]> detached_;
+  std::unique_ptr<uint8_t[]> copied_;  // kMaxCopied octets, kept once they were needed
+  uint64_t total_ = 0, sent_ = 0;
+  uint32_t piece_count_ = 0, first_piece_ = 0;
+  uint32_t fpdu_count_ = 0, next_mark_ = 0;
+  uint32_t ref_count_ = 0;
+  uint32_t arena_used_ = 0;
+  uint32_t copied_used_ = 0;
+  alignas(16) uint8_t arena_[kArena];
+};
+
+// Batches not in use, kept for the next sender. Thread: any.
+class TxBatchPool {
+ public:
+  static TxBatch* take();         // null when out of memory
+  static void give(TxBatch* batch);
+};
+
+}  // namespace uiw::qp

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A completion queue: filled by engine and poster threads, emptied by ibv_poll_cq.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "core/spinlock.h"
+
+namespace uiw::queue {
+
+// Told when an armed CQ gets a completion, and when it overflows. Called from inside push() with
+// no lock of the CQ held; must not block. Thread: whoever completes.
+class CompletionEvents {
+ public:
+  virtual void on_completion_event() = 0;
+  virtual void on_overflow() = 0;  // once; later completions are lost, IBV_EVENT_CQ_ERR
+
+ protected:
+  ~CompletionEvents() = default;
+};
+
+class CompletionQueue {
+ public:
+  // Holds at least `entries` completions (rounded up to a power of two). Null when out of memory.
+  static std::unique_ptr<CompletionQueue> create(uint32_t entries, CompletionEvents* events);
+
+  // Changed by resize(): not to be read while that runs.
+  uint32_t capacity() const { return capacity_; }
+
+  // Adds one. `solicited`: it may wake a waiter armed for solicited completions only (SE received,
+  // or an error: RFC 5040 5.3, conformance 3.3). Thread: any.
+  void push(const ibv_wc& completion, bool solicited);
+
+  // Takes up to `count`; returns how many. Never blocks; of many polls in vain one yields the CPU.
+  // Thread: any.
+  int poll(int count, ibv_wc* out);
+
+  // Arms one event for the next completion pushed after this call. Thread: any.
+  void arm(bool solicited_only);
+
+  // Makes the event of an armed CQ happen although nothing was added; see
+  // doc/decisions/003-write-wakes-idle-sender.md. Thread: any.
+  void wake();
+
+  // Drops all completions of this QP that were not polled yet (ibv_destroy_qp). Thread: any; the
+  // QP can no longer produce.
+  void purge(uint32_t qp_num);
+
+  // New capacity; 0 or EINVAL when more completions are waiting than would fit, ENOMEM.
+  int resize(uint32_t entries);
+
+  bool overflowed() const { return overflowed_.load(std::memory_order_acquire); }
+
+ private:
+  CompletionQueue() = default;
+  enum Armed : uint32_t { kNotArmed, kSolicited, kAny };
+
+  core::Spinlock produce_;   // order: consume_ before produce_
+  core::Spinlock consume_;
+  std::unique_ptr<ibv_wc[]> ring_;
+  uint32_t capacity_ = 0;    // power of two; changed under both locks
+  alignas(64) std::atomic<uint32_t> head_{0};  // next to write; producers
+  alignas(64) std::atomic<uint32_t> empty_polls_{0};  // written by spinning pollers, so alone
+  alignas(64) std::atomic<uint32_t> tail_{0};  // next to read; consumers
+  Armed armed_ = kNotArmed;  // under produce_
+  std::atomic<bool> overflowed_{false};
+  CompletionEvents* events_ = nullptr;
+};
+
+}  // namespace uiw::queue

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "rendezvous/door.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/log.h"
+#include "core/raw_sys.h"
+#include "rendezvous/ports.h"
+
+namespace uiw::rendezvous {
+namespace {
+
+constexpr int kBacklog = 1024;
+// Guests at a time, so that a flood of them leaves descriptors for everything else. The oldest makes room
+// for the newest: a peer in good faith says at once who he is, and comes again when he was sent off.
+constexpr size_t kMaxGuests = 256;
+
+}  // namespace
+
+core::Result<std::unique_ptr<Door>> Door::open(engine::Engine& engine, uint16_t port, int bound_fd) {
+  std::unique_ptr<Door> door(new (std::nothrow) Door(engine, port));
+  if (!door) return core::Errno{ENOMEM};
+  auto listener = transport::Listener::start(engine, bound_fd, kBacklog, *door);
+  if (!listener) return core::Errno{listener.error()};
+  door->listener_ = std::move(*listener);
+  return door;
+}
+
+Door::~Door() {
+  listener_.reset();
+  while (Guest* guest = guests_.first()) leave(*guest);
+}
+
+void Door::on_accept(int fd, const sockaddr_storage&) {
+  transport::StreamPtr stream = transport::TcpStream::adopt(engine_, fd);
+  if (!stream) {
+    core::sys::close(fd);
+    return;
+  }
+  if (guests_.size() >= kMaxGuests) leave(*guests_.first());
+  Guest::receive(*this, engine_, std::move(stream));
+}
+
+void Door::on_accept_error(int error) {
+  core::log(core::LogLevel::kError, "queue pairs cannot be reached on TCP port %u any more: %s", unsigned{port_},
+            std::strerror(error));
+}
+
+void Door::expect(uint32_t qp_num, Resident& resident) {
+  residents_[index_of(qp_num)] = &resident;
+  for (Guest* guest = guests_.first(); guest;) {
+    Guest& asking = *std::exchange(guest, GuestList::next(*guest));
+    if (asking.introduced() && asking.greeting().to.qp_num == qp_num) introduce(asking);
+  }
+}
+
+void Door::dismiss(uint32_t qp_num) { residents_[index_of(qp_num)] = nullptr; }
+
+void Door::enter(Guest& guest) { guests_.append(guest); }
+
+void Door::introduce(Guest& guest) {
+  const uint32_t qp_num = guest.greeting().to.qp_num;
+  if (port_of(qp_num) == port_ && number_in_use(qp_num)) {
+    Resident* resident = residents_[index_of(qp_num)];
+    if (!resident) return;  // he waits: his queue pair has not been told of him yet
+    resident->welcome(guest);
+  }
+  leave(guest);
+}
+
+void Door::leave(Guest& guest) {
+  guests_.remove(guest);
+  delete &guest;
+}
+
+}  // namespace uiw::rendezvous

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A listening port where peers meet queue pairs of this process. Whoever comes has to say in the MPA
+// Request who he is and whom he means. Strangers are sent off without a word, whatever they got wrong; who
+// comes before his queue pair expects him waits. Thread: engine.
+#pragma once
+
+#include <memory>
+
+#include "core/result.h"
+#include "rendezvous/guest.h"
+#include "transport/listener.h"
+
+namespace uiw::rendezvous {
+
+// The queue pair behind a number, once it expects a guest.
+class Resident {
+ public:
+  // `guest` means this queue pair, which takes his stream if he is the one it expects. He leaves then.
+  virtual void welcome(Guest& guest) = 0;
+
+ protected:
+  ~Resident() = default;
+};
+
+class Door final : private transport::AcceptHandler {
+ public:
+  // Takes the bound socket over, unless this fails (EADDRINUSE, ENOMEM).
+  static core::Result<std::unique_ptr<Door>> open(engine::Engine& engine, uint16_t port, int bound_fd);
+  ~Door();
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+
+  // From now on `resident` is asked about guests for this number, those that wait already first, until
+  // dismiss(). At most one for a number.
+  void expect(uint32_t qp_num, Resident& resident);
+  void dismiss(uint32_t qp_num);
+
+  // --- for guests ---
+  void enter(Guest& guest);
+  void introduce(Guest& guest);
+  void leave(Guest& guest);  // ends him
+
+ private:
+  Door(engine::Engine& engine, uint16_t port) : engine_(engine), port_(port) {}
+  void on_accept(int fd, const sockaddr_storage& peer) override;
+  void on_accept_error(int error) override;
+
+  engine::Engine& engine_;
+  const uint16_t port_;
+  Resident* residents_[kNumbersPerPort] = {};
+  GuestList guests_;  // oldest first
+  std::unique_ptr<transport::Listener> listener_;
+};
+
+}  // namespace uiw::rendezvous

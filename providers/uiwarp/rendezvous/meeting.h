@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// How a queue pair finds the peer that ibv_modify_qp named: of the two names the smaller waits at its
+// door, the greater calls. A queue pair that was given its own name gets a TCP connection to itself.
+// Nobody else is needed, no daemon and no third connection. Thread: engine, all of it.
+#pragma once
+
+#include <memory>
+
+#include "rendezvous/caller.h"
+#include "rendezvous/door.h"
+#include "session/queue_pair.h"
+
+namespace uiw::rendezvous {
+
+struct Appointment {
+  Name own, peer;
+  unsigned ifindex = 0;  // of our device, for link-local addresses
+  uint16_t ird = 0;      // max_dest_rd_atomic
+};
+
+class Meeting final : private Resident,
+                      private Answered,
+                      private transport::ConnectHandler,
+                      private engine::Timer,
+                      private session::ConnectionObserver {
+ public:
+  // Makes ready; nothing happens before begin(). Must go before the queue pair does, and before the number
+  // is given back. Errno: EADDRINUSE, ENOMEM, EADDRNOTAVAIL (own address, or a number without a port, see
+  // verbs/registry.h).
+  static core::Result<std::unique_ptr<Meeting>> arrange(engine::Engine& engine, session::QueuePair& queue_pair,
+                                                        const Appointment& appointment);
+  ~Meeting();
+
+  void begin();
+  // From now on: when the peer has not come within `patience` and something was posted, that fails with
+  // IBV_WC_RETRY_EXC_ERR. 0: never.
+  void hurry(core::Nanoseconds patience);
+
+ private:
+  Meeting(engine::Engine& engine, session::QueuePair& queue_pair, const Appointment& appointment)
+      : engine_(engine), queue_pair_(queue_pair), appointment_(appointment) {}
+  int make_ready();
+  void join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover);
+
+  void welcome(Guest& guest) override;
+  void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover) override;
+  void on_connected(int fd) override;
+  void on_connect_failed(int error) override;
+  void expire() override;
+  void on_first_fpdu() override {}
+  void on_connection_ended(int) override {}
+
+  engine::Engine& engine_;
+  session::QueuePair& queue_pair_;
+  const Appointment appointment_;
+  core::Nanoseconds patience_ = 0;
+  bool met_ = false;
+  Door* door_ = nullptr;                           // we wait there
+  std::unique_ptr<Caller> caller_;                 // or we call
+  int own_socket_ = -1;                            // or we are our own peer
+  std::unique_ptr<transport::Connector> to_self_;
+};
+
+}  // namespace uiw::rendezvous

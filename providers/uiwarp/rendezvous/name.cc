@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "rendezvous/name.h"
+
+#include "core/be.h"
+
+namespace uiw::rendezvous {
+
+sockaddr_storage address_of(const in6_addr& gid, uint16_t port, unsigned ifindex) {
+  sockaddr_storage address{};
+  if (IN6_IS_ADDR_V4MAPPED(&gid)) {
+    auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    std::memcpy(&v4.sin_addr, gid.s6_addr + 12, sizeof v4.sin_addr);
+  } else {
+    auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    v6.sin6_addr = gid;
+    if (IN6_IS_ADDR_LINKLOCAL(&gid)) v6.sin6_scope_id = ifindex;
+  }
+  return address;
+}
+
+in6_addr gid_of(const sockaddr_storage& address) {
+  in6_addr gid{};
+  if (address.ss_family == AF_INET6) return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  gid.s6_addr[10] = gid.s6_addr[11] = 0xff;
+  std::memcpy(gid.s6_addr + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
+  return gid;
+}
+
+}  // namespace uiw::rendezvous

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "rendezvous/ports.h"
+
+#include <bitset>
+#include <cerrno>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "core/per_process.h"
+#include "core/raw_sys.h"
+#include "core/settings.h"
+#include "rendezvous/door.h"
+#include "rendezvous/name.h"
+#include "transport/listener.h"
+
+namespace uiw::rendezvous {
+namespace {
+
+struct Port {
+  ~Port() {
+    if (fd >= 0) core::sys::close(fd);
+  }
+  uint16_t number = 0;
+  int fd = -1;  // until the door has it
+  uint32_t used_count = 0;
+  uint8_t last = 0;
+  std::bitset<kNumbersPerPort> used;
+  std::unique_ptr<Door> door;             // thread: engine
+  engine::Engine* door_engine = nullptr;  // its; null while there is none
+  std::unique_ptr<Port> next;
+};
+
+// A child's queue pairs get ports of their own.
+struct Ports {
+  std::mutex mutex;
+  std::unique_ptr<Port> first;  // under mutex, with everything in it but the doors
+
+  core::Result<Port*> add();
+  Port* find(uint32_t qp_num) const;
+};
+constinit core::PerProcess<Ports> g_ports;
+
+// Every address of the host, IPv4 ones too. Without SO_REUSEADDR: the port has to be ours alone.
+core::Result<int> bind_everywhere(uint16_t port) {
+  transport::BindOptions options;
+  options.reuse_address = false;
+  core::Result<int> fd = transport::bind_tcp(address_of(in6addr_any, port, 0), options);
+  if (fd || fd.error() != EAFNOSUPPORT) return fd;
+  constexpr in6_addr kAnyV4 = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0}}};
+  return transport::bind_tcp(address_of(kAnyV4, port, 0), options);
+}
+
+core::Result<int> bind_in_range() {
+  const core::Settings& settings = core::settings();
+  if (settings.first_port == 0) return bind_everywhere(0);
+  for (uint32_t port = settings.first_port; port <= settings.last_port; ++port) {
+    core::Result<int> fd = bind_everywhere(static_cast<uint16_t>(port));
+    if (fd || fd.error() != EADDRINUSE) return fd;
+  }
+  return core::Errno{EADDRINUSE};
+}
+
+core::Result<Port*> Ports::add() {
+  std::unique_ptr<Port> port(new (std::nothrow) Port);
+  if (!port) return core::Errno{ENOMEM};
+  core::Result<int> fd = bind_in_range();
+  if (!fd) return core::Errno{fd.error()};
+  port->fd = *fd;
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  if (const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&bound), &size); error < 0)
+    return core::Errno{-error};
+  // The port is at the same place for both families.
+  port->number = ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+  port->next = std::move(first);
+  first = std::move(port);
+  return first.get();
+}
+
+Port* Ports::find(uint32_t qp_num) const {
+  Port* port = first.get();
+  while (port && port->number != port_of(qp_num)) port = port->next.get();
+  return port && port->used[index_of(qp_num)] ? port : nullptr;
+}
+
+}  // namespace
+
+core::Result<uint32_t> take_number() {
+  Ports* const all = g_ports.get();
+  if (!all) return core::Errno{ENOMEM};
+  const std::lock_guard lock(all->mutex);
+  Port* port = all->first.get();
+  while (port && port->used_count == kNumbersPerPort) port = port->next.get();
+  if (!port) {
+    core::Result<Port*> added = all->add();
+    if (!added) return core::Errno{added.error()};
+    port = *added;
+  }
+  do {
+    ++port->last;  // wraps
+  } while (port->used[port->last]);
+  port->used.set(port->last);
+  ++port->used_count;
+  return number_of(port->number, port->last);
+}
+
+void give_number(uint32_t qp_num) {
+  Ports* const all = g_ports.get();
+  if (!all) return;
+  std::unique_ptr<Port> gone;
+  {
+    const std::lock_guard lock(all->mutex);
+    Port* port = all->find(qp_num);
+    if (!port) return;
+    port->used.reset(index_of(qp_num));
+    // A port without a door stays for the next queue pair: its numbers come round as late as they can.
+    if (--port->used_count > 0 || !port->door_engine) return;
+    std::unique_ptr<Port>* link = &all->first;
+    while (link->get() != port) link = &(*link)->next;
+    gone = std::move(*link);
+    *link = std::move(gone->next);
+  }
+  gone->door_engine->run_sync([&] { gone->door.reset(); });
+}
+
+void close_idle_ports() {
+  Ports* const all = g_ports.get();
+  if (!all) return;
+  const std::lock_guard lock(all->mutex);
+  for (std::unique_ptr<Port>* link = &all->first; *link;) {
+    if ((*link)->used_count == 0) {
+      *link = std::move((*link)->next);
+    } else {
+      link = &(*link)->next;
+    }
+  }
+}
+
+bool number_in_use(uint32_t qp_num) {
+  Ports* const all = g_ports.get();
+  if (!all) return false;
+  const std::lock_guard lock(all->mutex);
+  return all->find(qp_num) != nullptr;
+}
+
+core::Result<Door*> open_door(engine::Engine& engine, uint32_t qp_num) {
+  Ports* const all = g_ports.get();
+  if (!all) return core::Errno{ENOMEM};
+  Port* port;
+  {
+    const std::lock_guard lock(all->mutex);
+    port = all->find(qp_num);
+  }
+  // The number is in use, so the port stays; its door is this thread's.
+  if (!port) return core::Errno{EINVAL};
+  if (!port->door) {
+    core::Result<std::unique_ptr<Door>> door = Door::open(engine, port->number, port->fd);
+    if (!door) return core::Errno{door.error()};
+    port->door = std::move(*door);
+    const std::lock_guard lock(all->mutex);
+    port->fd = -1;
+    port->door_engine = &engine;
+  }
+  return port->door.get();
+}
+
+}  // namespace uiw::rendezvous

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// How a connection begins and the ways it ends. Thread: engine.
+//
+// Every end takes the same steps, some of which may be empty:
+//   begin_error()      the receive side is dead, receives are flushed, the sender is told
+//   handle_error()     [sender] the Terminate is built, the send queue is flushed
+//   error_handled...() the async event is raised
+//   FIN                [sender] after the last octet; or the socket fails, or time runs out
+//   end_connection()   the sender lets go of the stream
+//   sender_stopped()   the stream lingers or closes; the observer is told
+// A graceful close (begin_disconnect, or the peer's FIN) sends FIN first and comes to begin_error()
+// with nothing to say when both directions are closed.
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "core/settings.h"
+#include "session/linger.h"
+#include "session/state.h"
+
+namespace uiw::session {
+
+int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement, core::Bytes leftover_octets,
+                  ConnectionObserver* new_observer) {
+  const ibv_qp_state now = state.load(std::memory_order_acquire);
+  const bool named = by_number.load(std::memory_order_relaxed);
+  if (attached || destroying || error_begun || ending) return EINVAL;
+  if (now != IBV_QPS_INIT && now != IBV_QPS_RTR && !(named && now == IBV_QPS_RTS)) return EINVAL;
+  core::SipKey secret;
+  if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret) secret.first = static_cast<uint64_t>(core::now());
+  if (!leftover_octets.empty()) {
+    leftover.reset(new (std::nothrow) uint8_t[leftover_octets.size()]);
+    if (!leftover) return ENOMEM;
+    std::memcpy(leftover.get(), leftover_octets.data(), leftover_octets.size());
+    leftover_size = leftover_octets.size();
+  }
+  if (!connection->start(agreement, new_stream->emss(), secret, core::settings().rnr_wait_ms > 0)) return ENOMEM;
+  ird.store(agreement.ird, std::memory_order_relaxed);
+  ord.store(agreement.ord, std::memory_order_relaxed);
+  stream = std::move(new_stream);
+  // Until kStart whatever arrives waits in the stream; the start-up's handler must not see any of it.
+  stream->set_handler(nullptr);
+  observer = new_observer;
+  attached = true;
+  if (!named) state.store(IBV_QPS_RTS, std::memory_order_release);
+  wish_start.store(true, std::memory_order_release);
+  kick_sender();  // the RTR
+  ring(kStart);
+  return 0;
+}
+
+void State::begin_error(const ErrorPlan& new_plan) {
+  if (destroying || std::exchange(error_begun, true)) return;
+  plan = new_plan;
+  state.store(IBV_QPS_ERR, std::memory_order_release);
+  receive_dead = true;
+  connection->rx.fail_receive(IBV_WC_WR_FLUSH_ERR);
+  flush_receives();
+  wish_error.store(true, std::memory_order_release);
+  kick_sender();
+}
+
+void State::error_handled_by_sender() {
+  if (destroying) return;
+  error_noted = true;
+  waiting = false;
+  engine.disarm(receive_timer);
+  receives->stop_waiting(*this);
+  // Conformance 3.4: completions first, then the event, then DISCONNECTED. A Terminate that named
+  // one of our WRs has been told by that WR's completion.
+  if (plan.has_event && !(plan.has_received && blamed)) options.events->on_async_event(plan.event);
+  if (options.srq) options.events->on_async_event(IBV_EVENT_QP_LAST_WQE_REACHED);
+  if (!attached) return;
+  if (stream_broken || fin_noted) {
+    end_connection();
+    return;
+  }
+  stream->resume_receive();  // dropped; but the peer's FIN or RST must be seen
+  engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+}
+
+void State::begin_disconnect() {
+  ibv_qp_state expected = IBV_QPS_RTS;
+  state.compare_exchange_strong(expected, IBV_QPS_SQD);
+  if (!attached || receive_dead || wish_drain.load(std::memory_order_relaxed)) return;
+  wish_drain.store(true, std::memory_order_release);
+  kick_sender();
+}
+
+void State::on_fin_sent() {
+  fin_noted = true;
+  if (!attached) return;
+  if (error_noted) {
+    end_connection();
+  } else if (peer_closed) {
+    begin_error({});
+  } else if (!receive_dead) {
+    // Ours is closed; now the peer has to close its side.
+    engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+  }
+}
+
+void State::on_send_failed() {
+  stream_broken = true;
+  if (!attached) return;
+  if (error_noted) {
+    end_connection();
+    return;
+  }
+  // What the peer sent before it broke off is still to be read, a Terminate perhaps. The end of that
+  // ends the connection, and comes soon.
+  const bool broken_by_peer = send_error == EPIPE || send_error == ECONNRESET;
+  if (broken_by_peer && (!peer_closed || end_pending)) return;
+  begin_error(plan_for_broken_stream(send_error));
+}
+
+// A socket says EPIPE when the peer's FIN came before it refused our octets: it has left in good order.
+State::ErrorPlan State::plan_for_broken_stream(int error) {
+  if (error == EPIPE) return {};
+  return {.has_event = true, .error = error};
+}
+
+void State::on_close_timeout() {
+  if (!attached) return;
+  const uint64_t sent = octets_sent.load(std::memory_order_relaxed);
+  if (!error_noted && !fin_noted && std::exchange(octets_at_timer, sent) != sent) {
+    // The peer has closed and still takes what it asked for, however long that lasts.
+    engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+    return;
+  }
+  stream_broken = true;
+  if (error_noted) {
+    stream->set_abortive();
+    end_connection();
+  } else {
+    begin_error({.error = ETIMEDOUT});
+  }
+}
+
+// The peer of a queue pair connected by number has gone, in good order or not. In InfiniBand nobody would
+// notice: receives stay posted, no event, no completion, until something is to be sent.
+void State::lose_peer() {
+  receive_dead = true;
+  end_connection();
+}
+
+bool State::give_up_peer() {
+  if (attached || ending || error_begun || destroying) return true;
+  if (send_queue->posted() == send_queue->retired()) return false;
+  begin_error({.failed_slot = send_queue->retired(), .failed_status = IBV_WC_RETRY_EXC_ERR, .error = ETIMEDOUT});
+  return true;
+}
+
+void State::end_connection() {
+  if (ending) return;
+  ending = true;
+  wish_stop.store(true, std::memory_order_release);
+  kick_sender();
+}
+
+void State::sender_stopped() {
+  engine.disarm(close_timer);
+  engine.disarm(receive_timer);
+  engine.disarm(wake_timer);
+  receives->stop_waiting(*this);
+  stream->set_handler(nullptr);
+  if (stream_broken || (peer_closed && fin_noted)) {
+    stream.reset();
+  } else {
+    linger(engine, std::move(stream), core::settings().close_timeout_ms * core::kMillisecond);
+  }
+  attached = false;
+  if (error_begun || !by_number.load(std::memory_order_relaxed)) state.store(IBV_QPS_ERR, std::memory_order_release);
+  if (ConnectionObserver* told = std::exchange(observer, nullptr)) told->on_connection_ended(plan.error);
+}
+
+void State::begin_destroy() {
+  destroying = true;
+  if (attached) {
+    // What TCP has taken still reaches the peer; work requests not sent vanish with the queue pair.
+    receive_dead = true;
+    stream->set_handler(nullptr);
+    end_connection();
+    return;
+  }
+  receives->stop_waiting(*this);
+}
+
+// Back to RESET, after begin_destroy() has come to its end: everything posted is forgotten without
+// completion. Memory windows that were bound to the stream must not open memory to the peer of the next one.
+int State::reset() {
+  destroying = let_go = false;
+  if (!create_queues()) return ENOMEM;
+  options.memory->end_stream(options.qp_num);
+  by_number = false;
+  for (auto* wish : {&wish_start, &wish_error, &wish_drain, &wish_finish, &wish_stop, &wish_wake, &wish_writable, &wish_continue})
+    *wish = false;
+  plan = {};
+  found = {};
+  send_error = 0;
+  octets_sent = octets_at_timer = 0;
+  wakes = 0;
+  transmitting = blocked = engine_carries_on = draining = rtr_announced = error_handled = fin_sent = error_found = false;
+  blamed = error_begun = receive_dead = waiting = peer_closed = end_pending = first_fpdu_told = stream_broken = fin_noted = error_noted = ending =
+      false;
+  state.store(IBV_QPS_RESET, std::memory_order_release);
+  return 0;
+}
+
+void State::flush_receives() {
+  if (options.srq) return;  // shared receives stay for the other queue pairs
+  const std::lock_guard guard(flush_lock);
+  queue::Receive receive;
+  bool below_limit;
+  while (receives->take(receive, below_limit)) {
+    ibv_wc wc{};
+    wc.wr_id = receive.wr_id;
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+    wc.opcode = IBV_WC_RECV;
+    wc.qp_num = options.qp_num;
+    options.recv_cq->push(wc, true);
+  }
+}
+
+bool State::create_queues() {
+  auto new_sends = qp::SendQueue::create(options.cap.max_send_wr, options.cap.max_send_sge, options.cap.max_inline_data);
+  auto new_receives =
+      options.srq ? nullptr : queue::ReceiveQueue::create(options.cap.max_recv_wr, options.cap.max_recv_sge);
+  std::unique_ptr<qp::Connection> new_connection(new (std::nothrow) qp::Connection);
+  if (!new_sends || (!options.srq && !new_receives) || !new_connection) return false;
+  send_queue = std::move(new_sends);
+  own_receives = std::move(new_receives);
+  connection = std::move(new_connection);
+  receives = options.srq ? options.srq : own_receives.get();
+  qp::Shared& shared = connection->shared;
+  shared.qp_num = options.qp_num;
+  shared.pd = options.pd;
+  shared.receive_pd = options.srq ? options.srq_pd : options.pd;
+  shared.memory = options.memory;
+  shared.send_queue = send_queue.get();
+  shared.receive_queue = receives;
+  shared.send_cq = options.send_cq;
+  shared.recv_cq = options.recv_cq;
+  return true;
+}
+
+}  // namespace uiw::session

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The queue pair as verbs/ and cm/ see it: argument checks and state rules (conformance 3.5).
+#include "session/queue_pair.h"
+
+#include <cerrno>
+#include <new>
+
+#include "session/state.h"
+
+namespace uiw::session {
+
+namespace {
+
+// iWARP's states: RESET, INIT and RTR are IDLE; RTS is entered by connection set-up alone, SQD is a
+// graceful close, ERR the end.
+bool is_idle(ibv_qp_state state) { return state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR; }
+
+}  // namespace
+
+// A queue pair connected by number sends in RTR as well, unlike InfiniBand's: on iWARP both directions begin
+// at once, and perftest, which counts on that there, has its receiving end send credits from RTR.
+int State::check_post() const {
+  if (engine.in_child()) return ENODEV;
+  const ibv_qp_state now = state.load(std::memory_order_acquire);
+  if (now == IBV_QPS_RTR && by_number.load(std::memory_order_relaxed)) return 0;
+  return is_idle(now) ? EINVAL : 0;
+}
+
+QueuePair::QueuePair() = default;
+
+std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine, const QueuePairOptions& options) {
+  std::unique_ptr<QueuePair> qp(new (std::nothrow) QueuePair);
+  if (!qp) return nullptr;
+  qp->state_.reset(new (std::nothrow) State(engine, options));
+  if (!qp->state_) return nullptr;
+  if (!qp->state_->create_queues()) {
+    qp->state_.reset();
+    return nullptr;
+  }
+  return qp;
+}
+
+QueuePair::~QueuePair() {
+  if (!state_) return;
+  if (state_->engine.in_child()) {
+    // The engine thread did not survive fork(); what it owned belongs to the parent.
+    static_cast<void>(state_.release());
+    return;
+  }
+  state_->ring(kDestroy);
+  state_->released.acquire();
+  state_->options.memory->end_stream(state_->options.qp_num);
+}
+
+uint32_t QueuePair::qp_num() const { return state_->options.qp_num; }
+
+int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
+  State& s = *state_;
+  int error = s.check_post();
+  const ibv_send_wr* const first = wr;
+  while (wr && error == 0) {
+    error = s.send_queue->post(*wr, s.options.signal_all);
+    if (error == 0) wr = wr->next;
+  }
+  // What was posted before a bad one goes out.
+  if (wr != first) s.kick_sender();
+  if (error && bad) *bad = wr;
+  return error;
+}
+
+int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  State& s = *state_;
+  int error = 0;
+  if (s.options.srq || s.state.load(std::memory_order_acquire) == IBV_QPS_RESET) error = EINVAL;
+  if (s.engine.in_child()) error = ENODEV;
+  while (wr && error == 0) {
+    error = s.own_receives->post(*wr);
+    if (error == 0) wr = wr->next;
+  }
+  if (s.state.load(std::memory_order_acquire) == IBV_QPS_ERR) s.flush_receives();
+  if (error && bad) *bad = wr;
+  return error;
+}
+
+void QueuePair::begin_batch() { state_->send_queue->begin(); }
+
+int QueuePair::add_to_batch(const ibv_send_wr& wr) { return state_->send_queue->add(wr, state_->options.signal_all); }
+
+int QueuePair::end_batch(bool publish) {
+  State& s = *state_;
+  const int error = publish ? s.check_post() : 0;
+  publish = publish && error == 0;
+  s.send_queue->end(publish);
+  if (publish) s.kick_sender();
+  return error;
+}
+
+void QueuePair::fail() { state_->ring(kFail); }
+
+bool QueuePair::supports(ibv_wr_opcode opcode) { return qp::SendQueue::supported(opcode); }
+
+int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
+  State& s = *state_;
+  if (s.engine.in_child()) return ENODEV;
+  if ((mask & IBV_QP_PORT) && attr.port_num != 1) return EINVAL;
+  // Whom to meet is the caller's business (expect_peer()); and TCP knows no path migration.
+  if (mask & (IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_DEST_QPN)) return EOPNOTSUPP;
+  const ibv_qp_state now = s.state.load(std::memory_order_acquire);
+  if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != now) return EINVAL;
+  if (mask & IBV_QP_ACCESS_FLAGS) {
+    s.access_flags.store(static_cast<int>(attr.qp_access_flags), std::memory_order_relaxed);
+    s.connection->shared.remote_rights.store(attr.qp_access_flags, std::memory_order_relaxed);
+  }
+  if (!(mask & IBV_QP_STATE)) return 0;
+  switch (attr.qp_state) {
+    case IBV_QPS_RESET: {
+      // "RESET" is allowed from every state (ibv_modify_qp). A connection that still runs ends as by
+      // ibv_destroy_qp, and what the engine had to do with it is over when this returns.
+      s.ring(kDestroy);
+      s.released.acquire();
+      int result = 0;
+      s.engine.run_sync([&] { result = s.reset(); });
+      return result;
+    }
+    case IBV_QPS_INIT:
+    case IBV_QPS_RTR: {
+      // Programs that move their queue pair themselves (rping -q) do so after ESTABLISHED as well; on
+      // iWARP connection set-up has taken it further already.
+      if (now == IBV_QPS_RTS) return 0;
+      if (!is_idle(now) || (now == IBV_QPS_RESET && attr.qp_state == IBV_QPS_RTR)) return EINVAL;
+      ibv_qp_state expected = now;
+      return s.state.compare_exchange_strong(expected, attr.qp_state) ? 0 : EINVAL;
+    }
+    case IBV_QPS_RTS: {
+      if (now == IBV_QPS_RTS) return 0;
+      // Only connection set-up leads there, or the hope for it.
+      ibv_qp_state expected = IBV_QPS_RTR;
+      if (!s.by_number.load(std::memory_order_acquire)) return EINVAL;
+      return s.state.compare_exchange_strong(expected, IBV_QPS_RTS) ? 0 : EINVAL;
+    }
+    case IBV_QPS_SQD:
+      // rdma_disconnect of librdmacm does this first, in whatever state; it must not fail.
+      disconnect();
+      return 0;
+    case IBV_QPS_SQE:
+      return EINVAL;
+    case IBV_QPS_ERR:
+      s.engine.run_sync([&] { s.begin_error({}); });
+      return 0;
+    default:
+      return EINVAL;
+  }
+}
+
+int QueuePair::query(ibv_qp_attr& attr, int, ibv_qp_init_attr& init) const {
+  const State& s = *state_;
+  attr = {};
+  attr.qp_state = attr.cur_qp_state = s.state.load(std::memory_order_acquire);
+  attr.path_mtu = IBV_MTU_4096;
+  attr.qp_access_flags = static_cast<unsigned>(s.access_flags.load(std::memory_order_relaxed));
+  attr.port_num = 1;
+  attr.cap = s.options.cap;
+  attr.max_rd_atomic = static_cast<uint8_t>(s.ord.load(std::memory_order_relaxed));
+  attr.max_dest_rd_atomic = static_cast<uint8_t>(s.ird.load(std::memory_order_relaxed));
+  attr.sq_draining = attr.qp_state == IBV_QPS_SQD;
+  init = {};
+  init.cap = s.options.cap;
+  init.qp_type = IBV_QPT_RC;
+  init.sq_sig_all = s.options.signal_all;
+  return 0;
+}
+
+int QueuePair::expect_peer() {
+  State& s = *state_;
+  if (s.engine.in_child()) return ENODEV;
+  ibv_qp_state expected = IBV_QPS_INIT;
+  if (s.state.load(std::memory_order_acquire) != expected) return EINVAL;
+  // Before RTR can be seen: from there RTS may follow at once.
+  s.by_number.store(true, std::memory_order_release);
+  if (s.state.compare_exchange_strong(expected, IBV_QPS_RTR)) return 0;
+  s.by_number.store(false, std::memory_order_release);
+  return EINVAL;
+}
+
+bool QueuePair::give_up_peer() { return state_->give_up_peer(); }
+
+int QueuePair::attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement, core::Bytes leftover,
+                      ConnectionObserver* observer) {
+  return state_->attach(std::move(stream), agreement, leftover, observer);
+}
+
+void QueuePair::forget_observer() { state_->observer = nullptr; }
+
+void QueuePair::disconnect() {
+  ibv_qp_state expected = IBV_QPS_RTS;
+  state_->state.compare_exchange_strong(expected, IBV_QPS_SQD);
+  state_->ring(kDisconnect);
+}
+
+}  // namespace uiw::session

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A queue pair: its protocol machine (qp/) married to a TCP stream (transport/), its queues and the
+// threads that touch them. What verbs/ and cm/ see.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <memory>
+
+#include "core/bytes.h"
+#include "engine/engine.h"
+#include "mem/table.h"
+#include "mpa/negotiator.h"
+#include "queue/completion_queue.h"
+#include "queue/receive_queue.h"
+#include "transport/tcp_stream.h"
+
+namespace uiw::session {
+
+// Told about the life of the connection. Thread: engine; never from inside a QueuePair call made
+// by the observer's own code, always from a later turn of the engine.
+class ConnectionObserver {
+ public:
+  // The peer's first FPDU arrived (responder) or the RTR was handed to TCP (initiator).
+  virtual void on_first_fpdu() = 0;
+  // The connection has ended, by whichever side; once. All completions and async events of the QP
+  // were published before. 0 after an orderly close, else a positive errno.
+  virtual void on_connection_ended(int error) = 0;
+
+ protected:
+  ~ConnectionObserver() = default;
+};
+
+// Async events about a QP (IBV_EVENT_QP_FATAL, ...). Thread: any.
+class QueuePairEvents {
+ public:
+  virtual void on_async_event(ibv_event_type type) = 0;
+
+ protected:
+  ~QueuePairEvents() = default;
+};
+
+struct QueuePairOptions {
+  uint32_t qp_num = 0;
+  uint32_t pd = 0;
+  uint32_t srq_pd = 0;
+  mem::Table* memory = nullptr;
+  queue::CompletionQueue* send_cq = nullptr;
+  queue::CompletionQueue* recv_cq = nullptr;
+  queue::ReceiveQueue* srq = nullptr;  // null: own receive queue
+  QueuePairEvents* events = nullptr;
+  class SrqEvents* srq_events = nullptr;
+  ibv_qp_cap cap{};                    // already checked against the device limits
+  bool signal_all = false;
+};
+
+// IBV_EVENT_SRQ_LIMIT_REACHED. Thread: any.
+class SrqEvents {
+ public:
+  virtual void on_srq_limit() = 0;
+
+ protected:
+  ~SrqEvents() = default;
+};
+
+class State;  // state.h
+
+class QueuePair {
+ public:
+  // Null when out of memory. The queue pair starts in INIT as iWARP ones do (vkernel.md: pyverbs
+  // expects INIT right after create). Thread: any.
+  static std::unique_ptr<QueuePair> create(engine::Engine& engine, const QueuePairOptions& options);
+  // Ends a connection that still runs (RST if need be), waits until the engine has let go, then
+  // frees. Outstanding work requests vanish without completion. Thread: any but the engine's.
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  uint32_t qp_num() const;
+
+  // ibv_post_send, ibv_post_recv: 0 or errno, *bad set on error. Thread: any.
+  // EINVAL: bad opcode, too many SGEs, inline too large, message over 2^31, QP not connected yet.
+  // ENOMEM: queue full. ENODEV: a fork of the process that made the QP; so does modify().
+  // After an error state posts complete with IBV_WC_WR_FLUSH_ERR.
+  int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
+  int post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad);
+
+  // Work requests that are posted together or not at all: qp/send_queue.h, begin(). end_batch(true) gives
+  // EINVAL, and posts nothing, when the QP is not connected yet. Thread: any.
+  void begin_batch();
+  int add_to_batch(const ibv_send_wr& wr);
+  int end_batch(bool publish);
+  static bool supports(ibv_wr_opcode opcode);
+
+  // Something that the QP needs is broken: it goes to ERR with IBV_EVENT_QP_FATAL, the peer gets a
+  // Terminate. Leaves a note for the engine. Thread: any.
+  void fail();
+
+  // ibv_modify_qp, ibv_query_qp. 0 or errno. Thread: any but the engine's.
+  int modify(const ibv_qp_attr& attr, int mask);
+  int query(ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) const;
+
+  // The peer was named by address and number (ibv_modify_qp to RTR with an address vector): a connection
+  // to it will be attached, sooner or later, and RTS does not wait for that; what is posted does. As in
+  // InfiniBand nobody tells such a queue pair that its peer has gone; it finds out when it wants to send,
+  // and that fails with IBV_WC_RETRY_EXC_ERR. Enters RTR. EINVAL unless in INIT. Thread: any.
+  int expect_peer();
+
+  // --- for cm/ and rendezvous/, thread engine ---
+
+  // The expected peer has not come in time: if anything was posted it fails, the first with
+  // IBV_WC_RETRY_EXC_ERR. False when nothing was, so that there is time still. True also when there is
+  // nothing to give up any more.
+  bool give_up_peer();
+
+  // Enters RDMA mode on `stream`, just agreed on by MPA start-up; becomes RTS. `leftover` are octets
+  // that came behind the peer's frame (copied); later ones come from the stream, whose handler is
+  // replaced. The initiator sends its RTR now if one was agreed.
+  // A queue pair that expects its peer stays in the state it is in.
+  // EINVAL when the QP is in no state to be connected, or already has a connection, ENOMEM: the stream then
+  // stays the caller's, its handler as it was.
+  int attach(transport::StreamPtr&& stream,
+             const mpa::Agreement& agreement, core::Bytes leftover, ConnectionObserver* observer);
+  // The observer goes away; the connection lives on.
+  void forget_observer();
+  // rdma_disconnect: queued work goes out, then FIN; RFC 5041 6.2.1. Without a connection: no-op.
+  void disconnect();
+
+ private:
+  QueuePair();
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace uiw::session

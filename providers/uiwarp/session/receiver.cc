@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The receiving side and the engine's doorbell. Thread: engine.
+#include <cerrno>
+#include <utility>
+
+#include "core/log.h"
+#include "core/settings.h"
+#include "session/state.h"
+
+namespace uiw::session {
+
+namespace {
+
+constexpr core::Nanoseconds kSilence = 10 * core::kMillisecond;
+
+}  // namespace
+
+void State::run() {
+  const uint32_t seen = notes.exchange(0, std::memory_order_acq_rel);
+  if (seen & kStart) start_receiving();
+  if ((seen & kRtrSent) && observer) observer->on_first_fpdu();
+  if ((seen & kWantWritable) && stream) stream->want_writable();
+  if (seen & kContinue) {
+    wish_continue.store(true, std::memory_order_release);
+    kick_sender();
+  }
+  if ((seen & kReceivePosted) && attached && !receive_dead) handle(connection->rx.resume());
+  if (seen & kErrorFound) begin_error(found);
+  // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
+  if (seen & kFail)
+    begin_error({.send_terminate = true, .has_event = true,
+                 .terminate = {.code = core::TermCode::kLocalCatastrophic}, .error = EIO});
+  if (seen & kErrorHandled) error_handled_by_sender();
+  if (seen & kSendFailed) on_send_failed();
+  if (seen & kFinSent) on_fin_sent();
+  if (seen & kDisconnect) begin_disconnect();
+  if (seen & kDestroy) begin_destroy();
+  if (seen & kSenderStopped) sender_stopped();
+  // The last turn: nobody can ring any more, unless this turn did.
+  if (destroying && !attached && notes.load(std::memory_order_acquire) == 0 && !std::exchange(let_go, true))
+    released.release();
+}
+
+void State::start_receiving() {
+  if (!attached || ending) return;
+  if (core::settings().wake_peer && connection->shared.agreement.initiator) engine.arm(wake_timer, kSilence);
+  const std::unique_ptr<uint8_t[]> octets = std::move(leftover);
+  if (leftover_size > 0) on_octets({octets.get(), leftover_size});
+  leftover_size = 0;
+  if (stream) stream->set_handler(this);
+}
+
+// Linux siw answers a Request first and looks for octets from then on: an FPDU that comes right behind
+// its Reply lies unread until another one comes. So a peer that says nothing gets another one, which asks
+// nothing of it; a few times, as nobody knows how long such a peer takes.
+void State::on_silence() {
+  constexpr int kWakes = 3;
+  if (!attached || receive_dead) return;
+  if (octets_sent.load(std::memory_order_relaxed) > 0) {
+    wish_wake.store(true, std::memory_order_release);
+    kick_sender();
+  }
+  if (++wakes < kWakes) engine.arm(wake_timer, kSilence * (wakes == 1 ? 10 : 100));
+}
+
+void State::on_octets(core::Bytes octets) {
+  if (wake_timer.armed()) engine.disarm(wake_timer);
+  if (!receive_dead) handle(connection->rx.on_octets(octets));
+}
+
+void State::handle(qp::RxStatus status) {
+  qp::Rx& rx = connection->rx;
+  if (rx.take_limit_reached() && options.srq_events) options.srq_events->on_srq_limit();
+  if (rx.take_news()) {
+    kick_sender();
+    if (!first_fpdu_told && !connection->shared.agreement.initiator) {
+      first_fpdu_told = true;
+      if (observer) observer->on_first_fpdu();
+    }
+  }
+  switch (status) {
+    case qp::RxStatus::kOk:
+      if (waiting) stop_waiting();
+      return;
+    case qp::RxStatus::kWantReceive:
+      wait_for_receive();
+      return;
+    case qp::RxStatus::kFault: {
+      const qp::RxFault& fault = rx.fault();
+      core::log(core::LogLevel::kInfo, "QP %u: ending the connection, Terminate 0x%04x: %s", options.qp_num,
+                static_cast<unsigned>(fault.terminate.code), core::describe(fault.terminate.code));
+      begin_error({.send_terminate = true, .has_event = true, .event = fault.event, .terminate = fault.terminate,
+                   .failed_slot = fault.failed_slot, .failed_status = fault.failed_status, .error = EPROTO});
+      return;
+    }
+    case qp::RxStatus::kTerminated:
+      core::log(core::LogLevel::kInfo, "QP %u: the peer ended the connection, Terminate 0x%04x: %s", options.qp_num,
+                static_cast<unsigned>(rx.terminate().code), core::describe(rx.terminate().code));
+      begin_error({.has_received = true, .has_event = true, .received = rx.terminate(), .error = EPROTO});
+      return;
+  }
+}
+
+// A Send found no receive. RFC 5041 7.1 allows to hide that "by LLP means": TCP's window stops the
+// peer, for a bounded time, since everything behind that Send has to wait too.
+// Every Send that does find one makes a new beginning: a slow application is not a stuck one.
+void State::wait_for_receive() {
+  const bool progress = connection->rx.take_progress();
+  if (progress || !receive_timer.armed())
+    engine.arm(receive_timer, core::settings().rnr_wait_ms * core::kMillisecond);
+  if (waiting) return;
+  waiting = true;
+  stream->pause_receive();
+  receives->wait(*this);
+  // One may have been posted between the failed take and wait().
+  if (!receives->empty()) ring(kReceivePosted);
+}
+
+void State::stop_waiting() {
+  waiting = false;
+  engine.disarm(receive_timer);
+  receives->stop_waiting(*this);
+  stream->resume_receive();
+  if (end_pending) on_end_of_stream();
+}
+
+void State::on_receive_timeout() {
+  if (!attached || receive_dead) return;
+  // One may have been posted a moment ago.
+  handle(receives->empty() ? connection->rx.give_up_waiting() : connection->rx.resume());
+}
+
+void State::on_end_of_stream() {
+  peer_closed = true;
+  if (receive_dead) return;
+  if (waiting) {
+    end_pending = true;  // octets before the FIN still wait for a receive
+    return;
+  }
+  if (!connection->rx.at_boundary()) {
+    // RFC 5041 6.2.1: a stream that ends inside a message has lost data.
+    begin_error({.has_event = true, .error = ECONNRESET});
+    return;
+  }
+  if (by_number.load(std::memory_order_relaxed) && !fin_noted) {
+    lose_peer();
+    return;
+  }
+  if (stream_broken) {
+    begin_error(plan_for_broken_stream(send_error));
+    return;
+  }
+  if (fin_noted) {
+    begin_error({});  // both sides have closed: the orderly end
+    return;
+  }
+  // RFC 5041 6.2.1: what the peer asked for before it closed is still sent.
+  octets_at_timer = octets_sent.load(std::memory_order_relaxed);
+  engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+  ibv_qp_state expected = IBV_QPS_RTS;
+  state.compare_exchange_strong(expected, IBV_QPS_SQD);
+  wish_finish.store(true, std::memory_order_release);
+  kick_sender();
+}
+
+void State::on_error(int error) {
+  stream_broken = true;
+  if (error_noted) {
+    end_connection();
+    return;
+  }
+  if (by_number.load(std::memory_order_relaxed) && !error_begun && !fin_noted && connection->rx.at_boundary()) {
+    lose_peer();
+    return;
+  }
+  // A reset while both sides are closing anyway is no news for the application.
+  const bool closing = peer_closed || fin_noted;
+  begin_error({.has_event = !closing, .error = closing ? 0 : error});
+}
+
+void State::on_writable() {
+  wish_writable.store(true, std::memory_order_release);
+  kick_sender();
+}
+
+}  // namespace uiw::session

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The sending side: run by whoever holds the sender role, an application thread that posts or the
+// engine. A lone message costs one system call and no thread hand-over.
+#include <cerrno>
+#include <utility>
+
+#include "session/state.h"
+
+namespace uiw::session {
+
+namespace {
+
+// What a poster sends of a backlog before the engine carries on: ibv_post_send must not take forever.
+constexpr int kPosterShare = 4;
+// What the engine sends for one QP before it looks after the others.
+constexpr int kEngineShare = 4;
+// The path MTU may change (RFC 5044 4.5); asking costs a system call.
+constexpr uint32_t kSendsPerEmssCheck = 64;
+
+}  // namespace
+
+void State::ring(uint32_t note) {
+  if (notes.fetch_or(note, std::memory_order_acq_rel) == 0) engine.post(*this);
+}
+
+void State::kick_sender() {
+  if (!sender_role.enter()) return;
+  do {
+    run_sender();
+  } while (!sender_role.leave());
+}
+
+void State::run_sender() {
+  if (wish_start.load(std::memory_order_acquire)) {
+    wish_start.store(false, std::memory_order_relaxed);
+    tx_stream = stream.get();
+    transmitting = true;
+  }
+  if (wish_error.load(std::memory_order_acquire) && !error_handled) handle_error();
+  if (error_handled) {
+    connection->tx.flush(connection->shared);
+  } else if (transmitting) {
+    connection->tx.retire();
+  }
+  if (wish_stop.load(std::memory_order_acquire)) {
+    if (tx_stream) {
+      tx_stream = nullptr;
+      ring(kSenderStopped);
+    }
+    notice_lost_peer();
+    return;
+  }
+  if (!transmitting) return;
+  if (wish_drain.load(std::memory_order_acquire) && !draining) {
+    draining = true;
+    connection->tx.stop_starting();
+  }
+  if (wish_finish.load(std::memory_order_acquire)) connection->tx.stop_starting_now();
+  if (wish_writable.exchange(false, std::memory_order_acq_rel)) blocked = false;
+  if (wish_continue.exchange(false, std::memory_order_acq_rel)) engine_carries_on = false;
+  // A socket that is full wakes the peer by what is still to come.
+  if (wish_wake.exchange(false, std::memory_order_acq_rel) && tx_stream && !blocked && !draining && !fin_sent)
+    connection->tx.add_empty_write();
+  if (tx_stream && !blocked && !engine_carries_on) pump();
+}
+
+void State::handle_error() {
+  error_handled = true;
+  if (!transmitting) {
+    if (plan.failed_slot != qp::kNoSlot) send_queue->slot(plan.failed_slot).status = plan.failed_status;
+    connection->tx.flush(connection->shared);
+  } else {
+    qp::Tx::Cause cause;
+    if (plan.send_terminate) cause.send = &plan.terminate;
+    if (plan.has_received) cause.received = &plan.received;
+    cause.failed_slot = plan.failed_slot;
+    cause.failed_status = plan.failed_status;
+    blamed = connection->tx.abandon(cause);
+  }
+  ring(kErrorHandled);
+}
+
+void State::pump() {
+  for (int share = engine.on_engine_thread() ? kEngineShare : kPosterShare; share > 0; --share) {
+    if (!connection->tx.fill()) {
+      const qp::TxFault& fault = connection->tx.fault();
+      if (fault.raised && !error_handled) {
+        report_error({.send_terminate = true, .has_event = true,
+                      .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,
+                      .terminate = fault.terminate, .error = EIO});
+        return;
+      }
+      finish_if_due();
+      return;
+    }
+    if (!send_once()) return;
+  }
+  engine_carries_on = true;
+  ring(kContinue);
+}
+
+// The engine begins the end and comes back with wish_error.
+void State::report_error(const ErrorPlan& error) {
+  if (std::exchange(error_found, true)) return;
+  found = error;
+  ring(kErrorFound);
+}
+
+// The peer of a queue pair connected by number went without a word. Like InfiniBand's retries, only
+// something to be sent finds out.
+void State::notice_lost_peer() {
+  if (!by_number.load(std::memory_order_relaxed) || error_handled) return;
+  if (send_queue->posted() == send_queue->retired()) return;
+  report_error({.failed_slot = send_queue->retired(), .failed_status = IBV_WC_RETRY_EXC_ERR, .error = ETIMEDOUT});
+}
+
+// False: stop for now.
+bool State::send_once() {
+  qp::Tx& tx = connection->tx;
+  const auto pieces = tx.pieces();
+  const long sent = tx_stream->send(pieces.data(), pieces.size());
+  if (sent == -EAGAIN) {
+    blocked = true;
+    if (!tx.release_regions()) {
+      send_failed(ENOMEM);
+      return false;
+    }
+    ring(kWantWritable);
+    return false;
+  }
+  if (sent < 0) {
+    send_failed(static_cast<int>(-sent));
+    return false;
+  }
+  tx.consume(static_cast<uint64_t>(sent));
+  octets_sent.store(octets_sent.load(std::memory_order_relaxed) + static_cast<uint64_t>(sent), std::memory_order_relaxed);
+  if (!error_handled) tx.retire();
+  if (!rtr_announced && tx.rtr_sent()) {
+    rtr_announced = true;
+    if (connection->shared.agreement.initiator) ring(kRtrSent);
+  }
+  if (++sends_since_emss >= kSendsPerEmssCheck) {
+    sends_since_emss = 0;
+    tx.set_emss(tx_stream->emss());
+  }
+  return true;
+}
+
+// The connection cannot carry anything any more: EPIPE, ECONNRESET, ETIMEDOUT, or EFAULT when the
+// application unmapped memory of an outstanding work request.
+void State::send_failed(int error) {
+  blocked = true;
+  if (send_error != 0) return;  // the first is what happened; those after it only follow
+  // The error's handling will do it again should memory be short now.
+  static_cast<void>(connection->tx.release_regions());
+  send_error = error;
+  ring(kSendFailed);
+}
+
+// FIN, when everything that had to go out is with TCP.
+void State::finish_if_due() {
+  if (fin_sent) return;
+  const qp::Tx& tx = connection->tx;
+  const bool due = error_handled ? !tx.pending()
+                                 : (wish_drain.load(std::memory_order_acquire) && tx.idle()) ||
+                                       (wish_finish.load(std::memory_order_acquire) && !tx.owes_octets());
+  if (!due) return;
+  fin_sent = true;
+  tx_stream->shutdown_write();
+  ring(kFinSent);
+}
+
+}  // namespace uiw::session

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Inside a queue pair. Who may touch what (doc/threading.md):
+//   [any]     constant after create(), atomic, or locked by itself
+//   [sender]  the holder of sender_role: application threads that post, or the engine
+//   [engine]  the engine thread
+// Sender and engine talk by notes: the sender rings the engine's doorbell (Task), the engine leaves
+// an atomic wish and takes, or knocks at, the sender role. Neither ever waits for the other.
+#pragma once
+
+#include <atomic>
+#include <semaphore>
+
+#include "qp/connection.h"
+#include "queue/role.h"
+#include "session/queue_pair.h"
+
+namespace uiw::session {
+
+// What the sender tells the engine.
+enum Note : uint32_t {
+  kStart = 1u << 0,           // first engine turn of a connection: leftover octets, then receive
+  kRtrSent = 1u << 1,
+  kWantWritable = 1u << 2,    // the socket is full
+  kContinue = 1u << 3,        // the poster did its share, the engine carries on
+  kErrorHandled = 1u << 4,    // send queue flushed, Terminate built
+  kFinSent = 1u << 5,
+  kSenderStopped = 1u << 6,   // the sender will not touch the stream again
+  kSendFailed = 1u << 7,      // the socket takes nothing any more, ever: `send_error`
+  kDisconnect = 1u << 8,      // from any thread: graceful close wanted
+  kReceivePosted = 1u << 9,   // a receive for the Send that waits
+  kDestroy = 1u << 10,        // ~QueuePair waits, or modify(RESET)
+  kErrorFound = 1u << 11,     // `found` is written: the engine is to begin the end
+  kFail = 1u << 12,           // from any thread: a completion queue is broken
+};
+
+class State final : public engine::Task, public transport::StreamHandler, public queue::ReceiveWaiter {
+ public:
+  State(engine::Engine& on, const QueuePairOptions& wanted) : engine(on), options(wanted) {}
+
+  engine::Engine& engine;          // [any]
+  const QueuePairOptions options;  // [any]
+  std::unique_ptr<qp::SendQueue> send_queue;            // [any]
+  std::unique_ptr<queue::ReceiveQueue> own_receives;    // [any] null with an SRQ
+  queue::ReceiveQueue* receives = nullptr;              // [any]
+  std::atomic<ibv_qp_state> state{IBV_QPS_INIT};        // [any]
+  std::atomic<int> access_flags{0};                     // [any] as ibv_modify_qp set them
+  std::atomic<uint32_t> ird{0}, ord{0};                 // [any] for ibv_query_qp
+  std::atomic<bool> by_number{false};                   // [any] expect_peer() was called
+  std::unique_ptr<qp::Connection> connection;           // [any] replaced only by reset()
+
+  // --- sender ---
+  queue::Role sender_role;
+  transport::TcpStream* tx_stream = nullptr;  // [sender] null: nothing may be sent
+  bool transmitting = false;                  // [sender] connection->tx was started
+  bool blocked = false;                       // [sender] the socket is full, or failed
+  bool engine_carries_on = false;             // [sender] kContinue is on its way
+  bool draining = false;                      // [sender] wish_drain was seen
+  bool rtr_announced = false;                 // [sender]
+  bool error_handled = false;                 // [sender]
+  bool fin_sent = false;                      // [sender]
+  uint32_t sends_since_emss = 0;              // [sender]
+  // Wishes of the engine, set before it enters or knocks at the role.
+  std::atomic<bool> wish_start{false};     // `stream` is to be sent on
+  std::atomic<bool> wish_error{false};     // `plan` is written
+  std::atomic<bool> wish_drain{false};     // send what is posted, then FIN
+  std::atomic<bool> wish_finish{false};    // send what is begun, then FIN: the peer has closed
+  std::atomic<bool> wish_stop{false};      // let go of the stream
+  std::atomic<bool> wish_wake{false};      // an empty Write, should the peer have overlooked what came first
+  std::atomic<bool> wish_writable{false};  // the socket takes octets again
+  std::atomic<bool> wish_continue{false};  // the engine's turn has come
+
+  // One error ends a connection. All errors begin on the engine, which stops receiving first: no octet
+  // may be placed for a work request that was flushed. The sender tells what it found by `found`.
+  struct ErrorPlan {
+    bool send_terminate = false;
+    bool has_received = false;
+    bool has_event = false;
+    ibv_event_type event = IBV_EVENT_QP_FATAL;
+    rdmap::Terminate terminate{}, received{};
+    uint64_t failed_slot = qp::kNoSlot;
+    ibv_wc_status failed_status = IBV_WC_SUCCESS;
+    int error = 0;         // for the observer
+  };
+  ErrorPlan plan;       // [engine] until wish_error, then constant
+  ErrorPlan found;      // [sender] until kErrorFound, then [engine]
+  int send_error = 0;   // [sender] until kSendFailed, then [engine]
+  bool error_found = false;  // [sender]
+  bool blamed = false;  // [sender], read by the engine after kErrorHandled
+  std::atomic<uint64_t> octets_sent{0};  // [sender] writes
+
+  // --- engine ---
+  transport::StreamPtr stream;                // [engine] the sender reads it once, at wish_start
+  ConnectionObserver* observer = nullptr;     // [engine]
+  std::unique_ptr<uint8_t[]> leftover;        // [engine] until kStart
+  size_t leftover_size = 0;
+  uint64_t octets_at_timer = 0;  // of octets_sent, when close_timer was armed last
+  bool attached = false;        // a connection was made and has not ended
+  bool error_begun = false;     // `plan` is written
+  bool receive_dead = false;    // no octet is looked at any more
+  bool waiting = false;         // a Send waits for a receive
+  bool peer_closed = false;     // FIN seen
+  bool end_pending = false;     // FIN seen while a Send waits for a receive
+  bool first_fpdu_told = false;
+  int wakes = 0;                // empty Writes asked for
+  bool stream_broken = false;   // nothing more can be sent or received
+  bool fin_noted = false;       // kFinSent seen
+  bool error_noted = false;     // kErrorHandled seen
+  bool ending = false;          // waiting for kSenderStopped
+  bool destroying = false;      // or about to be reset: nothing begins any more
+  bool let_go = false;          // `released` was released
+  std::atomic<uint32_t> notes{0};             // [any]
+  core::Spinlock flush_lock;                  // [any] keeps flushed receives in order
+  std::binary_semaphore released{0};          // who rang kDestroy waits for the engine to let go
+
+  struct CloseTimer final : engine::Timer {
+    explicit CloseTimer(State& state) : owner(state) {}
+    void expire() override { owner.on_close_timeout(); }
+    State& owner;
+  } close_timer{*this};
+  struct ReceiveTimer final : engine::Timer {
+    explicit ReceiveTimer(State& state) : owner(state) {}
+    void expire() override { owner.on_receive_timeout(); }
+    State& owner;
+  } receive_timer{*this};
+  struct WakeTimer final : engine::Timer {
+    explicit WakeTimer(State& state) : owner(state) {}
+    void expire() override { owner.on_silence(); }
+    State& owner;
+  } wake_timer{*this};
+
+  // any thread
+  void ring(uint32_t note);                  // the engine's doorbell
+  int check_post() const;                    // ibv_post_send: 0 or errno
+  void kick_sender();                        // something may be to send
+  void flush_receives();                     // in an error state
+  void on_receive_posted() override { ring(kReceivePosted); }
+
+  // sender.cc, [sender]
+  void run_sender();
+  void handle_error();
+  void pump();
+  void report_error(const ErrorPlan& error);
+  bool send_once();
+  void send_failed(int error);
+  void finish_if_due();
+  void notice_lost_peer();
+
+  // receiver.cc, [engine]
+  void run() override;  // notes
+  void on_octets(core::Bytes octets) override;
+  void on_end_of_stream() override;
+  void on_error(int error) override;
+  void on_writable() override;
+  void start_receiving();
+  void on_silence();
+  void handle(qp::RxStatus status);
+  void wait_for_receive();
+  void stop_waiting();
+  void on_receive_timeout();
+
+  // lifecycle.cc, [engine]
+  int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement, core::Bytes leftover_octets,
+             ConnectionObserver* new_observer);
+  void begin_error(const ErrorPlan& new_plan);
+  void error_handled_by_sender();
+  void begin_disconnect();
+  void on_fin_sent();
+  void on_send_failed();
+  static ErrorPlan plan_for_broken_stream(int send_error);
+  void on_close_timeout();
+  void lose_peer();
+  bool give_up_peer();
+  void end_connection();
+  void sender_stopped();
+  void begin_destroy();
+  int reset();
+  bool create_queues();
+};
+
+}  // namespace uiw::session

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "startup/frames.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/assert.h"
+#include "device/device.h"
+
+namespace uiw::startup {
+
+mpa::ParseStatus FrameCollector::feed(core::Bytes& octets, mpa::FrameKind expected,
+                                      mpa::StartupFrame& frame) {
+  const uint32_t before = size_;
+  const size_t taken = std::min<size_t>(octets.size(), sizeof octets_ - size_);
+  std::memcpy(octets_ + size_, octets.data(), taken);
+  size_ += static_cast<uint32_t>(taken);
+  uint32_t consumed = 0;
+  const mpa::ParseStatus status = mpa::parse({octets_, size_}, expected, frame, consumed);
+  if (status == mpa::ParseStatus::kComplete) {
+    // What came before was not a whole frame, so it ends within these octets.
+    octets = octets.subspan(consumed - before);
+  }
+  return status;
+}
+
+void Outbox::set(const mpa::StartupFrame& frame) {
+  size_ = mpa::encode(octets_, frame);
+  sent_ = 0;
+}
+
+void Outbox::set(core::Bytes octets) {
+  UIW_ASSERT(octets.size() <= sizeof octets_);
+  std::memcpy(octets_, octets.data(), octets.size());
+  size_ = static_cast<uint32_t>(octets.size());
+  sent_ = 0;
+}
+
+int Outbox::flush(transport::TcpStream& stream) {
+  while (sent_ < size_) {
+    const iovec piece{octets_ + sent_, size_ - sent_};
+    const long taken = stream.send(&piece, 1);
+    if (taken < 0) return static_cast<int>(-taken);
+    sent_ += static_cast<uint32_t>(taken);
+  }
+  return 0;
+}
+
+void set_private_data(mpa::StartupFrame& frame, core::Bytes data) {
+  frame.private_size = static_cast<uint16_t>(data.size());
+  std::copy(data.begin(), data.end(), frame.private_data);
+}
+
+mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, uint16_t ird, uint16_t ord) {
+  mpa::Wishes wishes;
+  wishes.revision = static_cast<uint8_t>(settings.mpa_revision);
+  switch (settings.crc) {
+    case core::CrcPolicy::kAuto:
+      wishes.crc = !peer_is_local;
+      break;
+    case core::CrcPolicy::kOn:
+      wishes.crc = true;
+      break;
+    case core::CrcPolicy::kOff:
+      wishes.crc = false;
+      break;
+  }
+  wishes.markers = settings.mpa_markers;
+  wishes.peer_to_peer = settings.peer_to_peer;
+  switch (settings.mpa_rtr) {
+    case core::RtrKind::kAny:
+      wishes.rtr = mpa::Rtr::kNone;
+      break;
+    case core::RtrKind::kRead:
+      wishes.rtr = mpa::Rtr::kRead;
+      break;
+    case core::RtrKind::kWrite:
+      wishes.rtr = mpa::Rtr::kWrite;
+      break;
+  }
+  wishes.ird = ird;
+  wishes.ord = ord;
+  wishes.max_ird = device::Limits::kMaxReads;
+  wishes.max_ord = device::Limits::kMaxReads;
+  return wishes;
+}
+
+}  // namespace uiw::startup

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// IPv4 and IPv6 socket addresses: the questions that are asked of them, and the socket that an outgoing
+// connection starts from.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+
+#include "core/result.h"
+
+namespace uiw::transport {
+
+inline bool is_ip(const sockaddr_storage& address) {
+  return address.ss_family == AF_INET || address.ss_family == AF_INET6;
+}
+// sizeof the sockaddr_in or sockaddr_in6 that `address` holds; 0 for any other family.
+socklen_t length_of(const sockaddr_storage& address);
+// True for 127.0.0.0/8, ::1 and the IPv4-mapped form of the former.
+bool is_loopback(const sockaddr_storage& address);
+// Host order.
+uint16_t port_of(const sockaddr_storage& address);
+void set_port(sockaddr_storage& address, uint16_t port);
+// 0.0.0.0 or ::
+bool is_wildcard(const sockaddr_storage& address);
+// fe80::/10, which means nothing without an interface (sin6_scope_id).
+bool is_link_local_without_scope(const sockaddr_storage& address);
+// 127.0.0.1 or ::1 with the given port.
+sockaddr_storage loopback(sa_family_t family, uint16_t port);
+// An IPv4 connection accepted by a dual-stack listener has ::ffff:a.b.c.d: that is a.b.c.d.
+sockaddr_storage without_v4_mapping(const sockaddr_storage& address);
+// Same address, the port left out.
+bool same_host(const sockaddr_storage& a, const sockaddr_storage& b);
+
+// A TCP socket to connect from `source`; port 0 leaves the choice to connect(), so that as many
+// connections can be made as there are (source, destination) pairs. CLOEXEC, non-blocking.
+// Errno: EADDRINUSE, EADDRNOTAVAIL, EACCES, EMFILE, ENFILE. `tos` -1: leave. Thread: any.
+core::Result<int> open_connect_socket(const sockaddr_storage& source, int tos);
+// IP_TOS or IPV6_TCLASS, whichever the family has. 0 or a positive errno.
+int set_tos(int fd, sa_family_t family, int tos);
+
+}  // namespace uiw::transport

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "core/raw_sys.h"
+#include "transport/listener.h"
+#include "transport/addresses.h"
+#include "transport/socket_options.h"
+
+namespace uiw::transport {
+
+namespace sys = core::sys;
+
+// Outlives the Connector until the ring has let go of it. Thread: engine.
+struct Connector::Impl final : engine::Op, engine::Timer {
+  Impl(engine::Engine& its_engine, int its_fd, const sockaddr_storage& its_target,
+       ConnectHandler& its_handler)
+      : engine(its_engine), fd(its_fd), target(its_target), handler(&its_handler) {}
+
+  void complete(int result, bool, core::Bytes) override;
+  void expire() override;
+  void give_up();
+  void stop();
+  void settle();
+
+  engine::Engine& engine;
+  int fd;  // -1: handed over or closed
+  const sockaddr_storage target;
+  ConnectHandler* handler;  // null: has been told, or must not be
+  bool stopped = false;     // the Connector is gone
+  bool calling = false;     // inside complete() or expire()
+};
+
+void Connector::Impl::complete(int result, bool, core::Bytes) {
+  calling = true;
+  engine.disarm(*this);
+  if (ConnectHandler* told = std::exchange(handler, nullptr)) {
+    const int socket = std::exchange(fd, -1);
+    if (result == 0) {
+      told->on_connected(socket);
+    } else {
+      sys::close(socket);
+      told->on_connect_failed(-result);
+    }
+  }
+  calling = false;
+  settle();
+}
+
+void Connector::Impl::expire() {
+  calling = true;
+  give_up();
+  if (ConnectHandler* told = std::exchange(handler, nullptr)) told->on_connect_failed(ETIMEDOUT);
+  calling = false;
+  settle();
+}
+
+void Connector::Impl::give_up() {
+  engine.disarm(*this);
+  if (in_flight()) {
+    engine.cancel(*this);
+    engine.flush();  // or the ring would keep the socket, and its port, a little longer
+  }
+  if (fd >= 0) sys::close(std::exchange(fd, -1));
+}
+
+void Connector::Impl::stop() {
+  stopped = true;
+  handler = nullptr;
+  give_up();
+  settle();
+}
+
+void Connector::Impl::settle() {
+  if (stopped && !in_flight() && !calling) delete this;
+}
+
+std::unique_ptr<Connector> Connector::start(engine::Engine& engine, int fd,
+                                            const sockaddr_storage& to, core::Nanoseconds timeout,
+                                            ConnectHandler& handler) {
+  std::unique_ptr<Connector> connector(new (std::nothrow) Connector);
+  if (!connector) return nullptr;
+  connector->impl_ = new (std::nothrow) Impl(engine, fd, to, handler);
+  if (!connector->impl_) return nullptr;
+  // As in bind_tcp(), for a socket that is bound to no address or to another one of this host.
+  if (is_loopback(to)) tune_for_local_peer(fd);
+  engine.connect(*connector->impl_, fd, connector->impl_->target);
+  engine.arm(*connector->impl_, timeout);
+  return connector;
+}
+
+Connector::~Connector() {
+  if (impl_) impl_->stop();
+}
+
+}  // namespace uiw::transport

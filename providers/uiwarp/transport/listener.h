@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A listening TCP socket and an outgoing connection attempt.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "core/result.h"
+#include "engine/engine.h"
+
+namespace uiw::transport {
+
+// Creates a TCP socket bound to `address` (port 0: the kernel chooses). CLOEXEC, non-blocking.
+// Returns the descriptor, or errno: EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EMFILE.
+struct BindOptions {
+  bool reuse_address = true;
+  bool v6_only = false;
+  int tos = -1;  // -1: leave
+};
+core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& options);
+
+// Thread: engine. May destroy the listener.
+class AcceptHandler {
+ public:
+  virtual void on_accept(int fd, const sockaddr_storage& peer) = 0;  // owns fd
+  // The listener is dead. Shortage of descriptors or memory does not kill it: it tries again.
+  virtual void on_accept_error(int error) = 0;
+
+ protected:
+  ~AcceptHandler() = default;
+};
+
+// Thread: engine.
+class Listener {
+ public:
+  // Takes over a bound socket and listens. Error: EADDRINUSE, EINVAL, ENOMEM. The descriptor stays
+  // the caller's when this fails.
+  static core::Result<std::unique_ptr<Listener>> start(engine::Engine& engine, int bound_fd,
+                                                       int backlog, AcceptHandler& handler);
+  // Stops; no handler call comes after; the socket is closed (pending connections are reset) and
+  // its address is free again when this returns.
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+ private:
+  struct Impl;
+  Listener() = default;
+  Impl* impl_ = nullptr;
+};
+
+// Thread: engine. May destroy the connector.
+class ConnectHandler {
+ public:
+  virtual void on_connected(int fd) = 0;          // owns fd
+  virtual void on_connect_failed(int error) = 0;  // ECONNREFUSED, ETIMEDOUT, ENETUNREACH, ...
+
+ protected:
+  ~ConnectHandler() = default;
+};
+
+// Thread: engine. One attempt; exactly one handler call unless destroyed before.
+class Connector {
+ public:
+  // Takes over a bound socket (or an unbound one) and connects, giving up with ETIMEDOUT after
+  // `timeout`. The handler is never called from inside start(). Null when out of memory: the
+  // descriptor then stays the caller's.
+  static std::unique_ptr<Connector> start(engine::Engine& engine, int fd,
+                                          const sockaddr_storage& to, core::Nanoseconds timeout,
+                                          ConnectHandler& handler);
+  // Gives up; no handler call comes after; the socket is closed when this returns, unless it was
+  // handed to on_connected().
+  ~Connector();
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+
+ private:
+  struct Impl;
+  Connector() = default;
+  Impl* impl_ = nullptr;
+};
+
+}  // namespace uiw::transport

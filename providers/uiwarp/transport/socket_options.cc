@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "transport/socket_options.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "core/raw_sys.h"
+#include "transport/addresses.h"
+
+namespace uiw::transport {
+namespace {
+
+namespace sys = core::sys;
+
+constexpr int kLocalBuffer = 4 << 20;
+// A smaller limit (net.core.rmem_max of a stock kernel before 6.18 is 208 KiB) would be worse than
+// the kernel's own tuning, which goes up to tcp_rmem[2].
+constexpr int kSmallestUsefulBuffer = 1 << 20;
+
+const sockaddr_in& as_v4(const sockaddr_storage& address) {
+  return reinterpret_cast<const sockaddr_in&>(address);
+}
+const sockaddr_in6& as_v6(const sockaddr_storage& address) {
+  return reinterpret_cast<const sockaddr_in6&>(address);
+}
+
+bool same_host_part(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (a.ss_family != b.ss_family) return false;
+  if (a.ss_family == AF_INET) return as_v4(a).sin_addr.s_addr == as_v4(b).sin_addr.s_addr;
+  return a.ss_family == AF_INET6 &&
+         memcmp(&as_v6(a).sin6_addr, &as_v6(b).sin6_addr, sizeof(in6_addr)) == 0;
+}
+
+// A socket can be bound to addresses of this host only; asking that way needs no netlink.
+bool can_bind(sockaddr_storage address) {
+  if (address.ss_family == AF_INET) {
+    reinterpret_cast<sockaddr_in&>(address).sin_port = 0;
+  } else {
+    reinterpret_cast<sockaddr_in6&>(address).sin6_port = 0;
+  }
+  int fd = sys::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  int result = sys::bind(fd, reinterpret_cast<const sockaddr*>(&address), length_of(address));
+  sys::close(fd);
+  return result == 0;
+}
+
+// ... unless the host allows to bind foreign addresses (net.ipv4.ip_nonlocal_bind): then one from
+// the ranges reserved for documentation (RFC 5737, RFC 3849), which no host has, works as well.
+bool binding_proves_nothing(const sockaddr_storage& peer) {
+  const bool v4 = peer.ss_family == AF_INET || IN6_IS_ADDR_V4MAPPED(&as_v6(peer).sin6_addr);
+  sockaddr_storage nobody{};
+  nobody.ss_family = v4 ? AF_INET : AF_INET6;
+  if (v4) {
+    reinterpret_cast<sockaddr_in&>(nobody).sin_addr.s_addr = htonl(0xc0000201);  // 192.0.2.1
+  } else {
+    const uint8_t documentation[16] = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    memcpy(&reinterpret_cast<sockaddr_in6&>(nobody).sin6_addr, documentation, 16);
+  }
+  return can_bind(nobody);
+}
+
+// Whether setting `option` has the effect wanted; tried on a socket that is thrown away, because
+// setting it ends the kernel's tuning for good.
+bool worth_enlarging(int option) {
+  int fd = sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fd = sys::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  sys::setsockopt(fd, SOL_SOCKET, option, &kLocalBuffer, sizeof kLocalBuffer);
+  int reached = 0;
+  socklen_t size = sizeof reached;
+  sys::getsockopt(fd, SOL_SOCKET, option, &reached, &size);
+  sys::close(fd);
+  return reached >= 2 * kSmallestUsefulBuffer;  // the kernel doubles it, for its own use
+}
+
+// The host's limits do not change under us: asked once per process.
+bool worth_enlarging(int option, std::atomic<int>& known) {
+  int answer = known.load(std::memory_order_relaxed);
+  if (answer == 0) {
+    answer = worth_enlarging(option) ? 1 : -1;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer > 0;
+}
+
+constinit std::atomic<int> g_send_buffer_known{0};
+constinit std::atomic<int> g_receive_buffer_known{0};
+
+}  // namespace
+
+bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local) {
+  if (length_of(peer) == 0) return false;
+  if (is_loopback(peer) || same_host_part(peer, local)) return true;
+  return can_bind(peer) && !binding_proves_nothing(peer);
+}
+
+void tune_for_local_peer(int fd) {
+  static constexpr char kReno[] = "reno";
+  sys::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof kReno - 1);
+  if (worth_enlarging(SO_SNDBUF, g_send_buffer_known)) {
+    sys::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kLocalBuffer, sizeof kLocalBuffer);
+  }
+  if (worth_enlarging(SO_RCVBUF, g_receive_buffer_known)) {
+    sys::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kLocalBuffer, sizeof kLocalBuffer);
+  }
+}
+
+}  // namespace uiw::transport

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "transport/tcp_stream.h"
+
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "core/raw_sys.h"
+#include "transport/socket_options.h"
+
+namespace uiw::transport {
+
+namespace sys = core::sys;
+
+// Lives from adopt() until the stream was closed and nothing refers to it any more: no operation
+// in flight, no task posted, no handler call on the stack. Thread: engine.
+struct TcpStream::Impl final : engine::Task {
+  class ReceiveOp final : public engine::Op {
+   public:
+    explicit ReceiveOp(Impl& impl) : impl_(impl) {}
+    void complete(int result, bool, core::Bytes data) override { impl_.received(result, data); }
+
+   private:
+    Impl& impl_;
+  };
+  class WritableOp final : public engine::Op {
+   public:
+    explicit WritableOp(Impl& impl) : impl_(impl) {}
+    void complete(int, bool, core::Bytes) override { impl_.writable(); }
+
+   private:
+    Impl& impl_;
+  };
+
+  Impl(engine::Engine& its_engine, int its_fd) : engine(its_engine), fd(its_fd) {}
+
+  void received(int result, core::Bytes data);
+  void deliver(int result, core::Bytes data);
+  void writable();
+  void keep(int result, core::Bytes data);
+  void continue_receiving();
+  void run() override;
+  void close();
+  void settle();
+
+  engine::Engine& engine;
+  const int fd;
+  StreamHandler* handler = nullptr;
+  ReceiveOp receive_op{*this};
+  WritableOp writable_op{*this};
+  bool paused = false;
+  bool ended = false;   // no more octets will come
+  bool failed = false;  // on_error() was called, or kept to be
+  bool closed = false;
+  bool posted = false;   // run() is still to come
+  unsigned calling = 0;  // handler calls on the stack
+
+  // One result that arrived while there was no handler.
+  bool has_kept = false;
+  int kept_result = 0;
+  std::unique_ptr<uint8_t[]> kept_octets;
+};
+
+void TcpStream::Impl::received(int result, core::Bytes data) {
+  if (closed) {
+    settle();
+  } else if (!handler) {
+    keep(result, data);
+  } else {
+    deliver(result, data);
+  }
+}
+
+void TcpStream::Impl::deliver(int result, core::Bytes data) {
+  ended = ended || result <= 0;
+  failed = failed || result < 0;
+  ++calling;
+  if (result > 0) {
+    handler->on_octets(data);
+  } else if (result == 0) {
+    handler->on_end_of_stream();
+  } else {
+    handler->on_error(-result);
+  }
+  --calling;
+  if (closed) {
+    settle();
+  } else {
+    continue_receiving();
+  }
+}
+
+void TcpStream::Impl::writable() {
+  if (closed) {
+    settle();
+    return;
+  }
+  // Whatever the poll said, error included: the next send() will tell.
+  if (!handler || failed) return;
+  ++calling;
+  handler->on_writable();
+  --calling;
+  if (closed) settle();
+}
+
+void TcpStream::Impl::keep(int result, core::Bytes data) {
+  if (result > 0) {
+    kept_octets.reset(new (std::nothrow) uint8_t[data.size()]);
+    if (kept_octets) {
+      memcpy(kept_octets.get(), data.data(), data.size());
+    } else {
+      result = -ENOMEM;
+    }
+  }
+  has_kept = true;
+  kept_result = result;
+}
+
+void TcpStream::Impl::continue_receiving() {
+  if (!handler || paused || ended || has_kept || receive_op.in_flight()) return;
+  engine.receive(receive_op, fd);
+}
+
+// Hands what was kept to the handler set since.
+void TcpStream::Impl::run() {
+  posted = false;
+  if (closed) {
+    settle();
+    return;
+  }
+  if (!handler || !has_kept) return;
+  has_kept = false;
+  std::unique_ptr<uint8_t[]> octets = std::move(kept_octets);
+  const size_t size = kept_result > 0 ? static_cast<size_t>(kept_result) : 0;
+  deliver(kept_result, {octets.get(), size});
+}
+
+void TcpStream::Impl::close() {
+  closed = true;
+  handler = nullptr;
+  engine.cancel(receive_op);
+  engine.cancel(writable_op);
+  settle();
+}
+
+void TcpStream::Impl::settle() {
+  if (receive_op.in_flight() || writable_op.in_flight() || posted || calling > 0) return;
+  sys::close(fd);
+  delete this;
+}
+
+void TcpStream::Closer::operator()(TcpStream* stream) const {
+  stream->impl_->close();
+  delete stream;
+}
+
+StreamPtr TcpStream::adopt(engine::Engine& engine, int fd) {
+  StreamPtr::pointer stream = new (std::nothrow) TcpStream;
+  if (!stream) return nullptr;
+  stream->impl_ = new (std::nothrow) Impl(engine, fd);
+  if (!stream->impl_) {
+    delete stream;
+    return nullptr;
+  }
+  // Both fail when the connection was reset meanwhile; the first receive will say so.
+  socklen_t size = sizeof stream->local_;
+  sys::getsockname(fd, reinterpret_cast<sockaddr*>(&stream->local_), &size);
+  size = sizeof stream->peer_;
+  sys::getpeername(fd, reinterpret_cast<sockaddr*>(&stream->peer_), &size);
+
+  // FPDUs go out whole and at once; Nagle would hold back the last one of a message.
+  const int on = 1;
+  sys::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  stream->peer_is_local_ = is_local_peer(stream->peer_, stream->local_);
+  if (stream->peer_is_local_) tune_for_local_peer(fd);
+  return StreamPtr(stream);
+}
+
+void TcpStream::set_handler(StreamHandler* handler) {
+  Impl& impl = *impl_;
+  impl.handler = handler;
+  if (!handler) return;
+  if (impl.has_kept) {
+    if (!impl.posted) {
+      impl.posted = true;
+      impl.engine.post(impl);
+    }
+    return;
+  }
+  impl.continue_receiving();
+}
+
+void TcpStream::pause_receive() {
+  impl_->paused = true;
+}
+
+void TcpStream::resume_receive() {
+  impl_->paused = false;
+  impl_->continue_receiving();
+}
+
+void TcpStream::want_writable() {
+  if (!impl_->writable_op.in_flight()) impl_->engine.poll_writable(impl_->writable_op, impl_->fd);
+}
+
+long TcpStream::send(const iovec* pieces, size_t count) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces);
+  message.msg_iovlen = std::min<size_t>(count, IOV_MAX);
+  for (;;) {
+    long sent = sys::sendmsg(impl_->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent != -EINTR) return sent;
+  }
+}
+
+void TcpStream::shutdown_write() {
+  sys::shutdown(impl_->fd, SHUT_WR);
+}
+
+void TcpStream::set_abortive() {
+  const linger at_once{1, 0};
+  sys::setsockopt(impl_->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+uint32_t TcpStream::emss() const {
+  int size = 0;
+  socklen_t length = sizeof size;
+  sys::getsockopt(impl_->fd, IPPROTO_TCP, TCP_MAXSEG, &size, &length);
+  return static_cast<uint32_t>(size);
+}
+
+}  // namespace uiw::transport

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// One connected TCP socket: octets in by the engine, octets out by whoever holds the sender role.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <memory>
+
+#include "core/bytes.h"
+#include "engine/engine.h"
+
+namespace uiw::transport {
+
+// Thread: engine, all of them. May call any TcpStream function, close() included.
+class StreamHandler {
+ public:
+  virtual void on_octets(core::Bytes octets) = 0;
+  // The peer sent FIN after everything that was delivered.
+  virtual void on_end_of_stream() = 0;
+  // The connection is gone (ECONNRESET, ETIMEDOUT, ...). Nothing follows.
+  virtual void on_error(int error) = 0;
+  // The socket takes octets again, after want_writable().
+  virtual void on_writable() = 0;
+
+ protected:
+  ~StreamHandler() = default;
+};
+
+class TcpStream {
+ public:
+  // Ends it at once without waiting: outstanding operations are cancelled, the socket is closed,
+  // memory is freed when the kernel has let go. No handler call comes after. Thread: engine; the
+  // caller sees to it that nobody is in send() or will call it (it holds the sender role).
+  // Unread input makes the kernel send RST; see shutdown_write() for the orderly way.
+  struct Closer {
+    void operator()(TcpStream* stream) const;
+  };
+
+  // Takes over a connected, non-blocking socket and sets its options: TCP_NODELAY, and for a peer
+  // on this host reno and large buffers (doc/decisions/). Null when out of memory: the descriptor
+  // then stays the caller's. Thread: any.
+  static std::unique_ptr<TcpStream, Closer> adopt(engine::Engine& engine, int fd);
+
+  TcpStream(const TcpStream&) = delete;
+  TcpStream& operator=(const TcpStream&) = delete;
+
+  // Thread: engine. Sets who is told; starts receiving when it was not. The handler may be
+  // exchanged at any time, also from inside one of its own calls. With null nobody is told and
+  // receiving stops; what arrives nevertheless is kept for the next handler, which gets it in a
+  // later turn of the engine.
+  void set_handler(StreamHandler* handler);
+  // Thread: engine. Stops asking the kernel for octets (the TCP window then stops the peer) and
+  // starts again. One receive that is already under way may still be delivered after pause().
+  void pause_receive();
+  void resume_receive();
+  // Thread: engine. on_writable() will be called once.
+  void want_writable();
+
+  // Thread: the holder of the sender role. sendmsg(MSG_DONTWAIT | MSG_NOSIGNAL): octets taken
+  // (may be fewer), or -errno; -EAGAIN when the socket is full.
+  long send(const iovec* pieces, size_t count);
+  // FIN after everything sent so far. Thread: as send().
+  void shutdown_write();
+  // Next close sends RST. Thread: engine.
+  void set_abortive();
+
+  bool peer_is_local() const { return peer_is_local_; }  // both ends on this host
+  uint32_t emss() const;                                 // TCP_MAXSEG now; one system call
+  const sockaddr_storage& local_address() const { return local_; }
+  const sockaddr_storage& peer_address() const { return peer_; }
+
+ private:
+  struct Impl;
+  TcpStream() = default;
+  ~TcpStream() = default;
+  Impl* impl_ = nullptr;  // outlives this object until the ring has let go
+  bool peer_is_local_ = false;
+  sockaddr_storage local_{}, peer_{};
+};
+
+using StreamPtr = std::unique_ptr<TcpStream, TcpStream::Closer>;
+
+}  // namespace uiw::transport

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs/context.h"
+
+#include <cerrno>
+#include <memory>
+#include <new>
+
+#include "core/log.h"
+#include "core/raw_sys.h"
+#include "core/settings.h"
+#include "rendezvous/ports.h"
+
+using namespace uiw;
+
+const uiwarp_device* uiwarp_device_find(const char* ibdev_name) {
+  return verbs::to_c(device::find_by_name(ibdev_name));
+}
+
+int uiwarp_context_open(const uiwarp_device* device, uiwarp_context** context, int* async_fd) {
+  if (const int error = core::settings_error()) return error;
+  std::unique_ptr<uiwarp_context> opened(new (std::nothrow) uiwarp_context(verbs::from_c(device)));
+  if (!opened) return ENOMEM;
+  auto engine = engine::EngineRef::acquire();
+  if (!engine) return engine.error();
+  opened->engine = std::move(*engine);
+  if (const int error = opened->async.create(async_fd)) return error;
+  *context = opened.release();
+  return 0;
+}
+
+void uiwarp_context_close(uiwarp_context* context) {
+  // In a forked child deregistration leaves the table alone.
+  const size_t in_table =
+      context->engine->in_child() ? 0 : context->memory.size() + context->memory.windows();
+  const uint32_t left = context->pds.used() + context->cqs.used() + context->srqs.used() +
+                        context->qps.used() + static_cast<uint32_t>(in_table);
+  if (left > 0) {
+    // ibv_close_device's manual leaves this to the application. The engine may still be using
+    // them, so the context outlives its owner rather than vanish under the engine.
+    core::log(core::LogLevel::kWarn,
+              "ibv_close_device(%s) with %u objects left: destroy queue pairs, queues, memory "
+              "windows and regions, and protection domains first; their memory is not released",
+              context->device->name.c_str(), left);
+    return;
+  }
+  delete context;
+  rendezvous::close_idle_ports();
+}
+
+void uiwarp_context_events_taken(uiwarp_context* context) {
+  if (context->backlog.load(std::memory_order_seq_cst) == 0) return;
+  context->async.flush();
+  context->channels.flush();
+}

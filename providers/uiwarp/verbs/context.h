@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// An opened device: what ibv_open_device stands on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "device/device.h"
+#include "engine/engine.h"
+#include "mem/table.h"
+#include "uiwarp/uiwarp-abi.h"
+#include "verbs/completion_channel.h"
+#include "verbs/event_pipe.h"
+
+namespace uiw::verbs {
+
+// How many objects of a kind there are. Thread: any.
+class Quota {
+ public:
+  bool take(uint32_t limit) {
+    if (used_.fetch_add(1, std::memory_order_relaxed) < limit) return true;
+    give();
+    return false;
+  }
+  void give() { used_.fetch_sub(1, std::memory_order_relaxed); }
+  uint32_t used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint32_t> used_{0};
+};
+
+inline const uiwarp_device* to_c(const device::Device* device) {
+  return reinterpret_cast<const uiwarp_device*>(device);
+}
+inline const device::Device* from_c(const uiwarp_device* device) {
+  return reinterpret_cast<const device::Device*>(device);
+}
+
+}  // namespace uiw::verbs
+
+struct uiwarp_context {
+  explicit uiwarp_context(const uiw::device::Device* opened) : device(opened) {}
+
+  const uiw::device::Device* const device;
+  uiw::engine::EngineRef engine;
+  uiw::mem::Table memory;
+  std::atomic<uint32_t> backlog{0};  // pipes below that keep events
+  uiw::verbs::EventPipe async{uiw::verbs::kAsyncRecord, backlog};
+  uiw::verbs::ChannelTable channels{backlog};
+  uiw::verbs::Quota pds, cqs, srqs, qps;
+  std::atomic<uint32_t> last_pd_id{0};
+};

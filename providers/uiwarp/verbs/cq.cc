@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs/cq.h"
+
+#include <cerrno>
+#include <new>
+
+using namespace uiw;
+using device::Limits;
+
+void uiwarp_cq::on_completion_event() {
+  if (!channel) return;
+  completion_events.fetch_add(1, std::memory_order_relaxed);
+  channel->pipe.send(user, 0);
+}
+
+void uiwarp_cq::on_overflow() {
+  async_events.fetch_add(1, std::memory_order_relaxed);
+  context->async.send(user, IBV_EVENT_CQ_ERR);
+  const std::lock_guard lock(mutex_);
+  failed_ = true;
+  for (verbs::CqMember* member = members_; member; member = member->next) member->on_cq_error();
+}
+
+bool uiwarp_cq::join(verbs::CqMember& member) {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return false;
+  member.next = members_;
+  if (members_) members_->previous = &member;
+  members_ = &member;
+  return true;
+}
+
+void uiwarp_cq::leave(verbs::CqMember& member) {
+  const std::lock_guard lock(mutex_);
+  (member.previous ? member.previous->next : members_) = member.next;
+  if (member.next) member.next->previous = member.previous;
+}
+
+int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector, void* user,
+                     uiwarp_cq** cq, int* actual) {
+  if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe) return EINVAL;
+  if (comp_vector != 0) return EINVAL;
+  std::unique_ptr<uiwarp_cq> made(new (std::nothrow) uiwarp_cq);
+  if (!made) return ENOMEM;
+  made->context = context;
+  made->user = reinterpret_cast<uintptr_t>(user);
+  made->queue = queue::CompletionQueue::create(static_cast<uint32_t>(cqe), made.get());
+  if (!made->queue) return ENOMEM;
+  if (!context->cqs.take(Limits::kMaxCq)) return ENOMEM;
+  if (channel_fd >= 0) {
+    auto channel = context->channels.acquire(channel_fd);
+    if (!channel) {
+      context->cqs.give();
+      return channel.error();
+    }
+    made->channel = *channel;
+  }
+  *actual = static_cast<int>(made->queue->capacity());
+  *cq = made.release();
+  return 0;
+}
+
+int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_events) {
+  if (cq->users.load(std::memory_order_acquire) > 0) return EBUSY;
+  uiwarp_context* context = cq->context;
+  *comp_events = cq->completion_events.load(std::memory_order_relaxed);
+  if (cq->channel) {
+    *comp_events -= cq->channel->pipe.purge(cq->user);
+    context->channels.release(cq->channel);
+  }
+  *async_events = cq->async_events.load(std::memory_order_relaxed);
+  if (*async_events > 0) *async_events -= context->async.purge(cq->user);
+  delete cq;
+  context->cqs.give();
+  return 0;
+}
+
+int uiwarp_cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
+  if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe) return EINVAL;
+  if (const int error = cq->queue->resize(static_cast<uint32_t>(cqe))) return error;
+  *actual = static_cast<int>(cq->queue->capacity());
+  return 0;
+}
+
+int uiwarp_cq_poll(uiwarp_cq* cq, int count, ibv_wc* wc) {
+  if (count < 0) return -EINVAL;
+  return cq->queue->poll(count, wc);
+}
+
+int uiwarp_cq_arm(uiwarp_cq* cq, int solicited_only) {
+  cq->queue->arm(solicited_only != 0);
+  return 0;
+}

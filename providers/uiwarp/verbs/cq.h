@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A completion queue, where its events go, and the queue pairs that die with it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "queue/completion_queue.h"
+#include "verbs/context.h"
+
+namespace uiw::verbs {
+
+// A queue pair, as its completion queue knows it.
+struct CqMember {
+  // The queue has lost a completion. Called once, with the queue's list locked: must only leave a note.
+  virtual void on_cq_error() = 0;
+
+  // The queue's, under its lock.
+  CqMember *next = nullptr, *previous = nullptr;
+
+ protected:
+  ~CqMember() = default;
+};
+
+}  // namespace uiw::verbs
+
+struct uiwarp_cq final : uiw::queue::CompletionEvents {
+  uiwarp_context* context = nullptr;
+  std::unique_ptr<uiw::queue::CompletionQueue> queue;
+  uiw::verbs::CompletionChannel* channel = nullptr;  // null: nobody wants completion events
+  uint64_t user = 0;                                 // what events name: the ibv_cq
+  std::atomic<uint32_t> users{0};                    // queue pairs; twice when for both directions
+  std::atomic<uint32_t> completion_events{0}, async_events{0};  // sent since creation
+
+  void on_completion_event() override;
+  void on_overflow() override;
+
+  // False when the queue has already lost a completion: it takes nobody any more. Thread: any.
+  bool join(uiw::verbs::CqMember& member);
+  // When it returns, `member` is not told any more. Thread: any.
+  void leave(uiw::verbs::CqMember& member);
+
+ private:
+  std::mutex mutex_;
+  uiw::verbs::CqMember* members_ = nullptr;  // under mutex_, as all links and failed_
+  bool failed_ = false;
+};

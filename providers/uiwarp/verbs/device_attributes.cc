@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What ibv_query_device(_ex) and ibv_query_port tell: every number is a limit that a test reaches,
+// zero is "does not have it".
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/be.h"
+#include "device/device.h"
+#include "verbs/context.h"
+
+using namespace uiw;
+using device::Limits;
+
+namespace {
+
+constexpr char kFirmware[] = "0.1.0";   // of this stack
+constexpr uint32_t kVendor = 0x756977;  // "uiw"; no registered vendor
+constexpr uint32_t kVendorPart = 1;
+
+ibv_mtu largest_ib_mtu(uint32_t interface_mtu) {
+  ibv_mtu mtu = IBV_MTU_256;
+  while (mtu < IBV_MTU_4096 && (256u << mtu) <= interface_mtu) mtu = static_cast<ibv_mtu>(mtu + 1);
+  return mtu;
+}
+
+void fill(const device::Device& device, ibv_device_attr& attr) {
+  std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "%s", kFirmware);
+  core::store_be64(&attr.node_guid, device.node_guid);
+  attr.sys_image_guid = attr.node_guid;
+  attr.max_mr_size = ~uint64_t{0};  // whatever fits the address space
+  attr.page_size_cap = ~uint64_t{0xfff};
+  attr.vendor_id = kVendor;
+  attr.vendor_part_id = kVendorPart;
+  // Type 2 windows are tied to a queue pair, whose protection domain must be theirs: that is 2B.
+  attr.device_cap_flags =
+      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+      IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_CURR_QP_STATE_MOD;
+  attr.max_qp = Limits::kMaxQp;
+  attr.max_qp_wr = Limits::kMaxQpWr;
+  attr.max_sge = Limits::kMaxSge;
+  attr.max_sge_rd = Limits::kMaxSge;
+  attr.max_cq = Limits::kMaxCq;
+  attr.max_cqe = Limits::kMaxCqe;
+  attr.max_mr = Limits::kMaxMr;
+  attr.max_mw = Limits::kMaxMw;
+  attr.max_pd = Limits::kMaxPd;
+  attr.max_qp_rd_atom = Limits::kMaxReads;
+  attr.max_res_rd_atom = Limits::kMaxReads * Limits::kMaxQp;
+  attr.max_qp_init_rd_atom = Limits::kMaxReads;
+  attr.atomic_cap = IBV_ATOMIC_GLOB;  // CPU instructions: qp/rx_atomic.cc
+  attr.max_srq = Limits::kMaxSrq;
+  attr.max_srq_wr = Limits::kMaxSrqWr;
+  attr.max_srq_sge = Limits::kMaxSge;
+  attr.max_pkeys = 1;
+  attr.phys_port_cnt = 1;
+}
+
+}  // namespace
+
+int uiwarp_query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_t size) {
+  ibv_device_attr_ex all;
+  std::memset(&all, 0, sizeof all);
+  fill(*context->device, all.orig_attr);
+  all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+  all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
+  std::memset(attr, 0, size);  // what only a newer caller knows
+  std::memcpy(attr, &all, std::min(size, sizeof all));
+  return 0;
+}
+
+int uiwarp_query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr) {
+  if (port != 1) return EINVAL;
+  std::memset(attr, 0, sizeof *attr);
+  attr->state = IBV_PORT_ACTIVE;
+  attr->max_mtu = largest_ib_mtu(context->device->mtu);
+  attr->active_mtu = attr->max_mtu;
+  attr->gid_tbl_len = static_cast<int>(context->device->gids.size());
+  attr->port_cap_flags = IBV_PORT_CM_SUP;
+  attr->max_msg_sz = Limits::kMaxMessage;
+  attr->pkey_tbl_len = 1;
+  attr->max_vl_num = 1;
+  // The speed of a virtual link is not known; the same as sysfs says in ports/1/rate.
+  attr->active_width = 2;   // 4X
+  attr->active_speed = 32;  // EDR: 25 Gb/s per lane
+  attr->phys_state = 5;     // LinkUp
+  attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+  return 0;
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Memory registration: an entry in the context's table. Nothing is pinned. And memory windows.
+#include <cerrno>
+#include <new>
+
+#include "mem/mapping.h"
+#include "verbs/pd.h"
+
+using namespace uiw;
+
+struct uiwarp_mr {
+  uiwarp_pd* pd;
+  uint8_t* addr;
+  uint64_t length;
+  uint64_t iova;    // what the first octet is called, unless it is zero-based
+  uint32_t rights;  // as asked for
+  uint32_t stag;
+};
+
+struct uiwarp_mw {
+  uiwarp_pd* pd;
+  uint32_t stag;  // one of its STags
+};
+
+namespace {
+
+constexpr uint32_t kKept = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |
+                           IBV_ACCESS_ZERO_BASED;
+static_assert(uint32_t{IBV_ACCESS_LOCAL_WRITE} == mem::kLocalWrite);
+static_assert(uint32_t{IBV_ACCESS_REMOTE_WRITE} == mem::kRemoteWrite);
+static_assert(uint32_t{IBV_ACCESS_REMOTE_READ} == mem::kRemoteRead);
+static_assert(uint32_t{IBV_ACCESS_REMOTE_ATOMIC} == mem::kRemoteAtomic);
+static_assert(uint32_t{IBV_ACCESS_MW_BIND} == mem::kMwBind);
+static_assert(uint32_t{IBV_ACCESS_ZERO_BASED} == mem::kZeroBased);
+
+constexpr uint32_t kWrites =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+int check_access(uint32_t access) {
+  // Hints such as relaxed ordering are ours to ignore (ibv_reg_mr).
+  access &= ~static_cast<uint32_t>(IBV_ACCESS_OPTIONAL_RANGE);
+  if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)) return EOPNOTSUPP;
+  if (access & ~kKept) return EINVAL;
+  // "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then IBV_ACCESS_LOCAL_WRITE
+  // must be set too" (ibv_reg_mr)
+  if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+      !(access & IBV_ACCESS_LOCAL_WRITE))
+    return EINVAL;
+  return 0;
+}
+
+uint64_t start_of(const uiwarp_mr& mr) {
+  return mr.rights & IBV_ACCESS_ZERO_BASED ? 0 : mr.iova;
+}
+
+// What is wrong with it, before it has an STag.
+int check(const uiwarp_mr& mr) {
+  if (const int error = check_access(mr.rights)) return error;
+  const uint64_t first = reinterpret_cast<uintptr_t>(mr.addr), start = start_of(mr);
+  if (first + mr.length < first || start + mr.length < start) return EINVAL;
+  return mem::check_mapped(mr.addr, mr.length, mr.rights & kWrites);
+}
+
+int add(uiwarp_mr& mr, size_t limit) {
+  auto stag = mr.pd->context->memory.add(mr.pd->id, mr.addr, start_of(mr), mr.length,
+                                         mr.rights & kKept, limit);
+  if (!stag) return stag.error();
+  mr.stag = *stag;
+  return 0;
+}
+
+// Puts `changed` in the place of `mr`, under a new STag.
+int replace(uiwarp_mr& mr, uiwarp_mr changed) {
+  mem::Table& memory = mr.pd->context->memory;
+  if (const int error = add(changed, device::Limits::kMaxMr + 1)) return error;
+  if (const int error = memory.remove(mr.stag)) {
+    memory.remove(changed.stag);
+    return error;
+  }
+  changed.pd->users.fetch_add(1, std::memory_order_relaxed);
+  mr.pd->users.fetch_sub(1, std::memory_order_release);
+  mr = changed;
+  return 0;
+}
+
+}  // namespace
+
+int uiwarp_mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access,
+                  uiwarp_mr** mr, uint32_t* lkey, uint32_t* rkey) {
+  if (pd->context->engine->in_child()) return ENODEV;
+  uiwarp_mr wanted{pd, static_cast<uint8_t*>(addr), length, iova, static_cast<uint32_t>(access), 0};
+  if (const int error = check(wanted)) return error;
+  auto* made = new (std::nothrow) uiwarp_mr(wanted);
+  if (!made) return ENOMEM;
+  if (const int error = add(*made, device::Limits::kMaxMr)) {
+    delete made;
+    return error;
+  }
+  pd->users.fetch_add(1, std::memory_order_relaxed);
+  *mr = made;
+  *lkey = *rkey = made->stag;
+  return 0;
+}
+
+int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t length, int access,
+                    uint32_t* lkey, uint32_t* rkey) {
+  if (mr->pd->context->engine->in_child()) return ENODEV;
+  uiwarp_mr changed = *mr;
+  if (flags & IBV_REREG_MR_CHANGE_PD) {
+    if (!pd || pd->context != mr->pd->context) return EINVAL;
+    changed.pd = pd;
+  }
+  if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+    changed.addr = static_cast<uint8_t*>(addr);
+    changed.length = length;
+    changed.iova = reinterpret_cast<uintptr_t>(addr);
+  }
+  if (flags & IBV_REREG_MR_CHANGE_ACCESS) changed.rights = static_cast<uint32_t>(access);
+  if (const int error = check(changed)) return error;
+  // Rights come and go with the key as it is (RFC 5040 8.1.1(5)); but a key that somebody has been
+  // given must not lead to other memory.
+  const bool same_place = changed.pd == mr->pd && !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
+                          start_of(changed) == start_of(*mr);
+  if (same_place) {
+    if (const int error = mr->pd->context->memory.change_access(mr->stag, changed.rights & kKept))
+      return error;
+    *mr = changed;
+  } else if (const int error = replace(*mr, changed)) {
+    return error;
+  }
+  *lkey = *rkey = mr->stag;
+  return 0;
+}
+
+// In a forked child the table may be as a thread of the parent was changing or using it: waiting
+// would have no end. Nobody there looks anything up.
+int uiwarp_mr_dereg(uiwarp_mr* mr) {
+  const int error =
+      mr->pd->context->engine->in_child() ? 0 : mr->pd->context->memory.remove(mr->stag);
+  if (error) return error;
+  mr->pd->users.fetch_sub(1, std::memory_order_release);
+  delete mr;
+  return 0;
+}
+
+int uiwarp_mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
+  static_assert(IBV_MW_TYPE_1 == static_cast<int>(mem::WindowType::kType1));
+  static_assert(IBV_MW_TYPE_2 == static_cast<int>(mem::WindowType::kType2));
+  if (pd->context->engine->in_child()) return ENODEV;
+  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return EINVAL;
+  auto* made = new (std::nothrow) uiwarp_mw{pd, 0};
+  if (!made) return ENOMEM;
+  auto stag = pd->context->memory.add_window(pd->id, static_cast<mem::WindowType>(type),
+                                             device::Limits::kMaxMw);
+  if (!stag) {
+    delete made;
+    return stag.error();
+  }
+  pd->users.fetch_add(1, std::memory_order_relaxed);
+  *rkey = made->stag = *stag;
+  *mw = made;
+  return 0;
+}
+
+int uiwarp_mw_dealloc(uiwarp_mw* mw) {
+  const int error =
+      mw->pd->context->engine->in_child() ? 0 : mw->pd->context->memory.remove_window(mw->stag);
+  if (error) return error;
+  mw->pd->users.fetch_sub(1, std::memory_order_release);
+  delete mw;
+  return 0;
+}
+
+int uiwarp_mw_next_rkey(uiwarp_mw* mw, uint32_t rkey, uint32_t* next) {
+  if (mem::index_of(rkey) != mem::index_of(mw->stag)) return EINVAL;
+  auto stag = mw->pd->context->memory.other_key(rkey);
+  if (!stag) return stag.error();
+  *next = *stag;
+  return 0;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Queue pairs as verbs sees them: numbers, limits and references; the rest is session/.
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <new>
+
+#include "session/queue_pair.h"
+#include "verbs/cq.h"
+#include "verbs/pd.h"
+#include "verbs/peer_address.h"
+#include "verbs/registry.h"
+#include "verbs/srq.h"
+
+using namespace uiw;
+using device::Limits;
+
+struct uiwarp_qp final : session::QueuePairEvents, verbs::CqMember {
+  uiwarp_pd* pd = nullptr;
+  uiwarp_cq* send_cq = nullptr;
+  uiwarp_cq* recv_cq = nullptr;
+  uiwarp_srq* srq = nullptr;
+  uint64_t user = 0;  // what events name: the ibv_qp
+  std::atomic<uint32_t> async_events{0};
+  verbs::Registration registration;
+  std::unique_ptr<session::QueuePair> session;
+  std::unique_ptr<rendezvous::Meeting> meeting;  // thread: engine
+  ibv_qp_attr hints{};                           // of a queue pair connected by number
+
+  // Of the two queues a member can be in one list only.
+  struct ReceiveMember final : verbs::CqMember {
+    explicit ReceiveMember(uiwarp_qp& qp) : owner(qp) {}
+    void on_cq_error() override { owner.on_cq_error(); }
+    uiwarp_qp& owner;
+  } receive_member{*this};
+
+  void on_async_event(ibv_event_type type) override {
+    async_events.fetch_add(1, std::memory_order_relaxed);
+    pd->context->async.send(user, type);
+  }
+  void on_cq_error() override { session->fail(); }
+};
+
+namespace {
+
+int check(const uiwarp_pd* pd, const uiwarp_qp_init& init) {
+  if (init.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
+  if (!init.send_cq || !init.recv_cq) return EINVAL;
+  if (init.send_cq->context != pd->context || init.recv_cq->context != pd->context) return EINVAL;
+  if (init.srq && init.srq->pd->context != pd->context) return EINVAL;
+  const ibv_qp_cap& cap = init.cap;
+  if (cap.max_send_wr > Limits::kMaxQpWr || cap.max_send_sge > Limits::kMaxSge ||
+      cap.max_inline_data > Limits::kMaxInline)
+    return EINVAL;
+  // With an SRQ the receive half is ignored (ibv_create_qp).
+  if (!init.srq && (cap.max_recv_wr > Limits::kMaxQpWr || cap.max_recv_sge > Limits::kMaxSge))
+    return EINVAL;
+  return 0;
+}
+
+// The attributes that ibv_modify_qp is to set, apart from the state. Those of InfiniBand's transport that
+// TCP has its own of (PSNs, retries, timers, path MTU) may have any value and mean nothing.
+int check_attributes(const ibv_qp_attr& attr, int mask) {
+  constexpr int kKnown = 2 * IBV_QP_RATE_LIMIT - 1;
+  constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE;
+  if ((mask & ~kKnown) || (mask & IBV_QP_QKEY)) return EINVAL;
+  // No IBV_DEVICE_RESIZE_MAX_WR among the capabilities; no packet pacing.
+  if (mask & (IBV_QP_CAP | IBV_QP_RATE_LIMIT)) return EOPNOTSUPP;
+  // A send queue that drains does so to close the connection (RFC 5040 6.2), and that is told by rdma_cm.
+  if ((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify) return EOPNOTSUPP;
+  if ((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index != 0) return EINVAL;
+  if ((mask & IBV_QP_ACCESS_FLAGS) && (attr.qp_access_flags & ~kAccess)) return EINVAL;
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > Limits::kMaxReads) return EINVAL;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > Limits::kMaxReads) return EINVAL;
+  return 0;
+}
+
+void hold(uiwarp_qp& qp) {
+  for (std::atomic<uint32_t>* users : {&qp.pd->users, &qp.send_cq->users, &qp.recv_cq->users})
+    users->fetch_add(1, std::memory_order_relaxed);
+  if (qp.srq) qp.srq->users.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool join_queues(uiwarp_qp& qp) {
+  if (!qp.send_cq->join(qp)) return false;
+  if (qp.recv_cq == qp.send_cq || qp.recv_cq->join(qp.receive_member)) return true;
+  qp.send_cq->leave(qp);
+  return false;
+}
+
+void leave_queues(uiwarp_qp& qp) {
+  if (qp.recv_cq != qp.send_cq) qp.recv_cq->leave(qp.receive_member);
+  qp.send_cq->leave(qp);
+}
+
+void let_go(uiwarp_qp& qp) {
+  if (qp.srq) qp.srq->users.fetch_sub(1, std::memory_order_release);
+  for (std::atomic<uint32_t>* users : {&qp.recv_cq->users, &qp.send_cq->users, &qp.pd->users})
+    users->fetch_sub(1, std::memory_order_release);
+}
+
+// ibv_modify_qp to RTR by a program that exchanged numbers and GIDs by itself.
+int meet(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
+  core::Result<rendezvous::Appointment> appointment =
+      verbs::appointment_for(*qp.pd->context->device, qp.registration.qp_num, attr, mask);
+  if (!appointment) return appointment.error();
+  int error = ENODEV;  // no engine, after fork()
+  engine::Engine& engine = *qp.pd->context->engine;
+  engine.run_sync([&] {
+    auto meeting = rendezvous::Meeting::arrange(engine, *qp.session, *appointment);
+    error = meeting ? qp.session->expect_peer() : meeting.error();
+    if (error != 0) return;
+    qp.meeting = std::move(*meeting);
+    qp.meeting->begin();
+  });
+  return error;
+}
+
+}  // namespace
+
+int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
+  if (pd->context->engine->in_child()) return ENODEV;
+  if (const int error = check(pd, *init)) return error;
+  if (init->srq) init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
+  uiwarp_context* context = pd->context;
+  if (!context->qps.take(Limits::kMaxQp)) return ENOMEM;
+  std::unique_ptr<uiwarp_qp> made(new (std::nothrow) uiwarp_qp);
+  if (!made) {
+    context->qps.give();
+    return ENOMEM;
+  }
+  static_assert(Limits::kMaxInline == UIWARP_MAX_INLINE);
+  // "greater than or equal to the values requested" (ibv_create_qp): at least one of everything.
+  ibv_qp_cap& cap = init->cap;
+  cap.max_send_wr = std::max(cap.max_send_wr, 1u);
+  cap.max_send_sge = std::max(cap.max_send_sge, 1u);
+  cap.max_inline_data = std::max(cap.max_inline_data, Limits::kLeastInline);
+  made->pd = pd;
+  made->send_cq = init->send_cq;
+  made->recv_cq = init->recv_cq;
+  made->srq = init->srq;
+  made->user = reinterpret_cast<uintptr_t>(init->user);
+  if (!verbs::reserve_number(made->registration)) {
+    context->qps.give();
+    return ENOMEM;
+  }
+
+  session::QueuePairOptions options;
+  options.qp_num = made->registration.qp_num;
+  options.pd = pd->id;
+  options.memory = &context->memory;
+  options.send_cq = init->send_cq->queue.get();
+  options.recv_cq = init->recv_cq->queue.get();
+  options.events = made.get();
+  if (init->srq) {
+    options.srq_pd = init->srq->pd->id;
+    options.srq = init->srq->queue.get();
+    options.srq_events = init->srq;
+  }
+  options.cap = init->cap;
+  options.signal_all = init->sq_sig_all != 0;
+  made->session = session::QueuePair::create(*context->engine, options);
+  // A queue that has lost completions is in error: whoever used it would be, too.
+  const int error = !made->session ? ENOMEM : join_queues(*made) ? 0 : EINVAL;
+  if (error) {
+    made->session.reset();
+    verbs::unregister(made->registration);
+    context->qps.give();
+    return error;
+  }
+  hold(*made);
+  verbs::publish(made->registration, made->session.get());
+  *qp_num = options.qp_num;
+  *qp = made.release();
+  return 0;
+}
+
+int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
+  uiwarp_context* context = qp->pd->context;
+  // On the engine thread, so that rdma_cm does not hold a QP that it found a moment ago.
+  context->engine->run_sync([qp] {
+    qp->meeting.reset();
+    verbs::unregister(qp->registration);
+  });
+  // After fork() the child has no engine thread to do it; what that owned belongs to the parent.
+  static_cast<void>(qp->meeting.release());
+  verbs::unregister(qp->registration);
+  leave_queues(*qp);
+  qp->session.reset();  // nobody completes or raises events any more
+  qp->send_cq->queue->purge(qp->registration.qp_num);
+  if (qp->recv_cq != qp->send_cq) qp->recv_cq->queue->purge(qp->registration.qp_num);
+  *async_events = qp->async_events.load(std::memory_order_relaxed);
+  if (*async_events > 0) *async_events -= context->async.purge(qp->user);
+  let_go(*qp);
+  delete qp;
+  context->qps.give();
+  return 0;
+}
+
+int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
+  if (const int error = check_attributes(*attr, mask)) return error;
+  const int target = mask & IBV_QP_STATE ? int{attr->qp_state} : -1;
+  if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
+    if (target != IBV_QPS_RTR) return EINVAL;
+    if (const int error = meet(*qp, *attr, mask)) return error;
+  } else if (const int error = qp->session->modify(*attr, mask)) {
+    return error;
+  }
+  verbs::remember(qp->hints, *attr, mask);
+  if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
+    qp->pd->context->engine->run_sync([&] {
+      if (target == IBV_QPS_RESET) qp->meeting.reset();
+      if (qp->meeting) qp->meeting->hurry(verbs::patience_of(qp->hints));
+    });
+  }
+  return 0;
+}
+
+int uiwarp_qp_query(uiwarp_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
+  const int error = qp->session->query(*attr, mask, *init);
+  if (error == 0 && qp->hints.dest_qp_num != 0) verbs::recall(*attr, qp->hints);
+  return error;
+}
+
+int uiwarp_qp_post_send(uiwarp_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  return qp->session->post_send(wr, bad);
+}
+
+int uiwarp_qp_post_recv(uiwarp_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return qp->session->post_recv(wr, bad);
+}
+
+void uiwarp_qp_batch_begin(uiwarp_qp* qp) {
+  qp->session->begin_batch();
+}
+
+int uiwarp_qp_batch_add(uiwarp_qp* qp, const ibv_send_wr* wr) {
+  return qp->session->add_to_batch(*wr);
+}
+
+int uiwarp_qp_batch_end(uiwarp_qp* qp, int publish) {
+  return qp->session->end_batch(publish != 0);
+}
+
+uint64_t uiwarp_qp_send_ops() {
+  constexpr struct {
+    ibv_wr_opcode opcode;
+    uint64_t flag;
+  } ops[] = {
+      {IBV_WR_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE},
+      {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM},
+      {IBV_WR_SEND, IBV_QP_EX_WITH_SEND},
+      {IBV_WR_SEND_WITH_IMM, IBV_QP_EX_WITH_SEND_WITH_IMM},
+      {IBV_WR_RDMA_READ, IBV_QP_EX_WITH_RDMA_READ},
+      {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP},
+      {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD},
+      {IBV_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV},
+      {IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW},
+      {IBV_WR_SEND_WITH_INV, IBV_QP_EX_WITH_SEND_WITH_INV},
+  };
+  uint64_t supported = 0;
+  for (const auto& op : ops) {
+    if (session::QueuePair::supports(op.opcode)) supported |= op.flag;
+  }
+  return supported;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A hash of chains through the queue pairs themselves, so that registering cannot fail.
+#include "verbs/registry.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/per_process.h"
+#include "rendezvous/ports.h"
+
+namespace uiw::verbs {
+namespace {
+
+constexpr uint32_t kBuckets = 4096;
+// Numbers without a port: below 1024, which no port of ours is. 0 and 1 are special QPs in InfiniBand.
+constexpr uint32_t kPortless = 1024u << 8, kReserved = 2;
+
+// Differs from process to process, so that a stale number of another one finds nothing.
+uint32_t first_number() {
+  uint32_t number;
+  if (syscall(SYS_getrandom, &number, sizeof number, 0) != sizeof number)
+    number = static_cast<uint32_t>(core::now());
+  return number % kPortless;
+}
+
+// After fork() the child does not know the parent's queue pairs, whose engine does not run there.
+struct Registry {
+  std::mutex mutex;
+  Registration* buckets[kBuckets] = {};  // under mutex, as the next
+  uint32_t last_portless = first_number();
+
+  Registration*& bucket(uint32_t qp_num) { return buckets[qp_num % kBuckets]; }
+  Registration* look_up(uint32_t qp_num) {
+    Registration* found = bucket(qp_num);
+    while (found && found->qp_num != qp_num) found = found->next;
+    return found;
+  }
+  // Every device allows far fewer queue pairs: one is always free.
+  uint32_t portless_number() {
+    do {
+      last_portless = (last_portless + 1) % kPortless;
+    } while (last_portless < kReserved || look_up(last_portless));
+    return last_portless;
+  }
+};
+constinit core::PerProcess<Registry> g_registry;
+
+}  // namespace
+
+session::QueuePair* find_queue_pair(uint32_t qp_num) {
+  Registry* const all = g_registry.get();
+  if (!all) return nullptr;
+  const std::lock_guard lock(all->mutex);
+  const Registration* found = all->look_up(qp_num);
+  return found ? found->queue_pair : nullptr;
+}
+
+bool reserve_number(Registration& registration) {
+  Registry* const all = g_registry.get();
+  if (!all) return false;
+  core::Result<uint32_t> number = rendezvous::take_number();
+  if (!number) {
+    core::log(core::LogLevel::kInfo, "no TCP port for queue pair numbers (%s): only rdma_cm can connect this one",
+              strerrordesc_np(number.error()));
+  }
+  const std::lock_guard lock(all->mutex);
+  registration.qp_num = number ? *number : all->portless_number();
+  registration.queue_pair = nullptr;
+  Registration*& first = all->bucket(registration.qp_num);
+  registration.next = first;
+  first = &registration;
+  return true;
+}
+
+void publish(Registration& registration, session::QueuePair* queue_pair) {
+  const std::lock_guard lock(g_registry.get()->mutex);
+  registration.queue_pair = queue_pair;
+}
+
+void unregister(Registration& registration) {
+  Registry* const all = g_registry.get();
+  if (!all) return;
+  {
+    const std::lock_guard lock(all->mutex);
+    Registration** link = &all->bucket(registration.qp_num);
+    while (*link && *link != &registration) link = &(*link)->next;
+    if (!*link) return;
+    *link = registration.next;
+    registration.queue_pair = nullptr;
+  }
+  rendezvous::give_number(registration.qp_num);
+}
+
+}  // namespace uiw::verbs

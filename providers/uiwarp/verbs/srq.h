@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A shared receive queue and where its limit event goes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "queue/receive_queue.h"
+#include "session/queue_pair.h"
+#include "verbs/pd.h"
+
+struct uiwarp_srq final : uiw::session::SrqEvents {
+  uiwarp_pd* pd = nullptr;
+  std::unique_ptr<uiw::queue::ReceiveQueue> queue;
+  uint64_t user = 0;               // what events name: the ibv_srq
+  std::atomic<uint32_t> users{0};  // queue pairs
+  std::atomic<uint32_t> async_events{0};
+
+  void on_srq_limit() override;
+};

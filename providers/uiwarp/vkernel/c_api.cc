@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The entry points for the preload library (uiwarp-abi.h, "the virtual kernel").
+#include <fcntl.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "core/raw_sys.h"
+#include "uiwarp/uiwarp-abi.h"
+#include "vkernel/event_pipe.h"
+#include "vkernel/fd_table.h"
+#include "vkernel/paths.h"
+#include "vkernel/tree.h"
+#include "vkernel/ucma.h"
+#include "vkernel/uverbs.h"
+
+namespace uiw::vkernel {
+namespace {
+
+constexpr int kNotADevice = -2;
+
+int open_rdma_cm(int flags) {
+  std::unique_ptr<EventPipe> events(new (std::nothrow) EventPipe);
+  if (events == nullptr) return -ENOMEM;
+  int fd;
+  if (int error = events->create(flags, fd); error != 0) return -error;
+  DeviceFile* file = make_ucma_file(std::move(events));
+  const int error = file == nullptr ? ENOMEM : register_file(fd, file);
+  if (error != 0) {
+    core::sys::close(fd);
+    return -error;
+  }
+  return fd;
+}
+
+// Like a system call: value, or -1 and errno.
+int as_system_call(int result) {
+  if (result >= 0) return result;
+  errno = -result;
+  return -1;
+}
+
+}  // namespace
+}  // namespace uiw::vkernel
+
+using namespace uiw::vkernel;
+
+int uiwarp_vk_redirect(const char* path, char* out, size_t out_size) {
+  char normalised[PATH_MAX];
+  const size_t length = normalise(path, normalised, sizeof normalised);
+  if (length == 0 || !is_active()) return 0;
+  std::string_view root = "";
+  // "/sys/class/infiniband/../net" leaves our part: then the real path that it means is used.
+  if (is_rdma_path({normalised, length})) root = tree_root();
+  if (root.size() + length + 1 > out_size) return 0;
+  std::memcpy(out, root.data(), root.size());
+  std::memcpy(out + root.size(), normalised, length + 1);
+  return 1;
+}
+
+const char* uiwarp_vk_root(void) {
+  return is_active() ? tree_root().data() : "";
+}
+
+int uiwarp_vk_open(const char* path, int flags) {
+  char normalised[PATH_MAX];
+  const size_t length = normalise(path, normalised, sizeof normalised);
+  // O_PATH opens nothing, O_DIRECTORY fails: the tree's own entry does both right.
+  if (length == 0 || (flags & (O_PATH | O_DIRECTORY)) != 0 || !is_active()) return kNotADevice;
+  switch (device_node({normalised, length})) {
+    case DeviceNode::kNone:
+      return kNotADevice;
+    case DeviceNode::kRdmaCm:
+      return as_system_call(open_rdma_cm(flags));
+    case DeviceNode::kUverbs:
+      return as_system_call(open_uverbs(flags));
+  }
+  return kNotADevice;
+}
+
+const uint8_t* uiwarp_vk_fd_flags(void) {
+  return descriptor_flags();
+}
+
+ssize_t uiwarp_vk_write(int fd, const void* buffer, size_t size, int* handled) {
+  bool ours = false;
+  int error_number = 0;
+  const ssize_t result = write_file_descriptor(fd, buffer, size, ours, error_number);
+  *handled = ours ? 1 : 0;
+  if (ours && result < 0) errno = error_number;
+  return result;
+}
+
+void uiwarp_vk_closing(int fd) {
+  forget_descriptor(fd);
+}
+
+void uiwarp_vk_fix_stat(int fd, struct stat* st) {
+  fix_stat(fd, *st);
+}
+
+void uiwarp_vk_dup(int fd, int copy) {
+  copy_descriptor(fd, copy);
+}

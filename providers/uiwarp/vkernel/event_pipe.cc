@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "vkernel/event_pipe.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "core/log.h"
+#include "core/raw_sys.h"
+#include "vkernel/raw_files.h"
+
+namespace uiw::vkernel {
+namespace {
+
+namespace sys = core::sys;
+
+constexpr char kToken = 0;
+
+// A new open file description of the pipe behind `fd`.
+int reopen(int fd, int flags) {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return sys::open(path, O_RDWR | flags);
+}
+
+}  // namespace
+
+EventPipe::~EventPipe() {
+  // Somebody may have closed our number and opened something else there: leave that alone.
+  if (fd_ >= 0 && still_ours()) sys::close(fd_);
+}
+
+int EventPipe::create(int flags, int& application_fd) {
+  int ends[2];
+  if (int result = sys::pipe2(ends, O_CLOEXEC); result < 0) return -result;
+  const int ours = reopen(ends[0], O_CLOEXEC | O_NONBLOCK);
+  const int theirs = ours < 0 ? ours : reopen(ends[0], flags & (O_CLOEXEC | O_NONBLOCK));
+  sys::close(ends[0]);
+  sys::close(ends[1]);
+  if (theirs < 0) {
+    if (theirs == -ENOENT) {
+      core::log(core::LogLevel::kError,
+                "cannot make an event channel: /proc is not mounted; mount it to use RDMA here");
+    }
+    if (ours >= 0) sys::close(ours);
+    return -theirs;
+  }
+  struct stat status;
+  sys::fstat(ours, &status);
+  fd_ = ours;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  application_fd = theirs;
+  return 0;
+}
+
+bool EventPipe::still_ours() const {
+  struct stat status;
+  return sys::fstat(fd_, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
+}
+
+void EventPipe::push() {
+  if (!still_ours()) return;
+  if (overflow_ > 0 || sys::write(fd_, &kToken, sizeof kToken) != sizeof kToken) ++overflow_;
+}
+
+void EventPipe::pop() {
+  // The octets that did not fit are taken first: the pipe stays readable until the last event.
+  if (overflow_ > 0) {
+    --overflow_;
+    return;
+  }
+  char token;
+  if (still_ours()) sys::read(fd_, &token, sizeof token);
+}
+
+int EventPipe::wait() const {
+  if (!still_ours()) return EBADF;
+  const int result = raw::poll_one(fd_, POLLIN);
+  return result < 0 ? -result : 0;
+}
+
+void EventPipe::wake() {
+  if (still_ours()) sys::write(fd_, &kToken, sizeof kToken);
+}
+
+}  // namespace uiw::vkernel

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A descriptor that is readable exactly while events are queued, so that poll, epoll, SIGIO and
+// O_NONBLOCK of the application work natively.
+//
+// It is one pipe opened O_RDWR through /proc/self/fd (never EOF, never SIGPIPE, one inode of its
+// own by which a reused descriptor number is recognised) with two open file descriptions: the
+// application's, which it owns, closes and may set O_NONBLOCK on, and ours, always non-blocking.
+// One octet in the pipe stands for one queued event.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace uiw::vkernel {
+
+class EventPipe {
+ public:
+  EventPipe() = default;
+  ~EventPipe();
+  EventPipe(const EventPipe&) = delete;
+  EventPipe& operator=(const EventPipe&) = delete;
+
+  // Makes the pipe. `flags`: O_CLOEXEC and O_NONBLOCK are honoured on the application's descriptor,
+  // which is returned in `application_fd`. 0 or a positive errno (EMFILE, ENFILE, ENOENT without
+  // /proc). Call once.
+  int create(int flags, int& application_fd);
+
+  // One more event is queued. Never blocks: beyond the pipe's capacity events are only counted.
+  // push and pop: the owner's lock must be held (they are two non-blocking system calls each).
+  void push();
+  // One event was taken from the queue or purged. Call exactly once per push.
+  void pop();
+
+  // Waits until an event is queued or wake() was called; another thread may take it first.
+  // 0, or EINTR when a signal handler ran, or EBADF when the pipe was closed behind our back.
+  // Any thread, no lock held.
+  int wait() const;
+  // From now on wait() returns at once. Any thread.
+  void wake();
+
+ private:
+  bool still_ours() const;
+
+  int fd_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  uint32_t overflow_ = 0;  // events beyond what fits into the pipe
+};
+
+}  // namespace uiw::vkernel

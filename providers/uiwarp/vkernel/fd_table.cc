@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "vkernel/fd_table.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <new>
+
+#include "core/log.h"
+#include "core/raw_sys.h"
+#include "uiwarp/uiwarp-abi.h"
+#include "vkernel/raw_files.h"
+
+namespace uiw::vkernel {
+namespace {
+
+namespace sys = core::sys;
+
+constexpr int kDescriptors = UIWARP_VK_FDS;
+
+// What one open() made; shared by the descriptors that dup() made of it.
+struct OpenFile {
+  DeviceFile* file = nullptr;  // one reference
+  unsigned descriptors = 0;
+  dev_t device = 0;
+  ino_t inode = 0;
+  int status_flags = 0;      // those of F_GETFL that must be there
+  bool from_parent = false;  // inherited by fork(): dead
+};
+
+struct Table {
+  std::mutex lock;
+  OpenFile* slots[kDescriptors] = {};
+  int end = 0;    // every used slot is below
+  int owner = 0;  // process that may change the table
+  bool fork_handlers = false;
+  std::atomic<unsigned char> flags[kDescriptors] = {};
+};
+static_assert(sizeof(std::atomic<unsigned char>) == 1);
+
+constinit Table table;
+
+// All descriptors of /dev/null have the same inode. Ours have O_APPEND on top of O_RDWR, which
+// nothing else gives them.
+int marking_flags(const DeviceFile& file) {
+  return file.kind() == DeviceFile::Kind::kUverbs ? O_APPEND | O_RDWR : 0;
+}
+
+bool is_unchanged(int fd, const OpenFile& open) {
+  struct stat status;
+  if (sys::fstat(fd, &status) != 0) return false;
+  if (status.st_ino != open.inode || status.st_dev != open.device) return false;
+  return open.status_flags == 0 ||
+         (sys::fcntl(fd, F_GETFL) & open.status_flags) == open.status_flags;
+}
+
+bool may_change_table() {
+  return raw::getpid() == table.owner;
+}
+
+bool is_in_range(int fd) {
+  return fd >= 0 && fd < kDescriptors;
+}
+
+void set_slot(int fd, OpenFile* open) {
+  table.slots[fd] = open;
+  table.flags[fd].store(open != nullptr, std::memory_order_relaxed);
+  if (open != nullptr) {
+    ++open->descriptors;
+    if (fd >= table.end) table.end = fd + 1;
+  }
+}
+
+// Empties a slot. Returns the file when that was its last descriptor: the caller, without the lock,
+// has to call closed() and drop it.
+[[nodiscard]] DeviceFile* clear_slot(int fd) {
+  OpenFile* open = table.slots[fd];
+  if (open == nullptr) return nullptr;
+  set_slot(fd, nullptr);
+  if (--open->descriptors > 0) return nullptr;
+  // A file of the parent may have had its locks held at the moment of fork(): never touched again.
+  DeviceFile* file = open->from_parent ? nullptr : open->file;
+  delete open;
+  return file;
+}
+
+void finish(DeviceFile* file) {
+  if (file == nullptr) return;
+  file->closed();
+  file->drop_reference();
+}
+
+// ---- fork ----
+
+void before_fork() {
+  table.lock.lock();
+}
+
+void in_parent() {
+  table.lock.unlock();
+}
+
+// Only system calls here: the child of a process with threads may not allocate.
+void in_child() {
+  int ends[2];
+  int ended = -1;  // a descriptor at end of file: poll() says POLLHUP, read() 0
+  if (sys::pipe2(ends, O_CLOEXEC) == 0) {
+    sys::close(ends[1]);
+    ended = ends[0];
+  }
+  struct stat status {};
+  if (ended >= 0) sys::fstat(ended, &status);
+  for (int fd = 0; fd < table.end; ++fd) {
+    OpenFile* open = table.slots[fd];
+    if (open == nullptr) continue;
+    if (open->file->kind() == DeviceFile::Kind::kUcma && ended >= 0 &&
+        (open->from_parent || is_unchanged(fd, *open))) {
+      const int close_on_exec = sys::fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+      raw::dup3(ended, fd, close_on_exec);
+    }
+  }
+  for (int fd = 0; fd < table.end; ++fd) {
+    OpenFile* open = table.slots[fd];
+    if (open == nullptr) continue;
+    open->from_parent = true;
+    if (open->file->kind() == DeviceFile::Kind::kUcma) {
+      open->device = status.st_dev;
+      open->inode = status.st_ino;
+    }
+  }
+  if (ended >= 0) sys::close(ended);
+  table.owner = raw::getpid();
+  table.lock.unlock();
+}
+
+// With the lock held.
+void watch_forks() {
+  if (table.fork_handlers) return;
+  table.fork_handlers = true;
+  table.owner = raw::getpid();
+  pthread_atfork(before_fork, in_parent, in_child);
+}
+
+}  // namespace
+
+int register_file(int fd, DeviceFile* file) {
+  int error = 0;
+  OpenFile* open = nullptr;
+  DeviceFile* stale = nullptr;
+  struct stat status;
+  if (!is_in_range(fd)) {
+    core::log(core::LogLevel::kError,
+              "cannot open an RDMA device as descriptor %d: only the first %d can be one", fd,
+              kDescriptors);
+    error = EMFILE;
+  } else if (int result = sys::fstat(fd, &status); result < 0) {
+    error = -result;
+  } else if (open = new (std::nothrow) OpenFile; open == nullptr) {
+    error = ENOMEM;
+  }
+  if (error != 0) {
+    finish(file);
+    return error;
+  }
+  open->file = file;
+  open->device = status.st_dev;
+  open->inode = status.st_ino;
+  open->status_flags = marking_flags(*file);
+  {
+    std::lock_guard lock(table.lock);
+    watch_forks();
+    stale = clear_slot(fd);
+    set_slot(fd, open);
+  }
+  finish(stale);
+  return 0;
+}
+
+FileRef find_file(int fd) {
+  if (!is_in_range(fd)) return {};
+  std::lock_guard lock(table.lock);
+  OpenFile* open = table.slots[fd];
+  if (open == nullptr || open->from_parent || !may_change_table() || !is_unchanged(fd, *open)) {
+    return {};
+  }
+  open->file->add_reference();
+  return FileRef(open->file);
+}
+
+ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& handled,
+                              int& error_number) {
+  handled = false;
+  if (!is_in_range(fd)) return -1;
+  FileRef file;
+  DeviceFile* stale = nullptr;
+  {
+    std::lock_guard lock(table.lock);
+    OpenFile* open = table.slots[fd];
+    if (open == nullptr) return -1;
+    const bool unchanged = is_unchanged(fd, *open);
+    if (!may_change_table()) {
+      handled = unchanged;
+      error_number = ENODEV;
+      return -1;
+    }
+    if (!unchanged) {
+      stale = clear_slot(fd);
+    } else if (open->from_parent) {
+      handled = true;
+      error_number = ENODEV;
+      return -1;
+    } else {
+      open->file->add_reference();
+      file = FileRef(open->file);
+    }
+  }
+  finish(stale);
+  if (!file) return -1;
+  handled = true;
+  return file->write(fd, buffer, size, error_number);
+}
+
+void forget_descriptor(int fd) {
+  if (!is_in_range(fd) || !may_change_table()) return;
+  DeviceFile* last;
+  {
+    std::lock_guard lock(table.lock);
+    last = clear_slot(fd);
+  }
+  finish(last);
+}
+
+void copy_descriptor(int fd, int copy) {
+  if (!is_in_range(fd) || fd == copy || !may_change_table()) return;
+  DeviceFile* stale = nullptr;
+  {
+    std::lock_guard lock(table.lock);
+    OpenFile* open = table.slots[fd];
+    if (open != nullptr && !is_unchanged(fd, *open)) open = nullptr;
+    if (!is_in_range(copy)) {
+      if (open == nullptr) return;
+      core::log(core::LogLevel::kError,
+                "descriptor %d is a copy of an RDMA device but cannot be used as one: only the "
+                "first %d can",
+                copy, kDescriptors);
+      return;
+    }
+    // Taken before the old one is cleared: both may be the same file.
+    if (open != nullptr) ++open->descriptors;
+    stale = clear_slot(copy);
+    if (open != nullptr) {
+      set_slot(copy, open);
+      --open->descriptors;
+    }
+  }
+  finish(stale);
+}
+
+void fix_stat(int fd, struct stat& status) {
+  if (!is_in_range(fd)) return;
+  std::lock_guard lock(table.lock);
+  const OpenFile* open = table.slots[fd];
+  if (open == nullptr || open->file->kind() != DeviceFile::Kind::kUcma) return;
+  if (status.st_ino != open->inode || status.st_dev != open->device) return;
+  // librdmacm wants a character device, whichever.
+  status.st_mode = S_IFCHR | 0666;
+  status.st_rdev = makedev(10, 58);
+  status.st_size = 0;
+}
+
+const unsigned char* descriptor_flags() {
+  return reinterpret_cast<const unsigned char*>(table.flags);
+}
+
+}  // namespace uiw::vkernel

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "vkernel/paths.h"
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/log.h"
+#include "device/device.h"
+#include "vkernel/raw_files.h"
+#include "vkernel/tree.h"
+
+namespace uiw::vkernel {
+namespace {
+
+constexpr std::string_view kAreas[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs",
+                                       "/sys/class/misc/rdma_cm", "/dev/infiniband"};
+constexpr char kRealClass[] = "/sys/class/infiniband";
+constexpr std::string_view kDeviceDirectory = "/dev/infiniband/";
+
+enum class Activity : int { kUndecided, kActive, kInactive };
+constinit std::atomic<Activity> activity{Activity::kUndecided};
+
+}  // namespace
+
+size_t normalise(std::string_view path, char* out, size_t out_size) {
+  if (path.empty() || path[0] != '/' || out_size < 2) return 0;
+  size_t length = 0;  // of what is in `out`, which never ends in '/' during the loop
+  size_t at = 0;
+  bool names_directory = false;  // ends in "/", "/." or "/.."
+  while (at < path.size()) {
+    const size_t start = path.find_first_not_of('/', at);
+    if (start == std::string_view::npos) {
+      names_directory = true;
+      break;
+    }
+    size_t end = path.find('/', start);
+    if (end == std::string_view::npos) end = path.size();
+    const std::string_view part = path.substr(start, end - start);
+    at = end;
+    names_directory = part == "." || part == "..";
+    if (part == ".") continue;
+    if (part == "..") {
+      while (length > 0 && out[--length] != '/') {
+      }
+      continue;
+    }
+    if (length + 1 + part.size() + 2 > out_size) return 0;
+    out[length++] = '/';
+    std::memcpy(out + length, part.data(), part.size());
+    length += part.size();
+  }
+  if (names_directory || length == 0) out[length++] = '/';
+  out[length] = 0;
+  return length;
+}
+
+bool is_rdma_path(std::string_view normalised) {
+  for (std::string_view area : kAreas) {
+    if (normalised.starts_with(area) &&
+        (normalised.size() == area.size() || normalised[area.size()] == '/')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+DeviceNode device_node(std::string_view normalised) {
+  constexpr std::string_view kUverbs = "uverbs";
+  if (!normalised.starts_with(kDeviceDirectory)) return DeviceNode::kNone;
+  std::string_view name = normalised.substr(kDeviceDirectory.size());
+  if (name == "rdma_cm") return DeviceNode::kRdmaCm;
+  if (!name.starts_with(kUverbs)) return DeviceNode::kNone;
+  name.remove_prefix(kUverbs.size());
+  for (const device::Device& device : device::devices()) {
+    if (name == std::to_string(device.uverbs_minor)) return DeviceNode::kUverbs;
+  }
+  return DeviceNode::kNone;
+}
+
+bool stays_away(core::HostMode mode, const char* real_class) {
+  if (mode == core::HostMode::kExclusive) return false;
+  std::vector<std::string> names;
+  return raw::list_directory(real_class, names) == 0 && !names.empty();
+}
+
+bool is_active() {
+  Activity known = activity.load(std::memory_order_acquire);
+  if (known != Activity::kUndecided) return known == Activity::kActive;
+  const bool away = stays_away(core::settings().mode, kRealClass);
+  const Activity decided = away || tree_root().empty() ? Activity::kInactive : Activity::kActive;
+  // Several threads may come here and all decide the same; one of them says so.
+  const bool first = activity.compare_exchange_strong(known, decided, std::memory_order_acq_rel);
+  if (first && away) {
+    core::log(core::LogLevel::kInfo,
+              "this host has RDMA devices of its own: uiwarp stays away "
+              "(UIWARP_MODE=exclusive hides them and shows uiwarp's)");
+  }
+  return decided == Activity::kActive;
+}
+
+}  // namespace uiw::vkernel

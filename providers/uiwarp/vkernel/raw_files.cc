@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "vkernel/raw_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "core/raw_sys.h"
+
+namespace uiw::vkernel::raw {
+namespace {
+
+namespace sys = core::sys;
+
+template <class... Arguments>
+long call(long number, Arguments... arguments) {
+  const int saved = errno;
+  long result = ::syscall(number, arguments...);
+  if (result == -1) result = -errno;
+  errno = saved;
+  return result;
+}
+
+// One record of getdents64(2).
+struct DirectoryEntry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[];
+};
+
+}  // namespace
+
+int lstat(const char* path, struct stat* out) {
+  return static_cast<int>(call(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW));
+}
+
+int chmod(const char* path, unsigned mode) {
+  return static_cast<int>(call(SYS_fchmodat, AT_FDCWD, path, mode));
+}
+
+int set_times(const char* path, long seconds) {
+  const timespec times[2] = {{seconds, 0}, {seconds, 0}};
+  return static_cast<int>(call(SYS_utimensat, AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW));
+}
+
+long readlink(const char* path, char* out, size_t size) {
+  return call(SYS_readlinkat, AT_FDCWD, path, out, size);
+}
+
+int poll_one(int fd, short events) {
+  pollfd wanted = {fd, events, 0};
+  return static_cast<int>(call(SYS_ppoll, &wanted, 1, nullptr, nullptr, 0));
+}
+
+int getpid() {
+  return static_cast<int>(call(SYS_getpid));
+}
+
+int dup3(int fd, int copy, int flags) {
+  return static_cast<int>(call(SYS_dup3, fd, copy, flags));
+}
+
+int list_directory(const char* path, std::vector<std::string>& names) {
+  const int fd = sys::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return fd;
+  alignas(DirectoryEntry) char buffer[4096];
+  long got;
+  while ((got = call(SYS_getdents64, fd, buffer, sizeof buffer)) > 0) {
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
+      if (std::strcmp(entry->name, ".") != 0 && std::strcmp(entry->name, "..") != 0) {
+        names.emplace_back(entry->name);
+      }
+      at += entry->length;
+    }
+  }
+  sys::close(fd);
+  return static_cast<int>(got);
+}
+
+void remove_recursively(const std::string& path) {
+  struct stat status;
+  if (raw::lstat(path.c_str(), &status) != 0) return;
+  if (!S_ISDIR(status.st_mode)) {
+    sys::unlink(path.c_str());
+    return;
+  }
+  std::vector<std::string> names;
+  list_directory(path.c_str(), names);
+  for (const std::string& name : names) remove_recursively(path + "/" + name);
+  sys::rmdir(path.c_str());
+}
+
+}  // namespace uiw::vkernel::raw

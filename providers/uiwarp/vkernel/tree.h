@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Where the virtual /sys and /dev lie on disk: <base>/uiwarp-<uid>/<hash>/{sys,dev}.
+//
+// A tree is named by its content, appears by one rename() and never changes, so any number of
+// processes share it. All its times are a constant: libibverbs takes a device whose directory has
+// another modification time for a new one, and a tree that a /tmp cleaner removed and we made again
+// must not look like that.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "vkernel/tree_content.h"
+
+namespace uiw::vkernel {
+
+// Seconds since 1970 that every entry of a tree bears as modification time.
+inline constexpr long kTreeTime = 1'704'067'200;
+
+// How long trees of other device lists are left: networks come and go, in tests above all.
+inline constexpr long kKeepSeconds = 3600;
+
+// Makes the tree below `base`, or finds the one made before, and returns its root with symbolic
+// links resolved. What already lies there is only used when it is a directory of this user's that
+// nobody else can write to; otherwise a fresh directory with an unpredictable name is made beside
+// it. Errors: those of mkdir, open and write for `base`. Thread- and process-safe.
+core::Result<std::string> place_tree(std::string_view base, std::span<const TreeEntry> entries,
+                                     long keep_seconds = kKeepSeconds);
+
+// The root for the devices of this process, in the first of $UIWARP_RUNTIME_DIR, $XDG_RUNTIME_DIR,
+// /dev/shm and /tmp that can be written; empty (reported once) when none can.
+// The same NUL-terminated string for the life of the process; when the tree has vanished it is made
+// again. Thread-safe.
+std::string_view tree_root();
+
+}  // namespace uiw::vkernel

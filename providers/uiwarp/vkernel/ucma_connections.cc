@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// ucma commands that make and end connections.
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstddef>
+
+#include "vkernel/ucma_file.h"
+
+namespace uiw::vkernel {
+namespace {
+
+// Members that rdma-core before 33 does not know (ECE, which is InfiniBand's) may be missing.
+constexpr size_t kLeastConnect = offsetof(rdma_ucm_connect, ece);
+constexpr size_t kLeastAccept = offsetof(rdma_ucm_accept, ece);
+
+cm::ConnParam from_wire(const rdma_ucm_conn_param& in) {
+  cm::ConnParam out;
+  std::memcpy(out.private_data, in.private_data, in.private_data_len);
+  out.private_data_len = in.private_data_len;
+  out.responder_resources = in.responder_resources;
+  out.initiator_depth = in.initiator_depth;
+  out.qp_num = in.qp_num;
+  return out;
+}
+
+}  // namespace
+
+int ucma_connect(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_connect command;
+  if (!request.read(command, kLeastConnect) || !command.conn_param.valid) return EINVAL;
+  return file.manager().connect(file.channel(), command.id, from_wire(command.conn_param));
+}
+
+int ucma_listen(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_listen command;
+  if (!request.read(command)) return EINVAL;
+  return file.manager().listen(file.channel(), command.id, command.backlog);
+}
+
+int ucma_accept(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_accept command;
+  if (!request.read(command, kLeastAccept)) return EINVAL;
+  // Without parameters it is the active end's "ready to use", which iWARP does not have.
+  if (!command.conn_param.valid) return file.manager().check_id(file.channel(), command.id);
+  return file.manager().accept(file.channel(), command.id, command.uid,
+                               from_wire(command.conn_param));
+}
+
+int ucma_reject(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_reject command;
+  if (!request.read(command)) return EINVAL;
+  return file.manager().reject(file.channel(), command.id,
+                               {command.private_data, command.private_data_len});
+}
+
+int ucma_disconnect(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_disconnect command;
+  if (!request.read(command)) return EINVAL;
+  return file.manager().disconnect(file.channel(), command.id);
+}
+
+// What librdmacm is to give to ibv_modify_qp(). For iWARP next to nothing: the connection itself
+// takes the queue pair to RTS, so for RTS there is not even a state.
+int ucma_init_qp_attr(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_init_qp_attr command;
+  if (!request.read(command)) return EINVAL;
+  ib_uverbs_qp_attr response{};
+  if (int error = request.room_for(command.response, sizeof response)) return error;
+  cm::Route route;
+  if (int error = file.manager().query(file.channel(), command.id, route)) return error;
+  if (route.node_guid == 0) return EINVAL;  // bound to no device
+  response.qp_attr_mask = IBV_QP_PORT;
+  response.port_num = 1;
+  switch (command.qp_state) {
+    case IBV_QPS_INIT:
+    case IBV_QPS_RTR:
+      response.qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+      response.qp_state = command.qp_state;
+      response.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+      break;
+    case IBV_QPS_RTS:
+      response.qp_state = IBV_QPS_RTS;
+      break;
+    default:
+      return EINVAL;
+  }
+  request.respond(command.response, response);
+  return 0;
+}
+
+// "The first message came before ESTABLISHED": only InfiniBand's CM wants to know.
+int ucma_notify(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_notify command;
+  if (!request.read(command)) return EINVAL;
+  return file.manager().check_id(file.channel(), command.id);
+}
+
+// iWARP has no multicast.
+int ucma_join_ip(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_join_ip_mcast command;
+  if (!request.read(command)) return EINVAL;
+  const int error = file.manager().check_id(file.channel(), command.id);
+  return error != 0 ? error : EOPNOTSUPP;
+}
+
+int ucma_join(UcmaFile& file, const UcmaRequest& request) {
+  rdma_ucm_join_mcast command;
+  if (!request.read(command)) return EINVAL;
+  const int error = file.manager().check_id(file.channel(), command.id);
+  return error != 0 ? error : EOPNOTSUPP;
+}
+
+// There is no membership whose id this could be.
+int ucma_leave(UcmaFile&, const UcmaRequest& request) {
+  rdma_ucm_destroy_id command;
+  return request.read(command) ? ENOENT : EINVAL;
+}
+
+}  // namespace uiw::vkernel

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The uiwarp command itself."""
+import os
+import shutil
+import subprocess
+import tempfile
+
+from harness import Skipped, expect
+from registry import LO4, case
+
+
+def uiwarp(world, *arguments, status=0, settings=None, seconds=60):
+    tool = world.start("client", os.path.join(world.bin, "uiwarp"), *arguments, settings=settings, plain=True)
+    world.finish(tool, seconds, status)
+    return tool
+
+
+@case("command-doctor", worlds=LO4, reduced=True)
+def doctor(world):
+    tool = uiwarp(world, "doctor")
+    expect("FAIL" not in tool.output and "loopback connection" in tool.output, "the doctor is not content", tool)
+
+
+@case("command-doctor-epoll", worlds=LO4)
+def doctor_epoll(world):
+    tool = uiwarp(world, "doctor", settings={"UIWARP_ENGINE": "epoll"})
+    expect("FAIL" not in tool.output and "engine: epoll" in tool.output, "the doctor is not content", tool)
+
+
+@case("command-doctor-bad-setting", worlds=LO4)
+def doctor_bad_setting(world):
+    tool = uiwarp(world, "doctor", settings={"UIWARP_CRC": "perhaps"}, status=1)
+    expect("UIWARP_CRC" in tool.output and "on" in tool.output, "the message does not name the allowed values", tool)
+
+
+@case("command-devices", worlds=LO4, seconds=20, reduced=True)
+def devices(world):
+    tool = uiwarp(world, "devices")
+    row = [line.split() for line in tool.output.splitlines() if line.startswith("uiw_lo ")]
+    expect(len(row) == 1 and row[0][1] == "lo" and "127.0.0.1" in tool.output, "no row for uiw_lo", tool)
+
+
+@case("command-run", worlds=LO4, seconds=30)
+def run(world):
+    tool = uiwarp(world, "run", "sh", "-c", "exit 42", status=42)
+    tool = uiwarp(world, "run", "no-such-program-here", status=127)
+    expect("not found" in tool.output, "no word about what is wrong", tool)
+    tool = uiwarp(world, "run", "/etc/passwd", status=126)
+    expect("cannot be executed" in tool.output, "no word about what is wrong", tool)
+    tool = uiwarp(world, "run", "--", "env", settings={"LD_PRELOAD": "libc.so.6", "IBV_DRIVERS": "siw"})
+    lines = dict(line.split("=", 1) for line in tool.output.splitlines() if "=" in line)
+    expect(lines["LD_PRELOAD"].endswith(":libc.so.6"), "LD_PRELOAD was not kept", tool)
+    expect(lines["IBV_DRIVERS"].endswith(":siw"), "IBV_DRIVERS was not kept", tool)
+    # A program that never touches RDMA: the environment of what it starts stays as it was.
+    tool = uiwarp(world, "run", "sh", "-c", "cat /proc/self/maps")
+    expect("libuiwarp-preload" in tool.output, "nothing was preloaded", tool)
+    expect("libuiwarp.so" not in tool.output, "the stack was loaded into a program that needs no RDMA", tool)
+
+
+@case("command-installed", worlds=["lo4-root"], seconds=90)
+def installed(world):
+    """What `cmake --install` puts elsewhere works from there, also when moved."""
+    if not shutil.which("cmake"):
+        raise Skipped("needs cmake")
+    folder = tempfile.mkdtemp(prefix="uiwarp-installed-")
+    try:
+        first, moved = os.path.join(folder, "first"), os.path.join(folder, "moved")
+        done = subprocess.run(["cmake", "--install", os.path.dirname(world.bin), "--prefix", first], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        expect(done.returncode == 0, f"cmake --install failed: {done.stdout}")
+        os.rename(first, moved)
+        tool = world.start("client", os.path.join(moved, "bin", "uiwarp"), "doctor", plain=True)
+        world.finish(tool, 60, 0)
+        expect(f"{moved}/lib" in tool.output, "it does not use the installed libraries", tool)
+    finally:
+        shutil.rmtree(folder)

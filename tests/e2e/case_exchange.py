@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Programs that exchange queue pair numbers and GIDs over a socket of their own, without rdma_cm."""
+from case_perftest import IPV4, TOOLS, exchange
+from harness import expect
+from registry import NAMES, case
+
+# Both ends compare what came with what the other sent.
+PINGPONG = {
+    "ibv-rc-pingpong": ["ibv_rc_pingpong", "-c"],
+    "ibv-rc-pingpong-events": ["ibv_rc_pingpong", "-c", "-e"],
+    "ibv-rc-pingpong-many": ["ibv_rc_pingpong", "-n", "100000", "-s", "64"],
+    "ibv-rc-pingpong-large": ["ibv_rc_pingpong", "-c", "-s", "1048576", "-n", "100"],
+    "ibv-srq-pingpong": ["ibv_srq_pingpong", "-c"],
+    "ibv-srq-pingpong-events": ["ibv_srq_pingpong", "-c", "-e", "-q", "4"],
+}
+
+
+def gid_index(world):
+    """The index of the GID that says the world's address: IPv4 ones come first."""
+    return {"lo4": 0, "lo6": 1, "ns": 0}[world.place]
+
+
+def meeting_place(world):
+    """Where the two exchange what they have to: the pingpong servers listen on IPv4 only."""
+    return "127.0.0.1" if world.place == "lo6" else world.server
+
+
+def register(name, command):
+    tool, *options = command
+    many = "-n" in options
+
+    @case(name, worlds=NAMES, seconds=120, serial=many, reduced=not many)
+    def run(world):
+        port = world.port()
+        common = [tool, "-d", world.device, "-g", gid_index(world), "-p", port, *options]
+        server = world.start_server(*common, port=port)
+        client = world.start("client", *common, meeting_place(world))
+        world.finish(client, 90, 0, server)
+        world.finish(server, 20, 0, client)
+        for end in (client, server):
+            expect(end.output.count(" iters in ") == 1, f"{tool} printed no result", client, server)
+            expect("invalid data" not in end.output, f"{tool} received wrong data", client, server)
+
+
+for _name, _command in PINGPONG.items():
+    register(_name, _command)
+
+
+@case("perftest-without-rdma-cm", worlds=IPV4, seconds=200, serial=True, reduced=True)
+def perftest(world):
+    """Every tool that connects by itself."""
+    for tool in TOOLS:
+        exchange(world, tool, ["-d", world.device, "-n", "1000", "-s", "4096"], 40, cm=False)
+    exchange(world, "ib_write_bw", ["-d", world.device, "-q", "16", "-n", "500"], 40, cm=False)
+    exchange(world, "ib_read_bw", ["-d", world.device, "-b", "-n", "500"], 40, cm=False)
+
+
+@case("rc-pingpong-without-gid", worlds=["lo4-root", "lo4-user"], seconds=60)
+def without_gid(world):
+    """A LID means nothing on TCP: the message says what to do, and nothing hangs."""
+    port = world.port()
+    common = ["ibv_rc_pingpong", "-d", world.device, "-p", port]
+    server = world.start_server(*common, port=port)
+    client = world.start("client", *common, world.server)
+    world.finish(client, 20, None, server)
+    world.finish(server, 20, None, client)
+    for end in (client, server):
+        expect(end.process.returncode != 0, "ended with success", client, server)
+    expect("ibv_rc_pingpong: -g 0" in client.output + server.output, "no hint how to do it", client, server)

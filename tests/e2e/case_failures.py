@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What goes wrong: the other end dies or was never there. Every tool must end, none may hang."""
+import re
+import signal
+import socket
+
+from case_perftest import lost_the_race
+from harness import expect, wait_until
+from registry import LO4, case
+
+LO4_NS = LO4 + ["ns-root"]
+
+
+def start_rping(world, port):
+    """Server and client that ping until something ends them; returns when they do."""
+    server = world.start_server("rping", "-s", "-a", world.server, "-p", port, "-P", "-S", "4096", port=port)
+    client = world.start("client", "stdbuf", "-oL", "rping", "-c", "-a", world.server, "-p", port, "-v", "-S", "4096")
+    wait_until(lambda: client.ended() or "ping data" in client.output, 20 * world.slow, "rping pings")
+    expect(not client.ended(), "rping ended by itself", client, server)
+    return server, client
+
+
+@case("killed-rping-server", worlds=LO4_NS, seconds=60, reduced=True)
+def rping_server(world):
+    server, client = start_rping(world, world.port())
+    server.signal(signal.SIGKILL)
+    world.finish(client, 20, None, server)
+    expect("DISCONNECT" in client.output or "failed" in client.output, "the client does not say why it ended", client)
+
+
+@case("killed-rping-client", worlds=LO4_NS, seconds=60, reduced=True)
+def rping_client(world):
+    """A server that serves many must go on serving when one client is killed."""
+    port = world.port()
+    server, client = start_rping(world, port)
+    client.signal(signal.SIGKILL)
+    other = world.run("client", "rping", "-c", "-a", world.server, "-p", port, "-C", "10", "-V", "-v", seconds=20)
+    expect(other.output.count("ping data") == 10 and not server.ended(), "the next client was not served", other, server)
+
+
+def kill_perftest(world, tool, victim, attempts=5):
+    port = world.port()
+    # ib_send_bw gives itself credits on iWARP. A client without any, whose sends were all taken by TCP,
+    # has nothing outstanding that could fail and looks at nothing but its send CQ: it ends with -D.
+    common = [tool, "-R", "-F", "-p", port, "-D", "15", "-s", "4096"]
+    server = world.start_server(*common, port=port)
+    client = world.start("client", *common, world.server)
+    wait_until(lambda: client.ended() or server.ended() or busy(client), 20 * world.slow, f"{tool} works")
+    if lost_the_race(client) and attempts > 1:
+        server.destroy()
+        kill_perftest(world, tool, victim, attempts - 1)
+        return
+    expect(not client.ended() and not server.ended(), f"{tool} ended by itself", client, server)
+    ends = {"server": server, "client": client}
+    ends.pop(victim).signal(signal.SIGKILL)
+    survivor, = ends.values()
+    world.finish(survivor, 40, None, client, server)
+    expect(survivor.process.returncode != 0 or "Failed" in survivor.output,
+           f"{tool} reports success although its peer was killed", survivor)
+
+
+def busy(tool):
+    """Has it used half a second of CPU since it started, i.e. is it past set-up and measuring?"""
+    try:
+        with open(f"/proc/{tool.pid}/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12]) > 50
+    except OSError:
+        return False
+
+
+for _tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw"):
+    for _victim in ("server", "client"):
+        def _run(world, tool=_tool, victim=_victim):
+            kill_perftest(world, tool, victim)
+        case(f"killed-{_tool.replace('_', '-')}-{_victim}", worlds=LO4_NS, seconds=110, serial=True,
+             reduced=_tool == "ib_write_bw")(_run)
+
+
+@case("connection-refused", seconds=60, reduced=True)
+def refused(world):
+    port = world.port()
+    client = world.run("client", "rping", "-c", "-a", world.server, "-p", port, "-C", "1", seconds=15, status=None)
+    expect(client.process.returncode != 0, "rping reports success", client)
+    expect("RDMA_CM_EVENT_REJECTED, error -111" in client.output, "rping is not told ECONNREFUSED", client)
+    client = world.run("client", "ucmatose", "-s", world.server, "-p", port, seconds=15, status=None)
+    expect("RDMA_CM_EVENT_REJECTED, error: -111" in client.output, "ucmatose is not told ECONNREFUSED", client)
+    client = world.run("client", "rdma_client", "-s", world.server, "-p", port, seconds=15, status=None)
+    expect("rdma_connect: Connection refused" in client.output, "rdma_client is not told ECONNREFUSED", client)
+
+
+@case("address-in-use", worlds=["lo4-root", "lo4-user", "lo6-user"], seconds=60, reduced=True)
+def address_in_use(world):
+    port = world.port()
+    first = world.start_server("rping", "-s", "-a", world.server, "-p", port, "-P", port=port)
+    second = world.run("server", "rping", "-s", "-a", world.server, "-p", port, seconds=15, status=None)
+    expect(second.process.returncode != 0 and "Address already in use" in second.output,
+           "the second server is not told that the port is taken", second)
+    client = world.run("client", "rping", "-c", "-a", world.server, "-p", port, "-C", "5", "-V", seconds=20)
+    expect(not first.ended(), "the first server did not survive the second", first, client)
+    # The same port space as TCP: a plain socket takes it away too.
+    family = socket.AF_INET6 if ":" in world.server else socket.AF_INET
+    with socket.socket(family) as plain:
+        plain.bind((world.server, 0))
+        plain.listen()
+        third = world.run("server", "rping", "-s", "-a", world.server, "-p", plain.getsockname()[1], seconds=15,
+                          status=None)
+        expect("Address already in use" in third.output, "a port of plain TCP is not reported as taken", third)
+
+
+@case("server-dies-before-accepting", worlds=LO4_NS, seconds=60, reduced=True)
+def server_dies(world):
+    """The client waits for a server that is stopped, then killed."""
+    port = world.port()
+    server = world.start_server("rping", "-s", "-a", world.server, "-p", port, port=port)
+    server.signal(signal.SIGSTOP)
+    client = world.start("client", "rping", "-c", "-a", world.server, "-p", port, "-C", "1", "-d")
+    wait_until(lambda: client.ended() or established(client, port), 20 * world.slow, "the client's TCP connection")
+    expect(not client.ended(), "the client ended before the server answered", client)
+    server.signal(signal.SIGKILL)
+    world.finish(client, 20, None)
+    expect(client.process.returncode != 0, "rping reports success", client)
+    expect(re.search(r"RDMA_CM_EVENT_(REJECTED|CONNECT_ERROR|UNREACHABLE)", client.output) is not None,
+           "rping is not told that the connection failed", client)
+
+
+def established(tool, port):
+    """Has its namespace a TCP connection to that port?"""
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{tool.pid}/net/{table}") as lines:
+            for line in lines:
+                fields = line.split()
+                if fields[3] == "01" and fields[2].endswith(f":{port:04X}"):
+                    return True
+    return False
+
+
+@case("no-answer-to-request", worlds=LO4, seconds=60)
+def silent_peer(world):
+    """A TCP server that accepts and never answers the MPA Request: UIWARP_REPLY_TIMEOUT_MS ends the wait."""
+    with socket.socket() as silent:
+        silent.bind((world.server, 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        client = world.run("client", "rping", "-c", "-a", world.server, "-p", port, "-C", "1", seconds=25, status=None,
+                           settings={"UIWARP_REPLY_TIMEOUT_MS": "1000"})
+    expect(client.process.returncode != 0 and "RDMA_CM_EVENT_UNREACHABLE, error -110" in client.output,
+           "rping is not told ETIMEDOUT", client)
+
+
+@case("bad-setting", worlds=LO4, seconds=20, reduced=True)
+def bad_setting(world):
+    tool = world.run("client", "ibv_devinfo", seconds=15, status=None, settings={"UIWARP_CRC": "perhaps"})
+    expect("UIWARP_CRC" in tool.output and "auto" in tool.output, "the message does not name variable and values", tool)
+    expect(tool.process.returncode != 0, "the device opened in spite of a wrong setting", tool)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Starting tools, waiting for what they do, and leaving nothing behind."""
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+
+class Failed(Exception):
+    """The test failed; the text says what was expected and what happened."""
+
+
+class Skipped(Exception):
+    """The test cannot run here; the text says what it would need."""
+
+
+def wait_until(condition, seconds, what):
+    """Polls `condition` until it is true; Failed when it is not after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failed(f"after {seconds:.0f} s still not: {what}")
+        time.sleep(0.02)
+
+
+def free_port():
+    """A TCP port that nobody uses now on any address of this host."""
+    with socket.socket(socket.AF_INET6) as probe:
+        probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        probe.bind(("::", 0))
+        return probe.getsockname()[1]
+
+
+class Tool:
+    """A program that runs in its own process group, its output in a file."""
+
+    def __init__(self, arguments, environment):
+        self.arguments = [str(argument) for argument in arguments]
+        self._output = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=self._output,
+                                        stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def output(self):
+        return os.pread(self._output.fileno(), 1 << 24, 0).decode(errors="replace")
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def signal(self, number):
+        if not self.ended():
+            os.kill(self.pid, number)
+
+    def destroy(self):
+        """Kills the whole group; harmless when it has ended."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self.process.wait()
+
+    def forget(self):
+        """After destroy(): its output is not wanted any more."""
+        self._output.close()
+
+    def wait(self, seconds):
+        """Exit status (128 + n when killed by signal n); Failed when it does not end in time."""
+        try:
+            status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.described()} did not end within {seconds:.0f} s") from None
+        return status if status >= 0 else 128 - status
+
+    def listens(self, port):
+        """Does a process of its network namespace listen on this TCP port?"""
+        wanted = f"{port:04X}"
+        for table in ("tcp", "tcp6"):
+            try:
+                with open(f"/proc/{self.pid}/net/{table}") as lines:
+                    for line in lines:
+                        fields = line.split()
+                        if len(fields) > 3 and fields[3] == "0A" and fields[1].endswith(":" + wanted):
+                            return True
+            except OSError:
+                pass
+        return False
+
+    def described(self):
+        return " ".join(self.arguments[self.arguments.index("run") + 1:] if "run" in self.arguments
+                        else self.arguments)
+
+
+def expect(condition, what, *tools):
+    """Failed with the output of `tools` when `condition` does not hold."""
+    if condition:
+        return
+    text = what
+    for tool in tools:
+        text += f"\n--- {tool.described()} (status {tool.process.poll()}) printed:\n{tool.output.rstrip()[-6000:]}"
+    raise Failed(text)

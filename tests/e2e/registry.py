@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Which tests there are. A case is a function of a World; it runs in each of its worlds."""
+from worlds import NAMES
+
+CASES = {}
+LOOPBACK = [name for name in NAMES if name.startswith("lo")]
+LO4 = ["lo4-root", "lo4-user"]
+
+
+class Case:
+    def __init__(self, name, function, worlds, seconds, serial, reduced):
+        self.name = name
+        self.function = function
+        self.worlds = worlds
+        self.seconds = seconds
+        self.serial = serial      # loads the machine: nothing beside it
+        self.reduced = reduced    # part of the set that sanitizer builds run
+
+
+def case(name, worlds=None, seconds=60, serial=False, reduced=False):
+    """Registers a case; `seconds` bounds one run of it in a plain build."""
+    def register(function):
+        assert name not in CASES, name
+        CASES[name] = Case(name, function, worlds if worlds is not None else NAMES, seconds, serial, reduced)
+        return function
+    return register

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Real queue pairs over loopback TCP, each host with an engine of its own.
+#include "sim/world.h"
+#include "support/host.h"
+#include "unit/cm/rig.h"
+
+namespace uiw::test {
+
+namespace {
+
+class TcpEnd final : public End,
+                     public session::ConnectionObserver,
+                     public session::QueuePairEvents,
+                     public session::SrqEvents,
+                     public cm::QueuePairs {
+ public:
+  TcpEnd(engine::Engine& engine, mem::Table& table, uint32_t number, const EndOptions& wanted)
+      : End(table, number, wanted), engine_(engine) {
+    session::QueuePairOptions o;
+    o.qp_num = number;
+    o.pd = o.srq_pd = kPd;
+    o.memory = &table;
+    o.send_cq = send_cq.get();
+    o.recv_cq = recv_cq.get();
+    o.srq = wanted.srq;
+    o.events = this;
+    o.srq_events = this;
+    o.cap = {.max_send_wr = wanted.depth,
+             .max_recv_wr = wanted.receives,
+             .max_send_sge = queue::kMaxSge,
+             .max_recv_sge = queue::kMaxSge,
+             .max_inline_data = 512};
+    qp_ = session::QueuePair::create(engine, o);
+  }
+
+  void attach(int fd, int buffer, bool initiator) {
+    fd_ = fd;
+    agreement = agreement_of(options, initiator);
+    transport::StreamPtr stream = transport::TcpStream::adopt(engine_, fd);
+    if (buffer) {
+      setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+      setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+    }
+    int result = -1;
+    engine_.run_sync([&] { result = qp_->attach(std::move(stream), agreement, {}, this); });
+    EXPECT_EQ(result, 0);
+  }
+
+  int post_send(ibv_send_wr* wr, ibv_send_wr** bad) override { return qp_->post_send(wr, bad); }
+  int post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) override { return qp_->post_recv(wr, bad); }
+  void disconnect() override {
+    engine_.run_sync([&] { qp_->disconnect(); });
+  }
+  void to_error() override {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(qp_->modify(attr, IBV_QP_STATE), 0);
+  }
+  void destroy() override {
+    if (qp_) engine_.run_sync([&] { qp_->forget_observer(); });
+    qp_.reset();
+  }
+  void reset_connection() override {
+    sockaddr nowhere{};
+    nowhere.sa_family = AF_UNSPEC;  // disconnects at once: RST
+    ::connect(fd_, &nowhere, sizeof nowhere);
+  }
+  void half_close() override { ::shutdown(fd_, SHUT_WR); }
+
+  // As connection management sees it. Thread: engine.
+  bool exists(uint32_t number) override { return qp_ && number == qp_num; }
+  int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed, core::Bytes leftover,
+             session::ConnectionObserver* observer) override {
+    agreement = agreed;
+    cm_ = observer;
+    return qp_->attach(std::move(stream), agreed, leftover, this);
+  }
+  void disconnect(uint32_t) override { qp_->disconnect(); }
+  void forget_observer(uint32_t) override { cm_ = nullptr; }
+
+  void on_first_fpdu() override {
+    notice({.kind = Notice::kFirstFpdu});
+    if (cm_) cm_->on_first_fpdu();
+  }
+  void on_connection_ended(int error) override {
+    notice({.kind = Notice::kEnded, .error = error});
+    if (auto* told = std::exchange(cm_, nullptr)) told->on_connection_ended(error);
+  }
+  void on_async_event(ibv_event_type type) override { notice({.kind = Notice::kAsync, .event = type}); }
+  void on_srq_limit() override { notice({.kind = Notice::kSrqLimit}); }
+
+ private:
+  engine::Engine& engine_;
+  std::unique_ptr<session::QueuePair> qp_;
+  session::ConnectionObserver* cm_ = nullptr;
+  int fd_ = -1;
+};
+
+// An application with an id for its end.
+struct Application {
+  Application(const core::Settings& its_settings, std::unique_ptr<TcpEnd> its_end)
+      : settings(its_settings), end(std::move(its_end)) {
+    param.qp_num = end->qp_num;
+    param.responder_resources = static_cast<uint8_t>(end->options.ird);
+    param.initiator_depth = static_cast<uint8_t>(end->options.ord);
+  }
+  ~Application() {
+    channel.close();  // before the end: its ids still know it
+    end->destroy();
+  }
+  uint32_t new_id() {
+    uint32_t id = 0;
+    EXPECT_EQ(manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, true, id), 0);
+    return id;
+  }
+  void expect(cm::EventType type) { channel.expect(type); }
+
+  const core::Settings settings;
+  cm::ConnParam param;
+  std::unique_ptr<TcpEnd> end;
+  cm::Manager manager{*end, settings};
+  cm::test::TestChannel channel{manager};
+};
+
+class TcpWorld final : public World {
+ public:
+  explicit TcpWorld(const Medium& medium) : medium_(medium) {
+    engines_[0] = std::move(*engine::Engine::start());
+    engines_[1] = std::move(*engine::Engine::start());
+  }
+  ~TcpWorld() override {
+    for (auto& end : ends_) end->destroy();
+  }
+
+  std::pair<End*, End*> connect(EndOptions first, EndOptions second) override {
+    apply(medium_, first, second);
+    const SocketEnds sockets = connect_sockets(medium_.socket_buffer ? 1460 : 0);
+    auto a = std::make_unique<TcpEnd>(*engines_[0], first_memory, ++qp_num_, first);
+    auto b = std::make_unique<TcpEnd>(*engines_[1], second_memory, ++qp_num_, second);
+    b->attach(sockets.ours, medium_.socket_buffer, false);
+    a->attach(sockets.theirs, medium_.socket_buffer, true);
+    ends_.push_back(std::move(a));
+    ends_.push_back(std::move(b));
+    return {ends_[ends_.size() - 2].get(), ends_.back().get()};
+  }
+
+  std::pair<End*, End*> start_up(const core::Settings& first, const core::Settings& second) override {
+    if (!shared_engine_) shared_engine_ = std::move(*engine::EngineRef::acquire());
+    const auto make = [this](const core::Settings& settings, mem::Table& memory) -> Application& {
+      auto end = std::make_unique<TcpEnd>(*shared_engine_, memory, ++qp_num_, EndOptions{});
+      return *applications_.emplace_back(std::make_unique<Application>(settings, std::move(end)));
+    };
+    Application &a = make(first, first_memory), &b = make(second, second_memory);
+    const uint32_t listener = b.new_id(), id = a.new_id();
+    cm::Route route;
+    EXPECT_EQ(b.manager.bind(b.channel.channel, listener, cm::test::ip("127.0.0.1", 0)), 0);
+    EXPECT_EQ(b.manager.listen(b.channel.channel, listener, 0), 0);
+    EXPECT_EQ(b.manager.query(b.channel.channel, listener, route), 0);
+    EXPECT_EQ(a.manager.resolve_address(a.channel.channel, id, {}, route.source), 0);
+    a.expect(cm::EventType::kAddrResolved);
+    EXPECT_EQ(a.manager.resolve_route(a.channel.channel, id), 0);
+    a.expect(cm::EventType::kRouteResolved);
+    EXPECT_EQ(a.manager.connect(a.channel.channel, id, a.param), 0);
+    const cm::Event request = b.channel.expect(cm::EventType::kConnectRequest);
+    EXPECT_EQ(b.manager.accept(b.channel.channel, request.id, 2, b.param), 0);
+    a.expect(cm::EventType::kEstablished);
+    b.expect(cm::EventType::kEstablished);
+    return {a.end.get(), b.end.get()};
+  }
+
+  bool run_until(const std::function<bool()>& done) override {
+    if (!wait_until(done)) return false;
+    // What peers wrote into this process's memory is there by TCP's order, which ThreadSanitizer does
+    // not know; it knows this one.
+    for (auto& engine : engines_) engine->run_sync([] {});
+    if (shared_engine_) shared_engine_->run_sync([] {});
+    return true;
+  }
+  // Whatever is under way over loopback is done when both engines have been through a few turns.
+  void settle() override {
+    for (int turn = 0; turn < 200; ++turn) {
+      for (auto& engine : engines_) engine->run_sync([] {});
+      if (shared_engine_) shared_engine_->run_sync([] {});
+      sched_yield();
+    }
+  }
+
+ private:
+  const Medium medium_;
+  std::unique_ptr<engine::Engine> engines_[2];
+  engine::EngineRef shared_engine_;  // connection management has this one
+  std::vector<std::unique_ptr<Application>> applications_;
+  std::vector<std::unique_ptr<TcpEnd>> ends_;
+  uint32_t qp_num_ = 100;
+};
+
+}  // namespace
+
+std::unique_ptr<World> create_tcp_world(const Medium& medium) { return std::make_unique<TcpWorld>(medium); }
+
+}  // namespace uiw::test

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "core/raw_sys.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace uiw::core::sys {
+namespace {
+
+// A folder of its own for each test, gone with it.
+class RawSys : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* base = std::getenv("TMPDIR");
+    folder_ = std::string(base != nullptr ? base : "/tmp") + "/uiwarp-raw-sys-XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+  }
+  void TearDown() override { EXPECT_EQ(sys::rmdir(folder_.c_str()), 0); }
+  std::string path(const char* name) const { return folder_ + "/" + name; }
+
+  std::string folder_;
+};
+
+TEST_F(RawSys, FilesAndFolders) {
+  std::string file = path("file");
+  int fd = sys::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(sys::write(fd, "abc", 3), 3);
+  struct stat info;
+  EXPECT_EQ(sys::fstat(fd, &info), 0);
+  EXPECT_EQ(info.st_size, 3);
+  EXPECT_TRUE(S_ISREG(info.st_mode));
+  EXPECT_EQ(sys::fcntl(fd, F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(sys::close(fd), 0);
+  fd = sys::open(file.c_str(), O_RDONLY);
+  ASSERT_GE(fd, 0);
+  char buffer[8];
+  EXPECT_EQ(sys::read(fd, buffer, sizeof buffer), 3);
+  EXPECT_EQ(std::memcmp(buffer, "abc", 3), 0);
+  EXPECT_EQ(sys::close(fd), 0);
+
+  EXPECT_EQ(sys::mkdir(path("folder").c_str(), 0700), 0);
+  EXPECT_EQ(sys::rename(file.c_str(), path("folder/moved").c_str()), 0);
+  EXPECT_EQ(sys::symlink("folder/moved", path("link").c_str()), 0);
+  fd = sys::open(path("link").c_str(), O_RDONLY);
+  EXPECT_GE(fd, 0);
+  EXPECT_EQ(sys::close(fd), 0);
+  EXPECT_EQ(sys::unlink(path("link").c_str()), 0);
+  EXPECT_EQ(sys::rmdir(path("folder").c_str()), -ENOTEMPTY);
+  EXPECT_EQ(sys::unlink(path("folder/moved").c_str()), 0);
+  EXPECT_EQ(sys::rmdir(path("folder").c_str()), 0);
+}
+
+TEST_F(RawSys, ErrorsAreReturnedAndErrnoLeftAlone) {
+  errno = 4711;
+  EXPECT_EQ(sys::open(path("missing").c_str(), O_RDONLY), -ENOENT);
+  EXPECT_EQ(sys::close(-1), -EBADF);
+  EXPECT_EQ(sys::read(-1, nullptr, 0), -EBADF);
+  EXPECT_EQ(sys::write(-1, nullptr, 0), -EBADF);
+  EXPECT_EQ(sys::socket(-1, 0, 0), -EAFNOSUPPORT);
+  EXPECT_EQ(sys::ioctl(-1, FIONREAD, nullptr), -EBADF);
+  EXPECT_EQ(sys::unlink(path("missing").c_str()), -ENOENT);
+  EXPECT_EQ(errno, 4711);
+}
+
+TEST_F(RawSys, PipesAndEvents) {
+  int fds[2];
+  ASSERT_EQ(sys::pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+  char octet;
+  EXPECT_EQ(sys::read(fds[0], &octet, 1), -EAGAIN);
+  EXPECT_EQ(sys::write(fds[1], "x", 1), 1);
+  int pending = 0;
+  EXPECT_EQ(sys::ioctl(fds[0], FIONREAD, &pending), 0);
+  EXPECT_EQ(pending, 1);
+  EXPECT_EQ(sys::close(fds[0]), 0);
+  EXPECT_EQ(sys::close(fds[1]), 0);
+
+  int event = sys::eventfd(5, EFD_NONBLOCK);
+  ASSERT_GE(event, 0);
+  uint64_t value = 0;
+  EXPECT_EQ(sys::read(event, &value, sizeof value), 8);
+  EXPECT_EQ(value, 5u);
+  EXPECT_EQ(sys::close(event), 0);
+}
+
+TEST_F(RawSys, Sockets) {
+  int listener = sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(listener, 0);
+  int one = 1;
+  EXPECT_EQ(sys::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), 0);
+  int value = 0;
+  socklen_t size = sizeof value;
+  EXPECT_EQ(sys::getsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &value, &size), 0);
+  EXPECT_EQ(value, 1);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(sys::bind(listener, generic, sizeof address), 0);
+  ASSERT_EQ(sys::listen(listener, 1), 0);
+  size = sizeof address;
+  ASSERT_EQ(sys::getsockname(listener, generic, &size), 0);
+  EXPECT_NE(address.sin_port, 0);
+
+  int client = sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(sys::connect(client, generic, sizeof address), 0);
+  sockaddr_in peer{};
+  size = sizeof peer;
+  int server = sys::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
+  ASSERT_GE(server, 0);
+  sockaddr_in same{};
+  size = sizeof same;
+  EXPECT_EQ(sys::getpeername(server, reinterpret_cast<sockaddr*>(&same), &size), 0);
+  EXPECT_EQ(same.sin_port, peer.sin_port);
+
+  char out[] = "hello";
+  iovec pieces[2] = {{out, 2}, {out + 2, 3}};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
+  EXPECT_EQ(sys::sendmsg(client, &message, MSG_NOSIGNAL), 5);
+  EXPECT_EQ(sys::shutdown(client, SHUT_WR), 0);
+  char in[8] = {};
+  iovec whole = {in, sizeof in};
+  message.msg_iov = &whole;
+  message.msg_iovlen = 1;
+  EXPECT_EQ(sys::recvmsg(server, &message, MSG_WAITALL), 5);
+  EXPECT_STREQ(in, "hello");
+  EXPECT_EQ(sys::recvmsg(server, &message, 0), 0);
+  for (int fd : {listener, client, server}) EXPECT_EQ(sys::close(fd), 0);
+}
+
+TEST_F(RawSys, ThreadId) {
+  EXPECT_EQ(sys::gettid(), ::gettid());
+}
+
+}  // namespace
+}  // namespace uiw::core::sys

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What a process makes of its environment. The settings are read once per process, so each test
+// forks a child that reads them afresh; this program itself must not have read them before.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/assert.h"
+#include "core/log.h"
+#include "core/settings.h"
+
+namespace uiw::core {
+namespace {
+
+using Environment = std::vector<std::pair<const char*, const char*>>;
+
+struct Outcome {
+  int status;          // as waitpid() gives it
+  std::string output;  // standard error
+};
+
+// Runs `body` in a child with just these UIWARP_ variables; its result is the exit status.
+Outcome in_child(const Environment& environment, const std::function<int()>& body) {
+  int fds[2];
+  EXPECT_EQ(pipe(fds), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(fds[1], STDERR_FILENO);
+    close(fds[0]);
+    close(fds[1]);
+    for (const SettingInfo& info : setting_table()) unsetenv(info.name);
+    for (const auto& [name, value] : environment) setenv(name, value, 1);
+    _exit(body());
+  }
+  close(fds[1]);
+  Outcome outcome{};
+  char buffer[512];
+  for (ssize_t n; (n = read(fds[0], buffer, sizeof buffer)) > 0;)
+    outcome.output.append(buffer, static_cast<size_t>(n));
+  close(fds[0]);
+  EXPECT_EQ(waitpid(child, &outcome.status, 0), child);
+  return outcome;
+}
+
+int lines_of(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(SettingsOfAProcess, DefaultsWithoutAWord) {
+  Outcome outcome = in_child({}, [] {
+    const Settings& s = settings();
+    return settings_error() == 0 && s.crc == CrcPolicy::kAuto && s.connect_timeout_ms == 10000 ? 0
+                                                                                               : 1;
+  });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, "");
+}
+
+TEST(SettingsOfAProcess, TakesWhatTheEnvironmentSays) {
+  Outcome outcome = in_child(
+      {{"UIWARP_CRC", "off"}, {"UIWARP_RNR_WAIT_MS", "0"}, {"UIWARP_MPA_REVISION", "1"}}, [] {
+        const Settings& s = settings();
+        bool good = s.crc == CrcPolicy::kOff && s.rnr_wait_ms == 0 && s.mpa_revision == 1 &&
+                    settings_error() == 0;
+        return good ? 0 : 1;
+      });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, "");
+}
+
+TEST(SettingsOfAProcess, ReportsAWrongValueOnceAndRemembersIt) {
+  Outcome outcome = in_child({{"UIWARP_CRC", "maybe"}, {"UIWARP_RNR_WAIT_MS", "7"}}, [] {
+    bool good =
+        settings_error() == EINVAL && settings().rnr_wait_ms == 7 && settings_error() == EINVAL;
+    return good ? 0 : 1;
+  });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(lines_of(outcome.output), 1) << outcome.output;
+  EXPECT_EQ(outcome.output.find("uiwarp: UIWARP_CRC='maybe' is not valid; allowed: auto|on|off"),
+            0u)
+      << outcome.output;
+}
+
+TEST(SettingsOfAProcess, ReportsEveryWrongValue) {
+  Outcome outcome =
+      in_child({{"UIWARP_LOG", "error"}, {"UIWARP_MODE", ""}, {"UIWARP_CLOSE_TIMEOUT_MS", "-3"}},
+               [] { return settings_error() == EINVAL ? 0 : 1; });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(lines_of(outcome.output), 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("UIWARP_MODE=''"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("UIWARP_CLOSE_TIMEOUT_MS='-3'"), std::string::npos)
+      << outcome.output;
+}
+
+TEST(SettingsOfAProcess, WarnsOfAMistypedName) {
+  const Environment environment = {{"UIWARP_CRCC", "on"},
+                                   {"UIWARP_RUNTIME_DIR", "/run/x"},
+                                   
+                                   {"UIWARP_TEST_X", "1"}};
+  Outcome outcome = in_child(environment, [] { return settings_error(); });
+  EXPECT_EQ(outcome.status, 0) << "a warning is no error";
+  EXPECT_EQ(lines_of(outcome.output), 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("UIWARP_CRCC"), std::string::npos) << outcome.output;
+}
+
+TEST(SettingsOfAProcess, KeepsWarningsBackWhenOnlyErrorsAreWanted) {
+  Outcome outcome =
+      in_child({{"UIWARP_LOG", "error"}, {"UIWARP_CRCC", "on"}}, [] { return settings_error(); });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, "");
+}
+
+TEST(SettingsOfAProcess, AreParsedOnceByManyThreads) {
+  Outcome outcome = in_child({{"UIWARP_CRC", "maybe"}, {"UIWARP_RNR_WAIT_MS", "7"}}, [] {
+    std::vector<std::thread> threads;
+    std::atomic<int> good{0};
+    for (int i = 0; i < 8; i++) {
+      threads.emplace_back([&] {
+        if (settings().rnr_wait_ms == 7 && settings_error() == EINVAL) good++;
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    return good == 8 ? 0 : 1;
+  });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(lines_of(outcome.output), 1) << outcome.output;
+}
+
+TEST(Log, ShowsUpToTheLevelThatIsSet) {
+  auto body = [] {
+    log(LogLevel::kError, "%s %d", "error", 1);
+    log(LogLevel::kWarn, "warn");
+    log(LogLevel::kInfo, "info");
+    log(LogLevel::kDebug, "debug");
+    return log_enabled(LogLevel::kError) && !log_enabled(LogLevel::kDebug) ? 0 : 1;
+  };
+  EXPECT_EQ(in_child({}, body).output, "uiwarp: error 1\nuiwarp: warn\n");
+  EXPECT_EQ(in_child({{"UIWARP_LOG", "error"}}, body).output, "uiwarp: error 1\n");
+  EXPECT_EQ(in_child({{"UIWARP_LOG", "info"}}, body).output,
+            "uiwarp: error 1\nuiwarp: warn\nuiwarp: info\n");
+  Outcome outcome =
+      in_child({{"UIWARP_LOG", "debug"}}, [] { return log_enabled(LogLevel::kDebug) ? 0 : 1; });
+  EXPECT_EQ(outcome.status, 0);
+}
+
+TEST(Log, CutsLongMessagesButNotTheNewline) {
+  Outcome outcome = in_child({}, [] {
+    log(LogLevel::kError, "%s", std::string(5000, 'x').c_str());
+    log(LogLevel::kError, "next");
+    return 0;
+  });
+  size_t newline = outcome.output.find('\n');
+  ASSERT_NE(newline, std::string::npos);
+  EXPECT_LE(newline, 1023u);
+  EXPECT_GT(newline, 900u);
+  EXPECT_EQ(outcome.output.substr(newline + 1), "uiwarp: next\n");
+}
+
+TEST(Log, LeavesErrnoAlone) {
+  Outcome outcome = in_child({}, [] {
+    close(STDERR_FILENO);
+    errno = 12345;
+    log(LogLevel::kError, "nobody sees this");
+    return errno == 12345 ? 0 : 1;
+  });
+  EXPECT_EQ(outcome.status, 0);
+}
+
+TEST(Assert, SaysWhatDoesNotHoldAndEndsTheProcess) {
+  Outcome outcome = in_child({}, [] {
+    UIW_ASSERT(1 + 1 == 2);
+    UIW_ASSERT(1 + 1 == 3);
+    return 0;
+  });
+  EXPECT_TRUE(WIFSIGNALED(outcome.status));
+  EXPECT_NE(outcome.output.find("'1 + 1 == 3' does not hold"), std::string::npos) << outcome.output;
+}
+
+}  // namespace
+}  // namespace uiw::core

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Parsing of single variables. What a whole process makes of its environment:
+// settings_process_test.cc.
+#include "core/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+namespace uiw::core {
+namespace {
+
+bool accepted(const char* name, const char* text, Settings& out) {
+  std::string problem;
+  bool good = parse_setting(name, text, out, problem);
+  EXPECT_EQ(good, problem.empty()) << problem;
+  return good;
+}
+
+// The message names variable, value and what is allowed; the setting keeps its value.
+void expect_refused(const char* name, const char* text, const char* allowed) {
+  SCOPED_TRACE(testing::Message() << name << "='" << text << "'");
+  Settings out;
+  std::string problem;
+  EXPECT_FALSE(parse_setting(name, text, out, problem));
+  EXPECT_NE(problem.find(name), std::string::npos) << problem;
+  EXPECT_NE(problem.find(std::string("'") + text + "'"), std::string::npos) << problem;
+  EXPECT_NE(problem.find(allowed), std::string::npos) << problem;
+  Settings untouched;
+  EXPECT_EQ(out.crc, untouched.crc);
+  EXPECT_EQ(out.mode, untouched.mode);
+  EXPECT_EQ(out.engine, untouched.engine);
+  EXPECT_EQ(out.engine_cpu, untouched.engine_cpu);
+  EXPECT_EQ(out.mpa_revision, untouched.mpa_revision);
+  EXPECT_EQ(out.mpa_fallback, untouched.mpa_fallback);
+  EXPECT_EQ(out.mpa_markers, untouched.mpa_markers);
+  EXPECT_EQ(out.peer_to_peer, untouched.peer_to_peer);
+  EXPECT_EQ(out.mpa_rtr, untouched.mpa_rtr);
+  EXPECT_EQ(out.connect_timeout_ms, untouched.connect_timeout_ms);
+  EXPECT_EQ(out.reply_timeout_ms, untouched.reply_timeout_ms);
+  EXPECT_EQ(out.request_timeout_ms, untouched.request_timeout_ms);
+  EXPECT_EQ(out.close_timeout_ms, untouched.close_timeout_ms);
+  EXPECT_EQ(out.rnr_wait_ms, untouched.rnr_wait_ms);
+  EXPECT_EQ(out.log_level, untouched.log_level);
+}
+
+TEST(Settings, Crc) {
+  Settings s;
+  EXPECT_EQ(s.crc, CrcPolicy::kAuto);
+  EXPECT_TRUE(accepted("UIWARP_CRC", "on", s));
+  EXPECT_EQ(s.crc, CrcPolicy::kOn);
+  EXPECT_TRUE(accepted("UIWARP_CRC", "off", s));
+  EXPECT_EQ(s.crc, CrcPolicy::kOff);
+  EXPECT_TRUE(accepted("UIWARP_CRC", "auto", s));
+  EXPECT_EQ(s.crc, CrcPolicy::kAuto);
+  for (const char* bad : {"", "1", "On", "on ", " on", "yes", "o", "onn"}) {
+    expect_refused("UIWARP_CRC", bad, "auto|on|off");
+  }
+}
+
+TEST(Settings, Mode) {
+  Settings s;
+  EXPECT_TRUE(accepted("UIWARP_MODE", "exclusive", s));
+  EXPECT_EQ(s.mode, HostMode::kExclusive);
+  EXPECT_TRUE(accepted("UIWARP_MODE", "auto", s));
+  EXPECT_EQ(s.mode, HostMode::kAuto);
+  for (const char* bad : {"", "merge", "AUTO"})
+    expect_refused("UIWARP_MODE", bad, "auto|exclusive");
+}
+
+TEST(Settings, EngineCpu) {
+  Settings s;
+  EXPECT_TRUE(accepted("UIWARP_ENGINE", "epoll", s));
+  EXPECT_EQ(s.engine, EngineKind::kEpoll);
+  EXPECT_TRUE(accepted("UIWARP_ENGINE", "io_uring", s));
+  EXPECT_EQ(s.engine, EngineKind::kIoUring);
+  EXPECT_TRUE(accepted("UIWARP_ENGINE", "auto", s));
+  EXPECT_EQ(s.engine, EngineKind::kAuto);
+  expect_refused("UIWARP_ENGINE", "uring", "auto|io_uring|epoll");
+  EXPECT_TRUE(accepted("UIWARP_ENGINE_CPU", "free", s));
+  EXPECT_EQ(s.engine_cpu, EngineCpu::kFree);
+  EXPECT_TRUE(accepted("UIWARP_ENGINE_CPU", "follow", s));
+  EXPECT_EQ(s.engine_cpu, EngineCpu::kFollow);
+  for (const char* bad : {"", "0", "3"}) expect_refused("UIWARP_ENGINE_CPU", bad, "follow|free");
+}
+
+TEST(Settings, MpaRevision) {
+  Settings s;
+  EXPECT_TRUE(accepted("UIWARP_MPA_REVISION", "1", s));
+  EXPECT_EQ(s.mpa_revision, 1u);
+  EXPECT_TRUE(accepted("UIWARP_MPA_REVISION", "2", s));
+  EXPECT_EQ(s.mpa_revision, 2u);
+  for (const char* bad : {"", "0", "3", "2.0", "02"})
+    expect_refused("UIWARP_MPA_REVISION", bad, "1|2");
+}
+
+TEST(Settings, MpaRtr) {
+  Settings s;
+  EXPECT_EQ(s.mpa_rtr, RtrKind::kAny);
+  EXPECT_TRUE(accepted("UIWARP_MPA_RTR", "read", s));
+  EXPECT_EQ(s.mpa_rtr, RtrKind::kRead);
+  EXPECT_TRUE(accepted("UIWARP_MPA_RTR", "write", s));
+  EXPECT_EQ(s.mpa_rtr, RtrKind::kWrite);
+  EXPECT_TRUE(accepted("UIWARP_MPA_RTR", "any", s));
+  EXPECT_EQ(s.mpa_rtr, RtrKind::kAny);
+  for (const char* bad : {"", "send", "READ", "both"}) expect_refused("UIWARP_MPA_RTR", bad, "any|read|write");
+}
+
+TEST(Settings, Switches) {
+  struct Row {
+    const char* name;
+    bool Settings::*member;
+    bool fallback;
+  };
+  for (const Row& row : {Row{"UIWARP_MPA_FALLBACK", &Settings::mpa_fallback, true},
+                         Row{"UIWARP_MPA_MARKERS", &Settings::mpa_markers, false},
+                         Row{"UIWARP_PEER_TO_PEER", &Settings::peer_to_peer, true}}) {
+    SCOPED_TRACE(row.name);
+    Settings s;
+    EXPECT_EQ(s.*row.member, row.fallback);
+    EXPECT_TRUE(accepted(row.name, "off", s));
+    EXPECT_FALSE(s.*row.member);
+    EXPECT_TRUE(accepted(row.name, "on", s));
+    EXPECT_TRUE(s.*row.member);
+    for (const char* bad : {"", "auto", "0", "1", "true", "ON"})
+      expect_refused(row.name, bad, "on|off");
+  }
+}
+
+TEST(Settings, Milliseconds) {
+  struct Row {
+    const char* name;
+    uint32_t Settings::*member;
+    uint32_t least;
+  };
+  for (const Row& row : {Row{"UIWARP_CONNECT_TIMEOUT_MS", &Settings::connect_timeout_ms, 1},
+                         Row{"UIWARP_REPLY_TIMEOUT_MS", &Settings::reply_timeout_ms, 1},
+                         Row{"UIWARP_REQUEST_TIMEOUT_MS", &Settings::request_timeout_ms, 1},
+                         Row{"UIWARP_CLOSE_TIMEOUT_MS", &Settings::close_timeout_ms, 1},
+                         Row{"UIWARP_RNR_WAIT_MS", &Settings::rnr_wait_ms, 0}}) {
+    SCOPED_TRACE(row.name);
+    Settings s;
+    for (uint32_t value : {row.least, 1u, 250u, 599999u, 600000u}) {
+      EXPECT_TRUE(accepted(row.name, std::to_string(value).c_str(), s));
+      EXPECT_EQ(s.*row.member, value);
+    }
+    const char* allowed = row.least == 0 ? "milliseconds 0..600000" : "milliseconds 1..600000";
+    for (const char* bad : {"", "-1", "+5", "600001", "4294967297", "99999999999999999999", "10s",
+                            "1.5", " 5", "5 ", "0x10", "five"}) {
+      expect_refused(row.name, bad, allowed);
+    }
+    if (row.least == 1) expect_refused(row.name, "0", allowed);
+  }
+}
+
+TEST(Settings, LogLevel) {
+  Settings s;
+  EXPECT_EQ(s.log_level, 1);
+  const char* levels[] = {"error", "warn", "info", "debug"};
+  for (int level = 0; level < 4; level++) {
+    EXPECT_TRUE(accepted("UIWARP_LOG", levels[level], s));
+    EXPECT_EQ(s.log_level, level);
+  }
+  for (const char* bad : {"", "2", "warning", "trace"})
+    expect_refused("UIWARP_LOG", bad, "error|warn|info|debug");
+}
+
+TEST(Settings, UnknownName) {
+  Settings s;
+  std::string problem;
+  EXPECT_FALSE(parse_setting("UIWARP_CRCC", "on", s, problem));
+  EXPECT_NE(problem.find("UIWARP_CRCC"), std::string::npos);
+}
+
+// Each changes what its default text makes of a Settings that differs everywhere.
+TEST(Settings, TableSaysTheDefaults) {
+  Settings s{
+      CrcPolicy::kOff, HostMode::kExclusive, EngineKind::kEpoll, EngineCpu::kFree, 1, false, true, false,
+      RtrKind::kWrite, 1, 1, 1, 1, 1, 3};
+  std::set<std::string> names;
+  for (const SettingInfo& info : setting_table()) {
+    SCOPED_TRACE(info.name);
+    EXPECT_TRUE(names.insert(info.name).second);
+    EXPECT_TRUE(accepted(info.name, info.fallback, s));
+    EXPECT_NE(std::string(info.help), "");
+    EXPECT_NE(std::string(info.type), "");
+  }
+  Settings defaults;
+  EXPECT_EQ(s.crc, defaults.crc);
+  EXPECT_EQ(s.mode, defaults.mode);
+  EXPECT_EQ(s.engine, defaults.engine);
+  EXPECT_EQ(s.engine_cpu, defaults.engine_cpu);
+  EXPECT_EQ(s.mpa_revision, defaults.mpa_revision);
+  EXPECT_EQ(s.mpa_fallback, defaults.mpa_fallback);
+  EXPECT_EQ(s.mpa_markers, defaults.mpa_markers);
+  EXPECT_EQ(s.peer_to_peer, defaults.peer_to_peer);
+  EXPECT_EQ(s.mpa_rtr, defaults.mpa_rtr);
+  EXPECT_EQ(s.connect_timeout_ms, defaults.connect_timeout_ms);
+  EXPECT_EQ(s.reply_timeout_ms, defaults.reply_timeout_ms);
+  EXPECT_EQ(s.request_timeout_ms, defaults.request_timeout_ms);
+  EXPECT_EQ(s.close_timeout_ms, defaults.close_timeout_ms);
+  EXPECT_EQ(s.rnr_wait_ms, defaults.rnr_wait_ms);
+  EXPECT_EQ(s.log_level, defaults.log_level);
+}
+
+TEST(Settings, Ports) {
+  Settings s;
+  EXPECT_EQ(s.first_port, 0);
+  EXPECT_TRUE(accepted("UIWARP_PORTS", "18515-18530", s));
+  EXPECT_EQ(s.first_port, 18515);
+  EXPECT_EQ(s.last_port, 18530);
+  EXPECT_TRUE(accepted("UIWARP_PORTS", "1024-65535", s));
+  EXPECT_TRUE(accepted("UIWARP_PORTS", "5000-5000", s));
+  EXPECT_TRUE(accepted("UIWARP_PORTS", "auto", s));
+  EXPECT_EQ(s.first_port, 0);
+  EXPECT_EQ(s.last_port, 0);
+  for (const char* bad : {"", "5000", "5001-5000", "1023-2000", "0-0", "5000-65536", "5000-", "-5000", "5000-6000x", "a-b",
+                          " 5000-6000"})
+    expect_refused("UIWARP_PORTS", bad, "auto|FIRST-LAST");
+}
+
+}  // namespace
+}  // namespace uiw::core

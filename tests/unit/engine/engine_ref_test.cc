@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The shared engine of the process, and what forking does to it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <thread>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/fork_mark.h"
+#include "unit/engine/support.h"
+
+namespace uiw::engine {
+namespace {
+
+// ThreadSanitizer does not know threads that are started after a fork of several.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kThreadsAfterFork = false;
+#else
+constexpr bool kThreadsAfterFork = true;
+#endif
+
+// Runs `body` in a child process; the exit status it ended with.
+template <class Body>
+int in_child(Body&& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+TEST(EngineRef, AllReferencesShareOneEngine) {
+  auto a = EngineRef::acquire();
+  auto b = EngineRef::acquire();
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(&**a, &**b);
+}
+
+TEST(EngineRef, TheLastReferenceStopsIt) {
+  const int descriptors = test::open_descriptors();
+  {
+    auto a = EngineRef::acquire();
+    ASSERT_TRUE(a);
+    EngineRef moved = std::move(*a);
+    EXPECT_FALSE(*a);
+    EngineRef other;
+    EXPECT_FALSE(other);
+    other = std::move(moved);
+    EXPECT_TRUE(other);
+    EXPECT_FALSE(moved);
+    EXPECT_GT(test::open_descriptors(), descriptors);
+    int calls = 0;
+    other->run_sync([&] { ++calls; });
+    EXPECT_EQ(calls, 1);
+  }
+  EXPECT_EQ(test::open_descriptors(), descriptors);
+}
+
+TEST(EngineRef, ManyThreadsAcquireAndReleaseAtOnce) {
+  const int descriptors = test::open_descriptors();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int n = 0; n < 25; ++n) {
+        auto engine = EngineRef::acquire();
+        ASSERT_TRUE(engine);
+        int calls = 0;
+        (*engine)->run_sync([&] { ++calls; });
+        EXPECT_EQ(calls, 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(test::open_descriptors(), descriptors);
+}
+
+TEST(EngineRef, AChildHangsOnNothingAndMayHaveItsOwn) {
+  if (!kThreadsAfterFork) GTEST_SKIP() << "not under ThreadSanitizer";
+  auto engine = EngineRef::acquire();
+  ASSERT_TRUE(engine);
+  const int failed_step = in_child([&] {
+    struct Never final : Task {
+      void run() override { _exit(2); }
+    } never;
+    for (bool with_own : {false, true}) {
+      core::Result<EngineRef> own = core::Errno{ENODEV};
+      if (with_own) own = EngineRef::acquire();
+      if (with_own && (!own || &**own == &**engine)) return 1;
+      if (!(*engine)->in_child()) return 3;
+      (*engine)->post(never);
+      (*engine)->run_sync([] { _exit(4); });
+      if (!with_own) continue;
+      if ((*own)->in_child()) return 5;
+      int calls = 0;
+      (*own)->run_sync([&] { ++calls; });
+      if (calls != 1) return 6;
+      { EngineRef released = std::move(*engine); }  // does not count for the child's
+      (*own)->run_sync([&] { ++calls; });
+      if (calls != 2) return 7;
+      // And so on.
+      return in_child([&] {
+        auto third = EngineRef::acquire();
+        return third && (*own)->in_child() && !(*third)->in_child() ? 0 : 8;
+      });
+    }
+    return 9;
+  });
+  EXPECT_EQ(failed_step, 0);
+  // The parent's is as it was.
+  int calls = 0;
+  (*engine)->run_sync([&] { ++calls; });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(EngineRef, AChildOfAProcessWhoseEngineEndedHasItsOwn) {
+  { auto ended = EngineRef::acquire(); }
+  test::poll_until([] { return test::threads() <= 2; });  // a sanitizer may have one
+  const int failed_step = in_child([&] {
+    auto own = EngineRef::acquire();
+    if (!own) return 1;
+    int calls = 0;
+    (*own)->run_sync([&] { ++calls; });
+    return calls == 1 ? 0 : 2;
+  });
+  EXPECT_EQ(failed_step, 0);
+}
+
+TEST(ForkMark, TellsParentFromChild) {
+  ForkMark mark;
+  EXPECT_FALSE(mark.in_child());
+  EXPECT_EQ(in_child([&] { return mark.in_child() ? 1 : 0; }), 0);  // nobody owned it
+  ASSERT_EQ(mark.set(), 0);
+  EXPECT_FALSE(mark.in_child());
+  EXPECT_EQ(in_child([&] {
+              if (!mark.in_child()) return 1;
+              return mark.set() == 0 && !mark.in_child() ? 0 : 2;
+            }),
+            0);
+  EXPECT_FALSE(mark.in_child());
+}
+
+}  // namespace
+}  // namespace uiw::engine

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "engine/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace uiw::engine {
+namespace {
+
+using Action = Placement::Action;
+
+// One window of equal turns, then the verdict.
+Placement::Decision window(Placement& placement, uint64_t octets_per_turn, uint32_t sleeps,
+                           int incoming_cpu) {
+  for (uint32_t i = 1; i < Placement::kWindow; ++i) EXPECT_FALSE(placement.turn(octets_per_turn));
+  EXPECT_TRUE(placement.turn(octets_per_turn));
+  return placement.judge(sleeps, incoming_cpu);
+}
+Placement::Decision ping_pong(Placement& placement, int cpu) {
+  return window(placement, 64, Placement::kWindow, cpu);
+}
+Placement::Decision stream(Placement& placement) {
+  return window(placement, 200 << 10, Placement::kWindow, 1);
+}
+
+TEST(Placement, FollowsLatencyTrafficAfterOneWindow) {
+  Placement placement;
+  const auto decision = ping_pong(placement, 3);
+  EXPECT_EQ(decision.action, Action::kMove);
+  EXPECT_EQ(decision.cpu, 3);
+  EXPECT_EQ(placement.cpu(), 3);
+}
+
+TEST(Placement, StaysWhereThePacketsAre) {
+  Placement placement;
+  ping_pong(placement, 3);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ping_pong(placement, 3).action, Action::kStay);
+}
+
+TEST(Placement, LeavesAPlaceOnlyWhenWindowsAgree) {
+  Placement placement;
+  ping_pong(placement, 3);
+  EXPECT_EQ(ping_pong(placement, 5).action, Action::kStay);
+  const auto decision = ping_pong(placement, 5);
+  EXPECT_EQ(decision.action, Action::kMove);
+  EXPECT_EQ(decision.cpu, 5);
+}
+
+TEST(Placement, TwoConnectionsDoNotThrowItBackAndForth) {
+  Placement placement;
+  ping_pong(placement, 0);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(ping_pong(placement, i % 2).action, Action::kStay);
+  }
+  EXPECT_EQ(placement.cpu(), 0);
+}
+
+TEST(Placement, LetsGoOfLargePieces) {
+  Placement placement;
+  ping_pong(placement, 3);
+  EXPECT_EQ(stream(placement).action, Action::kStay);  // one window may be chance
+  EXPECT_EQ(stream(placement).action, Action::kRelease);
+  EXPECT_EQ(placement.cpu(), -1);
+}
+
+TEST(Placement, LetsGoWhenItHardlySleeps) {
+  Placement placement;
+  ping_pong(placement, 3);
+  EXPECT_EQ(window(placement, 20 << 10, 2, 3).action, Action::kStay);
+  EXPECT_EQ(window(placement, 20 << 10, 2, 3).action, Action::kRelease);
+}
+
+// A ping-pong with a peer on the same CPU that always runs first looks like this.
+TEST(Placement, SmallPiecesWithoutSleepAreNoStream) {
+  Placement placement;
+  ping_pong(placement, 3);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(window(placement, 64, 0, 3).action, Action::kStay);
+  EXPECT_EQ(placement.cpu(), 3);
+}
+
+TEST(Placement, StreamWindowsApartDoNotAddUp) {
+  Placement placement;
+  ping_pong(placement, 3);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(stream(placement).action, Action::kStay);
+    EXPECT_EQ(ping_pong(placement, 3).action, Action::kStay);
+  }
+}
+
+TEST(Placement, DoesNotFollowAStream) {
+  Placement placement;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(stream(placement).action, Action::kStay);
+  EXPECT_EQ(placement.cpu(), -1);
+}
+
+TEST(Placement, BetweenBothNothingChanges) {
+  Placement moved, free;
+  ping_pong(moved, 3);
+  for (int i = 0; i < 10; ++i) {
+    // Pieces too large to follow and too small to let go; then too few sleeps for one and too
+    // many for the other.
+    EXPECT_EQ(window(moved, 64 << 10, Placement::kWindow, 7).action, Action::kStay);
+    EXPECT_EQ(window(free, 64 << 10, Placement::kWindow, 7).action, Action::kStay);
+    EXPECT_EQ(window(moved, 20 << 10, 8, 7).action, Action::kStay);
+    EXPECT_EQ(window(free, 64, 8, 7).action, Action::kStay);
+  }
+  EXPECT_EQ(moved.cpu(), 3);
+  EXPECT_EQ(free.cpu(), -1);
+}
+
+TEST(Placement, FollowsAgainAfterAStream) {
+  Placement placement;
+  ping_pong(placement, 3);
+  stream(placement);
+  stream(placement);
+  EXPECT_EQ(ping_pong(placement, 3).action, Action::kMove);
+}
+
+TEST(Placement, DoesNotAskAgainForACpuItMayNotUse) {
+  Placement placement;
+  ASSERT_EQ(ping_pong(placement, 3).action, Action::kMove);
+  placement.move_failed(3);
+  EXPECT_EQ(placement.cpu(), -1);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ping_pong(placement, 3).action, Action::kStay);
+  EXPECT_EQ(ping_pong(placement, 4).action, Action::kMove);
+}
+
+TEST(Placement, AnUnknownCpuMovesNothing) {
+  Placement placement;
+  EXPECT_EQ(ping_pong(placement, -1).action, Action::kStay);
+  ping_pong(placement, 3);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ping_pong(placement, -1).action, Action::kStay);
+  EXPECT_EQ(placement.cpu(), 3);
+}
+
+TEST(Placement, AsksForTheCpuOnlyWhenItMatters) {
+  Placement placement;
+  for (uint32_t i = 0; i < Placement::kWindow; ++i) placement.turn(64);
+  EXPECT_TRUE(placement.wants_cpu(Placement::kWindow));
+  EXPECT_FALSE(placement.wants_cpu(0));
+  placement.judge(0, -1);
+  for (uint32_t i = 0; i < Placement::kWindow; ++i) placement.turn(1 << 20);
+  EXPECT_FALSE(placement.wants_cpu(Placement::kWindow));
+}
+
+// Whatever comes, moves and releases make sense one after the other.
+TEST(Placement, RandomTrafficKeepsMovesAndReleasesInOrder) {
+  std::mt19937 random(1);
+  Placement placement;
+  int cpu = -1;
+  for (int i = 0; i < 20000; ++i) {
+    const auto decision = window(placement, random() % (256 << 10), random() % 20,
+                                 static_cast<int>(random() % 4) - 1);
+    switch (decision.action) {
+      case Action::kMove:
+        ASSERT_GE(decision.cpu, 0);
+        ASSERT_NE(decision.cpu, cpu);
+        cpu = decision.cpu;
+        break;
+      case Action::kRelease:
+        ASSERT_GE(cpu, 0);
+        cpu = -1;
+        break;
+      case Action::kStay:
+        break;
+    }
+    ASSERT_EQ(placement.cpu(), cpu);
+  }
+}
+
+}  // namespace
+}  // namespace uiw::engine

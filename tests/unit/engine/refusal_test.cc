@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the engine does where the system refuses io_uring, as container profiles do.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cstddef>
+#include <string>
+
+#include "core/settings.h"
+#include "engine/engine.h"
+#include "unit/engine/support.h"
+
+namespace uiw::engine {
+namespace {
+
+// From now on io_uring_setup fails with `error`, in this process.
+bool refuse_io_uring(int error) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program{sizeof filter / sizeof filter[0], filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// What a child process says on standard error when it starts an engine under that refusal; its
+// exit status is the failed step.
+std::string start_refused(int error, int& failed_step) {
+  int channel[2];
+  EXPECT_EQ(pipe(channel), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(channel[1], STDERR_FILENO);
+    if (!refuse_io_uring(error)) _exit(1);
+    auto engine = Engine::start();
+    if (core::settings().engine == core::EngineKind::kIoUring) {
+      _exit(!engine && engine.error() == error ? 0 : 2);
+    }
+    if (!engine) _exit(3);
+    if (std::string((*engine)->backend_name()) != "epoll") _exit(4);
+    int calls = 0;
+    (*engine)->run_sync([&] { ++calls; });
+    _exit(calls == 1 ? 0 : 5);
+  }
+  close(channel[1]);
+  std::string said;
+  char part[512];
+  for (long n; (n = read(channel[0], part, sizeof part)) > 0;) said.append(part, n);
+  close(channel[0]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  failed_step = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return said;
+}
+
+TEST(Refusal, EpollIsTakenAndSaidSoOnce) {
+  test::poll_until([] { return test::threads() <= 2; });  // a sanitizer may have one
+  for (int error : {EPERM, ENOSYS}) {
+    int failed_step = -1;
+    const std::string said = start_refused(error, failed_step);
+    EXPECT_EQ(failed_step, 0) << said;
+    if (core::settings().engine == core::EngineKind::kAuto) {
+      EXPECT_NE(said.find("io_uring"), std::string::npos) << said;
+      EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
+    } else {
+      EXPECT_EQ(said, "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace uiw::engine

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the library is made of and brings into the process.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace {
+
+std::set<std::string> mapped(const std::string& name) {
+  std::set<std::string> paths;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t slash = line.find('/');
+    if (slash != std::string::npos && line.find(name, slash) != std::string::npos) {
+      paths.insert(line.substr(slash));
+    }
+  }
+  return paths;
+}
+
+TEST(Library, TheProviderGetsTheSameInstance) {
+  struct stat status;
+  ASSERT_EQ(stat("/sys/class/infiniband", &status), 0);
+  ASSERT_EQ(mapped("libuiwarp.so").size(), 1u);
+  void* core =
+      dlopen("libuiwarp.so.0", RTLD_NOW | RTLD_NOLOAD);  // by its soname, as DT_NEEDED does
+  ASSERT_NE(core, nullptr) << dlerror();
+  using Root = const char*();
+  auto* root = reinterpret_cast<Root*>(dlsym(core, "uiwarp_vk_root"));
+  ASSERT_NE(root, nullptr);
+  EXPECT_STRNE(root(), "");  // the instance that answered the stat() above
+
+  void* provider = dlopen(UIWARP_TEST_LIBRARY_DIR "/libuiwarp-rdmav34.so", RTLD_NOW);
+  ASSERT_NE(provider, nullptr) << dlerror();
+  EXPECT_EQ(mapped("libuiwarp.so").size(), 1u);
+  dlclose(provider);
+  dlclose(core);
+}
+
+TEST(Library, StaysOutOfTheProgramsSymbols) {
+  EXPECT_EQ(dlsym(RTLD_DEFAULT, "uiwarp_vk_redirect"), nullptr);
+  void* preload = dlopen("libuiwarp-preload.so", RTLD_NOW | RTLD_NOLOAD);
+  if (preload == nullptr) {
+    preload = dlopen(UIWARP_TEST_LIBRARY_DIR "/libuiwarp-preload.so", RTLD_NOW | RTLD_NOLOAD);
+  }
+  ASSERT_NE(preload, nullptr) << dlerror();
+  for (const char* internal : {"load_core", "redirect_into", "find_real_calls", "real_calls"}) {
+    EXPECT_EQ(dlsym(preload, internal), nullptr) << internal;
+  }
+  dlclose(preload);
+}
+
+}  // namespace

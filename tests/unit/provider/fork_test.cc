@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Processes that fork: with connections open, and to open their own.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "connected.h"
+
+namespace uiw::provider_test {
+namespace {
+
+// ThreadSanitizer does not know threads that are started after a fork of several.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kThreadsAfterFork = false;
+#else
+constexpr bool kThreadsAfterFork = true;
+#endif
+
+// Runs `body` in a fork; what it found wrong is printed, and fails the test.
+template <class Body>
+void in_child(Body&& body) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    body();
+    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// A parent that has the device open, and children that connect. Comes first, because librdmacm keeps the
+// device open for itself from its first use on: what a parent used it for, its children cannot.
+// What programs that fork call before anything else, because of devices that pin pages.
+struct Preparation : ::testing::Environment {
+  void SetUp() override { EXPECT_EQ(ibv_fork_init(), 0); }
+};
+const ::testing::Environment* const preparation = ::testing::AddGlobalTestEnvironment(new Preparation);
+
+class ForkingServer : public Verbs {};
+
+TEST_F(ForkingServer, ItsChildrenConnect) {
+  if (!kThreadsAfterFork) GTEST_SKIP() << "not under ThreadSanitizer";
+  ibv_cq* cq = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
+  ibv_qp* qp = make_qp(cq);  // the engine runs
+  struct Whole : Connected {
+    void TestBody() override {
+      const Ends ends = connector_->connect(plain());
+      ASSERT_TRUE(ends.a && ends.b);
+      EXPECT_EQ(write(ends.a->qp, 5), 0);
+      EXPECT_EQ(wait_for(cq_).status, IBV_WC_SUCCESS);
+    }
+    void run() {
+      SetUp();
+      if (!HasFatalFailure()) TestBody();
+      TearDown();
+    }
+  };
+  for (int i = 0; i < 2; ++i) in_child([] { Whole().run(); });
+  Whole().run();
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+class Forks : public Connected {
+ protected:
+  void SetUp() override {
+    Connected::SetUp();
+    if (HasFatalFailure()) return;
+    ends_ = connector_->connect(plain());
+    ASSERT_TRUE(ends_.a && ends_.b);
+    exchange();
+  }
+  void exchange() {
+    receive(ends_.b->qp, 7, 0, 100);
+    ibv_sge sge{our_address(0), 100, mr_->lkey};
+    ibv_send_wr wr{}, *bad;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ASSERT_EQ(ibv_post_send(ends_.a->qp, &wr, &bad), 0);
+    EXPECT_EQ(wait_for(cq_).status, IBV_WC_SUCCESS);
+    EXPECT_EQ(wait_for(peer_cq_).wr_id, 7u);
+  }
+
+  Ends ends_;
+};
+
+TEST_F(Forks, AChildThatExitsOrExecsLeavesConnectionsAlone) {
+  in_child([] {});
+  exchange();
+  in_child([] {
+    execl("/bin/true", "true", nullptr);
+    ADD_FAILURE() << strerror(errno);
+  });
+  exchange();
+}
+
+TEST_F(Forks, AChildCannotUseWhatTheParentOpened) {
+  in_child([&] {
+    EXPECT_EQ(write(ends_.a->qp, 1), ENODEV);
+    ibv_recv_wr wr{}, *bad;
+    EXPECT_EQ(ibv_post_recv(ends_.a->qp, &wr, &bad), ENODEV);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(ibv_modify_qp(ends_.a->qp, &attr, IBV_QP_STATE), ENODEV);
+    ibv_qp_init_attr init = init_attr(false);
+    EXPECT_NULL_ERRNO(ibv_create_qp(pd_, &init), ENODEV);
+    EXPECT_EQ(ibv_destroy_qp(ends_.a->qp), 0);  // its own copy
+    ibv_wc wc;
+    EXPECT_EQ(ibv_poll_cq(cq_, 1, &wc), 0);
+  });
+  EXPECT_EQ(state_of(ends_.a->qp), IBV_QPS_RTS);
+  exchange();
+}
+
+TEST_F(Forks, AChildOpensTheDeviceItself) {
+  if (!kThreadsAfterFork) GTEST_SKIP() << "not under ThreadSanitizer";
+  in_child([&] {
+    ibv_context* context = ibv_open_device(context_->device);
+    ASSERT_NE(context, nullptr);
+    ibv_pd* pd = ibv_alloc_pd(context);
+    ibv_cq* cq = ibv_create_cq(context, 4, nullptr, nullptr, 0);
+    ASSERT_TRUE(pd && cq);
+    ibv_qp_init_attr init = init_attr(false);
+    init.send_cq = init.recv_cq = cq;
+    ibv_qp* qp = ibv_create_qp(pd, &init);
+    ASSERT_NE(qp, nullptr);
+    ibv_recv_wr wr{}, *bad;
+    EXPECT_EQ(ibv_post_recv(qp, &wr, &bad), 0);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    EXPECT_EQ(wait_for(cq).status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
+    EXPECT_EQ(ibv_destroy_cq(cq), 0);
+    EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+    EXPECT_EQ(ibv_close_device(context), 0);
+  });
+  exchange();
+}
+
+}  // namespace
+}  // namespace uiw::provider_test

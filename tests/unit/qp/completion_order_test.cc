@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What a program may do the moment it sees a completion, and what wakes one that waits for none.
+#include "support/machine.h"
+
+namespace uiw::test {
+namespace {
+
+class CountEvents final : public queue::CompletionEvents {
+ public:
+  void on_completion_event() override {
+    ++events;
+    if (queue) posted = queue->post(next.get(), true);
+  }
+  void on_overflow() override {}
+
+  int events = 0;
+  qp::SendQueue* queue = nullptr;  // posted to from inside the event
+  SendWr next{IBV_WR_SEND};
+  int posted = -1;
+};
+
+TEST(CompletionOrder, TheSlotIsFreeWhenTheCompletionIsSeen) {
+  Machine machine({.depth = 1});
+  CountEvents events;
+  auto cq = queue::CompletionQueue::create(4, &events);
+  machine.connection->shared.send_cq = cq.get();
+  events.queue = machine.sends.get();
+  cq->arm(false);
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND)), 0);
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND)), ENOMEM);
+  ASSERT_FALSE(machine.transmit().empty());
+  EXPECT_EQ(events.events, 1);
+  EXPECT_EQ(events.posted, 0) << "the queue was still full when its completion was told";
+}
+
+// doc/decisions/003-write-wakes-idle-sender.md
+class WriteWakes : public testing::Test {
+ protected:
+  WriteWakes() : memory(machine.memory, 64), cq(queue::CompletionQueue::create(4, &events)) {
+    machine.connection->shared.send_cq = cq.get();
+  }
+  void write_arrives(bool last = true) {
+    const Octets ulpdu = tagged(0, memory.stag(), memory.start(), Octets(8, 0x55), last);
+    ASSERT_EQ(machine.rx().on_octets(fpdu(ulpdu)), qp::RxStatus::kOk);
+  }
+
+  Machine machine;
+  Buffer memory;
+  CountEvents events;
+  std::unique_ptr<queue::CompletionQueue> cq;
+};
+
+TEST_F(WriteWakes, ASleeperWithNothingToCome) {
+  cq->arm(false);
+  write_arrives();
+  EXPECT_EQ(events.events, 1);
+  ibv_wc wc;
+  EXPECT_EQ(cq->poll(1, &wc), 0);
+  write_arrives();
+  EXPECT_EQ(events.events, 1) << "one event per arming";
+}
+
+TEST_F(WriteWakes, NotBeforeTheWholeWriteIsPlaced) {
+  cq->arm(false);
+  write_arrives(false);
+  EXPECT_EQ(events.events, 0);
+}
+
+TEST_F(WriteWakes, NobodyWhoDidNotArm) {
+  write_arrives();
+  EXPECT_EQ(events.events, 0);
+}
+
+TEST_F(WriteWakes, NobodyWhoWaitsForSolicitedCompletions) {
+  cq->arm(true);
+  write_arrives();
+  EXPECT_EQ(events.events, 0);
+}
+
+TEST_F(WriteWakes, NobodyWhoHasACompletionToCome) {
+  cq->arm(false);
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND)), 0);
+  write_arrives();
+  EXPECT_EQ(events.events, 0);
+}
+
+TEST_F(WriteWakes, ASleeperWhoseSendsAreUnsignaled) {
+  cq->arm(false);
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND).flags(0)), 0);
+  write_arrives();
+  EXPECT_EQ(events.events, 1);
+}
+
+TEST_F(WriteWakes, NobodyWhoWaitsForReceivesOnTheSameCq) {
+  machine.connection->shared.recv_cq = cq.get();
+  cq->arm(false);
+  write_arrives();
+  EXPECT_EQ(events.events, 0);
+}
+
+}  // namespace
+}  // namespace uiw::test

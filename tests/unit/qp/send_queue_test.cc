@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "qp/send_queue.h"
+
+#include <gtest/gtest.h>
+
+#include "support/machine.h"
+
+namespace uiw::test {
+namespace {
+
+int post(qp::SendQueue& queue, SendWr wr) { return queue.post(wr.get(), false); }
+
+TEST(SendQueue, HoldsExactlyItsDepth) {
+  for (uint32_t depth : {1u, 3u, 64u}) {
+    auto queue = qp::SendQueue::create(depth, 1, 0);
+    for (int round = 0; round < 3; ++round) {
+      for (uint32_t i = 0; i < depth; ++i) EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {}, i)), 0);
+      EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND)), ENOMEM);
+      for (uint32_t i = 0; i < depth; ++i) {
+        ASSERT_TRUE(queue->has_unstarted());
+        EXPECT_EQ(queue->first_unstarted().wr_id, i);
+        queue->start();
+        EXPECT_EQ(queue->first_unretired().wr_id, i);
+        queue->retire();
+        EXPECT_FALSE(queue->has_unretired());
+      }
+      EXPECT_FALSE(queue->has_unstarted());
+    }
+  }
+}
+
+TEST(SendQueue, KeepsWhatWasPosted) {
+  auto queue = qp::SendQueue::create(2, 2, 0);
+  SendWr wr(IBV_WR_RDMA_READ, {{0x1000, 5, 7}, {0x2000, 6, 8}}, 99);
+  wr.to(0x3000, 0x44).flags(IBV_SEND_FENCE | IBV_SEND_SOLICITED);
+  ASSERT_EQ(queue->post(wr.get(), false), 0);
+  wr.sges[0].addr = 0;  // the caller's list may change
+  const qp::SendRequest& slot = queue->first_unstarted();
+  EXPECT_EQ(slot.wr_id, 99u);
+  EXPECT_EQ(slot.opcode, IBV_WR_RDMA_READ);
+  EXPECT_EQ(slot.remote_addr, 0x3000u);
+  EXPECT_EQ(slot.rkey, 0x44u);
+  EXPECT_EQ(slot.length, 11u);
+  EXPECT_TRUE(slot.fence && slot.solicited && !slot.signaled && !slot.is_inline);
+  ASSERT_EQ(slot.sge_count, 2);
+  EXPECT_EQ(slot.sges[0].addr, 0x1000u);
+  EXPECT_EQ(slot.sges[1].lkey, 8u);
+}
+
+TEST(SendQueue, ABatchIsPostedAsAWholeOrNotAtAll) {
+  auto queue = qp::SendQueue::create(3, 1, 0);
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_SEND, {}, 1)), 0);
+  for (bool publish : {false, true}) {
+    queue->begin();
+    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND, {}, 2).get(), false), 0);
+    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND_WITH_IMM, {}, 3).get(), false), EINVAL);  // takes no slot
+    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND, {}, 4).flags(0).get(), false), 0);
+    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND, {}, 5).get(), false), ENOMEM);
+    EXPECT_EQ(queue->posted(), 1u);
+    queue->end(publish);
+    EXPECT_EQ(queue->posted(), publish ? 3u : 1u);
+  }
+  for (uint64_t id : {1, 2, 4}) {
+    ASSERT_TRUE(queue->has_unstarted());
+    EXPECT_EQ(queue->first_unstarted().wr_id, id);
+    queue->start();
+    EXPECT_EQ(queue->completion_due(), id != 4);  // the last is unsignaled
+    queue->retire();
+  }
+}
+
+TEST(SendQueue, RefusesWhatCannotBeSent) {
+  auto queue = qp::SendQueue::create(4, 2, 16);
+  Octets octets(32);
+  const auto at = reinterpret_cast<uint64_t>(octets.data());
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND_WITH_IMM)), EINVAL);
+  EXPECT_EQ(post(*queue, SendWr(static_cast<ibv_wr_opcode>(77))), EINVAL);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 1, 1}, {at, 1, 1}, {at, 1, 1}})), EINVAL);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 9, 1}, {at, 8, 1}}).flags(IBV_SEND_INLINE)), EINVAL);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 8, 1}, {at, 8, 1}}).flags(IBV_SEND_INLINE)), 0);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_RDMA_READ, {{at, 8, 1}}).flags(IBV_SEND_INLINE)), EINVAL);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 0x80000000, 1}})), 0);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 0x80000000, 1}, {at, 1, 1}})), EINVAL);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 0xffffffff, 1}, {at, 0xffffffff, 1}})), EINVAL);
+  ibv_send_wr negative{};
+  negative.num_sge = -1;
+  EXPECT_EQ(queue->post(negative, false), EINVAL);
+  EXPECT_EQ(queue->posted(), 2u);
+}
+
+TEST(SendQueue, KeepsTheOperandsOfAtomics) {
+  auto queue = qp::SendQueue::create(4, 2, 16);
+  const ibv_sge sink{0x1000, 8, 7};
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_ATOMIC_FETCH_AND_ADD, {sink}).atomic(0x3008, 0x44, 5, 6)), 0);
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_ATOMIC_CMP_AND_SWP, {sink, sink}).atomic(0x3010, 0x45, 5, 6)), 0);
+  const qp::SendRequest& add = queue->slot(queue->start());
+  EXPECT_EQ(add.remote_addr, 0x3008u);
+  EXPECT_EQ(add.rkey, 0x44u);
+  EXPECT_EQ(add.add_or_swap, 5u);
+  EXPECT_EQ(add.compare, 0u);
+  EXPECT_EQ(add.length, 8u);
+  const qp::SendRequest& swap = queue->slot(queue->start());
+  EXPECT_EQ(swap.remote_addr, 0x3010u);
+  EXPECT_EQ(swap.rkey, 0x45u);
+  EXPECT_EQ(swap.add_or_swap, 6u);
+  EXPECT_EQ(swap.compare, 5u);
+  EXPECT_EQ(swap.length, 8u);  // however large the sink
+  EXPECT_EQ(swap.sge_count, 2);
+}
+
+TEST(SendQueue, RefusesAtomicsThatCannotWork) {
+  auto queue = qp::SendQueue::create(8, 2, 16);
+  for (ibv_wr_opcode opcode : {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP}) {
+    for (uint64_t offset = 0; offset < 8; ++offset)
+      EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 8, 7}}).atomic(0x3000 + offset, 1, 0)), offset ? EINVAL : 0);
+    EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 7, 7}}).atomic(0x3000, 1, 0)), EINVAL);
+    EXPECT_EQ(post(*queue, SendWr(opcode).atomic(0x3000, 1, 0)), EINVAL);
+    EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 4, 7}, {0x2000, 4, 7}}).atomic(0x3000, 1, 0)), 0);
+    EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 8, 7}}).atomic(0x3000, 1, 0).flags(IBV_SEND_INLINE)), EINVAL);
+  }
+  EXPECT_EQ(queue->posted(), 4u);
+}
+
+TEST(SendQueue, KeepsImmediateData) {
+  auto queue = qp::SendQueue::create(2, 2, 16);
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_RDMA_WRITE_WITH_IMM).to(0x3000, 0x44).immediate(0xdeadbeef)), 0);
+  const qp::SendRequest& slot = queue->first_unstarted();
+  EXPECT_EQ(slot.immediate, 0xefbeaddeu);  // network order in memory
+  EXPECT_EQ(slot.remote_addr, 0x3000u);
+  EXPECT_EQ(slot.rkey, 0x44u);
+}
+
+TEST(SendQueue, WithoutInlineOrSges) {
+  auto queue = qp::SendQueue::create(2, 0, 0);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND)), 0);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND).flags(IBV_SEND_INLINE)), 0);
+}
+
+}  // namespace
+}  // namespace uiw::test

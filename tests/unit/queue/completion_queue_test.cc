@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "queue/completion_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+namespace uiw::queue {
+namespace {
+
+struct Counted final : CompletionEvents {
+  void on_completion_event() override { ++events; }
+  void on_overflow() override { ++overflows; }
+  int events = 0, overflows = 0;
+};
+
+ibv_wc completion(uint64_t wr_id, uint32_t qp_num = 1) {
+  ibv_wc wc{};
+  wc.wr_id = wr_id;
+  wc.qp_num = qp_num;
+  return wc;
+}
+
+std::vector<uint64_t> drain(CompletionQueue& cq) {
+  std::vector<uint64_t> ids;
+  ibv_wc wc[3];
+  while (int n = cq.poll(3, wc))
+    for (int i = 0; i < n; ++i) ids.push_back(wc[i].wr_id);
+  return ids;
+}
+
+TEST(CompletionQueue, RoundsTheCapacityUp) {
+  Counted events;
+  EXPECT_EQ(CompletionQueue::create(1, &events)->capacity(), 1u);
+  EXPECT_EQ(CompletionQueue::create(5, &events)->capacity(), 8u);
+  EXPECT_EQ(CompletionQueue::create(64, &events)->capacity(), 64u);
+  EXPECT_EQ(CompletionQueue::create(~0u, &events), nullptr);
+}
+
+TEST(CompletionQueue, GivesCompletionsInOrder) {
+  Counted events;
+  auto cq = CompletionQueue::create(4, &events);
+  ibv_wc wc[8];
+  EXPECT_EQ(cq->poll(8, wc), 0);
+  for (uint64_t round = 0; round < 5; ++round) {  // goes round the ring
+    for (uint64_t i = 0; i < 3; ++i) cq->push(completion(round * 3 + i), false);
+    EXPECT_EQ(cq->poll(0, wc), 0);
+    ASSERT_EQ(cq->poll(2, wc), 2);
+    EXPECT_EQ(wc[0].wr_id, round * 3);
+    EXPECT_EQ(wc[1].wr_id, round * 3 + 1);
+    ASSERT_EQ(cq->poll(8, wc), 1);
+    EXPECT_EQ(wc[0].wr_id, round * 3 + 2);
+  }
+  EXPECT_EQ(events.events, 0);
+}
+
+TEST(CompletionQueue, OverflowIsToldOnceAndLosesTheNewest) {
+  Counted events;
+  auto cq = CompletionQueue::create(2, &events);
+  for (uint64_t i = 0; i < 4; ++i) cq->push(completion(i), false);
+  EXPECT_TRUE(cq->overflowed());
+  EXPECT_EQ(events.overflows, 1);
+  EXPECT_EQ(drain(*cq), (std::vector<uint64_t>{0, 1}));
+  EXPECT_TRUE(cq->overflowed());
+}
+
+TEST(CompletionQueue, OneEventPerArm) {
+  Counted events;
+  auto cq = CompletionQueue::create(8, &events);
+  cq->push(completion(0), true);
+  EXPECT_EQ(events.events, 0);
+  cq->arm(false);
+  EXPECT_EQ(events.events, 0);  // only for what comes after
+  cq->push(completion(1), false);
+  cq->push(completion(2), true);
+  EXPECT_EQ(events.events, 1);
+  cq->arm(false);
+  cq->arm(false);
+  cq->push(completion(3), false);
+  cq->push(completion(4), false);
+  EXPECT_EQ(events.events, 2);
+}
+
+TEST(CompletionQueue, SolicitedOnly) {
+  Counted events;
+  auto cq = CompletionQueue::create(8, &events);
+  cq->arm(true);
+  cq->push(completion(0), false);
+  EXPECT_EQ(events.events, 0);
+  cq->push(completion(1), true);
+  EXPECT_EQ(events.events, 1);
+  cq->arm(false);
+  cq->arm(true);  // does not weaken the request that is pending
+  cq->push(completion(2), false);
+  EXPECT_EQ(events.events, 2);
+  cq->arm(true);
+  cq->arm(false);
+  cq->push(completion(3), false);
+  EXPECT_EQ(events.events, 3);
+}
+
+TEST(CompletionQueue, PurgeDropsOneQueuePairOnly) {
+  Counted events;
+  auto cq = CompletionQueue::create(8, &events);
+  for (uint64_t i = 0; i < 6; ++i) cq->push(completion(100 + i), false);
+  drain(*cq);  // the rest goes round the end of the ring
+  for (uint64_t i = 0; i < 8; ++i) cq->push(completion(i, i % 3 == 0 ? 7 : 8), false);
+  cq->purge(7);
+  EXPECT_EQ(drain(*cq), (std::vector<uint64_t>{1, 2, 4, 5, 7}));
+  cq->purge(8);
+  EXPECT_TRUE(drain(*cq).empty());
+  for (uint64_t i = 0; i < 8; ++i) cq->push(completion(i), false);
+  EXPECT_FALSE(cq->overflowed());
+}
+
+TEST(CompletionQueue, ResizeKeepsWhatWaits) {
+  Counted events;
+  auto cq = CompletionQueue::create(4, &events);
+  for (uint64_t i = 0; i < 3; ++i) cq->push(completion(i), false);
+  drain(*cq);
+  for (uint64_t i = 0; i < 4; ++i) cq->push(completion(i), false);
+  EXPECT_EQ(cq->resize(0), EINVAL);
+  EXPECT_EQ(cq->resize(3), 0);  // rounds up to 4
+  EXPECT_EQ(cq->resize(2), EINVAL);
+  EXPECT_EQ(cq->capacity(), 4u);
+  EXPECT_EQ(cq->resize(9), 0);
+  EXPECT_EQ(cq->capacity(), 16u);
+  for (uint64_t i = 4; i < 16; ++i) cq->push(completion(i), false);
+  EXPECT_FALSE(cq->overflowed());
+  const std::vector<uint64_t> ids = drain(*cq);
+  ASSERT_EQ(ids.size(), 16u);
+  for (uint64_t i = 0; i < 16; ++i) EXPECT_EQ(ids[i], i);
+}
+
+// An application that sleeps: arm, poll until empty, wait for the event. If arm() and push()
+// could miss each other, it would wait for ever on completions that nobody announces.
+TEST(CompletionQueue, NoEventIsLost) {
+  struct Waking final : CompletionEvents {
+    void on_completion_event() override { events.release(); }
+    void on_overflow() override { ADD_FAILURE() << "overflow"; }
+    std::counting_semaphore<> events{0};
+  } waking;
+  constexpr uint64_t kProducers = 2, kEach = 20'000;
+  auto cq = CompletionQueue::create(64, &waking);
+  std::atomic<uint64_t> taken{0}, pushed{0};
+  std::vector<std::thread> producers;
+  for (uint64_t p = 0; p < kProducers; ++p) {
+    producers.emplace_back([&, p] {
+      for (uint64_t i = 0; i < kEach; ++i) {
+        // As a QP does, never more outstanding than the CQ holds.
+        while (pushed.load() - taken.load() >= 32) std::this_thread::yield();
+        pushed.fetch_add(1);
+        cq->push(completion(i, static_cast<uint32_t>(p)), i % 2 == 0);
+      }
+    });
+  }
+  uint64_t next[kProducers] = {};
+  while (taken < kProducers * kEach) {
+    cq->arm(false);
+    bool any = false;
+    ibv_wc wc[16];
+    while (int n = cq->poll(16, wc)) {
+      any = true;
+      for (int i = 0; i < n; ++i) ASSERT_EQ(wc[i].wr_id, next[wc[i].qp_num]++);
+      taken.fetch_add(static_cast<uint64_t>(n));
+    }
+    if (!any && taken < kProducers * kEach) waking.events.acquire();
+  }
+  for (std::thread& producer : producers) producer.join();
+}
+
+// Two threads poll, one resizes and arms, two push: everything arrives exactly once.
+TEST(CompletionQueue, ResizeWhilePolling) {
+  Counted events;
+  constexpr uint64_t kProducers = 2, kEach = 20'000;
+  auto cq = CompletionQueue::create(64, &events);
+  std::atomic<uint64_t> taken{0}, pushed{0}, sum{0};
+  std::vector<std::thread> threads;
+  for (uint64_t p = 0; p < kProducers; ++p) {
+    threads.emplace_back([&, p] {
+      for (uint64_t i = 0; i < kEach; ++i) {
+        while (pushed.load() - taken.load() >= 32) std::this_thread::yield();
+        pushed.fetch_add(1);
+        cq->push(completion(p * kEach + i), false);
+      }
+    });
+  }
+  for (int c = 0; c < 2; ++c) {
+    threads.emplace_back([&] {
+      ibv_wc wc[8];
+      while (taken.load() < kProducers * kEach) {
+        const int n = cq->poll(8, wc);
+        for (int i = 0; i < n; ++i) sum.fetch_add(wc[i].wr_id);
+        taken.fetch_add(static_cast<uint64_t>(n));
+        if (n == 0) std::this_thread::yield();
+      }
+    });
+  }
+  for (uint32_t size = 64; taken.load() < kProducers * kEach; size = size == 64 ? 256 : 64) {
+    EXPECT_EQ(cq->resize(size), 0);
+    cq->arm(true);
+    cq->purge(12345);
+    std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  const uint64_t all = kProducers * kEach;
+  EXPECT_EQ(sum.load(), all * (all - 1) / 2);
+  EXPECT_EQ(events.overflows, 0);
+}
+
+}  // namespace
+}  // namespace uiw::queue

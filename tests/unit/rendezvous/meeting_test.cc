@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Two queue pairs that know of each other nothing but GID and number.
+#include "unit/rendezvous/party.h"
+
+namespace uiw::rendezvous {
+namespace {
+
+class Meetings : public OnEngine {
+ protected:
+  // Both directions carry a message.
+  void exchange(Party& a, Party& b) {
+    Buffer from_a(a.host.memory, pattern(100, 1)), to_a(a.host.memory, 100);
+    Buffer from_b(b.host.memory, pattern(100, 2)), to_b(b.host.memory, 100);
+    ASSERT_EQ(a.host.receive(RecvWr({to_a.sge()})), 0);
+    ASSERT_EQ(b.host.receive(RecvWr({to_b.sge()})), 0);
+    ASSERT_EQ(a.host.post(SendWr(IBV_WR_SEND, {from_a.sge()})), 0);
+    ASSERT_EQ(b.host.post(SendWr(IBV_WR_SEND, {from_b.sge()})), 0);
+    ASSERT_TRUE(a.wait_for_received(1));
+    ASSERT_TRUE(b.wait_for_received(1));
+    ASSERT_TRUE(a.wait_for_sent(1));
+    ASSERT_TRUE(b.wait_for_sent(1));
+    for (Party* party : {&a, &b}) {
+      EXPECT_EQ(party->host.received()[0].status, IBV_WC_SUCCESS);
+      EXPECT_EQ(party->host.received()[0].byte_len, 100u);
+      EXPECT_EQ(party->host.sent()[0].status, IBV_WC_SUCCESS);
+    }
+    EXPECT_EQ(to_a.content(), from_b.content());
+    EXPECT_EQ(to_b.content(), from_a.content());
+  }
+};
+
+TEST_F(Meetings, WhoeverIsReadyFirst) {
+  for (const bool smaller_first : {true, false}) {
+    Party a(*engine), b(*engine);
+    Party& first = (a.name < b.name) == smaller_first ? a : b;
+    Party& second = &first == &a ? b : a;
+    ASSERT_EQ(first.meet(second.name), 0);
+    EXPECT_EQ(first.host.state(), IBV_QPS_RTR);
+    ASSERT_EQ(first.ready(), 0);
+    EXPECT_EQ(first.host.state(), IBV_QPS_RTS);
+    ASSERT_EQ(second.meet(first.name), 0);
+    ASSERT_EQ(second.ready(), 0);
+    exchange(a, b);
+  }
+}
+
+TEST_F(Meetings, WhatIsPostedBeforeWaits) {
+  Party a(*engine), b(*engine);
+  Buffer from(a.host.memory, pattern(5000)), to(b.host.memory, 5000);
+  ASSERT_EQ(a.meet(b.name), 0);
+  ASSERT_EQ(a.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 0)), 0);  // in RTR already
+  ASSERT_EQ(a.ready(), 0);
+  for (uint64_t i = 1; i < 3; ++i) ASSERT_EQ(a.host.post(SendWr(IBV_WR_SEND, {from.sge()}, i)), 0);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(b.host.receive(RecvWr({to.sge()})), 0);
+  EXPECT_TRUE(a.host.sent().empty());
+  ASSERT_EQ(b.meet(a.name), 0);  // RTR is enough to receive
+  ASSERT_TRUE(b.wait_for_received(3));
+  ASSERT_TRUE(a.wait_for_sent(3));
+  EXPECT_EQ(to.content(), from.content());
+  EXPECT_EQ(b.host.state(), IBV_QPS_RTR);
+  ASSERT_EQ(b.ready(), 0);
+  EXPECT_EQ(b.host.state(), IBV_QPS_RTS);
+}
+
+TEST_F(Meetings, ManyOnOnePortInAnyOrder) {
+  std::vector<std::unique_ptr<Party>> left, right;
+  for (int i = 0; i < 20; ++i) {
+    left.push_back(std::make_unique<Party>(*engine));
+    right.push_back(std::make_unique<Party>(*engine));
+  }
+  // Some come to a door that is open already, but not expected there yet.
+  for (int i = 0; i < 20; ++i) {
+    Party& one = i % 2 ? *left[i] : *right[i];
+    Party& other = i % 2 ? *right[i] : *left[i];
+    ASSERT_EQ(one.meet(other.name), 0);
+  }
+  for (int i = 0; i < 20; ++i) ASSERT_EQ((i % 2 ? right[i] : left[i])->meet((i % 2 ? left[i] : right[i])->name), 0);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(left[i]->ready(), 0);
+    ASSERT_EQ(right[i]->ready(), 0);
+    exchange(*left[i], *right[i]);
+  }
+}
+
+TEST_F(Meetings, AQueuePairWithItself) {
+  Party self(*engine);
+  Buffer from(self.host.memory, pattern(70000)), to(self.host.memory, 70000), copy(self.host.memory, 70000);
+  ASSERT_EQ(self.meet(self.name), 0);
+  ASSERT_EQ(self.ready(), 0);
+  ASSERT_EQ(self.host.receive(RecvWr({to.sge()})), 0);
+  ASSERT_EQ(self.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
+  ASSERT_TRUE(self.wait_for_received(1));
+  EXPECT_EQ(self.host.received()[0].byte_len, 70000u);
+  EXPECT_EQ(to.content(), from.content());
+  ASSERT_EQ(self.host.post(SendWr(IBV_WR_RDMA_READ, {copy.sge()}, 2).to(from.start(), from.stag())), 0);
+  ASSERT_TRUE(self.wait_for_sent(2));
+  EXPECT_EQ(self.host.sent()[1].status, IBV_WC_SUCCESS);
+  EXPECT_EQ(copy.content(), from.content());
+}
+
+TEST_F(Meetings, APeerThatNeverComesFailsWhatWasPosted) {
+  for (const bool we_wait : {true, false}) {
+    Party a(*engine), b(*engine);
+    Party& ours = (a.name < b.name) == we_wait ? a : b;
+    Party& absent = &ours == &a ? b : a;
+    Buffer from(ours.host.memory, pattern(10));
+    ASSERT_EQ(ours.meet(absent.name), 0);
+    ASSERT_EQ(ours.ready(20 * core::kMillisecond), 0);
+    ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
+    ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 2)), 0);
+    ASSERT_TRUE(ours.wait_for_sent(2));
+    EXPECT_EQ(ours.host.sent()[0].status, IBV_WC_RETRY_EXC_ERR);
+    EXPECT_EQ(ours.host.sent()[0].wr_id, 1u);
+    EXPECT_EQ(ours.host.sent()[1].status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(ours.host.state(), IBV_QPS_ERR);
+    EXPECT_TRUE(ours.host.events().empty());
+  }
+}
+
+TEST_F(Meetings, NobodyNoticesThatThePeerHasGoneUntilHeWantsSomething) {
+  Party a(*engine);
+  auto b = std::make_unique<Party>(*engine);
+  ASSERT_EQ(a.meet(b->name), 0);
+  ASSERT_EQ(b->meet(a.name), 0);
+  ASSERT_EQ(a.ready(), 0);
+  ASSERT_EQ(b->ready(), 0);
+  exchange(a, *b);
+  Buffer memory(a.host.memory, pattern(10));
+  ASSERT_EQ(a.host.receive(RecvWr({memory.sge()}, 7)), 0);
+  b.reset();
+  // The engine has seen the end when the connection's observer was told; a later Send finds out.
+  ASSERT_TRUE(wait_until([&] {
+    EXPECT_EQ(a.host.state(), IBV_QPS_RTS);
+    EXPECT_EQ(a.host.received().size(), 1u);
+    EXPECT_EQ(a.host.post(SendWr(IBV_WR_SEND, {memory.sge()}, 8)), 0);
+    return wait_until([&] { return a.host.sent().size() > 1; }) && a.host.sent().back().status != IBV_WC_SUCCESS;
+  }));
+  // One that TCP still took completes; the next is told that nobody answers.
+  EXPECT_EQ(a.host.sent().back().status, IBV_WC_RETRY_EXC_ERR);
+  ASSERT_TRUE(a.wait_for_received(2));
+  EXPECT_EQ(a.host.received()[1].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(a.host.state(), IBV_QPS_ERR);
+  EXPECT_TRUE(a.host.events().empty());
+}
+
+TEST_F(Meetings, OnlyInInit) {
+  Party a(*engine), b(*engine);
+  ASSERT_EQ(a.meet(b.name), 0);
+  EXPECT_EQ(a.meet(b.name), EINVAL);
+  Party c(*engine);
+  ASSERT_EQ(c.host.modify(IBV_QPS_RESET), 0);
+  EXPECT_EQ(c.meet(b.name), EINVAL);
+  // A number that is not of this process's ports cannot be met.
+  Party d(*engine);
+  const Name real = std::exchange(d.name, Name{loopback_gid(), 77});
+  EXPECT_EQ(d.meet(b.name), EADDRNOTAVAIL);
+  d.name = real;
+}
+
+TEST_F(Meetings, GoingBeforeThePeerComes) {
+  Party a(*engine), b(*engine);
+  ASSERT_EQ(a.meet(b.name), 0);
+  ASSERT_EQ(a.ready(), 0);
+  a.leave();
+  ASSERT_EQ(b.meet(a.name), 0);
+  ASSERT_EQ(b.ready(), 0);
+}
+
+}  // namespace
+}  // namespace uiw::rendezvous

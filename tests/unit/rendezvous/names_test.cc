@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Names of queue pairs, what they say over the wire, and the ports in their numbers.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <set>
+#include <vector>
+
+#include "core/settings.h"
+#include "rendezvous/greeting.h"
+#include "rendezvous/ports.h"
+
+namespace uiw::rendezvous {
+namespace {
+
+in6_addr gid(const char* text) {
+  in6_addr address{};
+  EXPECT_EQ(inet_pton(AF_INET6, text, &address), 1) << text;
+  return address;
+}
+
+TEST(Name, OrderedByGidThenNumber) {
+  const Name low{gid("::ffff:10.0.0.1"), 9}, same_host{gid("::ffff:10.0.0.1"), 10}, high{gid("fe80::1"), 1};
+  EXPECT_LT(low, same_host);
+  EXPECT_LT(same_host, high);
+  EXPECT_GT(high, low);
+  EXPECT_EQ(low, (Name{gid("::ffff:10.0.0.1"), 9}));
+  EXPECT_NE(low, same_host);
+}
+
+TEST(Name, NumberIsPortAndIndex) {
+  EXPECT_EQ(number_of(0xabcd, 0xef), 0xabcdefu);
+  EXPECT_EQ(port_of(0xabcdef), 0xabcd);
+  EXPECT_EQ(index_of(0xabcdef), 0xef);
+}
+
+TEST(Name, GidIsAnAddress) {
+  const sockaddr_storage v4 = address_of(gid("::ffff:192.0.2.7"), 80, 3);
+  EXPECT_EQ(v4.ss_family, AF_INET);
+  EXPECT_EQ(reinterpret_cast<const sockaddr_in&>(v4).sin_port, htons(80));
+  EXPECT_EQ(reinterpret_cast<const sockaddr_in&>(v4).sin_addr.s_addr, htonl(0xc0000207));
+  const sockaddr_storage global = address_of(gid("2001:db8::1"), 80, 3);
+  EXPECT_EQ(global.ss_family, AF_INET6);
+  EXPECT_EQ(reinterpret_cast<const sockaddr_in6&>(global).sin6_scope_id, 0u);
+  const sockaddr_storage link = address_of(gid("fe80::1"), 80, 3);
+  EXPECT_EQ(reinterpret_cast<const sockaddr_in6&>(link).sin6_scope_id, 3u);
+  for (const char* text : {"::ffff:192.0.2.7", "2001:db8::1", "fe80::1"}) {
+    const in6_addr expected = gid(text), there_and_back = gid_of(address_of(expected, 1, 3));
+    EXPECT_EQ(std::memcmp(&there_and_back, &expected, sizeof expected), 0) << text;
+  }
+}
+
+TEST(Greeting, LaidOutAsDocumented) {
+  uint8_t octets[kGreetingSize];
+  encode(octets, {{gid("::ffff:10.0.0.1"), 0x123456}, {gid("2001:db8::9"), 0xabcdef}});
+  const uint8_t expected[] = {'U', 'I', 'W', 'M', 1, 0, 0, 0,  //
+                              0, 0x12, 0x34, 0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1,
+                              0, 0xab, 0xcd, 0xef, 0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};
+  static_assert(sizeof expected == kGreetingSize);
+  EXPECT_EQ(std::memcmp(octets, expected, sizeof expected), 0);
+  const auto back = decode_greeting(octets);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, (Greeting{{gid("::ffff:10.0.0.1"), 0x123456}, {gid("2001:db8::9"), 0xabcdef}}));
+}
+
+TEST(Greeting, RefusesEveryOtherSizeKeyVersionAndNumber) {
+  uint8_t octets[kGreetingSize + 1] = {};
+  encode(octets, {{gid("::1"), 1}, {gid("::1"), 2}});
+  for (size_t size = 0; size <= sizeof octets; ++size)
+    EXPECT_EQ(decode_greeting({octets, size}).has_value(), size == kGreetingSize) << size;
+  for (size_t at = 0; at < 8; ++at) {
+    octets[at] ^= 0x10;
+    EXPECT_FALSE(decode_greeting({octets, kGreetingSize})) << at;
+    octets[at] ^= 0x10;
+  }
+  for (size_t top : {8u, 28u}) {
+    octets[top] = 1;
+    EXPECT_FALSE(decode_greeting({octets, kGreetingSize}));
+    octets[top] = 0;
+  }
+}
+
+int connect_to(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_storage address = address_of(gid("::ffff:127.0.0.1"), port, 0);
+  const int error = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)) == 0 ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+TEST(Ports, NumbersDifferAndTheirPortIsHeldButClosed) {
+  std::set<uint32_t> numbers;
+  for (uint32_t i = 0; i < kNumbersPerPort + 1; ++i) {
+    core::Result<uint32_t> number = take_number();
+    ASSERT_TRUE(number) << strerror(number.error());
+    EXPECT_TRUE(numbers.insert(*number).second);
+    EXPECT_TRUE(number_in_use(*number));
+    EXPECT_EQ(*number >> 24, 0u);
+  }
+  std::set<uint16_t> ports;
+  for (uint32_t number : numbers) ports.insert(port_of(number));
+  EXPECT_EQ(ports.size(), 2u);
+  for (uint16_t port : ports) {
+    EXPECT_EQ(connect_to(port), ECONNREFUSED);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_storage everywhere = address_of(gid("::ffff:0.0.0.0"), port, 0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)), -1);
+    EXPECT_EQ(errno, EADDRINUSE);
+    close(fd);
+  }
+  for (uint32_t number : numbers) give_number(number);
+  for (uint32_t number : numbers) EXPECT_FALSE(number_in_use(number));
+  give_number(*numbers.begin());  // not ours any more: nothing happens
+  close_idle_ports();
+  for (uint16_t port : ports) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_storage everywhere = address_of(gid("::ffff:0.0.0.0"), port, 0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)), 0) << strerror(errno);
+    close(fd);
+  }
+}
+
+// Run a second time with a range of two ports.
+TEST(Ports, StayInTheRangeThatIsSet) {
+  const uint32_t first = core::settings().first_port, last = core::settings().last_port;
+  const size_t room = first == 0 ? 3 * kNumbersPerPort : (last - first + 1) * kNumbersPerPort;
+  std::vector<uint32_t> numbers;
+  while (numbers.size() < room) {
+    core::Result<uint32_t> number = take_number();
+    ASSERT_TRUE(number) << strerror(number.error());
+    numbers.push_back(*number);
+    EXPECT_GE(port_of(*number), first == 0 ? 1024u : first);
+    EXPECT_LE(port_of(*number), first == 0 ? 65535u : last);
+  }
+  if (first != 0) EXPECT_EQ(take_number().error(), EADDRINUSE);
+  for (uint32_t number : numbers) give_number(number);
+  close_idle_ports();
+}
+
+}  // namespace
+}  // namespace uiw::rendezvous

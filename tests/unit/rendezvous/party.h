@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#pragma once
+
+#include <arpa/inet.h>
+
+#include "rendezvous/meeting.h"
+#include "rendezvous/ports.h"
+#include "support/host.h"
+
+namespace uiw::rendezvous {
+
+using namespace uiw::test;
+
+inline in6_addr loopback_gid() {
+  in6_addr address{};
+  EXPECT_EQ(inet_pton(AF_INET6, "::ffff:127.0.0.1", &address), 1);
+  return address;
+}
+
+// A queue pair with a name.
+class Party {
+ public:
+  explicit Party(engine::Engine& engine) : host(engine) {
+    core::Result<uint32_t> number = take_number();
+    EXPECT_TRUE(number);
+    name = {loopback_gid(), *number};
+  }
+  ~Party() { leave(); }
+  // 0 or errno, as ibv_modify_qp to RTR.
+  int meet(const Name& peer) {
+    int error = 0;
+    host.engine.run_sync([&] {
+      auto arranged = Meeting::arrange(host.engine, *host.qp, {.own = name, .peer = peer, .ird = 4});
+      error = arranged ? host.qp->expect_peer() : arranged.error();
+      if (error != 0) return;
+      meeting = std::move(*arranged);
+      meeting->begin();
+    });
+    return error;
+  }
+  int ready(core::Nanoseconds patience = 0) {
+    const int error = host.modify(IBV_QPS_RTS);
+    if (error == 0) host.engine.run_sync([&] { meeting->hurry(patience); });
+    return error;
+  }
+  void leave() {
+    if (!host.qp) return;
+    host.engine.run_sync([&] { meeting.reset(); });
+    host.destroy();
+    host.engine.run_sync([&] { give_number(name.qp_num); });
+  }
+  bool wait_for_sent(size_t count) {
+    return wait_until([&] { return host.sent().size() >= count; });
+  }
+  bool wait_for_received(size_t count) {
+    return wait_until([&] { return host.received().size() >= count; });
+  }
+
+  Host host;
+  Name name;
+  std::unique_ptr<Meeting> meeting;
+};
+
+// Tests with an engine.
+class OnEngine : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = engine::Engine::start();
+    ASSERT_TRUE(started);
+    engine = std::move(*started);
+  }
+  void TearDown() override { close_idle_ports(); }
+
+  std::unique_ptr<engine::Engine> engine;
+};
+
+}  // namespace uiw::rendezvous

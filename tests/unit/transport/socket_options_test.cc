@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "transport/addresses.h"
+#include "transport/socket_options.h"
+
+#include <gtest/gtest.h>
+#include <netinet/tcp.h>
+
+#include "unit/engine/support.h"
+
+namespace uiw::transport {
+namespace {
+
+sockaddr_storage address(const char* text) {
+  sockaddr_storage result{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(result);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(result);
+  if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+  } else {
+    EXPECT_EQ(inet_pton(AF_INET6, text, &v6.sin6_addr), 1) << text;
+    v6.sin6_family = AF_INET6;
+  }
+  return result;
+}
+
+TEST(SocketOptions, LengthFollowsTheFamily) {
+  EXPECT_EQ(length_of(address("10.0.0.1")), sizeof(sockaddr_in));
+  EXPECT_EQ(length_of(address("fe80::1")), sizeof(sockaddr_in6));
+  EXPECT_EQ(length_of(sockaddr_storage{}), 0u);
+}
+
+TEST(SocketOptions, KnowsLoopback) {
+  for (const char* text : {"127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1"}) {
+    EXPECT_TRUE(is_loopback(address(text))) << text;
+  }
+  for (const char* text :
+       {"128.0.0.1", "126.255.255.255", "0.0.0.0", "::", "::2", "fe80::1", "::ffff:10.0.0.1"}) {
+    EXPECT_FALSE(is_loopback(address(text))) << text;
+  }
+  EXPECT_FALSE(is_loopback(sockaddr_storage{}));
+}
+
+TEST(SocketOptions, APeerIsLocalByItsAddress) {
+  const sockaddr_storage other = address("198.51.100.7");
+  EXPECT_TRUE(is_local_peer(address("127.0.0.1"), other));
+  EXPECT_TRUE(is_local_peer(address("::1"), address("::1")));
+  // Its own other end has the same address, whatever that is.
+  EXPECT_TRUE(is_local_peer(address("198.51.100.7"), other));
+  EXPECT_TRUE(is_local_peer(address("2001:db8::7"), address("2001:db8::7")));
+  // Reserved for documentation: on no host.
+  EXPECT_FALSE(is_local_peer(address("192.0.2.55"), other));
+  EXPECT_FALSE(is_local_peer(address("2001:db8::99"), address("2001:db8::7")));
+  EXPECT_FALSE(is_local_peer(address("::ffff:192.0.2.55"), address("::1")));
+  EXPECT_FALSE(is_local_peer(sockaddr_storage{}, other));
+}
+
+TEST(SocketOptions, TunesForLocalPeers) {
+  const int tuned = socket(AF_INET, SOCK_STREAM, 0);
+  const int plain = socket(AF_INET, SOCK_STREAM, 0);
+  tune_for_local_peer(tuned);
+  char algorithm[16] = {};
+  socklen_t size = sizeof algorithm;
+  getsockopt(tuned, IPPROTO_TCP, TCP_CONGESTION, algorithm, &size);
+  EXPECT_STREQ(algorithm, "reno");
+  for (int option : {SO_SNDBUF, SO_RCVBUF}) {
+    // What the host allows at most for 4 MiB; too little of it is not taken at all.
+    const int most = 4 << 20;
+    int untouched = 0, allowed = 0, chosen = 0;
+    size = sizeof untouched;
+    getsockopt(plain, SOL_SOCKET, option, &untouched, &size);
+    setsockopt(plain, SOL_SOCKET, option, &most, sizeof most);
+    getsockopt(plain, SOL_SOCKET, option, &allowed, &size);
+    getsockopt(tuned, SOL_SOCKET, option, &chosen, &size);
+    EXPECT_EQ(chosen, allowed >= (2 << 20) ? allowed : untouched);
+  }
+  close(tuned);
+  close(plain);
+}
+
+}  // namespace
+}  // namespace uiw::transport

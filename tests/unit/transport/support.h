@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A stream's handler that remembers what it was told.
+#pragma once
+
+#include <string>
+
+#include "transport/tcp_stream.h"
+#include "unit/engine/support.h"
+
+namespace uiw::test {
+
+struct Heard {
+  std::string octets;
+  int pieces = 0;
+  int ends = 0;
+  int error = 0;
+  int writable = 0;
+};
+
+// Its stream lives as long as it does, unless end() or a hook ended it before.
+class Recorder final : public transport::StreamHandler {
+ public:
+  explicit Recorder(engine::Engine& engine) : engine_(engine) {}
+  ~Recorder() { end(); }
+  Recorder(const Recorder&) = delete;
+
+  // Takes `fd` over and starts to listen.
+  void adopt(int fd) {
+    engine_.run_sync([&] {
+      stream = transport::TcpStream::adopt(engine_, fd);
+      stream->set_handler(this);
+    });
+  }
+  void end() {
+    engine_.run_sync([&] { stream.reset(); });
+  }
+
+  void on_octets(core::Bytes octets) override {
+    heard.change([&](Heard& h) {
+      h.octets.append(reinterpret_cast<const char*>(octets.data()), octets.size());
+      ++h.pieces;
+    });
+    if (then) then(octets);
+  }
+  void on_end_of_stream() override {
+    heard.change([](Heard& h) { ++h.ends; });
+    if (then_end) then_end();
+  }
+  void on_error(int error) override {
+    heard.change([&](Heard& h) { h.error = error; });
+    if (then_end) then_end();
+  }
+  void on_writable() override {
+    heard.change([](Heard& h) { ++h.writable; });
+    if (then_writable) then_writable();
+  }
+
+  long send(const std::string& text) {
+    const iovec piece{const_cast<char*>(text.data()), text.size()};
+    return stream->send(&piece, 1);
+  }
+
+  Heard wait_octets(size_t count) {
+    return heard.wait([&](const Heard& h) { return h.octets.size() >= count; });
+  }
+
+  transport::StreamPtr stream;  // thread: engine, once adopted
+  Watched<Heard> heard;
+  // Called on the engine thread after the event was noted. Set them before adopt().
+  std::function<void(core::Bytes)> then;
+  std::function<void()> then_end;
+  std::function<void()> then_writable;
+
+ private:
+  engine::Engine& engine_;
+};
+
+inline void write_all(int fd, const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const long n = ::send(fd, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+    ASSERT_GT(n, 0) << strerror(errno);
+    done += static_cast<size_t>(n);
+  }
+}
+inline std::string read_exactly(int fd, size_t count) {
+  std::string text(count, '\0');
+  size_t done = 0;
+  while (done < count) {
+    const long n = ::read(fd, text.data() + done, count - done);
+    if (n <= 0) {
+      ADD_FAILURE() << (n == 0 ? "end of stream" : strerror(errno)) << " after " << done;
+      break;
+    }
+    done += static_cast<size_t>(n);
+  }
+  text.resize(done);
+  return text;
+}
+
+// Octets that differ everywhere, so that a swap or a gap shows.
+inline std::string pattern(size_t count, unsigned seed = 0) {
+  std::string text(count, '\0');
+  uint32_t state = seed * 2654435761u + 1;
+  for (char& octet : text) {
+    state = state * 1664525 + 1013904223;
+    octet = static_cast<char>(state >> 24);
+  }
+  return text;
+}
+
+}  // namespace uiw::test

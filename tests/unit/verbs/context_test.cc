@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <dirent.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "device/device.h"
+#include "support.h"
+
+namespace uiw::verbs {
+namespace {
+
+using device::Limits;
+using Context = test::OpenDevice;
+
+int open_descriptors() {
+  int count = 0;
+  DIR* dir = opendir("/proc/self/fd");
+  while (readdir(dir)) ++count;
+  closedir(dir);
+  return count;
+}
+
+TEST(Device, UnknownNamesAreNotOurs) {
+  EXPECT_EQ(uiwarp_device_find("mlx5_0"), nullptr);
+  EXPECT_EQ(uiwarp_device_find("uiw_"), nullptr);
+  EXPECT_EQ(uiwarp_device_find(""), nullptr);
+}
+
+TEST(Device, OpeningAndClosingLeavesNoDescriptorBehind) {
+  const uiwarp_device* device = uiwarp_device_find("uiw_lo");
+  ASSERT_NE(device, nullptr);
+  uiwarp_context* context;
+  int async_fd;
+  ASSERT_EQ(uiwarp_context_open(device, &context, &async_fd), 0);  // first-time set-up
+  uiwarp_context_close(context);
+  close(async_fd);
+  const int before = open_descriptors();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(uiwarp_context_open(device, &context, &async_fd), 0);
+    uiwarp_context_close(context);
+    close(async_fd);
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(Context, DeviceAttributesAreTheLimits) {
+  ibv_device_attr_ex attr;
+  std::memset(&attr, 0xff, sizeof attr);
+  ASSERT_EQ(uiwarp_query_device(context_, &attr, sizeof attr), 0);
+  const ibv_device_attr& basic = attr.orig_attr;
+  EXPECT_STREQ(basic.fw_ver, "0.1.0");
+  EXPECT_NE(basic.node_guid, 0u);
+  EXPECT_EQ(basic.sys_image_guid, basic.node_guid);
+  EXPECT_EQ(basic.max_qp, static_cast<int>(Limits::kMaxQp));
+  EXPECT_EQ(basic.max_qp_wr, static_cast<int>(Limits::kMaxQpWr));
+  EXPECT_EQ(basic.max_sge, static_cast<int>(Limits::kMaxSge));
+  EXPECT_EQ(basic.max_sge_rd, static_cast<int>(Limits::kMaxSge));
+  EXPECT_EQ(basic.max_cqe, static_cast<int>(Limits::kMaxCqe));
+  EXPECT_EQ(basic.max_qp_rd_atom, static_cast<int>(Limits::kMaxReads));
+  EXPECT_EQ(basic.max_qp_init_rd_atom, static_cast<int>(Limits::kMaxReads));
+  EXPECT_EQ(basic.max_res_rd_atom, static_cast<int>(Limits::kMaxReads * Limits::kMaxQp));
+  EXPECT_EQ(basic.atomic_cap, IBV_ATOMIC_GLOB);
+  EXPECT_EQ(basic.max_mw, static_cast<int>(Limits::kMaxMw));
+  EXPECT_EQ(basic.max_ah, 0);
+  EXPECT_EQ(basic.max_mcast_grp, 0);
+  EXPECT_EQ(basic.device_cap_flags,
+            static_cast<unsigned>(IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+                                  IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_SRQ_RESIZE |
+                                  IBV_DEVICE_CURR_QP_STATE_MOD));
+  EXPECT_EQ(attr.device_cap_flags_ex, basic.device_cap_flags);
+  EXPECT_EQ(basic.phys_port_cnt, 1);
+  EXPECT_EQ(attr.comp_mask, 0u);
+  EXPECT_EQ(attr.odp_caps.general_caps, 0u);
+  EXPECT_EQ(attr.completion_timestamp_mask, 0u);
+}
+
+TEST_F(Context, QueryDeviceWritesWhatTheCallerKnows) {
+  struct {
+    ibv_device_attr_ex attr;
+    char newer[64];
+  } room;
+  std::memset(&room, 0xff, sizeof room);
+  ASSERT_EQ(uiwarp_query_device(context_, &room.attr, sizeof(ibv_device_attr)), 0);
+  EXPECT_EQ(room.attr.orig_attr.phys_port_cnt, 1);
+  EXPECT_EQ(room.attr.comp_mask, ~0u);  // the old call's caller has no such member
+  ASSERT_EQ(uiwarp_query_device(context_, &room.attr, sizeof room), 0);
+  for (char c : room.newer) EXPECT_EQ(c, 0);
+}
+
+TEST_F(Context, PortOneIsActive) {
+  ibv_port_attr attr;
+  std::memset(&attr, 0xff, sizeof attr);
+  EXPECT_EQ(uiwarp_query_port(context_, 0, &attr), EINVAL);
+  EXPECT_EQ(uiwarp_query_port(context_, 2, &attr), EINVAL);
+  ASSERT_EQ(uiwarp_query_port(context_, 1, &attr), 0);
+  EXPECT_EQ(attr.state, IBV_PORT_ACTIVE);
+  EXPECT_EQ(attr.link_layer, IBV_LINK_LAYER_ETHERNET);
+  EXPECT_EQ(attr.lid, 0);
+  EXPECT_EQ(attr.max_msg_sz, 1u << 31);
+  EXPECT_EQ(attr.pkey_tbl_len, 1);
+  EXPECT_GE(attr.gid_tbl_len, 1);
+  EXPECT_EQ(attr.phys_state, 5);
+  const uint32_t mtu = device::find_by_name("uiw_lo")->mtu;
+  EXPECT_EQ(attr.max_mtu, attr.active_mtu);
+  EXPECT_LE(attr.active_mtu, IBV_MTU_4096);
+  EXPECT_LE(128u << attr.active_mtu, std::max(mtu, 256u));
+  if (attr.active_mtu < IBV_MTU_4096) {
+    EXPECT_GT(256u << attr.active_mtu, mtu);
+  }
+}
+
+TEST_F(Context, ProtectionDomainsEndAtTheLimit) {
+  std::vector<uiwarp_pd*> pds;
+  uiwarp_pd* pd = nullptr;
+  while (pds.size() < Limits::kMaxPd - 1) {  // the fixture has one
+    ASSERT_EQ(uiwarp_pd_alloc(context_, &pd), 0);
+    pds.push_back(pd);
+  }
+  EXPECT_EQ(uiwarp_pd_alloc(context_, &pd), ENOMEM);
+  EXPECT_EQ(uiwarp_pd_dealloc(pds.back()), 0);
+  EXPECT_EQ(uiwarp_pd_alloc(context_, &pds.back()), 0);
+  for (uiwarp_pd* each : pds) EXPECT_EQ(uiwarp_pd_dealloc(each), 0);
+}
+
+}  // namespace
+}  // namespace uiw::verbs

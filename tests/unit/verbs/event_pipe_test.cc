@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs/event_pipe.h"
+
+#include <cerrno>
+#include <map>
+#include <thread>
+
+#include "support.h"
+
+namespace uiw::verbs {
+namespace {
+
+using test::Channel;
+using test::readable;
+
+TEST(EventPipe, AsyncRecordsAreTheKernels) {
+  std::atomic<uint32_t> backlog{0};
+  EventPipe pipe(kAsyncRecord, backlog);
+  int reader = -1;
+  ASSERT_EQ(pipe.create(&reader), 0);
+  EXPECT_EQ(fcntl(reader, F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_NE(fcntl(reader, F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_FALSE(readable(reader));
+  pipe.send(0x1122334455667788, IBV_EVENT_QP_FATAL);
+  const auto records = test::read_all<EventRecord>(reader);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].element, 0x1122334455667788u);
+  EXPECT_EQ(records[0].type, static_cast<uint32_t>(IBV_EVENT_QP_FATAL));
+  EXPECT_EQ(records[0].reserved, 0u);
+  close(reader);
+}
+
+TEST(EventPipe, SendingAfterTheReaderClosedIsHarmless) {
+  std::atomic<uint32_t> backlog{0};
+  EventPipe pipe(kAsyncRecord, backlog);
+  int reader = -1;
+  ASSERT_EQ(pipe.create(&reader), 0);
+  close(reader);
+  pipe.send(1, 2);  // no SIGPIPE
+  EXPECT_EQ(pipe.purge(1), 1u);
+}
+
+TEST(EventPipe, JoiningLeavesTheOwnersFlagsAlone) {
+  Channel channel;
+  std::atomic<uint32_t> backlog{0};
+  EventPipe pipe(kCompletionRecord, backlog);
+  ASSERT_EQ(pipe.join(channel.fd()), 0);
+  EXPECT_EQ(fcntl(channel.fd(), F_GETFL) & O_NONBLOCK, 0);
+  pipe.send(7, 0);
+  EXPECT_EQ(channel.read_all(), (std::vector<uint64_t>{7}));
+}
+
+TEST(EventPipe, JoiningSomethingElseFails) {
+  std::atomic<uint32_t> backlog{0};
+  EventPipe pipe(kCompletionRecord, backlog);
+  EXPECT_EQ(pipe.join(-1), EBADF);
+  const int null = open("/dev/null", O_RDWR);
+  EXPECT_EQ(pipe.join(null), EINVAL);
+  close(null);
+}
+
+TEST(EventPipe, PurgeTakesBackOneElementAndKeepsTheOrderOfTheOthers) {
+  Channel channel;
+  std::atomic<uint32_t> backlog{0};
+  EventPipe pipe(kCompletionRecord, backlog);
+  ASSERT_EQ(pipe.join(channel.fd()), 0);
+  for (uint64_t e : {1, 2, 1, 3, 2, 1, 4}) pipe.send(e, 0);
+  EXPECT_EQ(pipe.purge(1), 3u);
+  EXPECT_EQ(pipe.purge(1), 0u);
+  EXPECT_EQ(pipe.purge(9), 0u);
+  EXPECT_EQ(channel.read_all(), (std::vector<uint64_t>{2, 3, 2, 4}));
+  EXPECT_EQ(backlog, 0u);
+}
+
+// Sends until the pipe is full and `extra` more; returns how many that were.
+uint64_t overfill(EventPipe& pipe, const std::atomic<uint32_t>& backlog, uint64_t extra) {
+  uint64_t sent = 0;
+  while (backlog == 0) pipe.send(sent++, 0);
+  for (uint64_t i = 0; i < extra; ++i) pipe.send(sent++, 0);
+  return sent;
+}
+
+TEST(EventPipe, AFullPipeNeitherBlocksNorLoses) {
+  Channel channel;
+  std::atomic<uint32_t> backlog{0};
+  {
+    EventPipe pipe(kCompletionRecord, backlog);
+    ASSERT_EQ(pipe.join(channel.fd()), 0);
+    const uint64_t sent = overfill(pipe, backlog, 1000);
+    EXPECT_EQ(backlog, 1u);
+    std::vector<uint64_t> got;
+    while (got.size() < sent) {
+      ASSERT_TRUE(readable(channel.fd()));
+      uint64_t element;
+      ASSERT_EQ(read(channel.fd(), &element, sizeof element), 8);
+      got.push_back(element);
+      pipe.flush();  // as libibverbs' cq_event call makes us do after each read
+    }
+    for (uint64_t i = 0; i < sent; ++i) ASSERT_EQ(got[i], i);
+    EXPECT_FALSE(readable(channel.fd()));
+    EXPECT_EQ(backlog, 0u);
+    overfill(pipe, backlog, 1);
+  }
+  EXPECT_EQ(backlog, 0u);  // a destroyed pipe keeps nothing
+}
+
+TEST(EventPipe, PurgeSeesWhatIsKeptToo) {
+  Channel channel;
+  std::atomic<uint32_t> backlog{0};
+  EventPipe pipe(kCompletionRecord, backlog);
+  ASSERT_EQ(pipe.join(channel.fd()), 0);
+  const uint64_t sent = overfill(pipe, backlog, 10);
+  EXPECT_EQ(pipe.purge(0), 1u);         // the oldest, in the pipe
+  EXPECT_EQ(pipe.purge(sent - 1), 1u);  // the youngest, kept
+  std::vector<uint64_t> got;
+  while (got.size() < sent - 2) {
+    uint64_t element;
+    ASSERT_EQ(read(channel.fd(), &element, sizeof element), 8);
+    got.push_back(element);
+    pipe.flush();
+  }
+  for (uint64_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], i + 1);
+  EXPECT_FALSE(readable(channel.fd()));
+}
+
+// Two threads send, one reads as libibverbs does, one purges an element of its own between its own
+// sends: every event is read or purged exactly once.
+TEST(EventPipe, ManyThreads) {
+  Channel channel;
+  std::atomic<uint32_t> backlog{0};
+  EventPipe pipe(kCompletionRecord, backlog);
+  ASSERT_EQ(pipe.join(channel.fd()), 0);
+  constexpr uint64_t kEach = 10'000, kPurged = 99, kLast = 100;
+  std::thread senders[2];
+  for (uint64_t s = 0; s < 2; ++s)
+    senders[s] = std::thread([&pipe, s] {
+      for (uint64_t i = 0; i < kEach; ++i) pipe.send(s, 0);
+    });
+  uint64_t purged = 0;
+  std::thread purger([&] {
+    for (int i = 0; i < 300; ++i) {
+      pipe.send(kPurged, 0);
+      purged += pipe.purge(kPurged);
+    }
+  });
+  std::map<uint64_t, uint64_t> seen;
+  std::thread reader([&] {
+    for (;;) {
+      uint64_t element;
+      ASSERT_EQ(read(channel.fd(), &element, sizeof element), 8);
+      if (element == kLast) return;
+      ++seen[element];
+      pipe.flush();
+    }
+  });
+  for (std::thread& sender : senders) sender.join();
+  purger.join();
+  pipe.send(kLast, 0);
+  reader.join();
+  for (uint64_t left : channel.read_all()) ++seen[left];  // overtaken by the last one
+  EXPECT_EQ(seen[0], kEach);
+  EXPECT_EQ(seen[1], kEach);
+  EXPECT_EQ(seen[kPurged] + purged, 300u);
+  EXPECT_EQ(backlog, 0u);
+}
+
+}  // namespace
+}  // namespace uiw::verbs

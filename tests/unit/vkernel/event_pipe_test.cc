@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "vkernel/event_pipe.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+
+namespace uiw::vkernel {
+namespace {
+
+class EventPipeTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(pipe_.create(O_CLOEXEC, fd_), 0); }
+  void TearDown() override { close(fd_); }
+
+  bool is_readable() const {
+    pollfd polled = {fd_, POLLIN, 0};
+    return poll(&polled, 1, 0) == 1 && (polled.revents & POLLIN) != 0;
+  }
+
+  EventPipe pipe_;
+  int fd_ = -1;
+};
+
+TEST_F(EventPipeTest, IsReadableWhileEventsAreQueued) {
+  EXPECT_FALSE(is_readable());
+  pipe_.push();
+  EXPECT_TRUE(is_readable());
+  pipe_.push();
+  pipe_.pop();
+  EXPECT_TRUE(is_readable());
+  pipe_.pop();
+  EXPECT_FALSE(is_readable());
+}
+
+TEST_F(EventPipeTest, CountsWhatDoesNotFit) {
+  const int many = fcntl(fd_, F_GETPIPE_SZ) + 1000;
+  ASSERT_GT(many, 1000);
+  for (int i = 0; i < many; ++i) pipe_.push();
+  for (int i = 0; i < many; ++i) {
+    ASSERT_TRUE(is_readable()) << i;
+    pipe_.pop();
+  }
+  EXPECT_FALSE(is_readable());
+  pipe_.push();
+  EXPECT_TRUE(is_readable());
+}
+
+TEST_F(EventPipeTest, FlagsOfTheApplicationAreItsOwn) {
+  EXPECT_EQ(fcntl(fd_, F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_EQ(fcntl(fd_, F_GETFL) & O_ACCMODE, O_RDWR);
+  EXPECT_EQ(fcntl(fd_, F_GETFD), FD_CLOEXEC);
+  int other;
+  EventPipe nonblocking;
+  ASSERT_EQ(nonblocking.create(O_NONBLOCK, other), 0);
+  EXPECT_EQ(fcntl(other, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+  EXPECT_EQ(fcntl(other, F_GETFD), 0);
+  close(other);
+  // Ours never blocks, whatever the application sets on its side.
+  nonblocking.pop();
+  pipe_.pop();
+}
+
+TEST_F(EventPipeTest, WaitReturnsWhenAnEventComes) {
+  int result = -1;
+  std::thread waiter([&] { result = pipe_.wait(); });
+  pipe_.push();
+  waiter.join();
+  EXPECT_EQ(result, 0);
+}
+
+TEST_F(EventPipeTest, WakeLetsEveryoneReturnNowAndLater) {
+  std::thread one([&] { EXPECT_EQ(pipe_.wait(), 0); });
+  std::thread two([&] { EXPECT_EQ(pipe_.wait(), 0); });
+  pipe_.wake();
+  one.join();
+  two.join();
+  EXPECT_EQ(pipe_.wait(), 0);
+}
+
+TEST_F(EventPipeTest, SurvivesThatTheApplicationClosesItsSide) {
+  close(fd_);
+  pipe_.push();
+  EXPECT_EQ(pipe_.wait(), 0);
+  pipe_.pop();
+  fd_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+std::set<int> open_descriptors() {
+  std::set<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    if (fcntl(fd, F_GETFD) >= 0) found.insert(fd);
+  }
+  return found;
+}
+
+TEST(EventPipe, ADescriptorThatTookOurNumberIsLeftAlone) {
+  const std::set<int> before = open_descriptors();
+  int fd;
+  auto pipe = std::make_unique<EventPipe>();
+  ASSERT_EQ(pipe->create(O_CLOEXEC, fd), 0);
+  int ours = -1;
+  for (int open : open_descriptors()) {
+    if (!before.contains(open) && open != fd) ours = open;
+  }
+  ASSERT_GE(ours, 0);
+  // As a program does that closes everything it does not know, and then opens a file.
+  int file[2];
+  ASSERT_EQ(::pipe(file), 0);
+  ASSERT_EQ(dup2(file[1], ours), ours);
+  pipe->push();
+  pipe->wake();
+  pollfd polled = {file[0], POLLIN, 0};
+  EXPECT_EQ(poll(&polled, 1, 0), 0);
+  EXPECT_EQ(pipe->wait(), EBADF);
+  pipe->pop();
+  pipe.reset();
+  EXPECT_GE(fcntl(ours, F_GETFD), 0);  // not closed either
+  for (int open : {ours, file[0], file[1], fd}) close(open);
+}
+
+TEST(EventPipe, LeavesNoDescriptorBehind) {
+  const std::set<int> before = open_descriptors();
+  {
+    EventPipe pipe;
+    int fd;
+    ASSERT_EQ(pipe.create(O_CLOEXEC, fd), 0);
+    close(fd);
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace uiw::vkernel

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "vkernel/tree_content.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace uiw::vkernel {
+namespace {
+
+in6_addr gid(const char* text) {
+  in6_addr out;
+  EXPECT_EQ(inet_pton(AF_INET6, text, &out), 1) << text;
+  return out;
+}
+
+std::vector<device::Device> two_devices() {
+  std::vector<device::Device> devices(2);
+  devices[0].name = "uiw_lo";
+  devices[0].interface = "lo";
+  devices[0].node_guid = 0x0123456789abcdef;
+  devices[0].gids = {gid("::ffff:127.0.0.1"), gid("::1")};
+  devices[0].uverbs_minor = 250;
+  devices[1].name = "uiw_eth0";
+  devices[1].interface = "eth0";
+  devices[1].node_guid = 0x0002c90300001234;
+  devices[1].gids = {gid("::ffff:192.0.2.9")};
+  devices[1].uverbs_minor = 251;
+  return devices;
+}
+
+std::map<std::string, TreeEntry> by_path(const std::vector<TreeEntry>& entries) {
+  std::map<std::string, TreeEntry> map;
+  for (const TreeEntry& entry : entries) {
+    EXPECT_TRUE(map.emplace(entry.path, entry).second) << "twice: " << entry.path;
+  }
+  return map;
+}
+
+TEST(TreeContent, FilesLibibverbsAndOthersRead) {
+  auto tree = by_path(tree_content(two_devices()));
+  const std::pair<const char*, const char*> files[] = {
+      {"sys/class/infiniband_verbs/abi_version", "6\n"},
+      {"sys/class/infiniband_verbs/uverbs250/ibdev", "uiw_lo\n"},
+      {"sys/class/infiniband_verbs/uverbs250/dev", "1:3\n"},
+      {"sys/class/infiniband_verbs/uverbs250/abi_version", "1\n"},
+      {"sys/class/infiniband_verbs/uverbs251/ibdev", "uiw_eth0\n"},
+      {"sys/class/infiniband/uiw_lo/node_type", "4: RNIC\n"},
+      {"sys/class/infiniband/uiw_lo/node_guid", "0123:4567:89ab:cdef\n"},
+      {"sys/class/infiniband/uiw_lo/sys_image_guid", "0123:4567:89ab:cdef\n"},
+      {"sys/class/infiniband/uiw_eth0/node_guid", "0002:c903:0000:1234\n"},
+      {"sys/class/infiniband/uiw_lo/ports/1/state", "4: ACTIVE\n"},
+      {"sys/class/infiniband/uiw_lo/ports/1/phys_state", "5: LinkUp\n"},
+      {"sys/class/infiniband/uiw_lo/ports/1/link_layer", "Ethernet\n"},
+      {"sys/class/infiniband/uiw_lo/ports/1/pkeys/0", "0xffff\n"},
+      {"sys/class/infiniband/uiw_lo/ports/1/gids/0", "0000:0000:0000:0000:0000:ffff:7f00:0001\n"},
+      {"sys/class/infiniband/uiw_lo/ports/1/gids/1", "0000:0000:0000:0000:0000:0000:0000:0001\n"},
+      {"sys/class/infiniband/uiw_eth0/ports/1/gid_attrs/ndevs/0", "eth0\n"},
+      {"sys/class/infiniband/uiw_eth0/ports/1/gid_attrs/types/0", "IB/RoCE v1\n"},
+      {"sys/class/misc/rdma_cm/abi_version", "4\n"},
+  };
+  for (auto [path, content] : files) {
+    ASSERT_TRUE(tree.contains(path)) << path;
+    EXPECT_EQ(tree[path].kind, TreeEntry::Kind::kFile) << path;
+    EXPECT_EQ(tree[path].content, content) << path;
+  }
+  EXPECT_FALSE(tree.contains("sys/class/infiniband/uiw_eth0/ports/1/gids/1"));
+  for (const char* path : {"sys/class/infiniband/uiw_eth0/device/net/eth0",
+                           "sys/class/infiniband/uiw_eth0/ports/1/counters",
+                           "sys/class/infiniband/uiw_eth0/ports/1/hw_counters", "dev/infiniband"}) {
+    ASSERT_TRUE(tree.contains(path)) << path;
+    EXPECT_EQ(tree[path].kind, TreeEntry::Kind::kDirectory) << path;
+  }
+  for (const char* path :
+       {"dev/infiniband/rdma_cm", "dev/infiniband/uverbs250", "dev/infiniband/uverbs251"}) {
+    ASSERT_TRUE(tree.contains(path)) << path;
+    EXPECT_EQ(tree[path].kind, TreeEntry::Kind::kLink) << path;
+    EXPECT_EQ(tree[path].content, "/dev/null") << path;
+  }
+}
+
+TEST(TreeContent, EveryDirectoryComesBeforeWhatItContains) {
+  std::set<std::string> directories = {""};
+  for (const TreeEntry& entry : tree_content(two_devices())) {
+    const size_t slash = entry.path.rfind('/');
+    EXPECT_TRUE(directories.contains(slash == std::string::npos ? "" : entry.path.substr(0, slash)))
+        << entry.path;
+    if (entry.kind == TreeEntry::Kind::kDirectory) directories.insert(entry.path);
+  }
+}
+
+TEST(TreeContent, NoLinkLeadsToADirectory) {  // what makes normalise() exact
+  for (const TreeEntry& entry : tree_content(two_devices())) {
+    if (entry.kind != TreeEntry::Kind::kLink) continue;
+    EXPECT_EQ(entry.content, "/dev/null") << entry.path;
+  }
+}
+
+TEST(TreeContent, WithoutDevicesTheClassesAreEmpty) {
+  for (const TreeEntry& entry : tree_content({})) {
+    EXPECT_FALSE(entry.path.starts_with("sys/class/infiniband/")) << entry.path;
+    EXPECT_FALSE(entry.path.starts_with("sys/class/infiniband_verbs/uverbs")) << entry.path;
+    EXPECT_FALSE(entry.path.starts_with("dev/infiniband/uverbs")) << entry.path;
+  }
+}
+
+TEST(TreeHash, NamesTheContent) {
+  auto devices = two_devices();
+  const std::string hash = tree_hash(tree_content(devices));
+  EXPECT_EQ(hash.size(), 16u);
+  EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(tree_hash(tree_content(devices)), hash);
+  devices[1].gids.push_back(gid("fe80::1"));
+  EXPECT_NE(tree_hash(tree_content(devices)), hash);
+  devices = two_devices();
+  devices[0].node_guid ^= 1;
+  EXPECT_NE(tree_hash(tree_content(devices)), hash);
+}
+
+TEST(TreeHash, DoesNotConfuseWhereOneTextEnds) {
+  using Kind = TreeEntry::Kind;
+  const TreeEntry one[] = {{Kind::kFile, "ab", "c"}};
+  const TreeEntry other[] = {{Kind::kFile, "a", "bc"}};
+  EXPECT_NE(tree_hash(one), tree_hash(other));
+}
+
+}  // namespace
+}  // namespace uiw::vkernel

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "vkernel/tree.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "temporary_directory.h"
+
+namespace uiw::vkernel {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<TreeEntry> content(const char* name = "uiw_test") {
+  std::vector<device::Device> devices(1);
+  devices[0].name = name;
+  devices[0].interface = "test0";
+  devices[0].node_guid = 42;
+  devices[0].gids = {in6addr_loopback};
+  devices[0].uverbs_minor = 250;
+  return tree_content(devices);
+}
+
+std::string text(const std::string& path) {
+  std::stringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+struct stat status_of(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(lstat(path.c_str(), &status), 0) << path;
+  return status;
+}
+
+std::string user_directory(const TemporaryDirectory& base) {
+  return base / ("uiwarp-" + std::to_string(geteuid())).c_str();
+}
+
+std::string placed(const std::string& base, const std::vector<TreeEntry>& entries) {
+  auto root = place_tree(base, entries);
+  EXPECT_EQ(root.error(), 0);
+  return root ? *root : std::string();
+}
+
+void expect_complete(const std::string& root, const std::vector<TreeEntry>& entries) {
+  size_t seen = 0;
+  for (const auto& found : fs::recursive_directory_iterator(root)) {
+    (void)found;
+    ++seen;
+  }
+  EXPECT_EQ(seen, entries.size());
+  for (const TreeEntry& entry : entries) {
+    const std::string path = root + "/" + entry.path;
+    const struct stat status = status_of(path);
+    EXPECT_EQ(status.st_mtime, kTreeTime) << path;
+    switch (entry.kind) {
+      case TreeEntry::Kind::kDirectory:
+        EXPECT_EQ(status.st_mode, S_IFDIR | 0755u) << path;
+        break;
+      case TreeEntry::Kind::kFile:
+        EXPECT_EQ(status.st_mode, S_IFREG | 0444u) << path;
+        EXPECT_EQ(text(path), entry.content) << path;
+        break;
+      case TreeEntry::Kind::kLink:
+        EXPECT_EQ(fs::read_symlink(path), entry.content) << path;
+        break;
+    }
+  }
+}
+
+TEST(Tree, IsWhatTheContentSaysWhateverTheUmask) {
+  TemporaryDirectory base;
+  for (mode_t mask : {0u, 022u, 077u, 0777u}) {
+    const std::vector<TreeEntry> entries = content(("uiw_" + std::to_string(mask)).c_str());
+    const mode_t before = umask(mask);
+    const std::string root = placed(base.path(), entries);
+    umask(before);
+    expect_complete(root, entries);
+  }
+  EXPECT_EQ(status_of(user_directory(base)).st_mode, S_IFDIR | 0755u);
+}
+
+TEST(Tree, TheSecondTimeItIsTheSameAndUntouched) {
+  TemporaryDirectory base;
+  const std::string root = placed(base.path(), content());
+  const std::string device = root + "/sys/class/infiniband/uiw_test";
+  const struct stat before = status_of(device);
+  EXPECT_EQ(placed(base.path(), content()), root);
+  const struct stat after = status_of(device);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  EXPECT_EQ(before.st_ctim.tv_sec, after.st_ctim.tv_sec);
+  EXPECT_EQ(before.st_ctim.tv_nsec, after.st_ctim.tv_nsec);
+  // Nothing but the tree is left behind.
+  EXPECT_EQ(std::distance(fs::directory_iterator(user_directory(base)), fs::directory_iterator()),
+            1);
+}
+
+TEST(Tree, OtherDevicesGetAnotherTree) {
+  TemporaryDirectory base;
+  const std::string one = placed(base.path(), content("uiw_one"));
+  const std::string other = placed(base.path(), content("uiw_other"));
+  EXPECT_NE(one, other);
+  expect_complete(one, content("uiw_one"));
+  expect_complete(other, content("uiw_other"));
+}
+
+TEST(Tree, RootHasNoSymbolicLinks) {
+  TemporaryDirectory base;
+  fs::create_directory(base / "real");
+  fs::create_symlink("real", base / "link");
+  const std::string root = placed(base / "link", content());
+  EXPECT_EQ(root, fs::canonical(root));
+  EXPECT_EQ(root, placed(base / "real", content()));
+}
+
+TEST(Tree, DamageIsRepaired) {
+  TemporaryDirectory base;
+  const std::string root = placed(base.path(), content());
+  const std::string file = root + "/sys/class/infiniband/uiw_test/node_guid";
+  fs::remove(file);
+  EXPECT_EQ(placed(base.path(), content()), root);
+  expect_complete(root, content());
+
+  chmod(file.c_str(), 0644);
+  std::ofstream(file, std::ios::app) << "more";
+  EXPECT_EQ(placed(base.path(), content()), root);
+  expect_complete(root, content());
+
+  fs::remove_all(root);
+  std::ofstream(root.c_str()) << "a file where the tree should be";
+  EXPECT_EQ(placed(base.path(), content()), root);
+  expect_complete(root, content());
+}
+
+TEST(Tree, ALinkInPlaceOfTheUserDirectoryIsNotFollowed) {
+  TemporaryDirectory base;
+  fs::create_directory(base / "elsewhere");
+  fs::create_directory_symlink("elsewhere", user_directory(base));
+  const std::string root = placed(base.path(), content());
+  EXPECT_TRUE(fs::is_empty(base / "elsewhere"));
+  EXPECT_TRUE(root.starts_with(fs::canonical(base.path()).string() + "/uiwarp-")) << root;
+  expect_complete(root, content());
+}
+
+TEST(Tree, AUserDirectoryThatOthersCanWriteToIsNotUsed) {
+  TemporaryDirectory base;
+  fs::create_directory(user_directory(base));
+  chmod(user_directory(base).c_str(), 0777);
+  const std::string root = placed(base.path(), content());
+  EXPECT_TRUE(fs::is_empty(user_directory(base)));
+  expect_complete(root, content());
+  // Unpredictable: the next one lies elsewhere again.
+  EXPECT_NE(placed(base.path(), content()), root);
+}
+
+TEST(Tree, AUserDirectoryOfSomebodyElseIsNotUsed) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to make one";
+  TemporaryDirectory base;
+  fs::create_directory(user_directory(base));
+  ASSERT_EQ(chown(user_directory(base).c_str(), 65534, 65534), 0);
+  const std::string root = placed(base.path(), content());
+  EXPECT_TRUE(fs::is_empty(user_directory(base)));
+  expect_complete(root, content());
+}
+
+TEST(Tree, ATreeThatOthersCanWriteToIsReplaced) {
+  TemporaryDirectory base;
+  const std::string root = placed(base.path(), content());
+  chmod(root.c_str(), 0777);
+  EXPECT_EQ(placed(base.path(), content()), root);
+  EXPECT_EQ(status_of(root).st_mode, S_IFDIR | 0755u);
+}
+
+TEST(Tree, ManyAtOnceAgree) {
+  TemporaryDirectory base;
+  std::string roots[8];
+  {
+    std::vector<std::thread> threads;
+    for (std::string& root : roots) {
+      threads.emplace_back([&root, &base] { root = placed(base.path(), content()); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  for (const std::string& root : roots) EXPECT_EQ(root, roots[0]);
+  expect_complete(roots[0], content());
+  EXPECT_EQ(std::distance(fs::directory_iterator(user_directory(base)), fs::directory_iterator()),
+            1);
+}
+
+TEST(Tree, OldOnesOfOtherDevicesAreRemoved) {
+  TemporaryDirectory base;
+  const std::string old = placed(base.path(), content("uiw_old"));
+  const std::string recent = placed(base.path(), content("uiw_recent"));
+  EXPECT_TRUE(fs::exists(old));
+  auto root = place_tree(base.path(), content("uiw_new"), -1);  // all are older than that
+  ASSERT_TRUE(root.has_value());
+  expect_complete(*root, content("uiw_new"));
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_FALSE(fs::exists(recent));
+}
+
+TEST(Tree, ABaseThatCannotBeUsedIsAnErrno) {
+  TemporaryDirectory base;
+  EXPECT_EQ(place_tree(base / "missing", content()).error(), ENOENT);
+  std::ofstream(base / "file") << "x";
+  EXPECT_EQ(place_tree(base / "file", content()).error(), ENOTDIR);
+}
+
+TEST(TreeRoot, IsConstantAndComesBackWhenRemoved) {
+  const std::string root(tree_root());
+  ASSERT_FALSE(root.empty());
+  EXPECT_TRUE(root.starts_with(fs::canonical(getenv("UIWARP_RUNTIME_DIR")).string())) << root;
+  EXPECT_EQ(tree_root(), root);
+  const struct stat before = status_of(root + "/sys/class/infiniband");
+  fs::remove_all(root);
+  EXPECT_EQ(tree_root(), root);
+  // The same time, or libibverbs would take its devices for new ones.
+  EXPECT_EQ(status_of(root + "/sys/class/infiniband").st_mtim.tv_sec, before.st_mtim.tv_sec);
+  EXPECT_EQ(status_of(root + "/sys/class/infiniband").st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+}
+
+}  // namespace
+}  // namespace uiw::vkernel

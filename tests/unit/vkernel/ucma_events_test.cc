@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The descriptor as applications poll it, and waiting for events.
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+#include "unit/vkernel/ucma_rig.h"
+
+namespace uiw::vkernel::test {
+namespace {
+
+bool readable(int fd) {
+  pollfd state{fd, POLLIN, 0};
+  return poll(&state, 1, 0) == 1;
+}
+
+class UcmaEventsTest : public UcmaTest {
+ protected:
+  void SetUp() override {
+    UcmaTest::SetUp();
+    listen_address_ = cm::test::ip("127.0.0.1", 7);
+  }
+  // Queues one ADDR_RESOLVED.
+  static uint32_t make_event(int fd) {
+    const uint32_t id = create_id(fd, 1);
+    rdma_ucm_resolve_ip body{};
+    const sockaddr_storage to = cm::test::ip("127.0.0.1", 7);
+    memcpy(&body.dst_addr, &to, sizeof body.dst_addr);
+    body.id = id;
+    EXPECT_EQ(0, command(fd, kResolveIp, body));
+    return id;
+  }
+};
+
+TEST_F(UcmaEventsTest, ReadableExactlyWhileEventsAreQueued) {
+  const int fd = open_channel(O_CLOEXEC | O_NONBLOCK);
+  EXPECT_FALSE(readable(fd));
+  EXPECT_EQ(EAGAIN, try_event(fd));
+  make_event(fd);
+  const uint32_t second = make_event(fd);
+  EXPECT_TRUE(readable(fd));
+  get_event(fd, 0);
+  EXPECT_TRUE(readable(fd));
+  destroy_id(fd, second);
+  EXPECT_FALSE(readable(fd));
+  EXPECT_EQ(EAGAIN, try_event(fd));
+}
+
+TEST_F(UcmaEventsTest, MigrationMovesReadability) {
+  const int from = open_channel(), to = open_channel();
+  const uint32_t id = make_event(from);
+  rdma_ucm_migrate_resp response{};
+  ASSERT_EQ(0,
+            command(to, kMigrateId,
+                    rdma_ucm_migrate_id{address_of(&response), id, static_cast<uint32_t>(from)}));
+  EXPECT_FALSE(readable(from));
+  EXPECT_TRUE(readable(to));
+  get_event(to, 0);
+}
+
+TEST_F(UcmaEventsTest, NonBlockingIsWhatTheDescriptorSaysNow) {
+  const int fd = open_channel();
+  ASSERT_EQ(0, fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
+  EXPECT_EQ(EAGAIN, try_event(fd));
+}
+
+TEST_F(UcmaEventsTest, BlockedCallGetsTheEventOfAnotherThread) {
+  const int fd = open_channel();
+  std::thread waiter([&] { get_event(fd, 0); });
+  make_event(fd);
+  waiter.join();
+  EXPECT_FALSE(readable(fd));
+}
+
+TEST_F(UcmaEventsTest, EveryWaiterGetsOneEvent) {
+  const int fd = open_channel();
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < 4; ++i) waiters.emplace_back([&] { get_event(fd, 0); });
+  for (int i = 0; i < 4; ++i) make_event(fd);
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_FALSE(readable(fd));
+}
+
+std::atomic<int> g_handler_runs{0};
+
+TEST_F(UcmaEventsTest, SignalInterruptsTheWait) {
+  struct sigaction action {};
+  struct sigaction before;
+  action.sa_handler = [](int) { ++g_handler_runs; };
+  ASSERT_EQ(0, sigaction(SIGUSR1, &action, &before));
+  const int fd = open_channel();
+  std::atomic<bool> done{false};
+  int error = 0;
+  std::thread waiter([&] {
+    error = try_event(fd);
+    done = true;
+  });
+  // A signal before the wait has begun interrupts nothing, so go on until one did.
+  while (!done) {
+    pthread_kill(waiter.native_handle(), SIGUSR1);
+    std::this_thread::yield();
+  }
+  waiter.join();
+  EXPECT_EQ(EINTR, error);
+  EXPECT_GT(g_handler_runs, 0);
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_F(UcmaEventsTest, WaitingThreadCanBeCancelled) {
+  const int fd = open_channel();
+  pthread_t waiter;
+  ASSERT_EQ(0, pthread_create(
+                   &waiter, nullptr,
+                   [](void* channel) -> void* {
+                     try_event(*static_cast<int*>(channel));
+                     return nullptr;
+                   },
+                   const_cast<int*>(&fd)));
+  pthread_cancel(waiter);
+  void* result = nullptr;
+  pthread_join(waiter, &result);
+  EXPECT_EQ(PTHREAD_CANCELED, result);
+  make_event(fd);
+  get_event(fd, 0);
+}
+
+// Whether a thread of this process sleeps in the kernel.
+bool sleeps(pid_t thread) {
+  char path[64], line[256] = {};
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const bool read_it = fd >= 0 && read(fd, line, sizeof line - 1) > 0;
+  close(fd);
+  const char* state = read_it ? strrchr(line, ')') : nullptr;
+  return state != nullptr && state[1] != 0 && state[2] == 'S';
+}
+
+// As in the kernel, where a program that closes its channel and leaves a thread behind in
+// rdma_get_cm_event() gets no error there.
+TEST_F(UcmaEventsTest, ClosingDoesNotReturnFromTheWait) {
+  struct Waiter {
+    int fd;
+    std::atomic<pid_t> thread{0};
+    std::atomic<int> result{-7};
+  } shared{open_channel()};
+  open_.clear();
+  pthread_t waiter;
+  ASSERT_EQ(0, pthread_create(
+                   &waiter, nullptr,
+                   [](void* p) -> void* {
+                     auto* mine = static_cast<Waiter*>(p);
+                     mine->thread = gettid();
+                     mine->result = try_event(mine->fd);
+                     return nullptr;
+                   },
+                   &shared));
+  while (shared.thread == 0 || !sleeps(shared.thread)) sched_yield();
+  close_channel(shared.fd);
+  pthread_cancel(waiter);
+  void* returned = nullptr;
+  pthread_join(waiter, &returned);
+  EXPECT_EQ(PTHREAD_CANCELED, returned);
+  EXPECT_EQ(-7, shared.result);
+}
+
+TEST_F(UcmaEventsTest, ManyEventsMoreThanThePipeHolds) {
+  const int fd = open_channel(O_CLOEXEC | O_NONBLOCK);
+  const uint32_t id = create_id(fd, 1);
+  const struct {
+    uint32_t id, reserved, event, status;
+    uint64_t argument;
+  } body{id, 0, 18, 0, 1};
+  const int pipe_size = fcntl(fd, F_GETPIPE_SZ);
+  const int count = pipe_size + 1000;
+  for (int i = 0; i < count; ++i) ASSERT_EQ(0, command(fd, kWriteEvent, body));
+  for (int i = 0; i < count; ++i) {
+    ASSERT_TRUE(readable(fd));
+    get_event(fd, 18);
+  }
+  EXPECT_FALSE(readable(fd));
+  EXPECT_EQ(EAGAIN, try_event(fd));
+  EXPECT_EQ(static_cast<uint32_t>(count), destroy_id(fd, id));
+}
+
+TEST_F(UcmaEventsTest, ClosingAChannelEndsEverythingOnIt) {
+  const int server = open_channel(), client = open_channel();
+  make_listener(server, 100);
+  rdma_ucm_connect connect{};
+  connect.conn_param = param(1);
+  connect.id = make_resolved(client, 200);
+  ASSERT_EQ(0, command(client, kConnect, connect));
+  rdma_ucm_accept accept{};
+  accept.uid = 300;
+  accept.conn_param = param(2);
+  accept.id = get_event(server, 4).id;
+  ASSERT_EQ(0, command(server, kAccept, accept));
+  get_event(client, 9);
+  get_event(server, 9);
+  open_ = {client};
+  close_channel(server);
+  EXPECT_EQ(200u, get_event(client, 10).uid);
+}
+
+}  // namespace
+}  // namespace uiw::vkernel::test

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <vector>
+
+#include "connection.h"
+#include "shapes.h"
+
+namespace uiw::bench {
+namespace {
+
+double mib_per_second(const Load& load, int64_t ns) {
+  const double octets = static_cast<double>(load.size) * load.iterations;
+  return octets / (1 << 20) / (static_cast<double>(ns) / 1e9);
+}
+
+}  // namespace
+
+void stream_serve(int fd, const Load& load) {
+  std::vector<char> buffer(load.size);
+  for (int i = 0; i < load.iterations; i++) {
+    if (!receive(fd, buffer.data(), load.size)) die("peer ended early");
+  }
+  const char done = 1;
+  send_all(fd, &done, 1);
+}
+
+double stream_measure(int fd, const Load& load) {
+  const std::vector<char> buffer(load.size, 'u');
+  const int64_t start = now_ns();
+  for (int i = 0; i < load.iterations; i++) send_all(fd, buffer.data(), load.size);
+  char done;
+  if (!receive(fd, &done, 1)) die("peer ended early");
+  return mib_per_second(load, now_ns() - start);
+}
+
+void read_stream_serve(int fd, const Load& load) {
+  const std::vector<char> buffer(load.size, 'u');
+  char request;
+  while (receive(fd, &request, 1)) send_all(fd, buffer.data(), load.size);
+}
+
+double read_stream_measure(int fd, const Load& load) {
+  std::vector<char> buffer(load.size);
+  const char request = 1;
+  int asked = 0;
+  const int64_t start = now_ns();
+  for (int i = 0; i < load.iterations; i++) {
+    for (; asked < load.iterations && asked < i + load.outstanding; asked++) send_all(fd, &request, 1);
+    if (!receive(fd, buffer.data(), load.size)) die("peer ended early");
+  }
+  return mib_per_second(load, now_ns() - start);
+}
+
+}  // namespace uiw::bench

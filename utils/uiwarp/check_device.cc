@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <cstring>
+#include <sstream>
+#include <string>
+
+#include "checks.h"
+#include "child.h"
+
+namespace uiw::tool {
+namespace {
+
+constexpr int kListLimitMs = 10000;
+constexpr int kLoopbackLimitMs = 20000;
+
+// What a helper said, on one line.
+std::string said(const ChildResult& result) {
+  if (result.timed_out) return "no answer within the time limit";
+  std::string text;
+  std::istringstream lines(result.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) continue;
+    if (!text.empty()) text += "; ";
+    text += line;
+  }
+  if (result.status >= 128) text += (text.empty() ? "" : "; ") + std::string("killed by signal ") + std::to_string(result.status - 128);
+  return text.empty() ? "exit status " + std::to_string(result.status) : text;
+}
+
+bool check_visible(const Layout& layout, Report& report) {
+  const ChildResult result = run_child(layout, {layout.probe, "devices"}, kListLimitMs);
+  std::string names;
+  std::istringstream lines(result.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("uiw_", 0) == 0) names += " " + line.substr(0, line.find(' '));
+  }
+  if (result.status == 0 && !names.empty()) {
+    report.ok("devices seen by libibverbs:" + names);
+    return true;
+  }
+  report.fail("libibverbs sees no uiwarp device: " + said(result),
+              "Run `UIWARP_LOG=debug uiwarp devices`; doc/troubleshooting.md goes through the causes.");
+  return false;
+}
+
+void check_loopback(const Layout& layout, Report& report) {
+  const ChildResult result = run_child(layout, {layout.probe, "loopback"}, kLoopbackLimitMs);
+  if (result.status == 0 && !result.timed_out)
+    report.ok("loopback connection: " + said(result));
+  else
+    report.fail("loopback connection: " + said(result),
+                "Run `UIWARP_LOG=debug uiwarp doctor`; a packet filter on lo may also be the cause.");
+}
+
+}  // namespace
+
+void check_device(const Layout& layout, Report& report) {
+  if (!layout.complete() || layout.probe.empty()) return;  // already reported by check_install
+  if (check_visible(layout, report)) check_loopback(layout, report);
+}
+
+}  // namespace uiw::tool

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <errno.h>
+#include <linux/io_uring.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "checks.h"
+
+namespace uiw::tool {
+namespace {
+
+// The first line of a file, or empty.
+std::string line_of(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+void check_kernel(Report& report) {
+  utsname name;
+  int major = 0, minor = 0;
+  if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &major, &minor) != 2) {
+    report.warn("kernel version unknown", "Linux 6.1 or newer is what uiwarp is made for.");
+    return;
+  }
+  const std::string what = std::string("kernel ") + name.release;
+  if (major > 5 || (major == 5 && minor >= 19))
+    report.ok(what);
+  else
+    report.warn(what + " is older than 5.19", "Its io_uring lacks what uiwarp needs: it will use epoll, which is slower.");
+}
+
+// Is a seccomp filter active in this process?
+bool filtered() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("Seccomp:", 0) == 0) return line.find('2') != std::string::npos;
+  }
+  return false;
+}
+
+// Why io_uring_setup failed with `error`, and what would change it.
+std::string cure(int error) {
+  const std::string disabled = line_of("/proc/sys/kernel/io_uring_disabled");
+  if (error == ENOSYS)
+    return "The kernel was built without io_uring, or a seccomp filter hides it "
+           "(containers: --security-opt seccomp=unconfined, or a profile that allows io_uring_*).";
+  if (error == EPERM && (disabled == "1" || disabled == "2"))
+    return "kernel.io_uring_disabled is " + disabled +
+           ". As root: sysctl kernel.io_uring_disabled=0 (or, for 1, join the group in kernel.io_uring_group).";
+  if (error == EPERM && filtered())
+    return "A seccomp filter forbids it, as Docker's default profile does: run the container with --security-opt "
+           "seccomp=unconfined, or a profile that allows io_uring_setup, io_uring_enter and io_uring_register.";
+  if (error == EINVAL) return "The kernel's io_uring is too old: Linux 5.19 or newer has what is needed.";
+  return "Look for a security module or a limit (ulimit -l, ulimit -n) that forbids it.";
+}
+
+void check_io_uring(Report& report) {
+  const char* engine = getenv("UIWARP_ENGINE");
+  if (engine && strcmp(engine, "epoll") == 0) {
+    report.ok("engine: epoll (UIWARP_ENGINE)");
+    return;
+  }
+  io_uring_params params = {};
+  params.flags = IORING_SETUP_COOP_TASKRUN;
+  const long fd = syscall(SYS_io_uring_setup, 8, &params);
+  if (fd >= 0) {
+    close(static_cast<int>(fd));
+    report.ok("engine: io_uring");
+    return;
+  }
+  const int error = errno;
+  const std::string what = std::string("io_uring refused: ") + strerror(error);
+  if (engine && strcmp(engine, "io_uring") == 0)
+    report.fail(what, cure(error) + " Or unset UIWARP_ENGINE, which asks for it.");
+  else
+    report.warn(what + ": the engine will use epoll, which is slower", cure(error));
+}
+
+void check_limits(Report& report) {
+  rlimit files = {}, memory = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  getrlimit(RLIMIT_MEMLOCK, &memory);
+  const std::string count = std::to_string(files.rlim_cur);
+  if (files.rlim_cur < 256)
+    report.warn("only " + count + " open files allowed", "Every queue pair is a TCP connection. Raise it: ulimit -n 4096.");
+  else
+    report.ok("open files: " + count);
+  // libibverbs prints a warning of its own at 32 KiB and below; uiwarp pins nothing.
+  if (geteuid() != 0 && memory.rlim_cur <= 32768)
+    report.warn("locked memory limited to " + std::to_string(memory.rlim_cur) + " bytes",
+                "uiwarp does not need more, but libibverbs will print a warning. Raise it: ulimit -l unlimited.");
+  else
+    report.ok(memory.rlim_cur == RLIM_INFINITY
+                  ? std::string("locked memory: unlimited (uiwarp pins nothing)")
+                  : "locked memory: " + std::to_string(memory.rlim_cur / 1024) + " KiB (uiwarp pins nothing)");
+}
+
+void check_tcp(Report& report) {
+  const std::string control = line_of("/proc/sys/net/ipv4/tcp_congestion_control");
+  const std::string allowed = " " + line_of("/proc/sys/net/ipv4/tcp_allowed_congestion_control") + " ";
+  if (control == "bbr" && allowed.find(" reno ") == std::string::npos)
+    report.warn("congestion control is bbr and reno is not allowed",
+                "bbr paces even loopback to half its bandwidth. As root: "
+                "sysctl net.ipv4.tcp_allowed_congestion_control='reno bbr'.");
+  else
+    report.ok("congestion control: " + control + (control == "reno" ? "" : "; connections within this host use reno"));
+}
+
+void check_runtime_directory(Report& report) {
+  const char* runtime = getenv("XDG_RUNTIME_DIR");
+  for (const char* base : {runtime, "/dev/shm", "/tmp"}) {
+    if (!base || !*base) continue;
+    std::string path = std::string(base) + "/uiwarp-doctor-XXXXXX";
+    if (mkdtemp(path.data())) {
+      rmdir(path.c_str());
+      report.ok(std::string("can write to ") + base);
+      return;
+    }
+  }
+  report.fail("no directory to put the device tree in",
+              "One of $XDG_RUNTIME_DIR, /dev/shm and /tmp must be writable.");
+}
+
+}  // namespace
+
+void check_host(Report& report) {
+  check_kernel(report);
+  check_io_uring(report);
+  check_limits(report);
+  check_tcp(report);
+  check_runtime_directory(report);
+}
+
+}  // namespace uiw::tool

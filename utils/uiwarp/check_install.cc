@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+#include "build_config.h"
+#include "checks.h"
+#include "core/settings.h"
+#include "uiwarp/uiwarp-abi.h"
+
+namespace uiw::tool {
+namespace {
+
+constexpr char kPrivateVersion[] = "IBVERBS_PRIVATE_" UIWARP_PABI_TEXT;
+constexpr char kRegister[] = "verbs_register_driver_" UIWARP_PABI_TEXT;
+
+// The file a loaded library came from, links resolved: it carries rdma-core's version.
+std::string file_of(void* symbol) {
+  Dl_info info;
+  char path[PATH_MAX];
+  if (!symbol || !dladdr(symbol, &info) || !realpath(info.dli_fname, path)) return "unknown file";
+  return path;
+}
+
+void check_libibverbs(Report& report) {
+  void* library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    report.fail(std::string("libibverbs not found: ") + dlerror(), "Install it: apt-get install libibverbs1.");
+    return;
+  }
+  const std::string file = file_of(dlsym(library, "ibv_get_device_list"));
+  if (dlvsym(library, kRegister, kPrivateVersion))
+    report.ok("libibverbs with " + std::string(kPrivateVersion) + ": " + file);
+  else
+    report.fail("libibverbs does not offer " + std::string(kPrivateVersion) + ": " + file,
+                "This uiwarp was built for another rdma-core release: build it against the installed one.");
+}
+
+void check_librdmacm(Report& report) {
+  void* library = dlopen("librdmacm.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library)
+    report.ok("librdmacm: " + file_of(dlsym(library, "rdma_create_id")));
+  else
+    report.fail(std::string("librdmacm not found: ") + dlerror(), "Install it: apt-get install librdmacm1.");
+}
+
+void check_parts(const Layout& layout, Report& report) {
+  std::string looked;
+  for (const std::string& directory : layout.looked_in) looked += " " + directory;
+  const std::string advice = "Looked in" + looked + ". Build everything (cmake --build build) or install uiwarp again.";
+  if (layout.preload.empty())
+    report.fail("libuiwarp-preload.so not found", advice);
+  else
+    report.ok("preload library: " + layout.preload);
+  if (layout.provider.empty())
+    report.fail("provider libuiwarp-rdmav" UIWARP_PABI_TEXT ".so not found", advice);
+  else
+    report.ok("provider: " + layout.provider);
+  if (layout.probe.empty()) report.fail("uiwarp-probe not found beside " + layout.binary, advice);
+  if (layout.core.empty()) {
+    report.fail("libuiwarp.so.0 not found", advice);
+    return;
+  }
+  void* library = dlopen(layout.core.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    report.fail(std::string("libuiwarp.so.0 cannot be loaded: ") + dlerror(), "Install the library it names.");
+    return;
+  }
+  auto version = reinterpret_cast<int (*)()>(dlsym(library, "uiwarp_abi_version"));
+  const int found = version ? version() : -1;
+  if (found == UIWARP_ABI_VERSION)
+    report.ok("stack: " + layout.core + ", version " UIWARP_VERSION);
+  else
+    report.fail("stack: " + layout.core + " has private ABI " + std::to_string(found) + ", this command " +
+                    std::to_string(UIWARP_ABI_VERSION),
+                "Its parts come from different builds: build or install all of uiwarp again.");
+}
+
+void check_settings(Report& report) {
+  core::settings_error();  // reports misspelt names, as opening a device would
+  core::Settings scratch;
+  int set = 0;
+  bool good = true;
+  for (const core::SettingInfo& info : core::setting_table()) {
+    const char* text = getenv(info.name);
+    if (!text) continue;
+    set++;
+    std::string problem;
+    if (core::parse_setting(info.name, text, scratch, problem)) continue;
+    good = false;
+    report.fail("setting " + std::string(info.name) + "='" + text + "'", problem);
+  }
+  if (good) report.ok("settings: " + (set ? std::to_string(set) + " set, all valid" : std::string("defaults")));
+}
+
+void check_real_devices(Report& report) {
+  std::string names;
+  if (DIR* directory = opendir("/sys/class/infiniband")) {
+    while (const dirent* entry = readdir(directory)) {
+      // Under `uiwarp run uiwarp doctor` our own devices are in the list.
+      if (entry->d_name[0] != '.' && strncmp(entry->d_name, "uiw_", 4) != 0) names += std::string(" ") + entry->d_name;
+    }
+    closedir(directory);
+  }
+  const char* mode = getenv("UIWARP_MODE");
+  if (names.empty())
+    report.ok("no other RDMA device on this host");
+  else if (mode && strcmp(mode, "exclusive") == 0)
+    report.ok("RDMA devices of this host are hidden (UIWARP_MODE=exclusive):" + names);
+  else
+    report.warn("this host has RDMA devices:" + names,
+                "uiwarp stays out of their way. To use uiwarp instead of them: UIWARP_MODE=exclusive.");
+}
+
+}  // namespace
+
+void check_install(const Layout& layout, Report& report) {
+  check_libibverbs(report);
+  check_librdmacm(report);
+  check_parts(layout, report);
+  check_settings(report);
+  check_real_devices(report);
+}
+
+}  // namespace uiw::tool

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run.h"
+
+namespace uiw::tool {
+namespace {
+
+int64_t now_ms() {
+  timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return ts.tv_sec * int64_t{1000} + ts.tv_nsec / 1000000;
+}
+
+}  // namespace
+
+ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms) {
+  ChildResult result;
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return result;
+  const pid_t pid = fork();
+  if (pid < 0) {
+    close(fds[0]);
+    close(fds[1]);
+    return result;
+  }
+  if (pid == 0) {
+    setpgid(0, 0);  // so that what it starts is killed with it
+    dup2(fds[1], STDOUT_FILENO);
+    dup2(fds[1], STDERR_FILENO);
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    _exit(run_program(layout, argv.data()));
+  }
+  setpgid(pid, pid);
+  close(fds[1]);
+  const int64_t deadline = now_ms() + limit_ms;
+  for (;;) {
+    const int64_t left = deadline - now_ms();
+    pollfd waiting = {fds[0], POLLIN, 0};
+    if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) {
+      result.timed_out = true;
+      kill(-pid, SIGKILL);
+      break;
+    }
+    char buffer[4096];
+    const ssize_t size = read(fds[0], buffer, sizeof buffer);
+    if (size <= 0) break;
+    result.output.append(buffer, static_cast<size_t>(size));
+  }
+  close(fds[0]);
+  int status = 0;
+  if (waitpid(pid, &status, 0) == pid)
+    result.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return result;
+}
+
+}  // namespace uiw::tool

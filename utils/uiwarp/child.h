@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Runs a helper program for a limited time and collects what it printed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layout.h"
+
+namespace uiw::tool {
+
+struct ChildResult {
+  int status = -1;         // exit status; 128 + signal when killed by one; -1: could not start
+  bool timed_out = false;  // it was killed at the limit
+  std::string output;      // standard output and standard error, in order
+};
+
+// Starts `arguments` with the device visible, waits at most `limit_ms`, then kills it.
+ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms);
+
+}  // namespace uiw::tool

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "environment.h"
+
+#include <stdlib.h>
+
+#include <vector>
+
+#include "build_config.h"
+
+namespace uiw::tool {
+namespace {
+
+std::string env(const char* name) {
+  const char* value = getenv(name);
+  return value ? value : "";
+}
+
+std::string missing(const Layout& layout) {
+  std::string text = "not found:";
+  if (layout.preload.empty()) text += " libuiwarp-preload.so";
+  if (layout.core.empty()) text += " libuiwarp.so.0";
+  if (layout.provider.empty()) text += " libuiwarp-rdmav" UIWARP_PABI_TEXT ".so";
+  text += "; looked in";
+  for (const std::string& directory : layout.looked_in) text += " " + directory;
+  return text + ". Build everything (cmake --build build) or install uiwarp again.";
+}
+
+}  // namespace
+
+std::string prepend(const std::string& item, const std::string& list, const char* separators,
+                    char separator) {
+  std::vector<std::string> elements;
+  bool present = false;
+  for (size_t at = 0; at <= list.size();) {
+    size_t end = list.find_first_of(separators, at);
+    if (end == std::string::npos) end = list.size();
+    if (end > at) elements.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  for (const std::string& element : elements) present = present || element == item;
+  std::string joined = present ? "" : item;
+  for (const std::string& element : elements) {
+    if (!joined.empty()) joined += separator;
+    joined += element;
+  }
+  return joined;
+}
+
+bool set_environment(const Layout& layout, std::string& problem) {
+  if (!layout.complete()) {
+    problem = missing(layout);
+    return false;
+  }
+  // ld.so divides LD_PRELOAD at spaces and colons, libibverbs its list at colons and semicolons.
+  if (layout.preload.find_first_of(" :;") != std::string::npos) {
+    problem = "the path " + layout.preload + " holds a space, colon or semicolon, which LD_PRELOAD " +
+              "cannot express. Move the tree to a path without them.";
+    return false;
+  }
+  std::string preload = prepend(layout.preload, env("LD_PRELOAD"), " :", ':');
+  if constexpr (sizeof(UIWARP_SANITIZER_RUNTIME) > 1)
+    preload = prepend(UIWARP_SANITIZER_RUNTIME, preload, " :", ':');
+  setenv("LD_PRELOAD", preload.c_str(), 1);
+
+  // libibverbs reads only the older name when both are set.
+  const char* drivers = getenv("RDMAV_DRIVERS") ? "RDMAV_DRIVERS" : "IBV_DRIVERS";
+  setenv(drivers, prepend(layout.provider_prefix, env(drivers), ":;", ':').c_str(), 1);
+  return true;
+}
+
+}  // namespace uiw::tool

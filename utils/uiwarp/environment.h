@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The environment in which a program sees the uiwarp device.
+#pragma once
+
+#include <string>
+
+#include "layout.h"
+
+namespace uiw::tool {
+
+// Puts `item` first in a list whose elements any character of `separators` divides; joins with
+// `separator`, drops empty elements, and keeps an element that is already there where it is.
+std::string prepend(const std::string& item, const std::string& list, const char* separators,
+                    char separator);
+
+// Changes this process's environment (LD_PRELOAD, and the driver list of libibverbs) so that what it
+// executes sees the device. Returns false and a sentence when that cannot work.
+bool set_environment(const Layout& layout, std::string& problem);
+
+}  // namespace uiw::tool

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The `uiwarp` command.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+
+#include "build_config.h"
+#include "doctor.h"
+#include "layout.h"
+#include "run.h"
+#include "settings_page.h"
+
+namespace {
+
+constexpr char kRunHelp[] =
+    "Usage: uiwarp run [--] PROGRAM ARGS...\n\n"
+    "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD and\n"
+    "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
+    "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
+
+// Everything after `run` belongs to the program, so no option parser may look at it.
+int run_command(int argc, char** argv) {
+  int first = 2;
+  if (first < argc && (strcmp(argv[first], "-h") == 0 || strcmp(argv[first], "--help") == 0)) {
+    fputs(kRunHelp, stdout);
+    return 0;
+  }
+  if (first < argc && strcmp(argv[first], "--") == 0) first++;
+  if (first >= argc) {
+    fprintf(stderr, "uiwarp: which program?\n%s", kRunHelp);
+    return 2;
+  }
+  if (argv[first][0] == '-' && first == 2) {
+    fprintf(stderr, "uiwarp: unknown option '%s' of run.\n%s", argv[first], kRunHelp);
+    return 2;
+  }
+  return uiw::tool::run_program(uiw::tool::find_layout(), argv + first);
+}
+
+int devices_command() {
+  const uiw::tool::Layout layout = uiw::tool::find_layout();
+  if (layout.probe.empty()) {
+    fprintf(stderr, "uiwarp: uiwarp-probe not found beside %s. Build or install uiwarp again.\n",
+            layout.binary.c_str());
+    return 125;
+  }
+  std::string probe = layout.probe;
+  char verb[] = "devices";
+  char* argv[] = {probe.data(), verb, nullptr};
+  return uiw::tool::run_program(layout, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc >= 2 && strcmp(argv[1], "run") == 0) return run_command(argc, argv);
+
+  CLI::App app{"RDMA for any Linux process: iWARP over TCP in user space."};
+  app.set_version_flag("--version", "uiwarp " UIWARP_VERSION);
+  app.require_subcommand(1);
+  app.add_subcommand("run", "Run a program with the device visible: uiwarp run PROGRAM ARGS...");
+  CLI::App* devices = app.add_subcommand("devices", "List the devices that a program sees under `uiwarp run`");
+  CLI::App* doctor = app.add_subcommand("doctor", "Check this machine and say what to do about each problem");
+  CLI::App* settings = app.add_subcommand("settings", "List every UIWARP_* setting, its values and default");
+  bool markdown = false, list_settings = false;
+  doctor->add_flag("--settings", list_settings, "Only list the settings, as `uiwarp settings`");
+  settings->add_flag("--markdown", markdown, "As doc/settings.md");
+  CLI11_PARSE(app, argc, argv);
+
+  if (devices->parsed()) return devices_command();
+  if (doctor->parsed() && !list_settings) return uiw::tool::doctor(uiw::tool::find_layout());
+  if (markdown)
+    uiw::tool::print_settings_markdown();
+  else
+    uiw::tool::print_settings();
+  return 0;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Looks at the program that `uiwarp run` is about to start: will it load a preloaded library?
+#pragma once
+
+#include <string>
+
+namespace uiw::tool {
+
+// The file execvp(name) would run, or empty with `error` = ENOENT or EACCES.
+std::string find_program(const std::string& name, int& error);
+
+// Empty when the program will see the device; else a sentence that says why it will not.
+std::string why_invisible(const std::string& path);
+
+}  // namespace uiw::tool
