@@ -124,6 +124,7 @@ TEST(VectorConversation, InBothRoles) {
     EXPECT_EQ(to_hex(r.peer->receive(36)), to_hex(vector("V12-fetchadd-resp").octets));
     say_atomic("V13-cmpswap-req");
     EXPECT_EQ(to_hex(r.peer->receive(36)), to_hex(vector("V14-cmpswap-resp").octets));
+    r.party.engine->run_sync([] {});  // the answer says that it is done; this, that this thread may look
     EXPECT_EQ(to_hex(counter.content()), "8877665544332211");
     say("V15-imm");
     say("V16-imm-se");

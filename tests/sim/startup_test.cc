@@ -83,21 +83,26 @@ TEST_P(StartUp, AgreesAndMovesData) {
   EXPECT_EQ(b->agreement.rx_markers, choice.markers[1]);
 
   // With an RTR either side may begin; without one the responder waits for the initiator's first message.
+  // Each message has memory of its own: a Write may be placed while the Read before it is still answered.
   constexpr size_t kSizes[] = {0, 5, 470, 3000, 70000};
-  constexpr size_t kCount = std::size(kSizes);
+  constexpr size_t kCount = std::size(kSizes), kTotal = 0 + 5 + 470 + 3000 + 70000;
   struct Traffic {
-    Traffic(End& from, End& to) : source(from.memory, pattern(70000, 1)), target(to.memory, 70000), back(from.memory, 70000), received(to.memory, 70000) {}
+    Traffic(End& from, End& to) : source(from.memory, pattern(kTotal, 1)), target(to.memory, kTotal), back(from.memory, kTotal), received(to.memory, kTotal) {}
     Buffer source, target, back, received;
   };
   Traffic there(*a, *b), here(*b, *a);
-  for (End* end : {a, b})
-    for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(end->receive(RecvWr({(end == a ? here : there).received.sge()}, i)), 0);
+  for (End* end : {a, b}) {
+    Traffic& traffic = end == a ? here : there;
+    for (size_t i = 0, at = 0; i < kCount; at += kSizes[i++])
+      ASSERT_EQ(end->receive(RecvWr({traffic.received.sge(at, kSizes[i])}, i)), 0);
+  }
   const auto post = [&](End* end, Traffic& traffic) {
     std::vector<SendWr> list;
-    for (size_t i = 0; i < kCount; ++i) {
-      list.push_back(SendWr(IBV_WR_RDMA_WRITE, {traffic.source.sge(0, kSizes[i])}, 3 * i).to(traffic.target.start(), traffic.target.stag()));
-      list.push_back(SendWr(IBV_WR_RDMA_READ, {traffic.back.sge(0, kSizes[i])}, 3 * i + 1).to(traffic.target.start(), traffic.target.stag()));
-      list.push_back(SendWr(IBV_WR_SEND, {traffic.source.sge(0, kSizes[i])}, 3 * i + 2));
+    for (size_t i = 0, at = 0; i < kCount; at += kSizes[i++]) {
+      const uint64_t target = traffic.target.start() + at;
+      list.push_back(SendWr(IBV_WR_RDMA_WRITE, {traffic.source.sge(at, kSizes[i])}, 3 * i).to(target, traffic.target.stag()));
+      list.push_back(SendWr(IBV_WR_RDMA_READ, {traffic.back.sge(at, kSizes[i])}, 3 * i + 1).to(target, traffic.target.stag()));
+      list.push_back(SendWr(IBV_WR_SEND, {traffic.source.sge(at, kSizes[i])}, 3 * i + 2));
     }
     ASSERT_EQ(end->post_all(std::move(list)), 0);
   };
