@@ -3,9 +3,9 @@
 // are. For the fuzz target and for a bounded test with seeds.
 //
 // Input: octet 0 chooses the machine (bit 0 CRC, 1 initiator, 2 waits for receives, 3 frames are made
-// here, 4-5 receives posted), octet 1 the size of the pieces it is fed in, octet 2 what is posted to
+// here, 4-5 receives posted, 6 markers are received), octet 1 the size of the pieces it is fed in, octet 2 what is posted to
 // send. With "frames are made here" the rest is a list of (length, ULPDU) records, which get right
-// CRCs, and an STag field of 1 to 6 means the writable, the readable, the foreign region, the sink of a
+// CRCs and markers, and an STag field of 1 to 6 means the writable, the readable, the foreign region, the sink of a
 // Read, the memory window of this stream or that of another; otherwise the rest is the stream itself.
 #pragma once
 
@@ -13,12 +13,14 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/be.h"
 #include "core/crc32c.h"
 #include "fuzz/check.h"
 #include "mpa/framing.h"
+#include "mpa/markers.h"
 #include "qp/connection.h"
 
 namespace uiw::test {
@@ -78,6 +80,7 @@ class StreamHarness {
     mpa::Agreement agreement;
     agreement.crc = crc_ = kind & 1;
     agreement.initiator = kind & 2;
+    agreement.rx_markers = markers_ = kind & 0x40;
     agreement.ird = agreement.ord = 3;
     CHECK(connection_.start(agreement, posts & 0x40 ? 1460 : 100, {99, 0}, kind & 4));
     // Receives of 128 octets in three pieces, the middle one empty.
@@ -171,14 +174,29 @@ class StreamHarness {
       std::copy_n(rest.begin() + 1, length, frame.begin() + 2);
       rest = rest.subspan(1 + length);
       name_stags(frame);
-      frame.resize((frame.size() + 3) / 4 * 4);
-      const uint32_t crc = core::crc32c(frame.data(), frame.size());
-      frame.resize(frame.size() + 4);
-      std::memcpy(&frame[frame.size() - 4], &crc, 4);
+      complete(frame);
       core::Bytes left(frame);
       for (; !left.empty() && !over_; left = left.subspan(std::min(piece, left.size())))
         handle(connection_.rx.on_octets(left.first(std::min(piece, left.size()))));
     }
+  }
+
+  // Pad, markers and CRC.
+  void complete(std::vector<uint8_t>& frame) {
+    frame.resize((frame.size() + 3) / 4 * 4);
+    if (markers_) {
+      std::vector<uint8_t> marked(mpa::marked_size(position_, static_cast<uint32_t>(frame.size()) + mpa::kCrcSize));
+      mpa::MarkerWriter writer(marked.data(), position_);
+      writer.put(frame.data(), static_cast<uint32_t>(frame.size()));
+      writer.before_crc();
+      CHECK(writer.written().size() + mpa::kCrcSize == marked.size());
+      marked.resize(marked.size() - mpa::kCrcSize);
+      frame = std::move(marked);
+    }
+    const uint32_t crc = core::crc32c(frame.data(), frame.size());
+    frame.resize(frame.size() + mpa::kCrcSize);
+    std::memcpy(&frame[frame.size() - mpa::kCrcSize], &crc, mpa::kCrcSize);
+    position_ = (position_ + static_cast<uint32_t>(frame.size())) % mpa::kMarkerInterval;
   }
 
   void name_stags(std::vector<uint8_t>& frame) {
@@ -275,8 +293,8 @@ class StreamHarness {
   qp::Connection connection_;
   std::vector<uint8_t> out_;
   uint64_t sends_posted_ = 0;
-  uint32_t receives_posted_ = 0, cookie_ = 0;
-  bool crc_ = false, over_ = false, terminated_ = false, waited_ = false;
+  uint32_t receives_posted_ = 0, cookie_ = 0, position_ = 0;
+  bool crc_ = false, markers_ = false, over_ = false, terminated_ = false, waited_ = false;
 };
 
 }  // namespace uiw::test

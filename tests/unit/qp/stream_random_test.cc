@@ -5,7 +5,7 @@
 #include <random>
 
 #include "fuzz/stream_harness.h"
-#include "support/vectors.h"
+#include "support/marked_stream.h"
 
 namespace uiw::test {
 namespace {
@@ -19,7 +19,8 @@ class Maker {
                   static_cast<uint8_t>(random_())};
     if (some(8)) out[1] = static_cast<uint8_t>(random_());
     out[0] = static_cast<uint8_t>(out[0] | (some(6) ? 0 : 8));
-    const bool frames = out[0] & 8;
+    const bool frames = out[0] & 8, markers = out[0] & 0x40;
+    MarkedStream marked;
     const size_t count = random_() % 12;
     for (size_t i = 0; i < count; ++i) {
       Octets ulpdu = segment();
@@ -29,7 +30,7 @@ class Maker {
         out.push_back(static_cast<uint8_t>(ulpdu.size()));
         out.insert(out.end(), ulpdu.begin(), ulpdu.end());
       } else {
-        const Octets whole = fpdu(ulpdu);
+        const Octets whole = markers ? marked.next(ulpdu) : fpdu(ulpdu);
         out.insert(out.end(), whole.begin(), whole.end());
       }
     }
