@@ -16,17 +16,17 @@ CRC_ON = {"UIWARP_CRC": "on"}
 
 
 class Capture:
-    """dumpcap on the loopback interface, one TCP port."""
+    """dumpcap on one interface, one TCP port; `within`: what to start it by, in a network namespace."""
 
-    def __init__(self, port):
+    def __init__(self, port, interface="lo", within=()):
         for program in ("dumpcap", "tshark"):
             if not shutil.which(program):
                 raise Skipped(f"needs {program} (packages wireshark-common, tshark)")
         self.folder = tempfile.mkdtemp(prefix="uiwarp-capture-")
         os.chmod(self.folder, 0o777)   # dumpcap may give up root before it writes
         self.path = os.path.join(self.folder, "captured.pcap")
-        self.tool = Tool(["dumpcap", "-q", "-P", "-B", "64", "-i", "lo", "-f", f"tcp port {port}", "-w", self.path],
-                         dict(os.environ))
+        self.tool = Tool([*within, "dumpcap", "-q", "-P", "-B", "64", "-i", interface, "-f", f"tcp port {port}", "-w",
+                          self.path], dict(os.environ))
         wait_until(lambda: self.tool.ended() or "File:" in self.tool.output, 15, "dumpcap captures")
         if self.tool.ended():
             output = self.tool.output

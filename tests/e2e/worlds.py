@@ -78,12 +78,18 @@ class World:
             _run("ip", "-n", namespace, "address", "add", address, "dev", "veth0")
             _run("ip", "-n", namespace, "link", "set", "veth0", "mtu", "1500", "up")
 
+    def within(self, side):
+        """What to start a command by so that it runs in the network of `side`."""
+        return ["ip", "netns", "exec", self._namespaces[0 if side == "server" else 1]] if self._namespaces else []
+
+    def one_segment_at_a_time(self):
+        """TCP gives the interfaces single segments, so that captures show them as they are on a wire."""
+        for namespace in self._namespaces:
+            _run("ip", "-n", namespace, "link", "set", "veth0", "gso_max_segs", "1")
+
     def start(self, side, *program, settings=None, plain=False):
         """Starts a program on `side` ("server" or "client"); `plain`: without `uiwarp run`."""
-        command = []
-        if self._namespaces:
-            command += ["ip", "netns", "exec", self._namespaces[0 if side == "server" else 1]]
-        command += self._user
+        command = self.within(side) + self._user
         if not plain:
             command += [os.path.join(self.bin, "uiwarp"), "run"]
         tool = Tool(command + list(program), {**self.environment, **(settings or {})})

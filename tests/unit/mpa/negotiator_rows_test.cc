@@ -63,9 +63,13 @@ struct ReplyRow {
 TEST(NegotiatorRows, Replies) {
   Wishes no_crc = wishes_of(16, 16);
   no_crc.crc = false;
+  Wishes revision1 = wishes_of(16, 16);
+  revision1.revision = 1;
   const ReplyRow rows[] = {
       {"V21: Read chosen of Write and Read", test::vector("V21-mpa-v2-req").octets,
        wishes_of(16, 16), "5002000480084010", true, 8, 16, Rtr::kRead},
+      {"V21 again: that we ask in revision 1 ourselves changes no answer",
+       test::vector("V21-mpa-v2-req").octets, revision1, "5002000480084010", true, 8, 16, Rtr::kRead},
       {"revision 1 without CRC, which we want", test::vector("V28-mpa-v1-req-nocrc").octets,
        wishes_of(4, 5), "40010000", true, 4, 5, Rtr::kNone},
       {"revision 1, CRC off at both ends", test::vector("V28-mpa-v1-req-nocrc").octets, no_crc,

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""TCP segments on the wire begin with an FPDU (RFC 5044 5.1), while TCP is not behind with sending."""
+import alignment
+import case_perftest
+from case_capture import CRC_ON, Capture
+from harness import Failed
+from registry import case
+
+# One message at a time. The sizes: within one FPDU, exactly several of them, some and a rest.
+EXCHANGES = [
+    ("ib_send_lat", 64), ("ib_send_lat", 1424), ("ib_send_lat", 4 * 1424), ("ib_send_lat", 12000),
+    ("ib_write_lat", 64), ("ib_write_lat", 12000), ("ib_read_lat", 64), ("ib_read_lat", 12000),
+]
+
+
+@case("alignment", worlds=["ns-root"], seconds=180, serial=True)
+def aligned(world):
+    world.one_segment_at_a_time()
+    for tool, size in EXCHANGES:
+        port = world.port()
+        capture = Capture(port, world.device.removeprefix("uiw_"), world.within("server"))
+        try:
+            case_perftest.exchange(world, tool, ["-s", size, "-n", "100"], 30, port=port, settings=CRC_ON)
+            capture.frames()
+            check(f"{tool} -s {size}", alignment.streams(capture.path))
+        finally:
+            capture.close()
+
+
+def check(what, streams):
+    undisturbed = [stream for stream in streams if not stream.repeated]
+    segments = sum(len(stream.segments) for stream in undisturbed)
+    if segments < 100:
+        raise Failed(f"{what}: only {segments} segments in {len(undisturbed)} of {len(streams)} streams to look at")
+    for stream in undisturbed:
+        if stream.astray():
+            raise Failed(f"{what}: segments begin inside an FPDU, at {stream.astray()[:10]}")
+        if stream.sharing():
+            raise Failed(f"{what}: FPDUs begin inside a segment, at {stream.sharing()[:10]}")
+    print(f"{what}: {segments} segments, each one FPDU")
