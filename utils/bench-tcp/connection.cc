@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,29 +17,19 @@
 namespace uiw::bench {
 namespace {
 
-// No delay, large buffers, and reno: a host's default of bbr would pace loopback to half. Both are
+constexpr size_t kCopies = 16;  // in one call of sendmsg
+
+bool within_host(const sockaddr_in& peer) { return ntohl(peer.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET; }
+
+// No delay; on loopback large buffers and reno too: a host's default of bbr would pace that to half. These are
 // wishes: where the host refuses them, raw TCP is what the host makes of it.
-void tune(int fd) {
+void tune(int fd, const sockaddr_in& peer) {
   const int one = 1, buffer = 4 << 20;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  if (!within_host(peer)) return;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
   setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
   setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
-}
-
-int new_socket() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) die("socket");
-  tune(fd);
-  return fd;
-}
-
-sockaddr_in loopback(uint16_t port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
 }
 
 }  // namespace
@@ -54,27 +45,33 @@ int64_t now_ns() {
   return ts.tv_sec * int64_t{1000000000} + ts.tv_nsec;
 }
 
-int listen_loopback(uint16_t& port) {
-  const int fd = new_socket();
-  sockaddr_in address = loopback(0);
+int new_socket(const sockaddr_in& peer) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) die("socket");
+  tune(fd, peer);
+  return fd;
+}
+
+int listen_at(sockaddr_in& address) {
+  const int fd = new_socket(address);
   socklen_t size = sizeof address;
   if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) die("bind");
-  if (listen(fd, 1) != 0) die("listen");
+  if (listen(fd, SOMAXCONN) != 0) die("listen");
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) die("getsockname");
-  port = ntohs(address.sin_port);
   return fd;
 }
 
 int accept_one(int listener) {
-  const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  sockaddr_in peer = {};
+  socklen_t size = sizeof peer;
+  const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
   if (fd < 0) die("accept");
-  tune(fd);
+  tune(fd, peer);
   return fd;
 }
 
-int connect_loopback(uint16_t port) {
-  const int fd = new_socket();
-  const sockaddr_in address = loopback(port);
+int connect_to(const sockaddr_in& address) {
+  const int fd = new_socket(address);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) die("connect");
   return fd;
 }
@@ -109,16 +106,28 @@ bool receive(int fd, void* buffer, size_t size) {
   return true;
 }
 
-void send_all(int fd, const void* buffer, size_t size) {
-  const char* at = static_cast<const char*>(buffer);
-  while (size > 0) {
-    const ssize_t sent = send(fd, at, size, MSG_NOSIGNAL);
-    if (sent > 0) {
-      at += sent;
-      size -= static_cast<size_t>(sent);
-    } else if (errno != EINTR) {
-      die("send");
+void send_all(int fd, const void* buffer, size_t size) { send_copies(fd, buffer, size, 1); }
+
+void send_copies(int fd, const void* buffer, size_t size, int copies) {
+  size_t left = size * static_cast<size_t>(copies);
+  while (left > 0) {
+    // The next octet to go is this far into a copy.
+    const size_t done = (size - left % size) % size;
+    iovec parts[kCopies];
+    size_t planned = 0, count = 0;
+    for (; count < kCopies && planned < left; count++) {
+      const size_t skip = count == 0 ? done : 0;
+      parts[count] = {const_cast<char*>(static_cast<const char*>(buffer)) + skip, size - skip};
+      planned += size - skip;
     }
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    if (sent > 0)
+      left -= static_cast<size_t>(sent);
+    else if (errno != EINTR)
+      die("send");
   }
 }
 

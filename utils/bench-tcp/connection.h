@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A TCP connection between two processes over loopback, tuned as the best a program can get.
+// A TCP connection between two processes of this host, tuned as the best a program can get.
 #pragma once
+
+#include <netinet/in.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,15 +14,19 @@ namespace uiw::bench {
 
 int64_t now_ns();
 
-// Listens on 127.0.0.1, port chosen by the kernel, returned in host order.
-int listen_loopback(uint16_t& port);
+// Listens on `address`; its port is chosen by the kernel and filled in.
+int listen_at(sockaddr_in& address);
 int accept_one(int listener);
-int connect_loopback(uint16_t port);
+int connect_to(const sockaddr_in& address);
+// Not connected yet, for whoever connects without waiting.
+int new_socket(const sockaddr_in& peer);
 
 // Spin on a non-blocking recv until `size` octets are there, or the peer has gone.
 void spin_receive(int fd, void* buffer, size_t size);
 // Block until `size` octets are there; false at end of stream before the first.
 bool receive(int fd, void* buffer, size_t size);
 void send_all(int fd, const void* buffer, size_t size);
+// The same, `copies` times over, with as few calls as the kernel allows.
+void send_copies(int fd, const void* buffer, size_t size, int copies);
 
 }  // namespace uiw::bench

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// uiwarp-bench-tcp SHAPE SIZE ITERATIONS: what raw TCP does between two processes of this host, in
-// the shape of a perftest tool. Prints one number: microseconds, or MiB per second.
+// uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE ITERATIONS: what raw TCP does
+// between two processes of this host, in the shape of a perftest tool. Prints one number, in the unit of the shape.
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "connection.h"
 #include "shapes.h"
 
 namespace {
 
+using uiw::bench::die;
 using uiw::bench::Load;
+using uiw::bench::Wait;
 
 struct Shape {
   const char* name;
   void (*serve)(int, const Load&);
-  double (*measure)(int, const Load&);
+  double (*measure)(const sockaddr_in&, const Load&);
   double scale;  // a ping-pong is reported one way
 };
 
@@ -28,10 +36,26 @@ constexpr Shape kShapes[] = {
     {"read-latency", uiw::bench::read_serve, uiw::bench::read_measure, 1.0},
     {"stream", uiw::bench::stream_serve, uiw::bench::stream_measure, 1.0},
     {"read-stream", uiw::bench::read_stream_serve, uiw::bench::read_stream_measure, 1.0},
+    {"rate", uiw::bench::rate_serve, uiw::bench::rate_measure, 1.0},
+    {"connect", uiw::bench::connect_serve, uiw::bench::connect_measure, 1.0},
+};
+
+struct Request {
+  const Shape* shape = nullptr;
+  Load load;
+  sockaddr_in address = {};
+  const char* name_space = nullptr;  // the server's, as `ip netns` knows it; the client is where we are
 };
 
 int usage() {
-  fprintf(stderr, "usage: uiwarp-bench-tcp latency|read-latency|stream|read-stream SIZE ITERATIONS\n");
+  fprintf(stderr,
+          "usage: uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE ITERATIONS\n"
+          "  SHAPE  latency, read-latency (microseconds), stream, read-stream (MiB/s),\n"
+          "         rate (million messages/s), connect (connections/s)\n"
+          "  -b     stream, rate: messages sent by one call\n"
+          "  -w     how to wait for data: latencies spin unless told, the others block\n"
+          "  -a     the server's IPv4 address (default 127.0.0.1)\n"
+          "  -n     network namespace of the server\n");
   return 2;
 }
 
@@ -43,31 +67,62 @@ long positive(const char* text, long limit) {
   return errno == 0 && *end == '\0' && end != text && value >= 1 && value <= limit ? value : 0;
 }
 
+bool parse(int argc, char** argv, Request& request) {
+  request.address.sin_family = AF_INET;
+  request.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int option; (option = getopt(argc, argv, "b:w:a:n:")) != -1;) {
+    switch (option) {
+      case 'b': request.load.batch = static_cast<int>(positive(optarg, 1 << 16)); break;
+      case 'w':
+        if (strcmp(optarg, "spin") != 0 && strcmp(optarg, "block") != 0) return false;
+        request.load.wait = *optarg == 's' ? Wait::kSpin : Wait::kBlock;
+        break;
+      case 'a':
+        if (inet_pton(AF_INET, optarg, &request.address.sin_addr) != 1) return false;
+        break;
+      case 'n': request.name_space = optarg; break;
+      default: return false;
+    }
+  }
+  if (argc - optind != 3) return false;
+  for (const Shape& candidate : kShapes) {
+    if (strcmp(argv[optind], candidate.name) == 0) request.shape = &candidate;
+  }
+  request.load.size = static_cast<size_t>(positive(argv[optind + 1], 1 << 30));
+  request.load.iterations = static_cast<int>(positive(argv[optind + 2], 100000000));
+  return request.shape && request.load.size > 0 && request.load.iterations > 0 && request.load.batch > 0;
+}
+
+// Where `ip netns add` puts them.
+void enter(const char* name_space) {
+  const int fd = open(("/run/netns/" + std::string(name_space)).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) die(name_space);
+  close(fd);
+}
+
+[[noreturn]] void serve(Request& request, int port_to) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a client that fails leaves nobody behind
+  if (request.name_space) enter(request.name_space);
+  const int listener = uiw::bench::listen_at(request.address);
+  if (write(port_to, &request.address.sin_port, sizeof request.address.sin_port) < 0) die("write");
+  request.shape->serve(listener, request.load);
+  _exit(0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return usage();
-  const Shape* shape = nullptr;
-  for (const Shape& candidate : kShapes) {
-    if (strcmp(argv[1], candidate.name) == 0) shape = &candidate;
-  }
-  Load load;
-  load.size = static_cast<size_t>(positive(argv[2], 1 << 30));
-  load.iterations = static_cast<int>(positive(argv[3], 100000000));
-  if (!shape || load.size == 0 || load.iterations == 0) return usage();
-
-  uint16_t port = 0;
-  const int listener = uiw::bench::listen_loopback(port);
+  Request request;
+  if (!parse(argc, argv, request)) return usage();
+  int ports[2];
+  if (pipe(ports) != 0) die("pipe");
   const pid_t pid = fork();
-  if (pid < 0) uiw::bench::die("fork");
-  if (pid == 0) {
-    shape->serve(uiw::bench::accept_one(listener), load);
-    _exit(0);
-  }
-  close(listener);
-  const int fd = uiw::bench::connect_loopback(port);
-  const double value = shape->measure(fd, load) * shape->scale;
-  close(fd);
+  if (pid < 0) die("fork");
+  if (pid == 0) serve(request, ports[1]);
+  close(ports[1]);
+  if (read(ports[0], &request.address.sin_port, sizeof request.address.sin_port) <= 0) return 1;  // it said why
+
+  const double value = request.shape->measure(request.address, request.load) * request.shape->scale;
   int status = 0;
   waitpid(pid, &status, 0);
   if (status != 0) return 1;

@@ -1,31 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The shapes of traffic. Each has a side that serves until the peer ends, and a side that measures.
+// The shapes of traffic. Each has a side that serves one client of a listener, and a side that measures.
 #pragma once
+
+#include <netinet/in.h>
 
 #include <cstddef>
 
 namespace uiw::bench {
 
+enum class Wait { kAsUsual, kSpin, kBlock };
+
 struct Load {
   size_t size = 64;         // octets of a message
-  int iterations = 20000;
+  int iterations = 20000;   // messages, or connections
+  int batch = 1;            // messages sent by one call
+  Wait wait = Wait::kAsUsual;  // for data: latencies spin, everything else blocks
   int outstanding = 16;     // read streams: requests in flight
 };
 
-// Ping-pong, both ends spinning on non-blocking recv. Median microseconds of a round trip.
-void ping_pong_serve(int fd, const Load& load);
-double ping_pong_measure(int fd, const Load& load);
+// Ping-pong. Median microseconds of a round trip.
+void ping_pong_serve(int listener, const Load& load);
+double ping_pong_measure(const sockaddr_in& server, const Load& load);
 
-// A small request answered by `size` octets, both ends spinning. Median microseconds of a round trip.
-void read_serve(int fd, const Load& load);
-double read_measure(int fd, const Load& load);
+// A small request answered by `size` octets. Median microseconds of a round trip.
+void read_serve(int listener, const Load& load);
+double read_measure(const sockaddr_in& server, const Load& load);
 
 // One way: messages of `size` octets, the last one acknowledged. MiB per second.
-void stream_serve(int fd, const Load& load);
-double stream_measure(int fd, const Load& load);
+void stream_serve(int listener, const Load& load);
+double stream_measure(const sockaddr_in& server, const Load& load);
 
 // Requests answered by `size` octets each, `outstanding` in flight. MiB per second.
-void read_stream_serve(int fd, const Load& load);
-double read_stream_measure(int fd, const Load& load);
+void read_stream_serve(int listener, const Load& load);
+double read_stream_measure(const sockaddr_in& server, const Load& load);
+
+// One way: small messages laid out one behind the other, received as they come. Million messages per second.
+void rate_serve(int listener, const Load& load);
+double rate_measure(const sockaddr_in& server, const Load& load);
+
+// `iterations` connections at once: connect, accept, `size` octets there and back on each. Connections per second.
+void connect_serve(int listener, const Load& load);
+double connect_measure(const sockaddr_in& server, const Load& load);
 
 }  // namespace uiw::bench

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <unistd.h>
+
+#include <algorithm>
 #include <vector>
 
 #include "connection.h"
@@ -14,31 +17,41 @@ double mib_per_second(const Load& load, int64_t ns) {
 
 }  // namespace
 
-void stream_serve(int fd, const Load& load) {
+void stream_serve(int listener, const Load& load) {
+  const int fd = accept_one(listener);
   std::vector<char> buffer(load.size);
   for (int i = 0; i < load.iterations; i++) {
-    if (!receive(fd, buffer.data(), load.size)) die("peer ended early");
+    if (load.wait == Wait::kSpin)
+      spin_receive(fd, buffer.data(), load.size);
+    else if (!receive(fd, buffer.data(), load.size))
+      die("peer ended early");
   }
   const char done = 1;
   send_all(fd, &done, 1);
 }
 
-double stream_measure(int fd, const Load& load) {
+double stream_measure(const sockaddr_in& server, const Load& load) {
+  const int fd = connect_to(server);
   const std::vector<char> buffer(load.size, 'u');
   const int64_t start = now_ns();
-  for (int i = 0; i < load.iterations; i++) send_all(fd, buffer.data(), load.size);
+  for (int sent = 0; sent < load.iterations; sent += load.batch)
+    send_copies(fd, buffer.data(), load.size, std::min(load.batch, load.iterations - sent));
   char done;
   if (!receive(fd, &done, 1)) die("peer ended early");
-  return mib_per_second(load, now_ns() - start);
+  const int64_t ns = now_ns() - start;
+  close(fd);
+  return mib_per_second(load, ns);
 }
 
-void read_stream_serve(int fd, const Load& load) {
+void read_stream_serve(int listener, const Load& load) {
+  const int fd = accept_one(listener);
   const std::vector<char> buffer(load.size, 'u');
   char request;
   while (receive(fd, &request, 1)) send_all(fd, buffer.data(), load.size);
 }
 
-double read_stream_measure(int fd, const Load& load) {
+double read_stream_measure(const sockaddr_in& server, const Load& load) {
+  const int fd = connect_to(server);
   std::vector<char> buffer(load.size);
   const char request = 1;
   int asked = 0;
@@ -47,7 +60,9 @@ double read_stream_measure(int fd, const Load& load) {
     for (; asked < load.iterations && asked < i + load.outstanding; asked++) send_all(fd, &request, 1);
     if (!receive(fd, buffer.data(), load.size)) die("peer ended early");
   }
-  return mib_per_second(load, now_ns() - start);
+  const int64_t ns = now_ns() - start;
+  close(fd);
+  return mib_per_second(load, ns);
 }
 
 }  // namespace uiw::bench
