@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What utils/bench makes of the tools' output, and which verdicts it comes to."""
+import contextlib
+import io
+import unittest
+import xml.etree.ElementTree
+from dataclasses import dataclass
+
+from benchmarks import report
+from benchmarks.measure import Series, Taken, measure
+from benchmarks.peers import Ucx
+from benchmarks.places import Loopback
+from benchmarks.plot import svg
+from benchmarks.processes import Missing, Problem
+from benchmarks.rows import Row, all_rows
+from benchmarks.sources import Bench, Cmtime, Perftest, column_of
+from benchmarks.verdict import against, judge
+
+PERFTEST = """---------------------------------------------------------------------------------------
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]
+ 64      20000          3.01           51.77        3.20               3.27             0.40            4.10
+"""
+CMTIME = """step              total ms     max ms     min us  us / conn
+create id    :        0.56       0.04       0.00       1.12
+resolve addr :        7.76       4.19      26.00      15.52
+resolve route:        0.94       0.49     437.00       1.89
+create qp    :        1.57       0.07       1.00       3.14
+connect      :       79.14      76.50     103.00     158.28
+disconnect   :       42.73       5.17      19.00      85.47
+destroy      :        0.41       0.06       0.00       0.82
+"""
+UCX = """|     Test     | # iterations | 50.0%ile | average | overall |  average |  overall |  average  |  overall  |
++--------------+--------------+----------+---------+---------+----------+----------+-----------+-----------+
+                        5000     15.157   141.256   142.256      442.46     443.46        7079        7080
+"""
+
+
+@dataclass
+class Fake:
+    """A source that gives these values, one a run; an exception among them is raised."""
+    values: list
+    label: str = "fake"
+    taken: int = 0
+
+    def take(self, _):
+        self.taken += 1
+        value = self.values[self.taken - 1]
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+
+def series(ours, *references, better="smaller", target=1.5, busy=0.0, peers=()):
+    row = Row("row", Fake(ours), tuple(Fake(r) for r in references), better, target, "us", tuple(peers))
+    one = Series(row, Taken(row.ours, ours), [Taken(s, s.values) for s in row.references], [Taken(p) for p in peers])
+    one.busy = [busy] * len(ours)
+    return one
+
+
+class Output(unittest.TestCase):
+    def test_perftest(self):
+        self.assertEqual(column_of(PERFTEST, 64, 4), 3.20)
+        with self.assertRaises(Problem):
+            column_of(PERFTEST, 128, 4)
+
+    def test_cmtime_counts_the_steps_until_the_connection_stands(self):
+        self.assertAlmostEqual(Cmtime.microseconds(CMTIME), 1.12 + 15.52 + 1.89 + 3.14 + 158.28)
+        with self.assertRaises(Problem):
+            Cmtime.microseconds(CMTIME.replace("connect      :", "gave up      :"))
+
+    def test_ucx(self):
+        self.assertEqual(Ucx.value(UCX, "latency"), 15.157)
+        self.assertEqual(Ucx.value(UCX, "bandwidth"), 443.46)
+        self.assertEqual(Ucx.value(UCX, "rate"), 0.00708)
+        with self.assertRaises(Problem):
+            Ucx.value("error", "rate")
+
+
+class Verdicts(unittest.TestCase):
+    def test_the_ratio_is_of_values_of_the_same_run(self):
+        verdict = judge(series([3.0, 30.0, 3.0], [2.5, 25.0, 2.5]))
+        self.assertEqual(verdict.word, "met")
+        self.assertAlmostEqual(verdict.ratio, 1.2)
+
+    def test_missed(self):
+        self.assertEqual(judge(series([6.0] * 3, [3.0] * 3)).word, "missed")
+        self.assertEqual(judge(series([6.0] * 3, [8.0] * 3, better="larger", target=0.95)).word, "missed")
+        self.assertEqual(judge(series([8.0] * 3, [8.0] * 3, better="larger", target=0.95)).word, "met")
+
+    def test_the_target_itself_is_enough(self):
+        self.assertEqual(judge(series([3.0] * 3, [2.0] * 3, target=1.5)).word, "met")
+        self.assertEqual(judge(series([2.0] * 3, [2.0] * 3, better="larger", target=1.0)).word, "met")
+
+    def test_the_best_alternative_counts(self):
+        verdict = judge(series([9.0] * 3, [7.0] * 3, [10.0] * 3, better="larger", target=0.95))
+        self.assertAlmostEqual(verdict.ratio, 0.9)
+        self.assertEqual(verdict.word, "missed")
+
+    def test_noisy_when_the_reference_varies_and_the_runs_disagree(self):
+        self.assertEqual(judge(series([3.0] * 5, [1.0, 3.0, 1.0, 3.0, 3.0])).word, "noisy")
+        self.assertEqual(judge(series([9.0] * 5, [1.0, 3.0, 1.0, 3.0, 3.0])).word, "missed")
+
+    def test_noisy_when_others_use_the_machine(self):
+        self.assertEqual(judge(series([3.0] * 3, [3.0] * 3, busy=0.5)).word, "noisy")
+
+    def test_a_fixed_target(self):
+        verdict = judge(series([9000.0] * 3, target=8192))
+        self.assertEqual((verdict.word, verdict.ratio), ("missed", None))
+
+    def test_peers_by_what_is_better(self):
+        row = series([1.0], [1.0]).row
+        self.assertEqual(against(row, 2.0, Taken(None, [6.0])), (6.0, 3.0))
+
+
+class Measuring(unittest.TestCase):
+    def take(self, ours, reference, peers=()):
+        row = Row("row", Fake(ours), (Fake(reference),), "smaller", 1.5, "us", tuple(peers))
+        with contextlib.redirect_stderr(io.StringIO()):
+            return measure(None, [row], len(ours))[0]
+
+    def test_every_run_takes_every_source(self):
+        taken = self.take([1.0, 2.0], [3.0, 4.0])
+        self.assertEqual((taken.ours.values, taken.references[0].values), ([1.0, 2.0], [3.0, 4.0]))
+
+    def test_what_fails_is_not_tried_again(self):
+        taken = self.take([1.0, Problem("hangs"), 2.0], [1.0, 1.0, 1.0])
+        self.assertEqual(taken.row.ours.taken, 2)
+        self.assertEqual(judge(taken).word, "failed")
+
+    def test_what_is_missing_is_skipped_and_said(self):
+        taken = self.take([Missing("ib_x is not installed")], [1.0], [Fake([Missing("no peer here")])])
+        results = [(taken, judge(taken))]
+        self.assertEqual(results[0][1].word, "skipped")
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            report.table(results, 1)
+            report.remarks(results)
+            report.peers(results)
+        self.assertIn("skipped: row: ib_x is not installed", said.getvalue())
+        self.assertIn("no peer here", said.getvalue())
+
+
+class Rows(unittest.TestCase):
+    def test_names_differ(self):
+        names = [row.name for row in all_rows()]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_a_post_list_divides_the_iterations(self):
+        self.assertEqual(Bench("bin", 0.25, Loopback()).iterations(1000), 192)
+        self.assertEqual(Bench("bin", 0.001, Loopback()).iterations(1000), 64)
+
+    def test_a_row_without_its_place_is_skipped(self):
+        bench = Bench("bin", 1.0, Loopback(), no_veth="needs root")
+        with self.assertRaisesRegex(Missing, "needs root"):
+            bench.place(veth=True)
+
+    def test_label_is_what_runs(self):
+        self.assertEqual(Perftest("ib_send_bw", 64, 1, 3, ("-b",), {"UIWARP_CRC": "on"}).label,
+                         "UIWARP_CRC=on ib_send_bw -s 64 -b")
+
+
+class Plot(unittest.TestCase):
+    def test_every_point_is_drawn(self):
+        curves = {"latency": {"a": [[64, 3.0], [4096, 5.0]], "b & c": [[64, 4.0]]},
+                  "bandwidth": {"a": [[64, 100.0], [1 << 20, 9000.0]]}}
+        drawing = xml.etree.ElementTree.fromstring(svg(curves, "machine <1>"))
+        circles = [e for e in drawing.iter() if e.tag.endswith("circle")]
+        self.assertEqual(len(circles), 5)
+        places = [float(circle.get("cy")) for circle in circles]
+        self.assertLess(places[1], places[0])   # 5 us lies above 3 us
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Taking every source of every row in turn, run by run, so that a slow phase of the machine meets all alike."""
+import sys
+from dataclasses import dataclass, field
+
+from . import machine
+from .processes import Missing, Problem
+
+
+@dataclass
+class Taken:
+    """What one source gave: a value for each run, or why there is none."""
+    source: object
+    values: list = field(default_factory=list)
+    missing: str = ""
+    problem: str = ""
+
+    def take(self, bench):
+        if self.missing or self.problem:
+            return   # it would fail again, perhaps after a minute
+        try:
+            self.values.append(self.source.take(bench))
+        except Missing as missing:
+            self.missing = str(missing)
+        except Problem as problem:
+            self.problem = str(problem)
+        except (ValueError, IndexError, KeyError) as error:
+            self.problem = f"{self.source.label}: output not understood: {error}"
+
+
+@dataclass
+class Series:
+    """A row and what its sources gave; busy: how far others used the machine, run by run."""
+    row: object
+    ours: Taken
+    references: list
+    peers: list
+    busy: list = field(default_factory=list)
+
+    @classmethod
+    def of(cls, row):
+        return cls(row, Taken(row.ours), [Taken(s) for s in row.references], [Taken(s) for s in row.peers])
+
+    def take(self, bench, show):
+        before = machine.busy_share()
+        for taken in (self.ours, *self.references, *self.peers):
+            show(taken.source.label)
+            taken.take(bench)
+        self.busy.append(max(before, machine.busy_share()))
+
+
+class Progress:
+    """One line that is rewritten on a terminal; elsewhere one line a step."""
+
+    def __init__(self, steps, stream=sys.stderr):
+        self._steps, self._step, self._stream, self._label = steps, 0, stream, ""
+        self._terminal = stream.isatty()
+
+    def next(self, label):
+        self._step, self._label = self._step + 1, label
+        if not self._terminal:
+            print(f"[{self._step}/{self._steps}] {label}", file=self._stream, flush=True)
+
+    def show(self, detail):
+        if self._terminal:
+            line = f"[{self._step}/{self._steps}] {self._label}: {detail}"
+            print(f"\r\033[K{line[:100]}", end="", file=self._stream, flush=True)
+
+    def end(self):
+        if self._terminal:
+            print("\r\033[K", end="", file=self._stream, flush=True)
+
+
+def measure(bench, rows, runs):
+    series = [Series.of(row) for row in rows]
+    progress = Progress(runs * len(series))
+    for run in range(runs):
+        for one in series:
+            progress.next(f"run {run + 1} of {runs}: {one.row.name}")
+            one.take(bench, progress.show)
+    progress.end()
+    return series
