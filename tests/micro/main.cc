@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <benchmark/benchmark.h>
+
+BENCHMARK_MAIN();

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// One end of a connection without a socket: from work requests to octets and completions, and from octets to memory.
+#include <benchmark/benchmark.h>
+
+#include "support/machine.h"
+
+namespace uiw::micro {
+namespace {
+
+using test::Buffer;
+using test::Machine;
+using test::SendWr;
+
+constexpr uint32_t kEmss = 65483;  // loopback
+constexpr int kDepth = 64;
+
+// ibv_post_send, FPDUs, completion and ibv_poll_cq: arguments are octets of a message and messages per turn.
+void post_send(benchmark::State& state, bool crc) {
+  Machine machine({.crc = crc, .emss = kEmss, .depth = kDepth});
+  Buffer source(machine.memory, static_cast<size_t>(state.range(0)));
+  SendWr write = SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(0x1000, 0x11223344);
+  ibv_send_wr& request = write.get();
+  const int turn = static_cast<int>(state.range(1));
+  ibv_wc completions[kDepth];
+  for (auto _ : state) {
+    for (int i = 0; i < turn; i++) machine.sends->post(request, false);
+    while (machine.tx().fill()) {
+      size_t octets = 0;
+      for (const iovec& piece : machine.tx().pieces()) octets += piece.iov_len;
+      machine.tx().consume(octets);
+    }
+    machine.tx().retire();
+    if (machine.send_cq->poll(kDepth, completions) != turn) {
+      state.SkipWithError("completions are missing");
+      break;
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * turn);
+  state.SetBytesProcessed(state.iterations() * turn * state.range(0));
+}
+BENCHMARK_CAPTURE(post_send, crc, true)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
+BENCHMARK_CAPTURE(post_send, no_crc, false)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
+
+// Octets of RDMA Writes, placed: arguments are octets of a message and messages that come at once.
+void receive_write(benchmark::State& state, bool crc) {
+  const size_t size = static_cast<size_t>(state.range(0));
+  const int count = static_cast<int>(state.range(1));
+  Machine sender({.crc = crc, .emss = kEmss, .depth = kDepth}), receiver({.initiator = false, .crc = crc});
+  Buffer source(sender.memory, test::pattern(size)), sink(receiver.memory, size);
+  for (int i = 0; i < count; i++)
+    sender.post(SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(sink.start(), sink.stag()));
+  const test::Octets stream = sender.transmit();
+  for (auto _ : state) {
+    if (receiver.feed(stream) != qp::RxStatus::kOk) {
+      state.SkipWithError("not accepted");
+      break;
+    }
+  }
+  if (sink.content() != source.content()) state.SkipWithError("not placed");
+  state.SetItemsProcessed(state.iterations() * count);
+  state.SetBytesProcessed(state.iterations() * count * state.range(0));
+}
+BENCHMARK_CAPTURE(receive_write, crc, true)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
+BENCHMARK_CAPTURE(receive_write, no_crc, false)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
+
+}  // namespace
+}  // namespace uiw::micro
