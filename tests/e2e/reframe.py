@@ -37,6 +37,9 @@ class Direction:
         if segment.flags & pcap.SYN:
             sequence = (sequence + 1) & 0xffffffff
             self.next = sequence
+        if self.next is None and segment.flags & pcap.RST:
+            self.finished = True   # refused
+            return
         if self.next is None:
             raise Error("a connection whose beginning is not in the capture")
         if payload:

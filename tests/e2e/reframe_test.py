@@ -32,10 +32,13 @@ class Reframe(unittest.TestCase):
         self.request, self.reply = v["V01"], v["V02"]
         self.fpdus = [v[f] for f in ("V03", "V04", "V05a", "V05b", "V06", "V08", "V09", "V10a", "V10b")]
 
-    def write(self, cuts, reorder=False, repeat=False, addresses=(CLIENT, SERVER)):
+    def write(self, cuts, reorder=False, repeat=False, refused=False, addresses=(CLIENT, SERVER)):
         """The FPDUs as one stream from client to server, cut into segments of the given sizes in turn."""
         client, server = addresses
         writer = pcap.Writer(self.source)
+        if refused:   # the first attempt
+            writer.write(0, client, server, 99, 0, pcap.SYN)
+            writer.write(0, server, client, 0, 100, pcap.RST | pcap.ACK)
         writer.write(1, client, server, 999, 0, pcap.SYN)
         writer.write(1, server, client, 4999, 1000, pcap.SYN | pcap.ACK)
         writer.write(1, client, server, 1000, 5000, pcap.ACK, self.request)
@@ -73,6 +76,10 @@ class Reframe(unittest.TestCase):
 
     def test_reordered_and_repeated(self):
         self.write([40], reorder=True, repeat=True)
+        self.check()
+
+    def test_a_refused_connection(self):
+        self.write([40], refused=True)
         self.check()
 
     def test_ipv6(self):
