@@ -9,18 +9,17 @@ class Stream:
 
     def __init__(self):
         self._direction = reframe.Direction()
-        self._end_of_segments = 0
+        self._begin = None
         self._end_of_frames = 0
         self.segments = []
-        self.frames = []        # the start-up frame, then FPDUs
-        self.repeated = False   # lost, repeated or reordered segments: TCP cuts anew what it repeats
+        self.frames = []   # the start-up frame, then FPDUs
 
     def add(self, segment):
-        if segment.payload and segment.sequence == self._direction.next:
-            self.segments.append(self._end_of_segments)
-            self._end_of_segments += len(segment.payload)
-        elif segment.payload:
-            self.repeated = True
+        if segment.flags & pcap.SYN:
+            self._begin = (segment.sequence + 1) & 0xffffffff
+        elif segment.payload and (segment.sequence - self._direction.next) & 0xffffffff < reframe.HALF:
+            # Not what is repeated. The next one, or one that overtook others.
+            self.segments.append((segment.sequence - self._begin) & 0xffffffff)
         self._direction.add(segment)
         for frame in self._direction.frames():
             self.frames.append(self._end_of_frames)

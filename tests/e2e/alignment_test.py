@@ -22,8 +22,8 @@ class Alignment(unittest.TestCase):
         self.request = vectors["V01"]
         self.first, self.second = vectors["V03"], vectors["V06"]
 
-    def stream(self, *payloads, sequences=None):
-        """The client's direction, in which these follow the Request."""
+    def stream(self, *payloads, sequences=()):
+        """The client's direction, in which these follow the Request, then the first FPDU at these sequence numbers."""
         with tempfile.NamedTemporaryFile() as file:
             writer = pcap.Writer(file.name)
             writer.write(1, CLIENT, SERVER, 999, 0, pcap.SYN)
@@ -31,7 +31,7 @@ class Alignment(unittest.TestCase):
             for payload in (self.request, *payloads):
                 writer.write(2, CLIENT, SERVER, at, 0, pcap.ACK, payload)
                 at += len(payload)
-            for sequence in sequences or ():
+            for sequence in sequences:
                 writer.write(3, CLIENT, SERVER, sequence, 0, pcap.ACK, self.first)
             writer.close()
             client, server = alignment.streams(file.name)
@@ -43,7 +43,6 @@ class Alignment(unittest.TestCase):
         begin = len(self.request)
         self.assertEqual(stream.segments, [0, begin, begin + len(self.first)])
         self.assertEqual((stream.frames, stream.astray(), stream.sharing()), (stream.segments, [], []))
-        self.assertFalse(stream.repeated)
 
     def test_a_segment_that_begins_inside_a_frame(self):
         stream = self.stream(self.first, self.second[:8], self.second[8:])
@@ -60,13 +59,16 @@ class Alignment(unittest.TestCase):
         self.assertEqual(stream.sharing(), [len(self.request + self.first)])
         self.assertEqual(stream.astray(), [len(self.request + self.first) + 8])
 
-    def test_repeated_segments(self):
-        stream = self.stream(self.first, sequences=[1000 + len(self.request)])
-        self.assertTrue(stream.repeated)
-        self.assertEqual((len(stream.segments), len(stream.frames)), (2, 2))
+    def test_repeated_octets_are_not_looked_at(self):
+        stream = self.stream(self.first, sequences=[1000 + len(self.request), 1000 + len(self.request) + 4])
+        self.assertEqual(stream.segments, [0, len(self.request)])
+        self.assertEqual(stream.frames, stream.segments)
 
-    def test_segments_that_are_missing(self):
-        self.assertTrue(self.stream(self.first, sequences=[5000]).repeated)
+    def test_a_segment_that_overtook_another(self):
+        begin = len(self.request)
+        stream = self.stream(sequences=[1000 + begin + len(self.first), 1000 + begin])
+        self.assertEqual(stream.segments, [0, begin + len(self.first), begin])
+        self.assertEqual(stream.frames, sorted(stream.segments))
 
 
 if __name__ == "__main__":

@@ -28,13 +28,12 @@ def aligned(world):
 
 
 def check(what, streams):
-    undisturbed = [stream for stream in streams if not stream.repeated]
-    segments = sum(len(stream.segments) for stream in undisturbed)
-    if segments < 100:
-        raise Failed(f"{what}: only {segments} segments in {len(undisturbed)} of {len(streams)} streams to look at")
-    for stream in undisturbed:
+    segments = sum(len(stream.segments) for stream in streams)
+    if segments < 200:
+        raise Failed(f"{what}: only {segments} segments to look at")
+    for stream in streams:
         if stream.astray():
             raise Failed(f"{what}: segments begin inside an FPDU, at {stream.astray()[:10]}")
-        if stream.sharing():
-            raise Failed(f"{what}: FPDUs begin inside a segment, at {stream.sharing()[:10]}")
-    print(f"{what}: {segments} segments, each one FPDU")
+    # A short message may find one before it that TCP has still to send: what the tools say to begin and to end.
+    sharing = sum(len(stream.sharing()) for stream in streams)
+    print(f"{what}: {segments} segments, {sharing} FPDUs in the segment of another")
