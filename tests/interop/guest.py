@@ -192,6 +192,7 @@ class Command:
 
     def __init__(self, text):
         self.text = text
+        self.taken = threading.Event()
         self._done = threading.Event()
         self.status = None
         self.output = ""
@@ -211,6 +212,7 @@ class Guest:
 
     def __init__(self, image, forwards, log=None):
         self._commands = {}
+        self._speaking = threading.Lock()
         self._ready = queue.Queue()
         self._scratch = tempfile.TemporaryDirectory()
         console, control = f"{self._scratch.name}/console", f"{self._scratch.name}/control"
@@ -249,15 +251,22 @@ class Guest:
             words = line.split()
             if words[:1] == ["READY"]:
                 self._ready.put(True)
+            elif words[:1] == ["GOT"] and len(words) == 2:
+                self._commands[words[1]].taken.set()
             elif words[:1] == ["END"] and len(words) >= 3:
                 output = base64.b64decode(words[3]).decode(errors="replace") if len(words) > 3 else ""
                 self._commands[words[1]].finish(int(words[2]), output)
 
     def start(self, text):
         command = Command(text)
-        name = str(len(self._commands))
-        self._commands[name] = command
-        self._control.sendall(f"{name} {base64.b64encode(text.encode()).decode()}\n".encode())
+        encoded = base64.b64encode(text.encode()).decode()
+        with self._speaking:
+            name = str(len(self._commands))
+            self._commands[name] = command
+            for _ in range(10):
+                self._control.sendall(f"{name} {len(encoded)} {encoded}\n".encode())
+                if command.taken.wait(5):
+                    break
         return command
 
     def run(self, text, seconds=60):
