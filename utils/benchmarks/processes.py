@@ -2,6 +2,7 @@
 """Starting the tools that are measured, and leaving none behind."""
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -29,6 +30,16 @@ def last_lines(output):
     """The end of what a program printed, on one line and without colours."""
     plain = re.sub(r"\x1b?\[[0-9;]*m", "", output)
     return " | ".join([line.strip() for line in plain.splitlines() if line.strip()][-4:])[-600:]
+
+
+def allow_descriptors(wanted):
+    """Raises this process's limit, and so that of the tools, as far as it may; returns what it is then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        return most
+    return soft if soft != resource.RLIM_INFINITY else wanted
 
 
 def free_port():

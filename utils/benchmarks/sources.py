@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 
-from .processes import Missing, Problem, Program, ask, free_port, last_lines, need
+from .processes import Missing, Problem, Program, allow_descriptors, ask, free_port, last_lines, need
 
 TYPICAL, AVERAGE, RATE = 4, 3, 4   # columns of perftest's results: t_typical; BW average; MsgRate
 PERFTEST_ATTEMPTS = 5
@@ -143,6 +143,8 @@ class Idle:
         return f"uiwarp-bench-idle {self.connections}"
 
     def take(self, bench):
+        if allow_descriptors(self.connections + 100) < self.connections + 100:
+            raise Missing(f"the limit of descriptors (ulimit -Hn) is too low for {self.connections} connections")
         command = bench.under_uiwarp(bench.binary("uiwarp-bench-idle"), self.connections, bench.iterations(20000))
         with Program(command) as program:
             output = program.wait()
