@@ -103,6 +103,12 @@ class Verdicts(unittest.TestCase):
     def test_noisy_when_others_use_the_machine(self):
         self.assertEqual(judge(series([3.0] * 3, [3.0] * 3, busy=0.5)).word, "noisy")
 
+    def test_a_reference_that_fails_on_a_busy_machine_is_noise(self):
+        for busy, word in ((0.5, "noisy"), (0.0, "failed")):
+            one = series([3.0] * 3, [], busy=busy)
+            one.references[0].problem = "did not end"
+            self.assertEqual(judge(one).word, word)
+
     def test_a_fixed_target(self):
         verdict = judge(series([9000.0] * 3, target=8192))
         self.assertEqual((verdict.word, verdict.ratio), ("missed", None))
