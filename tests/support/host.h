@@ -65,6 +65,7 @@ struct HostOptions {
   mpa::Rtr rtr = mpa::Rtr::kNone;
   uint16_t ird = 4, ord = 4;
   uint32_t depth = 64, receives = 64;
+  queue::CompletionEvents* cq_events = nullptr;  // of both queues
 };
 
 class Host final : public session::ConnectionObserver, public session::QueuePairEvents {
@@ -72,8 +73,8 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
   explicit Host(engine::Engine& its_engine, const HostOptions& wanted = {})
       : engine(its_engine),
         options(wanted),
-        send_cq(queue::CompletionQueue::create(4096, nullptr)),
-        recv_cq(queue::CompletionQueue::create(4096, nullptr)) {
+        send_cq(queue::CompletionQueue::create(4096, wanted.cq_events)),
+        recv_cq(queue::CompletionQueue::create(4096, wanted.cq_events)) {
     session::QueuePairOptions o;
     o.qp_num = 42;
     o.pd = kPd;

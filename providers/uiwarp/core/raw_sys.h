@@ -35,6 +35,7 @@ int getsockname(int fd, sockaddr* address, socklen_t* size);
 int getpeername(int fd, sockaddr* address, socklen_t* size);
 long sendmsg(int fd, const msghdr* message, int flags);
 long recvmsg(int fd, msghdr* message, int flags);
+long recv(int fd, void* buffer, size_t size, int flags);
 int eventfd(unsigned initial, int flags);
 int ioctl(int fd, unsigned long request, void* argument);
 int mkdir(const char* path, unsigned mode);

@@ -32,6 +32,9 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_ENGINE_CPU", "follow|free", "follow",
      "follow moves the engine thread to the CPU where its packets arrive; free leaves it to the "
      "scheduler."},
+    {"UIWARP_POLL_PROGRESS", "on|off", "on",
+     "A program that keeps polling an empty completion queue receives by itself for its connections, "
+     "instead of the engine."},
     {"UIWARP_MPA_REVISION", "1|2", "2",
      "MPA revision to connect with: 2 negotiates read depths and a ready-to-receive frame (RFC "
      "6581)."},
@@ -172,6 +175,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
                                             {"write", RtrKind::kWrite}},
                   out.mpa_rtr);
   }
+  if (name == "UIWARP_POLL_PROGRESS") return on_off(text, out.poll_progress);
   if (name == "UIWARP_WAKE_PEER") return on_off(text, out.wake_peer);
   if (name == "UIWARP_PORTS") return ports(text, out.first_port, out.last_port);
   if (name == "UIWARP_CONNECT_TIMEOUT_MS") return milliseconds(text, 1, out.connect_timeout_ms);

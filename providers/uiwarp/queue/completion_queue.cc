@@ -61,11 +61,12 @@ void CompletionQueue::push(const ibv_wc& completion, bool solicited) {
 
 int CompletionQueue::poll(int count, ibv_wc* out) {
   // The usual answer to a spinning poller takes no lock.
-  if (head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed)) {
+  if (empty()) {
     const uint32_t polls = empty_polls_.load(std::memory_order_relaxed) + 1;
     empty_polls_.store(polls, std::memory_order_relaxed);  // a count lost to another poller does not matter
     if (polls % kPollsPerYield == 0) sched_yield();
-    return 0;
+    Progress* const own = progress();
+    if (!own || !own->progress() || empty()) return 0;
   }
   const std::lock_guard lock(consume_);
   uint32_t tail = tail_.load(std::memory_order_relaxed);
@@ -77,9 +78,13 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
 }
 
 void CompletionQueue::arm(bool solicited_only) {
-  const std::lock_guard lock(produce_);
-  // A request for solicited completions does not weaken one for all that is still pending.
-  armed_ = std::max(armed_, solicited_only ? kSolicited : kAny);
+  {
+    const std::lock_guard lock(produce_);
+    // A request for solicited completions does not weaken one for all that is still pending.
+    armed_ = std::max(armed_, solicited_only ? kSolicited : kAny);
+    arms_.store(arms_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  if (Progress* const own = progress()) own->on_arm();
 }
 
 void CompletionQueue::wake() {

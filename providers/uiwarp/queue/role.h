@@ -28,6 +28,13 @@ class Role {
     }
   }
 
+  // As enter(), for one who has nothing to publish: a holder is not told.
+  bool try_enter() {
+    uint32_t seen = kFree;
+    return state_.load(std::memory_order_relaxed) == kFree &&
+           state_.compare_exchange_strong(seen, kHeld, std::memory_order_acq_rel);
+  }
+
   // True: the role is free again. False: somebody knocked; still held, look again.
   bool leave() {
     uint32_t seen = kHeld;

@@ -155,6 +155,13 @@ bool State::give_up_peer() {
   return true;
 }
 
+// ibv_modify_qp to ERR.
+bool State::fail_now() {
+  if (group && !group->take_back(*this, false)) return false;
+  begin_error({});
+  return true;
+}
+
 void State::end_connection() {
   if (ending) return;
   ending = true;

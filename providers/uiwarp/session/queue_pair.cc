@@ -2,8 +2,11 @@
 // The queue pair as verbs/ and cm/ see it: argument checks and state rules (conformance 3.5).
 #include "session/queue_pair.h"
 
+#include <sched.h>
+
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "session/state.h"
 
@@ -14,6 +17,12 @@ namespace {
 // iWARP's states: RESET, INIT and RTR are IDLE; RTS is entered by connection set-up alone, SQD is a
 // graceful close, ERR the end.
 bool is_idle(ibv_qp_state state) { return state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR; }
+
+uint64_t octets_of(const ibv_send_wr& wr) {
+  uint64_t octets = 0;
+  for (int i = 0; i < wr.num_sge; ++i) octets += wr.sg_list[i].length;
+  return octets;
+}
 
 }  // namespace
 
@@ -57,13 +66,21 @@ uint32_t QueuePair::qp_num() const { return state_->options.qp_num; }
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   State& s = *state_;
   int error = s.check_post();
-  const ibv_send_wr* const first = wr;
+  uint32_t posted = 0;
+  uint64_t octets = 0;
   while (wr && error == 0) {
     error = s.send_queue->post(*wr, s.options.signal_all);
-    if (error == 0) wr = wr->next;
+    if (error) break;
+    ++posted;
+    octets += octets_of(*wr);
+    wr = wr->next;
   }
   // What was posted before a bad one goes out.
-  if (wr != first) s.kick_sender();
+  if (error) {
+    s.kick_sender();
+  } else if (posted > 0) {
+    s.after_post(posted, octets);
+  }
   if (error && bad) *bad = wr;
   return error;
 }
@@ -84,14 +101,23 @@ int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 void QueuePair::begin_batch() { state_->send_queue->begin(); }
 
-int QueuePair::add_to_batch(const ibv_send_wr& wr) { return state_->send_queue->add(wr, state_->options.signal_all); }
+int QueuePair::add_to_batch(const ibv_send_wr& wr) {
+  State& s = *state_;
+  const int error = s.send_queue->add(wr, s.options.signal_all);
+  if (error) return error;
+  ++s.batch_requests;
+  s.batch_octets += octets_of(wr);
+  return 0;
+}
 
 int QueuePair::end_batch(bool publish) {
   State& s = *state_;
   const int error = publish ? s.check_post() : 0;
   publish = publish && error == 0;
+  const uint32_t requests = std::exchange(s.batch_requests, 0);
+  const uint64_t octets = std::exchange(s.batch_octets, 0);
   s.send_queue->end(publish);
-  if (publish) s.kick_sender();
+  if (publish && requests > 0) s.after_post(requests, octets);
   return error;
 }
 
@@ -145,7 +171,10 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     case IBV_QPS_SQE:
       return EINVAL;
     case IBV_QPS_ERR:
-      s.engine.run_sync([&] { s.begin_error({}); });
+      for (bool done = false; !done;) {
+        s.engine.run_sync([&] { done = s.fail_now(); });
+        if (!done) sched_yield();  // another thread is receiving
+      }
       return 0;
     default:
       return EINVAL;

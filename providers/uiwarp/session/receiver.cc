@@ -16,14 +16,20 @@ constexpr core::Nanoseconds kSilence = 10 * core::kMillisecond;
 }  // namespace
 
 void State::run() {
-  const uint32_t seen = notes.exchange(0, std::memory_order_acq_rel);
+  uint32_t seen = notes.load(std::memory_order_acquire);
+  do {
+    if ((seen & ~kNeedsNoReceiver) && !owns_receiver()) return;
+  } while (!notes.compare_exchange_weak(seen, 0, std::memory_order_acq_rel));
   if (seen & kStart) start_receiving();
   if ((seen & kRtrSent) && observer) observer->on_first_fpdu();
   if ((seen & kWantWritable) && stream) stream->want_writable();
+  if ((seen & kBurst) && attached && !group)
+    if (PollGroup* const to = PollGroup::of(engine, *options.send_cq)) to->lend(*this, false);
   if (seen & kContinue) {
     wish_continue.store(true, std::memory_order_release);
     kick_sender();
   }
+  if (seen & kStopped) on_stopped();
   if ((seen & kReceivePosted) && attached && !receive_dead) handle(connection->rx.resume());
   if (seen & kErrorFound) begin_error(found);
   // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
@@ -65,18 +71,23 @@ void State::on_silence() {
 
 void State::on_octets(core::Bytes octets) {
   if (wake_timer.armed()) engine.disarm(wake_timer);
-  if (!receive_dead) handle(connection->rx.on_octets(octets));
+  if (receive_dead) return;
+  handle(connection->rx.on_octets(octets));
+  consider_lending();
+}
+
+void State::hear_news() {
+  qp::Rx& rx = connection->rx;
+  if (rx.take_limit_reached() && options.srq_events) options.srq_events->on_srq_limit();
+  if (rx.take_news()) kick_sender();
 }
 
 void State::handle(qp::RxStatus status) {
+  hear_news();
   qp::Rx& rx = connection->rx;
-  if (rx.take_limit_reached() && options.srq_events) options.srq_events->on_srq_limit();
-  if (rx.take_news()) {
-    kick_sender();
-    if (!first_fpdu_told && !connection->shared.agreement.initiator) {
-      first_fpdu_told = true;
-      if (observer) observer->on_first_fpdu();
-    }
+  if (!first_fpdu_told && connection->shared.first_fpdu.load(std::memory_order_relaxed)) {
+    first_fpdu_told = true;
+    if (observer && !connection->shared.agreement.initiator) observer->on_first_fpdu();
   }
   switch (status) {
     case qp::RxStatus::kOk:

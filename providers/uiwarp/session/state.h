@@ -3,15 +3,19 @@
 //   [any]     constant after create(), atomic, or locked by itself
 //   [sender]  the holder of sender_role: application threads that post, or the engine
 //   [engine]  the engine thread
+//   [receiver]  the engine; while it has lent the queue pair to those who poll, the holder of their role
+//               (session/poll_group.h)
 // Sender and engine talk by notes: the sender rings the engine's doorbell (Task), the engine leaves
 // an atomic wish and takes, or knocks at, the sender role. Neither ever waits for the other.
 #pragma once
 
 #include <atomic>
 #include <semaphore>
+#include <span>
 
 #include "qp/connection.h"
 #include "queue/role.h"
+#include "session/poll_group.h"
 #include "session/queue_pair.h"
 
 namespace uiw::session {
@@ -31,7 +35,12 @@ enum Note : uint32_t {
   kDestroy = 1u << 10,        // ~QueuePair waits, or modify(RESET)
   kErrorFound = 1u << 11,     // `found` is written: the engine is to begin the end
   kFail = 1u << 12,           // from any thread: a completion queue is broken
+  kReturn = 1u << 13,         // from any thread: pollers are to receive no more
+  kStopped = 1u << 14,        // a poller found what only the engine may deal with: `stopped_by`
+  kBurst = 1u << 15,          // requests are posted in quick succession
 };
+// What the engine can do while pollers receive.
+constexpr uint32_t kNeedsNoReceiver = kRtrSent | kWantWritable | kContinue | kBurst;
 
 class State final : public engine::Task, public transport::StreamHandler, public queue::ReceiveWaiter {
  public:
@@ -88,8 +97,33 @@ class State final : public engine::Task, public transport::StreamHandler, public
   bool blamed = false;  // [sender], read by the engine after kErrorHandled
   std::atomic<uint64_t> octets_sent{0};  // [sender] writes
 
+  // --- posters (lingering.cc) ---
+  std::atomic<core::Nanoseconds> post_ended{0};  // [any]
+  std::atomic<uint32_t> quick_posts{0};          // [any] in a row
+  std::atomic<uint32_t> patience{0};             // [any] posts to be sent at once, as earlier ones lay too long
+  std::atomic<uint32_t> unsent_requests{0}, unsent_octets{0};  // [any] roughly
+  uint32_t batch_requests = 0;                   // between begin_batch() and end_batch(): under the queue's lock
+  uint64_t batch_octets = 0;
+  std::atomic<bool> unsent{false};               // [any] something posted waits for a poll
+  std::atomic<bool> has_poller{false};           // [any] the engine writes: in a poll group
+
+  // --- receiver ---
+  // connection->rx, and what a poller came upon; it then receives no more.
+  bool lent = false;
+  bool stopped = false;
+  long stopped_by = 0;                          // 0 or -errno: the end of the stream; 1: `stopped_status`
+  qp::RxStatus stopped_status = qp::RxStatus::kOk;
+  std::atomic<bool> deferred{false};            // to be posted by the poller that leaves
+
   // --- engine ---
-  transport::StreamPtr stream;                // [engine] the sender reads it once, at wish_start
+  transport::StreamPtr stream;                // [engine] the sender reads it once, at wish_start; lent with the rest
+  PollGroup* group = nullptr;                 // whose pollers send what lingers and, if lent, receive
+  uint64_t octets_at_look = 0;                // of octets_sent
+  // How the completion queues were used when octets came last, and how often in a row somebody span.
+  struct Seen {
+    uint32_t polls = 0, arms = 0;
+  } seen_recv_cq, seen_send_cq;
+  int spins = 0;
   ConnectionObserver* observer = nullptr;     // [engine]
   std::unique_ptr<uint8_t[]> leftover;        // [engine] until kStart
   size_t leftover_size = 0;
@@ -134,6 +168,14 @@ class State final : public engine::Task, public transport::StreamHandler, public
   void kick_sender();                        // something may be to send
   void flush_receives();                     // in an error state
   void on_receive_posted() override { ring(kReceivePosted); }
+  // The holder of the poll group's role. True when octets came. lending.cc
+  bool receive_inline(std::span<uint8_t> buffer);
+
+  // lingering.cc, any thread
+  void after_post(uint32_t requests, uint64_t octets);
+  bool may_linger(uint32_t requests, uint64_t octets);
+  bool send_unsent();      // true when something was
+  void send_overdue();     // [engine]
 
   // sender.cc, [sender]
   void run_sender();
@@ -152,11 +194,18 @@ class State final : public engine::Task, public transport::StreamHandler, public
   void on_error(int error) override;
   void on_writable() override;
   void start_receiving();
+  void hear_news();          // [receiver]
   void on_silence();
   void handle(qp::RxStatus status);
   void wait_for_receive();
   void stop_waiting();
   void on_receive_timeout();
+
+  // lending.cc, [engine]
+  bool owns_receiver();      // false: run() comes again
+  void consider_lending();
+  void on_returned();        // the poll group has given it back
+  void on_stopped();
 
   // lifecycle.cc, [engine]
   int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement, core::Bytes leftover_octets,
@@ -170,6 +219,7 @@ class State final : public engine::Task, public transport::StreamHandler, public
   void on_close_timeout();
   void lose_peer();
   bool give_up_peer();
+  bool fail_now();           // false: not now, try again
   void end_connection();
   void sender_stopped();
   void begin_destroy();

@@ -204,6 +204,22 @@ void TcpStream::resume_receive() {
   impl_->continue_receiving();
 }
 
+bool TcpStream::quiet() const {
+  return !impl_->receive_op.in_flight() && !impl_->has_kept;
+}
+
+long TcpStream::receive_now(void* buffer, size_t size) {
+  for (;;) {
+    const long got = sys::recv(impl_->fd, buffer, size, MSG_DONTWAIT);
+    if (got != -EINTR) return got;
+  }
+}
+
+void TcpStream::resume_with_end(long result) {
+  impl_->paused = false;
+  impl_->received(static_cast<int>(result), {});
+}
+
 void TcpStream::want_writable() {
   if (!impl_->writable_op.in_flight()) impl_->engine.poll_writable(impl_->writable_op, impl_->fd);
 }

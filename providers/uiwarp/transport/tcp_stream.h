@@ -54,6 +54,13 @@ class TcpStream {
   // starts again. One receive that is already under way may still be delivered after pause().
   void pause_receive();
   void resume_receive();
+  // Thread: engine. Whether nothing is under way and nothing kept: paused, it delivers nothing more.
+  bool quiet() const;
+  // For whoever the engine, having paused a quiet stream, lets receive in its place: octets, 0 at the
+  // peer's FIN, or -errno; -EAGAIN when there is nothing. The engine has to be told of 0 and errors,
+  // by resume_with_end(), since a socket tells an error once.
+  long receive_now(void* buffer, size_t size);
+  void resume_with_end(long result);
   // Thread: engine. on_writable() will be called once.
   void want_writable();
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// When a queue pair is lent to those who poll, what they do with it, and what the engine does with it
+// afterwards. Thread: engine, but for receive_inline().
+#include <cerrno>
+
+#include "core/settings.h"
+#include "session/state.h"
+
+namespace uiw::session {
+
+namespace {
+
+// Polls in vain between two arrivals that make a spinning thread, and how many arrivals in a row have to
+// find one: a program that polls once or twice after each event does not spin.
+constexpr uint32_t kPollsOfSpinner = 32;
+constexpr int kArrivals = 4;
+
+}  // namespace
+
+bool State::owns_receiver() { return !group || group->take_back(*this, true); }
+
+void State::consider_lending() {
+  if (!core::settings().poll_progress) return;
+  auto spun_on = [](queue::CompletionQueue& cq, Seen& seen) {
+    const Seen now{cq.empty_polls(), cq.arms()};
+    const Seen before = std::exchange(seen, now);
+    return now.polls - before.polls >= kPollsOfSpinner && now.arms == before.arms;
+  };
+  queue::CompletionQueue* spun = nullptr;
+  if (spun_on(*options.send_cq, seen_send_cq)) spun = options.send_cq;
+  if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq)) spun = options.recv_cq;
+  if (!spun) {
+    spins = 0;
+    return;
+  }
+  if (++spins < kArrivals || lent) return;
+  // Nobody but the engine sees a connection begin or end.
+  const bool settled = attached && first_fpdu_told && !ending && !destroying && !receive_dead && !waiting && !peer_closed &&
+                       !stream_broken && !fin_noted && !wish_drain.load(std::memory_order_relaxed);
+  if (!settled || !stream->quiet()) return;
+  PollGroup* const to = PollGroup::of(engine, *spun);
+  if (to && (!group || group == to)) to->lend(*this, true);
+}
+
+bool State::receive_inline(std::span<uint8_t> buffer) {
+  if (stopped) return false;
+  const long got = stream->receive_now(buffer.data(), buffer.size());
+  if (got == -EAGAIN) return false;
+  qp::RxStatus status = qp::RxStatus::kOk;
+  if (got > 0) {
+    status = connection->rx.on_octets(buffer.first(static_cast<size_t>(got)));
+    hear_news();
+    if (status == qp::RxStatus::kOk) return true;
+  }
+  stopped = true;
+  stopped_by = got > 0 ? 1 : got;
+  stopped_status = status;
+  ring(kStopped);
+  return got > 0;
+}
+
+void State::on_returned() {
+  spins = 0;
+  // Whoever posts either sees this or is seen here.
+  has_poller.store(false, std::memory_order_seq_cst);
+  send_unsent();
+  if (!std::exchange(lent, false)) return;
+  // With octets that nobody may look past, or at an end that the socket does not tell twice, on_stopped()
+  // decides how it goes on.
+  if (!stopped) stream->resume_receive();
+}
+
+void State::on_stopped() {
+  if (!std::exchange(stopped, false) || !stream) return;
+  if (stopped_by <= 0) {
+    stream->resume_with_end(stopped_by);
+    return;
+  }
+  stream->resume_receive();
+  if (!receive_dead) handle(stopped_status);
+}
+
+}  // namespace uiw::session

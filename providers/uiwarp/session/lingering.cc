@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Small requests that are posted in quick succession are sent together: a system call each would be most
+// of what they cost. A request lingers only
+// - behind others that followed each other faster than anybody can have waited for an answer,
+// - while the completion queue is polled: whoever finds it empty sends first,
+// - until there are enough of them.
+// Should polls cease, the engine sends what lies there when it looks next, and for a time nothing lingers.
+// So a lone request, and the few that belong together, leave at once. Thread: any. doc/decisions/006.
+#include "core/settings.h"
+#include "session/state.h"
+
+namespace uiw::session {
+
+namespace {
+
+constexpr core::Nanoseconds kQuick = 500;   // from one post's end to the next one's beginning
+constexpr uint32_t kQuickPosts = 8;         // in a row, before one lingers
+constexpr uint32_t kAskAgain = 4096;        // quick posts until a poll group is asked for again
+constexpr uint32_t kEnoughRequests = 32, kEnoughOctets = 32 * 1024;
+constexpr uint32_t kPatience = 16 * 1024;   // posts until it is tried again after one lay too long
+
+}  // namespace
+
+void State::after_post(uint32_t requests, uint64_t octets) {
+  if (may_linger(requests, octets)) return;
+  unsent_requests.store(0, std::memory_order_relaxed);
+  unsent_octets.store(0, std::memory_order_relaxed);
+  unsent.exchange(false, std::memory_order_acq_rel);  // whoever set it finds its request sent
+  kick_sender();
+  post_ended.store(core::now(), std::memory_order_relaxed);
+}
+
+bool State::may_linger(uint32_t requests, uint64_t octets) {
+  if (requests >= kEnoughRequests || octets >= kEnoughOctets || !core::settings().poll_progress) return false;
+  const core::Nanoseconds now = core::now();
+  const bool quick = now - post_ended.load(std::memory_order_relaxed) < kQuick;
+  post_ended.store(now, std::memory_order_relaxed);
+  const uint32_t in_a_row = quick ? quick_posts.load(std::memory_order_relaxed) + 1 : 0;
+  quick_posts.store(in_a_row, std::memory_order_relaxed);
+  if (in_a_row < kQuickPosts) return false;
+  if (const uint32_t left = patience.load(std::memory_order_relaxed); left > 0) {
+    patience.store(left - 1, std::memory_order_relaxed);
+    return false;
+  }
+  if (!has_poller.load(std::memory_order_relaxed)) {
+    if (in_a_row % kAskAgain == kQuickPosts) ring(kBurst);
+    return false;
+  }
+  const uint32_t all_requests = unsent_requests.load(std::memory_order_relaxed) + requests;
+  const uint64_t all_octets = unsent_octets.load(std::memory_order_relaxed) + octets;
+  if (all_requests >= kEnoughRequests || all_octets >= kEnoughOctets) return false;
+  unsent_requests.store(all_requests, std::memory_order_relaxed);
+  unsent_octets.store(static_cast<uint32_t>(all_octets), std::memory_order_relaxed);
+  unsent.store(true, std::memory_order_seq_cst);
+  // The engine, taking the queue pair from its pollers, either sees `unsent` or is seen here.
+  return has_poller.load(std::memory_order_seq_cst);
+}
+
+bool State::send_unsent() {
+  if (!unsent.load(std::memory_order_seq_cst) || !unsent.exchange(false, std::memory_order_acq_rel)) return false;
+  unsent_requests.store(0, std::memory_order_relaxed);
+  unsent_octets.store(0, std::memory_order_relaxed);
+  kick_sender();
+  return true;
+}
+
+void State::send_overdue() {
+  const uint64_t sent = octets_sent.load(std::memory_order_relaxed);
+  const bool still = std::exchange(octets_at_look, sent) == sent;
+  if (still && send_unsent()) patience.store(kPatience, std::memory_order_relaxed);
+}
+
+}  // namespace uiw::session

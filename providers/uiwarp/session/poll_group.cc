@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "session/poll_group.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "session/state.h"
+
+namespace uiw::session {
+
+namespace {
+
+// How soon the engine notices that nobody polls any more: at first, and where polls went on for long.
+constexpr core::Nanoseconds kFirstLook = 50 * core::kMicrosecond;
+constexpr core::Nanoseconds kLastLook = 200 * core::kMicrosecond;
+
+// What a spinning thread waits for may need its CPU: about 10 us of polls (doc/decisions/004).
+constexpr uint32_t kPollsPerYield = 32;
+
+}  // namespace
+
+PollGroup* PollGroup::of(engine::Engine& engine, queue::CompletionQueue& cq) {
+  if (queue::Progress* there = cq.progress()) return static_cast<PollGroup*>(there);
+  std::unique_ptr<PollGroup> group(new (std::nothrow) PollGroup(engine, cq));
+  if (!group) return nullptr;
+  group->buffer_.reset(new (std::nothrow) uint8_t[kBufferSize]);
+  if (!group->buffer_) return nullptr;
+  PollGroup* const made = group.get();
+  cq.set_progress(std::move(group));
+  return made;
+}
+
+bool PollGroup::lend(State& state, bool receiving) {
+  if (!role_.try_enter()) return false;
+  const size_t count = count_.load(std::memory_order_relaxed);
+  const bool room = state.group || count < kMost;
+  if (room && !state.group) {
+    members_[count] = &state;
+    count_.store(count + 1, std::memory_order_relaxed);
+    state.group = this;
+    state.has_poller.store(true, std::memory_order_relaxed);
+  }
+  if (room && receiving) {
+    state.lent = true;
+    state.stream->pause_receive();
+  }
+  leave();
+  if (room && !armed()) {
+    polls_seen_ = cq_.polls();
+    interval_ = kFirstLook;
+    engine_.arm(*this, interval_);
+  }
+  return room;
+}
+
+bool PollGroup::take_back(State& state, bool come_back) {
+  if (come_back) state.deferred.store(true, std::memory_order_release);
+  if (!(come_back ? role_.enter() : role_.try_enter())) return false;
+  if (come_back && !state.deferred.exchange(false, std::memory_order_relaxed)) {
+    leave();  // a poller was quicker: `state` is posted already
+    return false;
+  }
+  remove(static_cast<size_t>(std::find(members_.begin(), members_.end(), &state) - members_.begin()));
+  leave();
+  state.on_returned();
+  return true;
+}
+
+void PollGroup::remove(size_t index) {
+  const size_t left = count_.load(std::memory_order_relaxed) - 1;
+  members_[index]->group = nullptr;
+  members_[index] = members_[left];
+  count_.store(left, std::memory_order_relaxed);
+  if (left == 0 && armed()) engine_.disarm(*this);
+}
+
+// Whoever knocked has said before what it wants.
+void PollGroup::leave() {
+  do {
+    const size_t count = count_.load(std::memory_order_relaxed);
+    const bool sleepy = sleepy_.exchange(false, std::memory_order_relaxed);
+    for (size_t i = 0; i < count; ++i) {
+      State& state = *members_[i];
+      if (state.deferred.exchange(false, std::memory_order_acquire)) engine_.post(state);
+      if (sleepy) {
+        state.send_unsent();
+        state.ring(kReturn);
+      }
+    }
+  } while (!role_.leave());
+}
+
+bool PollGroup::progress() {
+  if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return false;
+  if (!role_.try_enter()) return false;
+  bool done = false;
+  const size_t count = count_.load(std::memory_order_relaxed);
+  for (size_t i = 0; i < count; ++i) {
+    State& state = *members_[i];
+    done |= state.send_unsent();
+    if (state.lent) done |= state.receive_inline({buffer_.get(), kBufferSize});
+  }
+  const bool yield = !done && ++vain_ % kPollsPerYield == 0;
+  leave();
+  if (yield) sched_yield();
+  return done;
+}
+
+void PollGroup::on_arm() {
+  if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return;
+  sleepy_.store(true, std::memory_order_relaxed);
+  if (role_.enter()) leave();
+}
+
+void PollGroup::expire() {
+  if (!role_.try_enter()) {  // a poller is inside
+    engine_.arm(*this, interval_);
+    return;
+  }
+  const uint32_t polls = cq_.polls();
+  std::array<State*, kMost> returned{};
+  size_t count = 0;
+  if (std::exchange(polls_seen_, polls) != polls) {
+    for (size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i) members_[i]->send_overdue();
+    interval_ = std::min(interval_ * 2, kLastLook);
+    engine_.arm(*this, interval_);
+  } else {
+    while (count_.load(std::memory_order_relaxed) > 0) {
+      returned[count++] = members_[0];
+      remove(0);
+    }
+  }
+  leave();
+  for (size_t i = 0; i < count; ++i) returned[i]->on_returned();
+}
+
+}  // namespace uiw::session

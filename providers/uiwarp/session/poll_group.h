@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The queue pairs whose octets are received by whoever polls a completion queue, instead of by the
+// engine: a thread that spins on ibv_poll_cq() finds its message without another thread having to be
+// woken for it. doc/decisions/006 says what that brings.
+//
+// They also send what was posted in quick succession and waits to be sent together (session/lingering.cc);
+// queue pairs that do not receive here may be members for that alone.
+//
+// The engine lends a queue pair when its completion queue is polled in vain again and again, and takes
+// it back when the polls cease, when the queue is armed, or when anything is to be done that is the
+// engine's business. Members and what [receiver] marks in session/state.h belong to the holder of the
+// role: a poller while it receives, the engine while it lends and takes back. Neither waits for the other.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <new>
+
+#include "engine/engine.h"
+#include "queue/completion_queue.h"
+#include "queue/role.h"
+
+namespace uiw::session {
+
+class State;
+
+class PollGroup final : public queue::Progress, public engine::Timer {
+ public:
+  // The group of a completion queue, made when there is none; null when out of memory. Thread: engine.
+  static PollGroup* of(engine::Engine& engine, queue::CompletionQueue& cq);
+
+  // Makes `state` a member, if it is none, and lends it for receiving if that is wanted. False when the
+  // group is full or a poller is inside just now. Thread: engine.
+  bool lend(State& state, bool receiving);
+  // False when a poller is inside just now: it posts `state` to the engine when it leaves, if `come_back`.
+  // Thread: engine.
+  bool take_back(State& state, bool come_back);
+
+  bool progress() override;
+  void on_arm() override;
+
+ private:
+  // More sockets than this are looked at faster by one wait in the kernel than one by one.
+  static constexpr size_t kMost = 8;
+  static constexpr size_t kBufferSize = 128 * 1024;
+
+  PollGroup(engine::Engine& engine, queue::CompletionQueue& cq) : engine_(engine), cq_(cq) {}
+  void expire() override;
+  void remove(size_t index);
+  void leave();
+
+  engine::Engine& engine_;
+  queue::CompletionQueue& cq_;
+  queue::Role role_;
+  std::atomic<size_t> count_{0};         // changed by the holder
+  std::array<State*, kMost> members_{};  // the holder's
+  std::atomic<bool> sleepy_{false};      // the queue was armed
+  std::unique_ptr<uint8_t[]> buffer_;    // the holder's
+  uint32_t vain_ = 0;                    // the holder's
+  // Thread: engine.
+  uint32_t polls_seen_ = 0;
+  core::Nanoseconds interval_ = 0;
+};
+
+}  // namespace uiw::session
