@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <cstring>
 #include <random>
 
 #include "cm/startup_io.h"
@@ -106,7 +107,7 @@ class SimEnd final : public End {
       const size_t size = std::min<size_t>(in_.octets.size(), piece());
       const Octets octets(in_.octets.begin(), in_.octets.begin() + static_cast<std::ptrdiff_t>(size));
       in_.octets.erase(in_.octets.begin(), in_.octets.begin() + static_cast<std::ptrdiff_t>(size));
-      if (!gone_ && !over_ && !error_) handle(c_.rx.on_octets(octets));
+      if (!gone_ && !over_ && !error_) handle(receive(octets));
       return true;
     }
     if (in_.fin && !in_.fin_taken) {
@@ -133,6 +134,23 @@ class SimEnd final : public End {
   uint32_t emss() {
     constexpr uint32_t kChoices[] = {100, 1460, 8948, 65483};
     return kChoices[random_() % 4];
+  }
+  // As a driver does: now and then straight to where the octets belong.
+  qp::RxStatus receive(core::Bytes octets) {
+    {
+      qp::Rx::Landing landing;
+      if (random_() % 2 == 0 && c_.rx.land(landing)) {
+        size_t landed = 0;
+        for (size_t i = 0; i < landing.count && landed < octets.size(); ++i) {
+          const size_t size = std::min(landing.pieces[i].iov_len, octets.size() - landed);
+          std::memcpy(landing.pieces[i].iov_base, octets.data() + landed, size);
+          landed += size;
+        }
+        c_.rx.landed(landed);
+        octets = octets.subspan(landed);
+      }
+    }
+    return octets.empty() ? qp::RxStatus::kOk : c_.rx.on_octets(octets);
   }
   size_t piece() {
     constexpr uint32_t kChoices[] = {1, 3, 100, 1460, 10000, 100000};

@@ -33,7 +33,7 @@ class Backend {
   // its error at the next dispatch().
   virtual void accept(Op& op, int listen_fd) = 0;
   virtual void connect(Op& op, int fd, const sockaddr_storage& to) = 0;
-  virtual void receive(Op& op, int fd) = 0;
+  virtual void receive(Op& op, int fd, uint32_t most) = 0;
   virtual void poll_writable(Op& op, int fd) = 0;
   virtual void cancel(Op& op) = 0;
 
@@ -68,6 +68,8 @@ class Backend {
   bool any_ended() const { return first_ended_ != nullptr; }
   void complete_ended();
 
+  static void set_most(Op& op, uint32_t most) { op.most_ = most; }
+  static uint32_t most_of(const Op& op) { return op.most_; }
   static void set_drained(Op& op, bool drained) { op.drained_ = drained; }
   static bool drained(const Op& op) { return op.drained_; }
   static bool cancelling(const Op& op) { return op.cancelling_; }

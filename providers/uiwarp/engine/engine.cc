@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "core/assert.h"
 #include "core/log.h"
@@ -57,6 +58,7 @@ struct Engine::State {
   TimerHeap timers;
   core::Nanoseconds now = 0;
   Lodger* lodgers = nullptr;
+  uint64_t direct_octets = 0;  // of this turn
   ForkMark fork_mark;
   core::Nanoseconds evict_at = Backend::kForever;
 
@@ -128,7 +130,8 @@ void Engine::State::loop() {
     mailbox.awake();
     now = core::now();
 
-    const Delivered delivered = backend->dispatch();
+    Delivered delivered = backend->dispatch();
+    delivered.octets += std::exchange(direct_octets, 0);
     if (timeout != 0) counters.wakes.fetch_add(1, std::memory_order_relaxed);
     if (delivered.receives == 0) continue;
     counters.receives.fetch_add(delivered.receives, std::memory_order_relaxed);
@@ -273,8 +276,11 @@ void Engine::accept(Op& op, int listen_fd) {
 void Engine::connect(Op& op, int fd, const sockaddr_storage& to) {
   state_->backend->connect(op, fd, to);
 }
-void Engine::receive(Op& op, int fd) {
-  state_->backend->receive(op, fd);
+void Engine::receive(Op& op, int fd, uint32_t most) {
+  state_->backend->receive(op, fd, most);
+}
+void Engine::received_directly(uint64_t octets) {
+  state_->direct_octets += octets;
 }
 void Engine::poll_writable(Op& op, int fd) {
   state_->backend->poll_writable(op, fd);

@@ -38,6 +38,7 @@ class OpState {
   friend class Backend;
   enum class Kind : uint8_t { kAccept, kConnect, kReceive, kWritable };
   int fd_ = -1;  // what it works on, for a backend that has to start it again
+  uint32_t most_ = 0;  // octets to receive; 0: no limit
   Kind kind_ = Kind::kAccept;
   bool in_flight_ = false;
   bool cancelling_ = false;
@@ -160,9 +161,11 @@ class Engine {
   void accept(Op& op, int listen_fd);  // multishot; result = new descriptor (CLOEXEC|NONBLOCK)
   // `to` is not copied: it must stay until completion.
   void connect(Op& op, int fd, const sockaddr_storage& to);
-  // Receives once into a warm buffer of the engine; complete() gets the octets. result 0 = end of
-  // stream.
-  void receive(Op& op, int fd);
+  // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0: what
+  // the buffer holds). result 0 = end of stream.
+  void receive(Op& op, int fd, uint32_t most = 0);
+  // From inside complete(): so many more were received by the caller itself. For counters and placement.
+  void received_directly(uint64_t octets);
   void poll_writable(Op& op, int fd);  // once
   void cancel(Op& op);                 // asks; the completion still comes
   // Hands what was queued to the kernel now instead of at the end of this turn. After it a

@@ -112,8 +112,9 @@ void Epoll::connect(Op& op, int fd, const sockaddr_storage& to) {
   }
 }
 
-void Epoll::receive(Op& op, int fd) {
+void Epoll::receive(Op& op, int fd, uint32_t most) {
   begin(op, Kind::kReceive, fd);
+  set_most(op, most);
   wait_on(op, fd);
 }
 
@@ -226,7 +227,7 @@ void Epoll::accept_all(Op& op, int fd) {
 }
 
 void Epoll::receive_once(Op& op, int fd) {
-  iovec piece{buffer_.get(), kBufferSize};
+  iovec piece{buffer_.get(), most_of(op) > 0 ? std::min<size_t>(most_of(op), kBufferSize) : kBufferSize};
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;

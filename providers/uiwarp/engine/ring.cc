@@ -117,15 +117,16 @@ void Ring::connect(Op& op, int fd, const sockaddr_storage& to) {
   sqe->user_data = user_data_of(op);
 }
 
-void Ring::receive(Op& op, int fd) {
+void Ring::receive(Op& op, int fd, uint32_t most) {
   if (fd != fd_of(op)) set_drained(op, false);
   begin(op, Kind::kReceive, fd);
+  set_most(op, most);
   queue_receive(op);
 }
 
 void Ring::queue_receive(Op& op) {
   io_uring_sqe* sqe = next_sqe();
-  io_uring_prep_recv(sqe, fd_of(op), nullptr, 0, 0);
+  io_uring_prep_recv(sqe, fd_of(op), nullptr, most_of(op), 0);  // 0: the whole buffer
   sqe->flags |= IOSQE_BUFFER_SELECT;
   sqe->buf_group = BufferRing::kGroup;
   // Spares the kernel a look at a socket known to be empty; arming the poll looks anyway.

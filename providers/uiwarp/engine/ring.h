@@ -22,7 +22,7 @@ class Ring final : public Backend {
 
   void accept(Op& op, int listen_fd) override;
   void connect(Op& op, int fd, const sockaddr_storage& to) override;
-  void receive(Op& op, int fd) override;
+  void receive(Op& op, int fd, uint32_t most) override;
   void poll_writable(Op& op, int fd) override;
   void cancel(Op& op) override;
   void wait(core::Nanoseconds timeout) override;

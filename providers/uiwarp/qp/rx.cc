@@ -28,6 +28,11 @@ RxStatus Rx::on_octets(Bytes octets) {
   if (ended_) return RxStatus::kOk;
   if (waiting_) return staging_.append(octets) ? RxStatus::kWantReceive : raise(TermCode::kDdpLocalCatastrophic, nullptr);
   while (!octets.empty()) {
+    if (open_.active) {
+      const RxStatus status = on_part(octets);
+      if (status != RxStatus::kOk) return status;
+      continue;
+    }
     // An FPDU that lies whole in what arrived is used where it lies; only the rest is kept.
     const mpa::Extent wanted = extent(staging_.empty() ? octets : staging_.octets());
     if (staging_.empty() && wanted.whole && octets.size() >= wanted.size) {
@@ -37,11 +42,26 @@ RxStatus Rx::on_octets(Bytes octets) {
       octets = octets.subspan(wanted.size);
       continue;
     }
-    const size_t missing = wanted.size - staging_.size();
+    if (staging_.empty() && comes_by_parts(octets)) {
+      const RxStatus status = begin_parts(octets);
+      if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+      return status;
+    }
+    // Of what may come by parts the header is enough to decide.
+    const bool head_first = wanted.whole && staging_.size() < kHead && may_come_by_parts(wanted.size - kHead);
+    const size_t missing = (head_first ? kHead : wanted.size) - staging_.size();
     const size_t taken = std::min(missing, octets.size());
     if (!staging_.append(octets.first(taken))) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
     octets = octets.subspan(taken);
     if (taken < missing || !wanted.whole) continue;
+    if (head_first && !comes_by_parts(staging_.octets())) continue;
+    if (head_first) {
+      const RxStatus status = begin_parts(staging_.octets());
+      if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+      if (status != RxStatus::kOk) return status;
+      staging_.clear();
+      continue;
+    }
     const RxStatus status = on_fpdu(staging_.octets());
     if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
     if (status != RxStatus::kOk) return status;
@@ -76,7 +96,8 @@ inline bool Rx::crc_is_right(Bytes fpdu) const {
 RxStatus Rx::on_fpdu(Bytes fpdu) {
   if (markers_) return on_marked_fpdu(fpdu);
   if (!crc_is_right(fpdu)) return raise(TermCode::kMpaCrc, nullptr);
-  return on_ulpdu(fpdu.subspan(mpa::kLengthSize, core::load_be16(fpdu.data())));
+  const uint32_t size = core::load_be16(fpdu.data());
+  return on_ulpdu(fpdu.subspan(mpa::kLengthSize, size), size);
 }
 
 RxStatus Rx::on_marked_fpdu(Bytes fpdu) {
@@ -86,25 +107,23 @@ RxStatus Rx::on_marked_fpdu(Bytes fpdu) {
   if (!plain.append(fpdu)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
   // RFC 5044 8(3)
   if (!mpa::strip_markers(fpdu, position_, plain.data())) return raise(TermCode::kMpaMarker, nullptr);
-  const RxStatus status = on_ulpdu(plain.octets().subspan(mpa::kLengthSize, core::load_be16(plain.data())));
+  const uint32_t size = core::load_be16(plain.data());
+  const RxStatus status = on_ulpdu(plain.octets().subspan(mpa::kLengthSize, size), size);
   if (status == RxStatus::kOk) position_ = static_cast<uint32_t>(position_ + fpdu.size()) % mpa::kMarkerInterval;
   return status;
 }
 
-RxStatus Rx::on_ulpdu(Bytes ulpdu) {
-  const RxStatus status = on_segment(ulpdu);
+RxStatus Rx::on_ulpdu(Bytes ulpdu, uint32_t size) {
+  const RxStatus status = on_segment(ulpdu, size);
   if (status == RxStatus::kWantReceive) waiting_ = true;
   // Valid is enough: also when it has to wait for a receive, we may send now.
-  if ((status == RxStatus::kOk || waiting_) && !shared_->first_fpdu.load(std::memory_order_relaxed)) {
-    shared_->first_fpdu.store(true, std::memory_order_release);
-    news_ = true;
-  }
+  if (waiting_ || (status == RxStatus::kOk && !open_.active)) hear_first_fpdu();
   return status;
 }
 
-RxStatus Rx::on_segment(Bytes ulpdu) {
+RxStatus Rx::on_segment(Bytes ulpdu, uint32_t size) {
   if (ulpdu.size() < 2) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
-  Segment segment{ulpdu, ddp::is_tagged(ulpdu[0]), 0};
+  Segment segment{ulpdu, size, ddp::is_tagged(ulpdu[0]), 0};
   segment.header_size = segment.tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize;
   if (ddp::version_of(ulpdu[0]) != ddp::kVersion)  // RFC 5041 7.1
     return raise(segment.tagged ? TermCode::kTaggedInvalidVersion : TermCode::kUntaggedInvalidVersion, &segment);
@@ -121,7 +140,7 @@ RxStatus Rx::raise(TermCode code, const Segment* segment, ibv_event_type event) 
   t = {.code = code};
   if (segment && segment->ulpdu.size() >= segment->header_size) {
     t.has_length = t.has_ddp_header = true;
-    t.ddp_segment_length = static_cast<uint16_t>(segment->ulpdu.size());
+    t.ddp_segment_length = static_cast<uint16_t>(segment->size);
     t.ddp_header_size = segment->header_size;
     std::memcpy(t.ddp_header, segment->ulpdu.data(), segment->header_size);
   }

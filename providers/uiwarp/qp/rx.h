@@ -3,18 +3,23 @@
 // the transmit machine out. Pure: no socket, thread or clock. Thread: the one driver of the
 // connection's receive side (the engine).
 //
-// An FPDU is verified whole before any of it is placed (RFC 5044 6), and checked in the order of
+// With CRC an FPDU is verified whole before any of it is placed (RFC 5044 6). Without, a large one is
+// placed by parts as it comes, or received straight into its place (rx_parts.cc). It is checked in the order of
 // conformance A14: version, opcode, QN, MSN, buffer, MO, length; tagged: STag, protection domain,
 // rights, wrap, bounds.
 #pragma once
 
 #include <infiniband/verbs.h>
 
+#include <sys/uio.h>
+
+#include <array>
 #include <cstdint>
 #include <utility>
 
 #include "core/bytes.h"
 #include "core/term_code.h"
+#include "ddp/header.h"
 #include "mpa/framing.h"
 #include "qp/rx_staging.h"
 #include "qp/shared.h"
@@ -43,6 +48,21 @@ class Rx {
   void start(Shared& shared, bool wait_for_receive);
 
   RxStatus on_octets(core::Bytes octets);
+
+  // Where the next octets of the stream belong, when that is known before they are there: memory of the
+  // application, valid as long as this lives. Copies nothing, so keep it for one call that receives.
+  struct Landing {
+    static constexpr size_t kMost = 4;
+    std::array<iovec, kMost> pieces;
+    std::array<mem::RegionRef, kMost> regions;
+    size_t count = 0;
+    size_t size = 0;  // octets in all; behind them comes what is fed to on_octets()
+  };
+  // False when there is no such place, or too little of it: feed on_octets().
+  bool land(Landing& out);
+  bool may_land() const { return open_.active && open_.left >= kWorthLanding; }
+  // So many octets, of the last landing or fewer, were received there.
+  void landed(size_t octets) { advance(octets); }
   // After kWantReceive. The same statuses; kWantReceive again when there still is none.
   RxStatus resume();
   // After kWantReceive: nobody will post; the fault a strict receiver would have raised.
@@ -52,7 +72,7 @@ class Rx {
   const rdmap::Terminate& terminate() const { return terminate_; }
 
   // The stream may end here without loss: no FPDU and no message is half received.
-  bool at_boundary() const { return staging_.empty() && !receiving_; }
+  bool at_boundary() const { return staging_.empty() && !receiving_ && !open_.active; }
   // True once per piece of news for the transmit machine: a request was answered, one came in, or the
   // first FPDU opened the responder's side.
   bool take_news() { return std::exchange(news_, false); }
@@ -65,24 +85,54 @@ class Rx {
   void fail_receive(ibv_wc_status status);
 
  private:
+  static constexpr uint32_t kWorthLanding = 8192;  // less is collected and copied
+
+  // `ulpdu` is whole, unless the segment is placed by parts: then as much as has come, the header at least.
   struct Segment {
     core::Bytes ulpdu;
+    uint32_t size;  // of the whole ULPDU
     bool tagged;
     uint32_t header_size;
     core::Bytes payload() const { return ulpdu.subspan(header_size); }
+    uint32_t payload_size() const { return size - header_size; }
+  };
+  // A segment whose payload is being placed: checked, and not complete.
+  struct Open {
+    bool active = false;
+    bool tagged = false;
+    uint32_t size = 0;      // of the ULPDU
+    uint32_t left = 0;      // octets of payload to come
+    uint32_t trailer = 0;   // octets of pad and CRC to come
+    uint8_t header[ddp::kUntaggedHeaderSize] = {};
   };
 
   mpa::Extent extent(core::Bytes seen) const;
   bool crc_is_right(core::Bytes fpdu) const;
   RxStatus on_fpdu(core::Bytes fpdu);
   RxStatus on_marked_fpdu(core::Bytes fpdu);
-  RxStatus on_ulpdu(core::Bytes ulpdu);
-  RxStatus on_segment(core::Bytes ulpdu);
+  RxStatus on_ulpdu(core::Bytes ulpdu, uint32_t size);
+  RxStatus on_segment(core::Bytes ulpdu, uint32_t size);
+  void hear_first_fpdu() {
+    if (shared_->first_fpdu.load(std::memory_order_relaxed)) return;
+    shared_->first_fpdu.store(true, std::memory_order_release);
+    news_ = true;
+  }
+  // rx_parts.cc
+  static constexpr size_t kHead = mpa::kLengthSize + ddp::kUntaggedHeaderSize;
+  bool may_come_by_parts(size_t missing) const;
+  bool comes_by_parts(core::Bytes seen) const;
+  RxStatus begin_parts(core::Bytes seen);
+  RxStatus on_part(core::Bytes& octets);
+  RxStatus place(core::Bytes payload);
+  RxStatus finish(const Segment& segment);
+  void advance(size_t octets);
+  Segment open_segment() const;
   // rx_untagged.cc
   RxStatus on_untagged(const Segment& segment, rdmap::Opcode opcode);
   RxStatus take_receive(const Segment& segment, rdmap::Opcode opcode);
   RxStatus on_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
   RxStatus on_immediate(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
+  RxStatus place_send(core::Bytes payload);
   RxStatus finish_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
   RxStatus on_read_request(const Segment& segment, const ddp::UntaggedHeader& header);
   RxStatus on_terminate(const Segment& segment, const ddp::UntaggedHeader& header);
@@ -92,7 +142,11 @@ class Rx {
   // rx_tagged.cc
   RxStatus on_tagged(const Segment& segment, rdmap::Opcode opcode);
   RxStatus on_write(const Segment& segment, const ddp::TaggedHeader& header);
+  RxStatus find_sink(const Segment& segment, uint64_t to, uint64_t length, mem::RegionRef& region);
+  RxStatus finish_write();
   RxStatus on_read_response(const Segment& segment, const ddp::TaggedHeader& header);
+  RxStatus place_response(core::Bytes payload);
+  RxStatus finish_read_response(const ddp::TaggedHeader& header);
 
   RxStatus raise(core::TermCode code, const Segment* segment, ibv_event_type event = IBV_EVENT_QP_FATAL);
   RxStatus raise_read(core::TermCode code, const Segment& segment);
@@ -104,6 +158,7 @@ class Rx {
 
   Shared* shared_ = nullptr;
   RxStaging staging_;
+  Open open_;
   RxFault fault_;
   rdmap::Terminate terminate_;
 

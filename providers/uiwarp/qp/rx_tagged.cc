@@ -20,27 +20,38 @@ RxStatus Rx::on_tagged(const Segment& segment, Opcode opcode) {
 }
 
 RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
-  const core::Bytes payload = segment.payload();
-  write_octets_ = (write_begun_ ? write_octets_ : 0) + payload.size();
+  write_octets_ = (write_begun_ ? write_octets_ : 0) + segment.payload_size();
   write_begun_ = !header.last;
   write_ended_ = header.last;
-  if (payload.empty()) return RxStatus::kOk;  // RFC 5041 5.2: STag and TO are not checked then
-  const mem::RegionRef region = shared_->memory->find(header.stag);
+  if (segment.payload_size() == 0) return RxStatus::kOk;  // RFC 5041 5.2: STag and TO are not checked then
+  mem::RegionRef region;
+  const RxStatus found = find_sink(segment, header.to, segment.payload_size(), region);
+  if (found != RxStatus::kOk) return found;
+  const core::Bytes payload = segment.payload();
+  std::memcpy(region->memory + (header.to - region->start), payload.data(), payload.size());
+  return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
+}
+
+RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length, mem::RegionRef& region) {
+  region = shared_->memory->find(ddp::decode_tagged(segment.ulpdu.data()).stag);
   if (!region) return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
-  switch (mem::check_remote(*region, shared_->stream(), header.to, payload.size(), mem::kRemoteWrite)) {
-    case mem::Fault::kNone: break;
+  switch (mem::check_remote(*region, shared_->stream(), to, length, mem::kRemoteWrite)) {
+    case mem::Fault::kNone: return RxStatus::kOk;
     case mem::Fault::kProtectionDomain:
       return raise(TermCode::kTaggedStagNotAssociated, &segment, IBV_EVENT_QP_ACCESS_ERR);
     case mem::Fault::kRights:  // RFC 5041 7.2 has no code for rights
       return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
     case mem::Fault::kWrap: return raise(TermCode::kTaggedToWrap, &segment, IBV_EVENT_QP_ACCESS_ERR);
-    case mem::Fault::kBounds: return raise(TermCode::kTaggedBounds, &segment, IBV_EVENT_QP_ACCESS_ERR);
+    case mem::Fault::kBounds: break;
   }
-  std::memcpy(region->memory + (header.to - region->start), payload.data(), payload.size());
+  return raise(TermCode::kTaggedBounds, &segment, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+// The last segment of a Write is placed.
+RxStatus Rx::finish_write() {
   // A program that sleeps on a CQ of its own for sends, with no completion to come, can only be waiting
   // for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md.
-  if (header.last && shared_->send_cq != shared_->recv_cq && !shared_->send_queue->completion_due())
-    shared_->send_cq->wake();
+  if (shared_->send_cq != shared_->recv_cq && !shared_->send_queue->completion_due()) shared_->send_cq->wake();
   return RxStatus::kOk;
 }
 
@@ -50,22 +61,29 @@ RxStatus Rx::on_read_response(const Segment& segment, const ddp::TaggedHeader& h
   if (!read) return raise(TermCode::kUnexpectedOpcode, &segment);
   // RFC 7306 section 7: an atomic that came first is answered first.
   if (read->atomic) return raise_response(TermCode::kUnexpectedOpcode, segment, IBV_WC_BAD_RESP_ERR);
-  const core::Bytes payload = segment.payload();
   if (header.stag != read->cookie) return raise_response(TermCode::kTaggedInvalidStag, segment, IBV_WC_BAD_RESP_ERR);
   // We sent sink TO 0, so TO is the position in the message; too much, a gap or an early end is wrong.
   const uint64_t left = read->length - response_octets_;
-  if (header.to != response_octets_ || payload.size() > left || (header.last && payload.size() != left))
+  if (header.to != response_octets_ || segment.payload_size() > left || (header.last && segment.payload_size() != left))
     return raise_response(TermCode::kTaggedBounds, segment, IBV_WC_BAD_RESP_ERR);
-  if (!payload.empty()) {
-    const SendRequest& wr = shared_->send_queue->slot(read->slot);
-    if (!scatter(*shared_->memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, payload))
-      return raise_sink(read->slot);
-    response_octets_ += payload.size();
-  }
-  if (header.last) {
-    response_octets_ = 0;
-    finish_request();
-  }
+  const RxStatus placed = place_response(segment.payload());
+  if (placed != RxStatus::kOk || segment.payload().size() != segment.payload_size()) return placed;
+  return finish_read_response(header);
+}
+
+RxStatus Rx::place_response(core::Bytes payload) {
+  if (payload.empty()) return RxStatus::kOk;
+  const OutstandingRequest& read = *shared_->outstanding_requests.front();
+  const SendRequest& wr = shared_->send_queue->slot(read.slot);
+  if (!scatter(*shared_->memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, payload)) return raise_sink(read.slot);
+  response_octets_ += payload.size();
+  return RxStatus::kOk;
+}
+
+RxStatus Rx::finish_read_response(const ddp::TaggedHeader& header) {
+  if (!header.last) return RxStatus::kOk;
+  response_octets_ = 0;
+  finish_request();
   return RxStatus::kOk;
 }
 

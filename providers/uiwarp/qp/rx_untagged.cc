@@ -68,19 +68,24 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
   if (header.msn != send_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
   const RxStatus taken = take_receive(segment, opcode);
   if (taken != RxStatus::kOk) return taken;
-  const core::Bytes payload = segment.payload();
   if (header.mo != send_octets_) return raise(TermCode::kUntaggedInvalidMo, &segment);
   // RFC 5041 5.2: a message has fewer than 2^32 octets; MO would begin anew.
-  if (payload.size() > std::min<uint64_t>(receive_.length, UINT32_MAX) - send_octets_) {
+  if (segment.payload_size() > std::min<uint64_t>(receive_.length, UINT32_MAX) - send_octets_) {
     fail_receive(IBV_WC_LOC_LEN_ERR);
     return raise(TermCode::kUntaggedTooLong, &segment);
   }
+  const RxStatus placed = place_send(segment.payload());
+  if (placed != RxStatus::kOk || segment.payload().size() != segment.payload_size()) return placed;
+  return header.last ? finish_send(segment, opcode, header) : RxStatus::kOk;
+}
+
+RxStatus Rx::place_send(core::Bytes payload) {
   if (!scatter(*shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count, send_octets_, payload)) {
     fail_receive(IBV_WC_LOC_PROT_ERR);
     return raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);
   }
   send_octets_ += static_cast<uint32_t>(payload.size());
-  return header.last ? finish_send(segment, opcode, header) : RxStatus::kOk;
+  return RxStatus::kOk;
 }
 
 RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/bytes.h"
 #include "mem/table.h"
@@ -32,6 +35,29 @@ inline bool scatter(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, 
     offset = 0;
   }
   return data.empty();
+}
+
+// The same places as pieces of memory, `length` octets or as much as there is room for in `pieces`, with
+// references that hold them. Returns how many pieces; fewer, perhaps none, where an SGE is not valid memory.
+template <size_t most>
+size_t collect(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint32_t count, uint64_t offset, uint64_t length,
+               std::array<iovec, most>& pieces, std::array<mem::RegionRef, most>& regions) {
+  size_t found = 0;
+  for (uint32_t i = 0; i < count && length > 0 && found < most; ++i) {
+    const ibv_sge& sge = sges[i];
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
+    }
+    const uint64_t size = std::min<uint64_t>(length, sge.length - offset);
+    mem::RegionRef region = memory.find(sge.lkey);
+    if (!region || mem::check(*region, pd, sge.addr, sge.length, mem::kLocalWrite) != mem::Fault::kNone) break;
+    pieces[found] = {region->memory + (sge.addr - region->start) + offset, size};
+    regions[found++] = std::move(region);
+    length -= size;
+    offset = 0;
+  }
+  return found;
 }
 
 }  // namespace uiw::qp

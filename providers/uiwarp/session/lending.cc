@@ -44,11 +44,10 @@ void State::consider_lending() {
 
 bool State::receive_inline(std::span<uint8_t> buffer) {
   if (stopped) return false;
-  const long got = stream->receive_now(buffer.data(), buffer.size());
-  if (got == -EAGAIN) return false;
   qp::RxStatus status = qp::RxStatus::kOk;
+  const long got = receive_once(buffer, status);
+  if (got == -EAGAIN) return false;
   if (got > 0) {
-    status = connection->rx.on_octets(buffer.first(static_cast<size_t>(got)));
     hear_news();
     if (status == qp::RxStatus::kOk) return true;
   }
@@ -73,7 +72,7 @@ void State::on_returned() {
 void State::on_stopped() {
   if (!std::exchange(stopped, false) || !stream) return;
   if (stopped_by <= 0) {
-    stream->resume_with_end(stopped_by);
+    stream->end(stopped_by);
     return;
   }
   stream->resume_receive();

@@ -6,6 +6,7 @@
 // - until there are enough of them.
 // Should polls cease, the engine sends what lies there when it looks next, and for a time nothing lingers.
 // So a lone request, and the few that belong together, leave at once. Thread: any. doc/decisions/006.
+#include "core/clock.h"
 #include "core/settings.h"
 #include "session/state.h"
 
@@ -13,7 +14,7 @@ namespace uiw::session {
 
 namespace {
 
-constexpr core::Nanoseconds kQuick = 500;   // from one post's end to the next one's beginning
+constexpr uint64_t kQuick = 1500;           // ticks from one post's end to the next one's beginning: 0.5 us
 constexpr uint32_t kQuickPosts = 8;         // in a row, before one lingers
 constexpr uint32_t kAskAgain = 4096;        // quick posts until a poll group is asked for again
 constexpr uint32_t kEnoughRequests = 32, kEnoughOctets = 32 * 1024;
@@ -27,12 +28,12 @@ void State::after_post(uint32_t requests, uint64_t octets) {
   unsent_octets.store(0, std::memory_order_relaxed);
   unsent.exchange(false, std::memory_order_acq_rel);  // whoever set it finds its request sent
   kick_sender();
-  post_ended.store(core::now(), std::memory_order_relaxed);
+  post_ended.store(core::ticks(), std::memory_order_relaxed);
 }
 
 bool State::may_linger(uint32_t requests, uint64_t octets) {
   if (requests >= kEnoughRequests || octets >= kEnoughOctets || !core::settings().poll_progress) return false;
-  const core::Nanoseconds now = core::now();
+  const uint64_t now = core::ticks();
   const bool quick = now - post_ended.load(std::memory_order_relaxed) < kQuick;
   post_ended.store(now, std::memory_order_relaxed);
   const uint32_t in_a_row = quick ? quick_posts.load(std::memory_order_relaxed) + 1 : 0;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The receiving side and the engine's doorbell. Thread: engine.
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -12,6 +14,10 @@ namespace uiw::session {
 namespace {
 
 constexpr core::Nanoseconds kSilence = 10 * core::kMillisecond;
+// What is received behind the rest of a large segment: room for its CRC and the next one's header.
+constexpr size_t kBehind = 64;
+// How much the engine receives directly before it looks after others: half a MiB of the largest segments.
+constexpr int kDirectReceives = 8;
 
 }  // namespace
 
@@ -73,7 +79,48 @@ void State::on_octets(core::Bytes octets) {
   if (wake_timer.armed()) engine.disarm(wake_timer);
   if (receive_dead) return;
   handle(connection->rx.on_octets(octets));
+  receive_directly();
   consider_lending();
+}
+
+long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
+  qp::Rx& rx = connection->rx;
+  size_t landed = 0;
+  long got;
+  {
+    qp::Rx::Landing landing;
+    if (rx.land(landing)) {
+      std::array<iovec, qp::Rx::Landing::kMost + 1> pieces;
+      std::copy_n(landing.pieces.begin(), landing.count, pieces.begin());
+      pieces[landing.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
+      got = stream->receive_now(pieces.data(), landing.count + 1);
+      landed = got > 0 ? std::min(static_cast<size_t>(got), landing.size) : 0;
+      if (landed > 0) rx.landed(landed);
+    } else {
+      got = stream->receive_now(buffer.data(), buffer.size());
+    }
+  }  // No region is held from here: a message may want to invalidate it.
+  if (got > 0 && static_cast<size_t>(got) > landed) status = rx.on_octets(buffer.first(static_cast<size_t>(got) - landed));
+  return got;
+}
+
+// The rest of a large segment goes straight to its place, and so does what follows for as long as it is
+// there. Should the engine have to wait for it, it waits for a few octets only.
+void State::receive_directly() {
+  std::array<uint8_t, kBehind> behind;
+  for (int share = kDirectReceives; share > 0; --share) {
+    if (!attached || receive_dead || waiting || !stream || !connection->rx.may_land()) break;
+    qp::RxStatus status = qp::RxStatus::kOk;
+    const long got = receive_once(behind, status);
+    if (got == -EAGAIN) break;
+    if (got <= 0) {
+      stream->end(got);
+      return;
+    }
+    engine.received_directly(static_cast<uint64_t>(got));
+    handle(status);
+  }
+  if (stream) stream->receive_at_most(attached && !receive_dead && connection->rx.may_land() ? kBehind : 0);
 }
 
 void State::hear_news() {

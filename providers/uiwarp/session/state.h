@@ -98,7 +98,7 @@ class State final : public engine::Task, public transport::StreamHandler, public
   std::atomic<uint64_t> octets_sent{0};  // [sender] writes
 
   // --- posters (lingering.cc) ---
-  std::atomic<core::Nanoseconds> post_ended{0};  // [any]
+  std::atomic<uint64_t> post_ended{0};           // [any] ticks
   std::atomic<uint32_t> quick_posts{0};          // [any] in a row
   std::atomic<uint32_t> patience{0};             // [any] posts to be sent at once, as earlier ones lay too long
   std::atomic<uint32_t> unsent_requests{0}, unsent_octets{0};  // [any] roughly
@@ -195,6 +195,10 @@ class State final : public engine::Task, public transport::StreamHandler, public
   void on_writable() override;
   void start_receiving();
   void hear_news();          // [receiver]
+  // [receiver] One receive, to where the octets belong if that is known, else into `buffer`: how many, 0
+  // or -errno; `status` is what the receive machine says to them.
+  long receive_once(std::span<uint8_t> buffer, qp::RxStatus& status);
+  void receive_directly();
   void on_silence();
   void handle(qp::RxStatus status);
   void wait_for_receive();

@@ -53,6 +53,7 @@ struct TcpStream::Impl final : engine::Task {
   StreamHandler* handler = nullptr;
   ReceiveOp receive_op{*this};
   WritableOp writable_op{*this};
+  uint32_t most = 0;    // octets of one receive
   bool paused = false;
   bool ended = false;   // no more octets will come
   bool failed = false;  // on_error() was called, or kept to be
@@ -123,7 +124,7 @@ void TcpStream::Impl::keep(int result, core::Bytes data) {
 
 void TcpStream::Impl::continue_receiving() {
   if (!handler || paused || ended || has_kept || receive_op.in_flight()) return;
-  engine.receive(receive_op, fd);
+  engine.receive(receive_op, fd, most);
 }
 
 // Hands what was kept to the handler set since.
@@ -215,7 +216,21 @@ long TcpStream::receive_now(void* buffer, size_t size) {
   }
 }
 
-void TcpStream::resume_with_end(long result) {
+long TcpStream::receive_now(const iovec* pieces, size_t count) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces);
+  message.msg_iovlen = count;
+  for (;;) {
+    const long got = sys::recvmsg(impl_->fd, &message, MSG_DONTWAIT);
+    if (got != -EINTR) return got;
+  }
+}
+
+void TcpStream::receive_at_most(uint32_t octets) {
+  impl_->most = octets;
+}
+
+void TcpStream::end(long result) {
   impl_->paused = false;
   impl_->received(static_cast<int>(result), {});
 }

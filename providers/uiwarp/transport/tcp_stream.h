@@ -56,11 +56,14 @@ class TcpStream {
   void resume_receive();
   // Thread: engine. Whether nothing is under way and nothing kept: paused, it delivers nothing more.
   bool quiet() const;
-  // For whoever the engine, having paused a quiet stream, lets receive in its place: octets, 0 at the
-  // peer's FIN, or -errno; -EAGAIN when there is nothing. The engine has to be told of 0 and errors,
-  // by resume_with_end(), since a socket tells an error once.
+  // While it is quiet, for the engine or whoever it lets receive in its place: octets, 0 at the peer's
+  // FIN, or -errno; -EAGAIN when there is nothing. 0 and errors have to be handed to end() on the engine,
+  // since a socket tells an error once. The second one fills several pieces of memory.
   long receive_now(void* buffer, size_t size);
-  void resume_with_end(long result);
+  long receive_now(const iovec* pieces, size_t count);
+  void end(long result);
+  // Thread: engine. From now on each receive brings so many octets at most: 0 for no limit.
+  void receive_at_most(uint32_t octets);
   // Thread: engine. on_writable() will be called once.
   void want_writable();
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Large segments without CRC: their header is checked when it has come, their payload placed as it comes,
+// or received straight into its place. What a message brings is told when its last octet is there.
+#include <algorithm>
+#include <cstring>
+
+#include "core/be.h"
+#include "qp/rx.h"
+#include "qp/scatter.h"
+
+namespace uiw::qp {
+
+using core::Bytes;
+using rdmap::Opcode;
+
+namespace {
+
+// Less to come than this is collected and copied.
+constexpr size_t kWorthPlacing = 4096;
+
+Opcode opcode_of(const uint8_t* ddp_header) { return rdmap::opcode_of(ddp_header[1]); }
+
+}  // namespace
+
+// RFC 5044 6: with CRC nothing is placed unverified.
+bool Rx::may_come_by_parts(size_t missing) const {
+  return missing >= kWorthPlacing && missing < mpa::kMaxFpdu && !markers_ && !shared_->agreement.crc;
+}
+
+// `seen`: the beginning of an FPDU.
+bool Rx::comes_by_parts(Bytes seen) const {
+  if (seen.size() < kHead || !may_come_by_parts(mpa::fpdu_size(core::load_be16(seen.data())) - seen.size())) return false;
+  const uint8_t* const header = seen.data() + mpa::kLengthSize;
+  const Opcode opcode = opcode_of(header);
+  if (ddp::is_tagged(header[0])) return opcode == Opcode::kWrite || opcode == Opcode::kReadResponse;
+  return opcode >= Opcode::kSend && opcode <= Opcode::kSendSeInvalidate;
+}
+
+RxStatus Rx::begin_parts(Bytes seen) {
+  const uint32_t size = core::load_be16(seen.data());
+  const Bytes ulpdu = seen.subspan(mpa::kLengthSize);
+  open_.active = true;
+  open_.tagged = ddp::is_tagged(ulpdu[0]);
+  open_.size = size;
+  open_.left = static_cast<uint32_t>(size - ulpdu.size());
+  open_.trailer = mpa::pad_size(size) + mpa::kCrcSize;
+  std::memcpy(open_.header, ulpdu.data(), sizeof open_.header);
+  const RxStatus status = on_ulpdu(ulpdu, size);
+  if (status != RxStatus::kOk) open_.active = false;
+  return status;
+}
+
+Rx::Segment Rx::open_segment() const {
+  const uint32_t header_size = open_.tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize;
+  return {{open_.header, header_size}, open_.size, open_.tagged, header_size};
+}
+
+// Takes from `octets` what belongs to the open segment.
+RxStatus Rx::on_part(Bytes& octets) {
+  const size_t taken = std::min<size_t>(open_.left, octets.size());
+  if (taken > 0) {
+    const RxStatus status = place(octets.first(taken));
+    if (status != RxStatus::kOk) return status;
+    octets = octets.subspan(taken);
+  }
+  if (open_.left > 0) return RxStatus::kOk;
+  const size_t skipped = std::min<size_t>(open_.trailer, octets.size());
+  open_.trailer -= static_cast<uint32_t>(skipped);
+  octets = octets.subspan(skipped);
+  if (open_.trailer > 0) return RxStatus::kOk;
+  open_.active = false;
+  const RxStatus status = finish(open_segment());
+  if (status == RxStatus::kOk) hear_first_fpdu();
+  return status;
+}
+
+RxStatus Rx::place(Bytes payload) {
+  const Segment segment = open_segment();
+  RxStatus status = RxStatus::kOk;
+  if (!open_.tagged) {
+    status = place_send(payload);
+  } else if (opcode_of(open_.header) == Opcode::kReadResponse) {
+    status = place_response(payload);
+  } else {
+    // Looked up anew for each part: it may have been deregistered in between.
+    const uint64_t to = ddp::decode_tagged(open_.header).to + (segment.payload_size() - open_.left);
+    mem::RegionRef region;
+    status = find_sink(segment, to, open_.left, region);
+    if (status == RxStatus::kOk) std::memcpy(region->memory + (to - region->start), payload.data(), payload.size());
+  }
+  open_.left -= static_cast<uint32_t>(payload.size());
+  return status;
+}
+
+RxStatus Rx::finish(const Segment& segment) {
+  const Opcode opcode = opcode_of(open_.header);
+  if (!open_.tagged) {
+    const ddp::UntaggedHeader header = ddp::decode_untagged(open_.header);
+    return header.last ? finish_send(segment, opcode, header) : RxStatus::kOk;
+  }
+  const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
+  if (opcode == Opcode::kReadResponse) return finish_read_response(header);
+  return header.last ? finish_write() : RxStatus::kOk;
+}
+
+bool Rx::land(Landing& out) {
+  if (!may_land() || ended_ || waiting_) return false;
+  const mem::Table& memory = *shared_->memory;
+  if (!open_.tagged) {
+    out.count = collect(memory, shared_->receive_pd, receive_.sges, receive_.sge_count, send_octets_, open_.left, out.pieces,
+                        out.regions);
+  } else if (opcode_of(open_.header) == Opcode::kReadResponse) {
+    const SendRequest& wr = shared_->send_queue->slot(shared_->outstanding_requests.front()->slot);
+    out.count =
+        collect(memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, open_.left, out.pieces, out.regions);
+  } else {
+    const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
+    const uint64_t to = header.to + (open_segment().payload_size() - open_.left);
+    mem::RegionRef& region = out.regions[0] = memory.find(header.stag);
+    // Whatever is wrong is told when the octets are there.
+    if (!region || mem::check_remote(*region, shared_->stream(), to, open_.left, mem::kRemoteWrite) != mem::Fault::kNone)
+      return false;
+    out.pieces[0] = {region->memory + (to - region->start), open_.left};
+    out.count = 1;
+  }
+  out.size = 0;
+  for (size_t i = 0; i < out.count; ++i) out.size += out.pieces[i].iov_len;
+  return out.size > 0;
+}
+
+void Rx::advance(size_t octets) {
+  open_.left -= static_cast<uint32_t>(octets);
+  if (!open_.tagged) {
+    send_octets_ += static_cast<uint32_t>(octets);
+  } else if (opcode_of(open_.header) == Opcode::kReadResponse) {
+    response_octets_ += octets;
+  }
+}
+
+}  // namespace uiw::qp
