@@ -235,6 +235,28 @@ TEST_F(Bursts, NothingIsLeftWhenPollsCease) {
   }
 }
 
+// Polls go on, but never find the queue empty: nobody would send what lingers.
+TEST_F(Bursts, TheEngineSendsWhatLiesTooLong) {
+  start();
+  burst(2000, 64);
+  ibv_wc wc{};
+  while (host->send_cq->poll(1, &wc) == 1) {
+  }
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(host->post(SendWr(IBV_WR_SEND, {}, ++id).flags(0)), 0);
+  host->send_cq->push(wc, false);
+  std::atomic<bool> over{false};
+  std::thread poller([&] {
+    ibv_wc taken;
+    while (!over) {
+      host->send_cq->push({}, false);
+      host->send_cq->poll(1, &taken);
+    }
+  });
+  expect_all();
+  over = true;
+  poller.join();
+}
+
 TEST_F(Bursts, EachCompletesOnceAndInOrder) {
   start();
   Octets all;
