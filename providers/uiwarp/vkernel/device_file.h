@@ -31,6 +31,10 @@ class DeviceFile {
   // then returns -1/EINTR when a signal handler ran.
   virtual ssize_t write(int fd, const void* buffer, size_t size, int& error_number) = 0;
 
+  // The last descriptor is about to be closed by the calling thread. With no lock held; may block
+  // for a moment.
+  virtual void closing() {}
+
   // The last descriptor was closed. Called once, with no lock held, by the thread that closed it,
   // possibly while others are in write(): those must be made to return. After this, and after the
   // last write() returned, the file is deleted.

@@ -227,6 +227,16 @@ ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& han
 
 void forget_descriptor(int fd) {
   if (!is_in_range(fd) || !may_change_table()) return;
+  FileRef ending;
+  {
+    std::lock_guard lock(table.lock);
+    OpenFile* open = table.slots[fd];
+    if (open != nullptr && open->descriptors == 1 && !open->from_parent) {
+      open->file->add_reference();
+      ending = FileRef(open->file);
+    }
+  }
+  if (ending) ending->closing();
   DeviceFile* last;
   {
     std::lock_guard lock(table.lock);

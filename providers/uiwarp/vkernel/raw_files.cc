@@ -63,6 +63,15 @@ int getpid() {
   return static_cast<int>(call(SYS_getpid));
 }
 
+bool thread_exists(int thread) {
+  return call(SYS_tgkill, getpid(), thread, 0) == 0;
+}
+
+void sleep(long nanoseconds) {
+  const timespec time = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+  call(SYS_nanosleep, &time, nullptr);
+}
+
 int dup3(int fd, int copy, int flags) {
   return static_cast<int>(call(SYS_dup3, fd, copy, flags));
 }

@@ -23,6 +23,10 @@ long readlink(const char* path, char* out, size_t size);
 // Waits without limit for `events` on one descriptor. 1, or -EINTR.
 int poll_one(int fd, short events);
 int getpid();
+// Whether a thread of this process with that number (gettid) has not ended.
+bool thread_exists(int thread);
+// A signal handler cuts it short.
+void sleep(long nanoseconds);
 int dup3(int fd, int copy, int flags);
 
 // Names in a directory without "." and "..", unsorted. 0 or -errno.

@@ -54,17 +54,23 @@ DeviceFile* make_ucma_file(std::unique_ptr<EventPipe> events) {
   return manager == nullptr ? nullptr : make_ucma_file(std::move(events), *manager);
 }
 
-UcmaFile* make_ucma_file(std::unique_ptr<EventPipe> events, cm::Manager& manager) {
-  return new (std::nothrow) UcmaFile(std::move(events), manager);
+UcmaFile* make_ucma_file(std::unique_ptr<EventPipe> events, cm::Manager& manager,
+                         core::Nanoseconds patience) {
+  return new (std::nothrow) UcmaFile(std::move(events), manager, patience);
 }
 
-UcmaFile::UcmaFile(std::unique_ptr<EventPipe> events, cm::Manager& manager)
-    : events_(std::move(events)), manager_(manager) {
+UcmaFile::UcmaFile(std::unique_ptr<EventPipe> events, cm::Manager& manager,
+                   core::Nanoseconds patience)
+    : events_(std::move(events)), manager_(manager), patience_(patience) {
   manager_.open_channel(channel_, *this);
 }
 
 UcmaFile::~UcmaFile() {
   close();
+}
+
+void UcmaFile::closing() {
+  reader_.await(patience_);
 }
 
 void UcmaFile::closed() {
@@ -96,13 +102,15 @@ ssize_t UcmaFile::write(int fd, const void* buffer, size_t size, int& error_numb
 // and goes on blocking when another thread closes the channel, because programs let a thread sit
 // here until the process ends and take any return for a failure.
 int UcmaFile::wait_for_event(int fd, cm::Event& event) {
-  if (manager_.next_event(channel_, event) == 0) return 0;
   const int flags = core::sys::fcntl(fd, F_GETFL);
-  if (flags < 0) return -flags;
-  if (flags & O_NONBLOCK) return EAGAIN;
-  do {
+  // Negative: another thread closed it since we looked it up.
+  const bool blocking = flags < 0 || (flags & O_NONBLOCK) == 0;
+  if (blocking) reader_.comes();
+  while (manager_.next_event(channel_, event) != 0) {
+    if (!blocking) return EAGAIN;
     if (int error = wait()) return error;
-  } while (manager_.next_event(channel_, event) != 0);
+  }
+  if (blocking) reader_.goes();
   return 0;
 }
 

@@ -14,16 +14,19 @@
 #include "cm/manager.h"
 #include "vkernel/device_file.h"
 #include "vkernel/event_pipe.h"
+#include "vkernel/last_reader.h"
 
 namespace uiw::vkernel {
 
 class UcmaFile final : public DeviceFile, private cm::EventSink {
  public:
-  UcmaFile(std::unique_ptr<EventPipe> events, cm::Manager& manager);
+  // `patience`: of closing() with a thread that may be about to wait for the next event.
+  UcmaFile(std::unique_ptr<EventPipe> events, cm::Manager& manager, core::Nanoseconds patience);
   ~UcmaFile() override;
 
   Kind kind() const override { return Kind::kUcma; }
   ssize_t write(int fd, const void* buffer, size_t size, int& error_number) override;
+  void closing() override;
   void closed() override;
 
   cm::Manager& manager() { return manager_; }
@@ -41,11 +44,17 @@ class UcmaFile final : public DeviceFile, private cm::EventSink {
   const std::unique_ptr<EventPipe> events_;
   cm::Manager& manager_;
   cm::Channel channel_;
+  LastReader reader_;
+  const core::Nanoseconds patience_;
   bool open_ = true;
 };
 
+// What scheduling can put between two calls of one thread on a busy machine.
+inline constexpr core::Nanoseconds kReaderPatience = 10 * core::kMillisecond;
+
 // As make_ucma_file() of ucma.h, with a connection manager other than the process's.
-UcmaFile* make_ucma_file(std::unique_ptr<EventPipe> events, cm::Manager& manager);
+UcmaFile* make_ucma_file(std::unique_ptr<EventPipe> events, cm::Manager& manager,
+                         core::Nanoseconds patience = kReaderPatience);
 
 // One command as it came: the octets behind its header, all of which are there.
 struct UcmaRequest {

@@ -4,7 +4,9 @@
 #include <signal.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "unit/vkernel/ucma_rig.h"
 
@@ -137,32 +139,99 @@ bool sleeps(pid_t thread) {
   return state != nullptr && state[1] != 0 && state[2] == 'S';
 }
 
+// A thread that asks for events through `ask` until it is cancelled.
+class Waiter {
+ public:
+  explicit Waiter(std::function<int()> ask) : ask_(std::move(ask)) {
+    EXPECT_EQ(0, pthread_create(
+                     &handle_, nullptr,
+                     [](void* p) -> void* {
+                       auto* self = static_cast<Waiter*>(p);
+                       self->thread_ = gettid();
+                       self->result_ = self->ask_();
+                       return nullptr;
+                     },
+                     this));
+  }
+  void await_sleep() const {
+    while (result_ == kNone && (thread_ == 0 || !sleeps(thread_))) sched_yield();
+  }
+  // What it was told; kNone: it had to be cancelled.
+  int end() {
+    pthread_cancel(handle_);
+    pthread_join(handle_, nullptr);
+    return result_;
+  }
+  static constexpr int kNone = -7;
+
+ private:
+  std::function<int()> ask_;
+  pthread_t handle_;
+  std::atomic<pid_t> thread_{0};
+  std::atomic<int> result_{kNone};
+};
+
 // As in the kernel, where a program that closes its channel and leaves a thread behind in
 // rdma_get_cm_event() gets no error there.
 TEST_F(UcmaEventsTest, ClosingDoesNotReturnFromTheWait) {
-  struct Waiter {
-    int fd;
-    std::atomic<pid_t> thread{0};
-    std::atomic<int> result{-7};
-  } shared{open_channel()};
+  const int fd = open_channel();
   open_.clear();
-  pthread_t waiter;
-  ASSERT_EQ(0, pthread_create(
-                   &waiter, nullptr,
-                   [](void* p) -> void* {
-                     auto* mine = static_cast<Waiter*>(p);
-                     mine->thread = gettid();
-                     mine->result = try_event(mine->fd);
-                     return nullptr;
-                   },
-                   &shared));
-  while (shared.thread == 0 || !sleeps(shared.thread)) sched_yield();
-  close_channel(shared.fd);
-  pthread_cancel(waiter);
-  void* returned = nullptr;
-  pthread_join(waiter, &returned);
-  EXPECT_EQ(PTHREAD_CANCELED, returned);
-  EXPECT_EQ(-7, shared.result);
+  Waiter waiter([fd] { return try_event(fd); });
+  waiter.await_sleep();
+  close_channel(fd);
+  EXPECT_EQ(Waiter::kNone, waiter.end());
+}
+
+TEST_F(UcmaEventsTest, ClosingJustBeforeTheWaitDoesNotReturnFromItEither) {
+  auto events = std::make_unique<EventPipe>();
+  int fd = -1;
+  ASSERT_EQ(0, events->create(O_CLOEXEC, fd));
+  close(fd);
+  UcmaFile* file = make_ucma_file(std::move(events), manager_);
+  file->closed();
+  Waiter waiter([file, fd] {
+    cm::Event event;
+    return file->wait_for_event(fd, event);
+  });
+  waiter.await_sleep();
+  EXPECT_EQ(Waiter::kNone, waiter.end());  // and drops the reference
+}
+
+// What rping before rdma-core 61 does: see last_reader.h.
+TEST_F(UcmaEventsTest, ClosingWaitsForTheThreadThatIsBetweenTwoEvents) {
+  auto events = std::make_unique<EventPipe>();
+  int fd = -1;
+  ASSERT_EQ(0, events->create(O_CLOEXEC, fd));
+  ASSERT_EQ(0, register_file(fd, make_ucma_file(std::move(events), manager_, 600 * core::kSecond)));
+  const pid_t closer = gettid();
+  std::atomic<bool> has_one{false};
+  Waiter waiter([&] {
+    if (int error = try_event(fd)) return error;
+    has_one = true;
+    while (!sleeps(closer)) sched_yield();
+    return try_event(fd);
+  });
+  make_event(fd);
+  while (!has_one) sched_yield();
+  close_channel(fd);
+  EXPECT_EQ(Waiter::kNone, waiter.end());
+}
+
+TEST_F(UcmaEventsTest, ClosingWaitsNeitherForItselfNorForAThreadThatHasEnded) {
+  for (bool another : {false, true}) {
+    auto events = std::make_unique<EventPipe>();
+    int fd = -1;
+    ASSERT_EQ(0, events->create(O_CLOEXEC, fd));
+    ASSERT_EQ(0,
+              register_file(fd, make_ucma_file(std::move(events), manager_, 600 * core::kSecond)));
+    make_event(fd);
+    if (another) {
+      std::thread([&] { get_event(fd, 0); }).join();
+    } else {
+      get_event(fd, 0);
+    }
+    close_channel(fd);
+  }
 }
 
 TEST_F(UcmaEventsTest, ManyEventsMoreThanThePipeHolds) {
