@@ -2,4 +2,6 @@
 // libuiwarp.so.0: says which private ABI it speaks; everything else is in the layers.
 #include "uiwarp/uiwarp-abi.h"
 
-int uiwarp_abi_version(void) { return UIWARP_ABI_VERSION; }
+int uiwarp_abi_version(void) {
+  return UIWARP_ABI_VERSION;
+}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Commands that no librdmacm and no libibverbs would write, to /dev/infiniband/rdma_cm and uverbs*. Each is
-// carried out or refused with an errno; nothing crashes, and no response is longer than its buffer, which
-// lies in memory of exactly that size.
+// Commands that no librdmacm and no libibverbs would write, to /dev/infiniband/rdma_cm and uverbs*.
+// Each is carried out or refused with an errno; nothing crashes, and no response is longer than its
+// buffer, which lies in memory of exactly that size.
 //
-// Input: records of (which file and options, command, size, octets of the command's body). What would make
-// us touch memory or hosts that a test must not is overwritten: addresses of responses and options, and
-// socket addresses, which become this host's.
+// Input: records of (which file and options, command, size, octets of the command's body). What
+// would make us touch memory or hosts that a test must not is overwritten: addresses of responses
+// and options, and socket addresses, which become this host's.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -72,7 +72,8 @@ struct Files {
       fd = uiwarp_vk_open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC | O_NONBLOCK);
       CHECK(fd >= 0);
     }
-    const std::string node = "/dev/infiniband/uverbs" + std::to_string(uiw::device::devices()[0].uverbs_minor);
+    const std::string node =
+        "/dev/infiniband/uverbs" + std::to_string(uiw::device::devices()[0].uverbs_minor);
     verbs = uiwarp_vk_open(node.c_str(), O_RDWR | O_CLOEXEC);
     CHECK(verbs >= 0);
   }
@@ -113,7 +114,8 @@ void tame_address(std::vector<uint8_t>& body, size_t at) {
   uint16_t family;
   std::memcpy(&family, &body[at], sizeof family);
   const uint8_t choice = body[at + 2];
-  if (family != AF_INET && family != AF_INET6 && choice & 1) family = choice & 2 ? AF_INET : AF_INET6;
+  if (family != AF_INET && family != AF_INET6 && choice & 1)
+    family = choice & 2 ? AF_INET : AF_INET6;
   const auto port = htons(static_cast<uint16_t>(choice & 4 ? listening_port : 0));
   sockaddr_in6 six{};
   six.sin6_family = family;
@@ -176,16 +178,18 @@ class Session {
   }
 
  private:
-  // options: bit 1 which file, 2 the size is the command's own, 3 a header that lies, 4-5 room for the
-  // response, 6 an id that exists.
+  // options: bit 1 which file, 2 the size is the command's own, 3 a header that lies, 4-5 room for
+  // the response, 6 an id that exists.
   void to_cm(uint8_t options, uint8_t command, std::vector<uint8_t> body) {
     const Shape shape = command < std::size(kShapes) ? kShapes[command] : Shape{16, 0, 8};
     if (options & 0x44) body.resize(shape.size);
     static constexpr uint16_t kRoom[] = {344, 0, 4, 100};
     const uint16_t room = kRoom[options >> 4 & 3];
     const std::unique_ptr<uint8_t[]> response(new uint8_t[room]());
-    if (shape.response != kNone) put(body, static_cast<size_t>(shape.response), address_of(response.get()));
-    if (options & 0x40 && shape.id != kNone && !ids_.empty()) put(body, static_cast<size_t>(shape.id), ids_[options % ids_.size()]);
+    if (shape.response != kNone)
+      put(body, static_cast<size_t>(shape.response), address_of(response.get()));
+    if (options & 0x40 && shape.id != kNone && !ids_.empty())
+      put(body, static_cast<size_t>(shape.id), ids_[options % ids_.size()]);
     for (int at : shape.addresses)
       if (at != kNone) tame_address(body, static_cast<size_t>(at));
     uint8_t option[64] = {};
@@ -193,14 +197,18 @@ class Session {
       put(body, 0, address_of(option));
       put(body, 20, number_at(&body[20]) % uint32_t{sizeof option + 1});
     }
-    if (command == RDMA_USER_CM_CMD_MIGRATE_ID) put(body, 12, static_cast<uint32_t>(files_.cm[options >> 1 & 1]));
+    if (command == RDMA_USER_CM_CMD_MIGRATE_ID)
+      put(body, 12, static_cast<uint32_t>(files_.cm[options >> 1 & 1]));
     std::vector<uint8_t> message(sizeof(rdma_ucm_cmd_hdr));
-    put(message, 0, rdma_ucm_cmd_hdr{command, static_cast<uint16_t>(body.size() + (options & 8)), room});
+    put(message, 0,
+        rdma_ucm_cmd_hdr{command, static_cast<uint16_t>(body.size() + (options & 8)), room});
     message.insert(message.end(), body.begin(), body.end());
     last_error_ = write_command(files_.cm[options >> 1 & 1], message);
     last_response_.assign(response.get(), response.get() + room);
-    if (last_error_ == 0 && command == RDMA_USER_CM_CMD_CREATE_ID && room >= 4) ids_.push_back(number_at(response.get()));
-    if (last_error_ == 0 && command == RDMA_USER_CM_CMD_GET_EVENT && room >= 12) ids_.push_back(number_at(response.get() + 8));
+    if (last_error_ == 0 && command == RDMA_USER_CM_CMD_CREATE_ID && room >= 4)
+      ids_.push_back(number_at(response.get()));
+    if (last_error_ == 0 && command == RDMA_USER_CM_CMD_GET_EVENT && room >= 12)
+      ids_.push_back(number_at(response.get() + 8));
   }
   void to_verbs(uint8_t options, uint8_t command, std::vector<uint8_t> body) {
     ib_uverbs_cmd_hdr header{command, static_cast<uint16_t>((sizeof header + body.size()) / 4), 1};

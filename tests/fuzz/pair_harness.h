@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Two ends of one connection that do what the input says: post, receive, carry octets, damage one, cut,
-// close. And what must hold whatever it says: every work request completes once and in order, no octet
-// is ever wrong, nothing is written but where it may be, and what nobody disturbed succeeds.
+// Two ends of one connection that do what the input says: post, receive, carry octets, damage one,
+// cut, close. And what must hold whatever it says: every work request completes once and in order,
+// no octet is ever wrong, nothing is written but where it may be, and what nobody disturbed
+// succeeds.
 //
-// Input: octet 0 bit 0 CRC, 1 waits for receives, 2-3 RTR, 4-5 depth of Reads; then steps. A step is an
-// octet: bit 7 which end, bits 0-3 what to do (see step()), bits 4-6 its size class.
+// Input: octet 0 bit 0 CRC, 1 waits for receives, 2-3 RTR, 4-5 depth of Reads; then steps. A step
+// is an octet: bit 7 which end, bits 0-3 what to do (see step()), bits 4-6 its size class.
 #pragma once
 
 #include <algorithm>
@@ -33,12 +34,13 @@ class PairHarness {
   static constexpr size_t kMaxSteps = 600, kArena = 8192, kReceive = 900;
   static constexpr uint64_t kStart = 0x100000;
 
-  // Registered memory that is given out piece by piece. What may be written is 0 until it is, and then
-  // what `expected` says.
+  // Registered memory that is given out piece by piece. What may be written is 0 until it is, and
+  // then what `expected` says.
   struct Arena {
     Arena(mem::Table& table, uint32_t access, bool filled) : octets(kArena), expected(kArena) {
       if (filled)
-        for (size_t i = 0; i < kArena; ++i) octets[i] = expected[i] = static_cast<uint8_t>(1 + i % 251 + i / 1024);
+        for (size_t i = 0; i < kArena; ++i)
+          octets[i] = expected[i] = static_cast<uint8_t>(1 + i % 251 + i / 1024);
       stag = *table.add(kPd, octets.data(), kStart, kArena, access, 100);
     }
     // Where `size` octets nobody has used lie; kArena when there are none.
@@ -93,12 +95,12 @@ class PairHarness {
     qp::Connection connection;
     std::deque<uint8_t> in;  // octets on their way here
     std::vector<Posted> posted;
-    std::vector<size_t> inbox_at;      // of each receive posted
+    std::vector<size_t> inbox_at;               // of each receive posted
     std::vector<size_t> sent_sizes, sent_from;  // of each Send, in order; in the sender's source
-    bool paused = false;     // a Send waits for a receive
-    bool over = false;       // error end begun
+    bool paused = false;                        // a Send waits for a receive
+    bool over = false;                          // error end begun
     bool closing = false;
-    bool damaged = false;    // an octet on its way here was changed
+    bool damaged = false;  // an octet on its way here was changed
   };
 
   explicit PairHarness(uint8_t kind) : crc_(kind & 1) {
@@ -107,9 +109,12 @@ class PairHarness {
       mpa::Agreement agreement;
       agreement.initiator = i == 0;
       agreement.crc = crc_;
-      agreement.rtr = (kind >> 2 & 3) == 1 ? mpa::Rtr::kRead : (kind >> 2 & 3) == 2 ? mpa::Rtr::kWrite : mpa::Rtr::kNone;
+      agreement.rtr = (kind >> 2 & 3) == 1   ? mpa::Rtr::kRead
+                      : (kind >> 2 & 3) == 2 ? mpa::Rtr::kWrite
+                                             : mpa::Rtr::kNone;
       agreement.ird = agreement.ord = depth;
-      CHECK(ends_[i].connection.start(agreement, i ? 400 : 100, {77 + static_cast<uint64_t>(i), 0}, kind & 2));
+      CHECK(ends_[i].connection.start(agreement, i ? 400 : 100, {77 + static_cast<uint64_t>(i), 0},
+                                      kind & 2));
     }
   }
 
@@ -122,18 +127,32 @@ class PairHarness {
     const size_t size = kSizes[size_class];
     switch (octet & 0xf) {
       case 0:
-      case 1: post(end, IBV_WR_SEND, size); break;
+      case 1:
+        post(end, IBV_WR_SEND, size);
+        break;
       case 2:
-      case 3: post(end, IBV_WR_RDMA_WRITE, size); break;
+      case 3:
+        post(end, IBV_WR_RDMA_WRITE, size);
+        break;
       case 4:
-      case 5: post(end, IBV_WR_RDMA_READ, size); break;
+      case 5:
+        post(end, IBV_WR_RDMA_READ, size);
+        break;
       case 6:
-      case 7: receive(end); break;
+      case 7:
+        receive(end);
+        break;
       case 8:
-      case 9: transmit(end, size_class == 7 ? ~size_t{0} : size + 1); break;
+      case 9:
+        transmit(end, size_class == 7 ? ~size_t{0} : size + 1);
+        break;
       case 10:
-      case 11: deliver(end, size_class == 7 ? ~size_t{0} : size + 1); break;
-      case 12: settle(); break;
+      case 11:
+        deliver(end, size_class == 7 ? ~size_t{0} : size + 1);
+        break;
+      case 12:
+        settle();
+        break;
       case 13:
         // One changed bit is what a CRC32C is sure to find.
         if (crc_ && !end.damaged && !end.in.empty()) {
@@ -142,19 +161,24 @@ class PairHarness {
         }
         break;
       case 14:
-        if (size_class == 7) cut();
+        if (size_class == 7)
+          cut();
         else if (!end.over) {
           end.connection.tx.stop_starting();
           end.closing = disturbed_ = true;
         }
         break;
-      default: end.connection.tx.set_emss(static_cast<uint32_t>(100 + size)); break;
+      default:
+        end.connection.tx.set_emss(static_cast<uint32_t>(100 + size));
+        break;
     }
   }
 
   void post(End& end, ibv_wr_opcode opcode, size_t size) {
     End& peer = other(end);
-    Arena* arena = opcode == IBV_WR_RDMA_READ ? &end.sink : opcode == IBV_WR_RDMA_WRITE ? &peer.target : nullptr;
+    Arena* arena = opcode == IBV_WR_RDMA_READ    ? &end.sink
+                   : opcode == IBV_WR_RDMA_WRITE ? &peer.target
+                                                 : nullptr;
     const size_t at = arena ? arena->take(size) : 0;
     if (at == kArena) return;
     // The same place of the source, so that the content differs from message to message.
@@ -189,7 +213,8 @@ class PairHarness {
   void receive(End& end) {
     const size_t at = end.inbox.take(kReceive);
     if (at == kArena) return;
-    ibv_sge list[] = {{kStart + at, 100, end.inbox.stag}, {kStart + at + 100, kReceive - 100, end.inbox.stag}};
+    ibv_sge list[] = {{kStart + at, 100, end.inbox.stag},
+                      {kStart + at + 100, kReceive - 100, end.inbox.stag}};
     ibv_recv_wr wr{};
     wr.wr_id = end.inbox_at.size();
     wr.sg_list = list;
@@ -241,7 +266,8 @@ class PairHarness {
 
   bool deliver(End& end, size_t limit) {
     if (end.paused || end.in.empty()) return false;
-    const std::vector<uint8_t> octets(end.in.begin(), end.in.begin() + std::min(limit, end.in.size()));
+    const std::vector<uint8_t> octets(end.in.begin(),
+                                      end.in.begin() + std::min(limit, end.in.size()));
     end.in.erase(end.in.begin(), end.in.begin() + octets.size());
     if (!end.over) handle(end, end.connection.rx.on_octets(octets));
     return true;
@@ -266,7 +292,9 @@ class PairHarness {
       const qp::RxFault& fault = rx.fault();
       CHECK(end.damaged || fault.terminate.code == core::TermCode::kUntaggedNoBuffer);
       disturbed_ = true;
-      end_with(end, {.send = &fault.terminate, .failed_slot = fault.failed_slot, .failed_status = fault.failed_status});
+      end_with(end, {.send = &fault.terminate,
+                     .failed_slot = fault.failed_slot,
+                     .failed_status = fault.failed_status});
     } else if (status == qp::RxStatus::kTerminated) {
       CHECK(other(end).over);
       end_with(end, {.received = &rx.terminate()});
@@ -303,7 +331,8 @@ class PairHarness {
       CHECK(end.target.sound() && end.sink.sound());
       CHECK(end.source.octets == end.source.expected);
       // No reference is left behind: this would wait for ever.
-      for (Arena* arena : {&end.source, &end.target, &end.sink, &end.inbox}) CHECK(end.memory.remove(arena->stag) == 0);
+      for (Arena* arena : {&end.source, &end.target, &end.sink, &end.inbox})
+        CHECK(end.memory.remove(arena->stag) == 0);
     }
   }
 
@@ -312,7 +341,8 @@ class PairHarness {
     const qp::Shared& shared = end.connection.shared;
     if (!shared.agreement.initiator && !shared.first_fpdu.load()) return;
     CHECK(!end.sends->has_unstarted() && !end.sends->has_unretired());
-    for (const Posted& posted : end.posted) CHECK(!posted.arena || posted.arena->holds(posted.at, posted.size));
+    for (const Posted& posted : end.posted)
+      CHECK(!posted.arena || posted.arena->holds(posted.at, posted.size));
   }
 
   void check_sends(End& end) {
@@ -343,7 +373,8 @@ class PairHarness {
       failed = failed || wc.status != IBV_WC_SUCCESS;
       if (wc.status == IBV_WC_SUCCESS) {
         CHECK(!failed && next < peer.sent_sizes.size() && wc.byte_len == peer.sent_sizes[next]);
-        CHECK(std::equal(&end.inbox.octets[at], &end.inbox.octets[at] + wc.byte_len, &peer.source.octets[peer.sent_from[next]]));
+        CHECK(std::equal(&end.inbox.octets[at], &end.inbox.octets[at] + wc.byte_len,
+                         &peer.source.octets[peer.sent_from[next]]));
       }
       ++next;
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Octets of a hostile peer against one connection's protocol machine, and what must hold whatever they
-// are. For the fuzz target and for a bounded test with seeds.
+// Octets of a hostile peer against one connection's protocol machine, and what must hold whatever
+// they are. For the fuzz target and for a bounded test with seeds.
 //
-// Input: octet 0 chooses the machine (bit 0 CRC, 1 initiator, 2 waits for receives, 3 frames are made
-// here, 4-5 receives posted, 6 markers are received), octet 1 the size of the pieces it is fed in, octet 2 what is posted to
-// send. With "frames are made here" the rest is a list of (length, ULPDU) records, which get right
-// CRCs and markers, and an STag field of 1 to 6 means the writable, the readable, the foreign region, the sink of a
-// Read, the memory window of this stream or that of another; otherwise the rest is the stream itself.
+// Input: octet 0 chooses the machine (bit 0 CRC, 1 initiator, 2 waits for receives, 3 frames are
+// made here, 4-5 receives posted, 6 markers are received), octet 1 the size of the pieces it is fed
+// in, octet 2 what is posted to send. With "frames are made here" the rest is a list of (length,
+// ULPDU) records, which get right CRCs and markers, and an STag field of 1 to 6 means the writable,
+// the readable, the foreign region, the sink of a Read, the memory window of this stream or that of
+// another; otherwise the rest is the stream itself.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,8 @@ class StreamHarness {
   static constexpr uint8_t kGuardOctet = 0xa5;
 
   struct Area {
-    Area(mem::Table& table, uint32_t pd, uint32_t access) : octets(kRegion + 2 * kGuard, kGuardOctet) {
+    Area(mem::Table& table, uint32_t pd, uint32_t access)
+        : octets(kRegion + 2 * kGuard, kGuardOctet) {
       std::memset(inside(), 0, kRegion);
       stag = *table.add(pd, inside(), start(), kRegion, access, 100);
     }
@@ -51,7 +53,9 @@ class StreamHarness {
       return std::all_of(octets.begin(), octets.begin() + kGuard, intact) &&
              std::all_of(octets.end() - kGuard, octets.end(), intact);
     }
-    bool untouched() { return std::all_of(inside(), inside() + kRegion, [](uint8_t octet) { return octet == 0; }); }
+    bool untouched() {
+      return std::all_of(inside(), inside() + kRegion, [](uint8_t octet) { return octet == 0; });
+    }
     std::vector<uint8_t> octets;
     uint32_t stag = 0;
   };
@@ -95,7 +99,8 @@ class StreamHarness {
       CHECK(receives_->post(wr) == 0);
     }
     for (unsigned i = 0; i < (posts & 3u); ++i) post(IBV_WR_RDMA_READ);
-    for (unsigned i = 0; i < (posts >> 4 & 3u); ++i) post(i % 2 ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD);
+    for (unsigned i = 0; i < (posts >> 4 & 3u); ++i)
+      post(i % 2 ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD);
     for (unsigned i = 0; i < (posts >> 2 & 3u); ++i)
       post(i == 0 ? IBV_WR_RDMA_WRITE : i == 1 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE_WITH_IMM);
     transmit();
@@ -104,7 +109,8 @@ class StreamHarness {
   // A window of 64 octets for the stream of that queue pair.
   uint32_t lend(uint32_t qp, uint64_t offset) {
     const uint32_t stag = *memory_.add_window(kPd, mem::WindowType::kType2, 100);
-    CHECK(memory_.bind({kPd, qp}, {stag, stag, lent_.stag, mem::kRemoteRead | mem::kRemoteWrite, lent_.start() + offset, 64}) == 0);
+    CHECK(memory_.bind({kPd, qp}, {stag, stag, lent_.stag, mem::kRemoteRead | mem::kRemoteWrite,
+                                   lent_.start() + offset, 64}) == 0);
     return stag;
   }
 
@@ -141,7 +147,8 @@ class StreamHarness {
     if (!over_) tx.retire();
     size_t at = 0;
     while (out_.size() - at >= 2) {
-      const size_t length = core::load_be16(&out_[at]), whole = mpa::fpdu_size(static_cast<uint32_t>(length));
+      const size_t length = core::load_be16(&out_[at]),
+                   whole = mpa::fpdu_size(static_cast<uint32_t>(length));
       CHECK(out_.size() - at >= whole);
       CHECK(length >= 14);
       if (crc_) {
@@ -185,7 +192,8 @@ class StreamHarness {
   void complete(std::vector<uint8_t>& frame) {
     frame.resize((frame.size() + 3) / 4 * 4);
     if (markers_) {
-      std::vector<uint8_t> marked(mpa::marked_size(position_, static_cast<uint32_t>(frame.size()) + mpa::kCrcSize));
+      std::vector<uint8_t> marked(
+          mpa::marked_size(position_, static_cast<uint32_t>(frame.size()) + mpa::kCrcSize));
       mpa::MarkerWriter writer(marked.data(), position_);
       writer.put(frame.data(), static_cast<uint32_t>(frame.size()));
       writer.before_crc();
@@ -200,16 +208,29 @@ class StreamHarness {
   }
 
   void name_stags(std::vector<uint8_t>& frame) {
-    // Tagged or to invalidate; identifier of an atomic's answer; target of an atomic; source of a Read.
+    // Tagged or to invalidate; identifier of an atomic's answer; target of an atomic; source of a
+    // Read.
     for (size_t at : {size_t{4}, size_t{20}, size_t{28}, size_t{36}}) {
       if (frame.size() < at + 4) continue;
       switch (core::load_be32(&frame[at])) {
-        case 1: core::store_be32(&frame[at], writable_.stag); break;
-        case 2: core::store_be32(&frame[at], readable_.stag); break;
-        case 3: core::store_be32(&frame[at], foreign_.stag); break;
-        case 4: core::store_be32(&frame[at], cookie_); break;
-        case 5: core::store_be32(&frame[at], window_); break;
-        case 6: core::store_be32(&frame[at], other_window_); break;
+        case 1:
+          core::store_be32(&frame[at], writable_.stag);
+          break;
+        case 2:
+          core::store_be32(&frame[at], readable_.stag);
+          break;
+        case 3:
+          core::store_be32(&frame[at], foreign_.stag);
+          break;
+        case 4:
+          core::store_be32(&frame[at], cookie_);
+          break;
+        case 5:
+          core::store_be32(&frame[at], window_);
+          break;
+        case 6:
+          core::store_be32(&frame[at], other_window_);
+          break;
       }
     }
   }
@@ -218,13 +239,16 @@ class StreamHarness {
     if (connection_.rx.take_news()) transmit();
     if (given_back_.empty() && !memory_.find(window_)) given_back_ = lent_.octets;
     switch (status) {
-      case qp::RxStatus::kOk: return;
+      case qp::RxStatus::kOk:
+        return;
       case qp::RxStatus::kWantReceive:
         waited_ = true;
         return;
       case qp::RxStatus::kFault: {
         const qp::RxFault& fault = connection_.rx.fault();
-        end({.send = &fault.terminate, .failed_slot = fault.failed_slot, .failed_status = fault.failed_status});
+        end({.send = &fault.terminate,
+             .failed_slot = fault.failed_slot,
+             .failed_status = fault.failed_status});
         return;
       }
       case qp::RxStatus::kTerminated:
@@ -263,10 +287,12 @@ class StreamHarness {
     }
     CHECK(next <= receives_posted_);
     // Nothing was written but where it may be.
-    for (const Area* area : {&writable_, &readable_, &foreign_, &receive_area_, &sink_}) CHECK(area->guarded());
+    for (const Area* area : {&writable_, &readable_, &foreign_, &receive_area_, &sink_})
+      CHECK(area->guarded());
     CHECK(readable_.untouched());
     CHECK(foreign_.untouched());
-    CHECK(std::all_of(receive_area_.inside() + 128, receive_area_.inside() + kRegion, [](uint8_t o) { return o == 0; }));
+    CHECK(std::all_of(receive_area_.inside() + 128, receive_area_.inside() + kRegion,
+                      [](uint8_t o) { return o == 0; }));
     const uint8_t* sink = sink_.inside();
     const auto clean = [&](size_t from, size_t to) {
       return std::all_of(sink + from, sink + to, [](uint8_t octet) { return octet == 0; });
@@ -280,7 +306,8 @@ class StreamHarness {
     for (uint32_t window : {window_, other_window_}) CHECK(memory_.remove_window(window) == 0);
     CHECK(memory_.remove(lent_.stag) == 0);
     // No reference is left behind: this would wait for ever.
-    for (const Area* area : {&writable_, &readable_, &foreign_, &receive_area_, &sink_}) CHECK(memory_.remove(area->stag) == 0);
+    for (const Area* area : {&writable_, &readable_, &foreign_, &receive_area_, &sink_})
+      CHECK(memory_.remove(area->stag) == 0);
   }
 
   mem::Table memory_;

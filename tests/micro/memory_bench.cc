@@ -18,12 +18,14 @@ void find_and_check(benchmark::State& state) {
   const uint64_t start = reinterpret_cast<uint64_t>(octets);
   std::vector<uint32_t> stags;
   for (int64_t i = 0; i < state.range(0); i++)
-    stags.push_back(*table.add(kPd, octets, start, sizeof octets, mem::kLocalWrite | mem::kRemoteWrite, kMost));
+    stags.push_back(
+        *table.add(kPd, octets, start, sizeof octets, mem::kLocalWrite | mem::kRemoteWrite, kMost));
   const mem::Stream stream = {.pd = kPd, .id = 42};
   size_t next = 0;
   for (auto _ : state) {
     const mem::RegionRef region = table.find(stags[next]);
-    if (!region || mem::check_remote(*region, stream, start, sizeof octets, mem::kRemoteWrite) != mem::Fault::kNone) {
+    if (!region || mem::check_remote(*region, stream, start, sizeof octets, mem::kRemoteWrite) !=
+                       mem::Fault::kNone) {
       state.SkipWithError("not found");
       break;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// One end of a connection without a socket: from work requests to octets and completions, and from octets to memory.
+// One end of a connection without a socket: from work requests to octets and completions, and from
+// octets to memory.
 #include <benchmark/benchmark.h>
 
 #include "support/machine.h"
@@ -14,7 +15,8 @@ using test::SendWr;
 constexpr uint32_t kEmss = 65483;  // loopback
 constexpr int kDepth = 64;
 
-// ibv_post_send, FPDUs, completion and ibv_poll_cq: arguments are octets of a message and messages per turn.
+// ibv_post_send, FPDUs, completion and ibv_poll_cq: arguments are octets of a message and messages
+// per turn.
 void post_send(benchmark::State& state, bool crc) {
   Machine machine({.crc = crc, .emss = kEmss, .depth = kDepth});
   Buffer source(machine.memory, static_cast<size_t>(state.range(0)));
@@ -45,7 +47,8 @@ BENCHMARK_CAPTURE(post_send, no_crc, false)->Args({64, 1})->Args({64, kDepth})->
 void receive_write(benchmark::State& state, bool crc) {
   const size_t size = static_cast<size_t>(state.range(0));
   const int count = static_cast<int>(state.range(1));
-  Machine sender({.crc = crc, .emss = kEmss, .depth = kDepth}), receiver({.initiator = false, .crc = crc});
+  Machine sender({.crc = crc, .emss = kEmss, .depth = kDepth}),
+      receiver({.initiator = false, .crc = crc});
   Buffer source(sender.memory, test::pattern(size)), sink(receiver.memory, size);
   for (int i = 0; i < count; i++)
     sender.post(SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(sink.start(), sink.stag()));
@@ -61,7 +64,10 @@ void receive_write(benchmark::State& state, bool crc) {
   state.SetBytesProcessed(state.iterations() * count * state.range(0));
 }
 BENCHMARK_CAPTURE(receive_write, crc, true)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
-BENCHMARK_CAPTURE(receive_write, no_crc, false)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
+BENCHMARK_CAPTURE(receive_write, no_crc, false)
+    ->Args({64, 1})
+    ->Args({64, kDepth})
+    ->Args({65536, 1});
 
 }  // namespace
 }  // namespace uiw::micro

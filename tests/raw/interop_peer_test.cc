@@ -37,7 +37,8 @@ struct Active {
   Active() : party(party_settings()) {
     party.connect(listener.address);
     peer = listener.accept();
-    EXPECT_EQ(to_hex(peer->receive(24)), to_hex(mpa_request(0x50, 2, enhanced_block(0x8004, 0xc004))));
+    EXPECT_EQ(to_hex(peer->receive(24)),
+              to_hex(mpa_request(0x50, 2, enhanced_block(0x8004, 0xc004))));
   }
   // Nothing of ours comes without being asked for.
   void expect_silence() {
@@ -50,8 +51,8 @@ struct Active {
   std::unique_ptr<RawPeer> peer;
 };
 
-// cxgb4 with peer2peer begins with its zero-length Read on revision 1, too, where nobody has agreed on
-// one: there is a slot for it even when the application wants none.
+// cxgb4 with peer2peer begins with its zero-length Read on revision 1, too, where nobody has agreed
+// on one: there is a slot for it even when the application wants none.
 TEST(Cxgb4, ReadsFirstOnRevision1) {
   Passive end(0, 0);
   Buffer to(end.party.host.memory, 16);
@@ -93,7 +94,8 @@ TEST(Cxgb4, NamesOneKindOfRtr) {
   end.party.expect(EventType::kEstablished);
 }
 
-// irdma offers both; with the Read that we name it needs an IRD of ours, also when it asked for none.
+// irdma offers both; with the Read that we name it needs an IRD of ours, also when it asked for
+// none.
 TEST(Irdma, GetsASlotForItsRead) {
   Passive end(0, 0);
   EXPECT_EQ(to_hex(end.answer_to(mpa_request(0x50, 2, enhanced_block(0x8000, 0xc000)))),

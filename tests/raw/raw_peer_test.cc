@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A peer that does everything wrong, over real TCP: it gets the right Terminate and FIN, nobody else
-// is affected, no memory is touched, and nothing hangs.
+// A peer that does everything wrong, over real TCP: it gets the right Terminate and FIN, nobody
+// else is affected, no memory is touched, and nothing hangs.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,14 +12,19 @@
 
 namespace uiw::test {
 
-void PrintTo(const Outcome& outcome, std::ostream* out) { *out << outcome.id; }
+void PrintTo(const Outcome& outcome, std::ostream* out) {
+  *out << outcome.id;
+}
 
 namespace {
 
 // One engine with a well-behaved connection beside the one under attack.
 class RawPeers : public testing::Test {
  protected:
-  RawPeers() : engine(std::move(*engine::Engine::start())), bystander(*engine, {.initiator = true}), victim(*engine) {
+  RawPeers()
+      : engine(std::move(*engine::Engine::start())),
+        bystander(*engine, {.initiator = true}),
+        victim(*engine) {
     const SocketEnds quiet = connect_sockets(), attacked = connect_sockets();
     friendly = std::make_unique<RawPeer>(quiet.theirs);
     hostile = std::make_unique<RawPeer>(attacked.theirs);
@@ -69,7 +74,8 @@ TEST_P(RawNegatives, GetTheRightTerminateAndFin) {
   for (const RecvWr& wr : receives) ASSERT_EQ(victim.receive(wr), 0);
   Octets octets = with_stags(negative(expected.id).octets, scene.stags);
   // What follows an error is not looked at; a Write that would be right shows it.
-  const Octets good = with_stags(fpdu(tagged(0, kVectorTarget, kVectorStart, of_text("again"))), scene.stags);
+  const Octets good =
+      with_stags(fpdu(tagged(0, kVectorTarget, kVectorStart, of_text("again"))), scene.stags);
   if (!expected.fine) octets.insert(octets.end(), good.begin(), good.end());
   ASSERT_TRUE(hostile->send(octets));
   if (expected.fine) hostile->finish();
@@ -160,7 +166,8 @@ TEST_F(RawPeers, OneOctetAtATime) {
   const int on = 1;
   setsockopt(hostile->fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   for (uint32_t msn = 1; msn <= 3; ++msn)
-    for (const uint8_t& octet : fpdu(untagged(3, 0, msn, 0, of_text("slowly")))) ASSERT_TRUE(hostile->send({&octet, 1}));
+    for (const uint8_t& octet : fpdu(untagged(3, 0, msn, 0, of_text("slowly"))))
+      ASSERT_TRUE(hostile->send({&octet, 1}));
   ASSERT_TRUE(wait_until([&] { return victim.received().size() == 3; }));
   for (const ibv_wc& wc : victim.received()) EXPECT_EQ(wc.byte_len, 6u);
 }
@@ -190,7 +197,8 @@ TEST_F(RawPeers, Garbage) {
 TEST_F(RawPeers, APeerThatNeverReads) {
   Buffer source(victim.memory, pattern(4 << 20));
   for (uint32_t msn = 1; msn <= 4; ++msn)
-    ASSERT_TRUE(hostile->send(fpdu(untagged(1, 1, msn, 0, read_request(1, 0, 4 << 20, source.stag(), source.start())))));
+    ASSERT_TRUE(hostile->send(
+        fpdu(untagged(1, 1, msn, 0, read_request(1, 0, 4 << 20, source.stag(), source.start())))));
   for (int i = 0; i < 20; ++i) expect_bystander_well();
   source.deregister();  // does not wait for the peer
   victim.destroy();
@@ -200,10 +208,12 @@ TEST_F(RawPeers, APeerThatNeverReads) {
 TEST_F(RawPeers, APeerThatNeverReadsItsTerminate) {
   Buffer source(victim.memory, pattern(4 << 20));
   for (uint32_t msn = 1; msn <= 4; ++msn)
-    ASSERT_TRUE(hostile->send(fpdu(untagged(1, 1, msn, 0, read_request(1, 0, 4 << 20, source.stag(), source.start())))));
+    ASSERT_TRUE(hostile->send(
+        fpdu(untagged(1, 1, msn, 0, read_request(1, 0, 4 << 20, source.stag(), source.start())))));
   // One more than the four it may have outstanding, unless the first was answered already.
   for (uint32_t msn = 5; msn <= 30; ++msn)
-    hostile->send(fpdu(untagged(1, 1, msn, 0, read_request(1, 0, 4 << 20, source.stag(), source.start()))));
+    hostile->send(
+        fpdu(untagged(1, 1, msn, 0, read_request(1, 0, 4 << 20, source.stag(), source.start()))));
   ASSERT_TRUE(wait_until([&] { return !victim.events().empty(); }));
   EXPECT_EQ(victim.events(), std::vector<ibv_event_type>{IBV_EVENT_QP_REQ_ERR});
   expect_bystander_well();
@@ -229,7 +239,8 @@ TEST_F(RawPeers, MoreReadsThanGranted) {
   Buffer source(victim.memory, pattern(1 << 20));
   Octets all;
   for (uint32_t msn = 1; msn <= 20; ++msn)
-    all = concat(all, fpdu(untagged(1, 1, msn, 0, read_request(msn, 0, 1 << 20, source.stag(), source.start()))));
+    all = concat(all, fpdu(untagged(1, 1, msn, 0,
+                                    read_request(msn, 0, 1 << 20, source.stag(), source.start()))));
   ASSERT_TRUE(hostile->send(all));
   bool reset = true;
   const std::vector<Octets> said = ulpdus_of(hostile->receive_all(&reset));
@@ -244,10 +255,13 @@ TEST_F(RawPeers, MoreReadsThanGranted) {
 TEST_F(RawPeers, InboundReadsAreCountedForEachStream) {
   Buffer large(victim.memory, pattern(4 << 20)), small(bystander.memory, pattern(100));
   for (uint32_t msn = 1; msn <= 4; ++msn)  // all that it may; it reads no answer
-    ASSERT_TRUE(hostile->send(fpdu(untagged(1, 1, msn, 0, read_request(1, 0, 4 << 20, large.stag(), large.start())))));
+    ASSERT_TRUE(hostile->send(
+        fpdu(untagged(1, 1, msn, 0, read_request(1, 0, 4 << 20, large.stag(), large.start())))));
   Octets requests, answers;
   for (uint32_t msn = 1; msn <= 4; ++msn) {
-    requests = concat(requests, fpdu(untagged(1, 1, msn, 0, read_request(msn, 0, 100, small.stag(), small.start()))));
+    requests = concat(
+        requests,
+        fpdu(untagged(1, 1, msn, 0, read_request(msn, 0, 100, small.stag(), small.start()))));
     answers = concat(answers, fpdu(tagged(2, msn, 0, small.content())));
   }
   ASSERT_TRUE(friendly->send(requests));
@@ -261,8 +275,10 @@ TEST_F(RawPeers, MoreAtomicsThanGranted) {
   // All of them come at once, before any is answered.
   Octets all = fpdu(untagged(1, 1, 1, 0, read_request(1, 0, 0, 1, 0)));
   for (uint32_t msn = 2; msn <= 8; ++msn)
-    all = concat(all, fpdu(untagged(0xa, 1, msn, 0,
-                                    atomic_request(0, msn, words.stag(), words.start() + 8 * (msn - 1), 1, 0))));
+    all = concat(
+        all,
+        fpdu(untagged(0xa, 1, msn, 0,
+                      atomic_request(0, msn, words.stag(), words.start() + 8 * (msn - 1), 1, 0))));
   ASSERT_TRUE(hostile->send(all));
   const std::vector<Octets> said = ulpdus_of(hostile->receive_all());
   ASSERT_FALSE(said.empty());
@@ -291,15 +307,29 @@ TEST_F(RawPeers, WrongAnswersToAtomics) {
       ASSERT_EQ(request.size(), 76u);
       id = read_be32(&request[24]);
     }
-    const auto response = [](uint32_t msn, const Octets& header) { return fpdu(untagged(0xb, 3, msn, 0, header)); };
+    const auto response = [](uint32_t msn, const Octets& header) {
+      return fpdu(untagged(0xb, 3, msn, 0, header));
+    };
     const Octets right = atomic_response(id, 0x0807060504030201);
     switch (wrong) {
-      case kNothing: hostile->send(response(1, right)); break;
-      case kMsn: hostile->send(response(2, right)); break;
-      case kId: hostile->send(response(1, atomic_response(id + 1, 7))); break;
-      case kShort: hostile->send(response(1, Octets(right.begin(), right.end() - 1))); break;
-      case kTwice: hostile->send(concat(response(1, right), response(2, right))); break;
-      case kRead: hostile->send(fpdu(tagged(2, id, 0, pattern(8)))); break;
+      case kNothing:
+        hostile->send(response(1, right));
+        break;
+      case kMsn:
+        hostile->send(response(2, right));
+        break;
+      case kId:
+        hostile->send(response(1, atomic_response(id + 1, 7)));
+        break;
+      case kShort:
+        hostile->send(response(1, Octets(right.begin(), right.end() - 1)));
+        break;
+      case kTwice:
+        hostile->send(concat(response(1, right), response(2, right)));
+        break;
+      case kRead:
+        hostile->send(fpdu(tagged(2, id, 0, pattern(8))));
+        break;
     }
     const uint16_t codes[] = {0x1202, 0x1203, 0x02ff, 0x02ff, 0x1202, 0x0206};
     expect_terminate(codes[wrong], 0xc0);
@@ -375,11 +405,21 @@ TEST_F(RawPeers, WrongAnswers) {
     const uint32_t stag = read_be32(&request[20]);
     const Octets right = pattern(8);
     switch (wrong) {
-      case kStag: hostile->send(fpdu(tagged(2, stag ^ 1, 0, right))); break;
-      case kOffset: hostile->send(fpdu(tagged(2, stag, 1, right))); break;
-      case kShort: hostile->send(fpdu(tagged(2, stag, 0, pattern(7)))); break;
-      case kLong: hostile->send(fpdu(tagged(2, stag, 0, pattern(9)))); break;
-      case kTwice: hostile->send(concat(fpdu(tagged(2, stag, 0, right)), fpdu(tagged(2, stag, 0, right)))); break;
+      case kStag:
+        hostile->send(fpdu(tagged(2, stag ^ 1, 0, right)));
+        break;
+      case kOffset:
+        hostile->send(fpdu(tagged(2, stag, 1, right)));
+        break;
+      case kShort:
+        hostile->send(fpdu(tagged(2, stag, 0, pattern(7))));
+        break;
+      case kLong:
+        hostile->send(fpdu(tagged(2, stag, 0, pattern(9))));
+        break;
+      case kTwice:
+        hostile->send(concat(fpdu(tagged(2, stag, 0, right)), fpdu(tagged(2, stag, 0, right))));
+        break;
     }
     expect_terminate(wrong == kStag ? 0x1100 : wrong == kTwice ? 0x0206 : 0x1101, 0xc0);
     hostile->finish();
@@ -394,11 +434,13 @@ TEST_F(RawPeers, WrongAnswers) {
 // TD-10: a peer that closes its side after its last request still gets the answer.
 TEST_F(RawPeers, AnAnswerAfterTheFin) {
   Buffer source(victim.memory, pattern(3 << 20));
-  ASSERT_TRUE(hostile->send(fpdu(untagged(1, 1, 1, 0, read_request(9, 0, 3 << 20, source.stag(), source.start())))));
+  ASSERT_TRUE(hostile->send(
+      fpdu(untagged(1, 1, 1, 0, read_request(9, 0, 3 << 20, source.stag(), source.start())))));
   hostile->finish();
   bool reset = true;
   Octets got;
-  for (const Octets& ulpdu : ulpdus_of(hostile->receive_all(&reset))) got.insert(got.end(), ulpdu.begin() + 14, ulpdu.end());
+  for (const Octets& ulpdu : ulpdus_of(hostile->receive_all(&reset)))
+    got.insert(got.end(), ulpdu.begin() + 14, ulpdu.end());
   EXPECT_FALSE(reset);
   EXPECT_TRUE(got == source.content());
   ASSERT_TRUE(victim.wait_for_end());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A raw peer and memory windows: what it was lent it may use and give back, to the octet and no more.
+// A raw peer and memory windows: what it was lent it may use and give back, to the octet and no
+// more.
 #include <gtest/gtest.h>
 
 #include "support/host.h"
@@ -12,7 +13,8 @@ constexpr uint32_t kThisQp = 42, kOtherQp = 43;  // Host's, another
 constexpr size_t kSize = 4096, kOffset = 1000, kLength = 500;
 constexpr uint8_t kMd = 0xc0, kMdr = 0xe0;
 
-// What a peer may get hold of: everything is bound to a part of one region, for reading and writing.
+// What a peer may get hold of: everything is bound to a part of one region, for reading and
+// writing.
 struct Loans {
   explicit Loans(mem::Table& memory)
       : region(memory, pattern(kSize), kBindable | mem::kRemoteRead),
@@ -45,26 +47,34 @@ struct Attack {
   Octets (*ulpdu)(Loans&);
 };
 
-Octets write(uint64_t to, uint32_t stag, size_t size = 8) { return tagged(0, stag, to, pattern(size, 9)); }
+Octets write(uint64_t to, uint32_t stag, size_t size = 8) {
+  return tagged(0, stag, to, pattern(size, 9));
+}
 Octets read(uint64_t from, uint32_t stag, uint32_t size = 8) {
   return untagged(1, 1, 1, 0, read_request(1, 0, size, stag, from));
 }
-Octets send_inv(uint32_t stag) { return untagged(4, 0, 1, 0, of_text("inv"), true, stag); }
+Octets send_inv(uint32_t stag) {
+  return untagged(4, 0, 1, 0, of_text("inv"), true, stag);
+}
 
 const std::vector<Attack>& attacks() {
   static const std::vector<Attack> all = {
       // The octet before and the octet behind, both inside the region.
       {"WriteBefore", 0x1101, kMd, [](Loans& l) { return write(l.start() - 1, l.mine.stag(), 2); }},
-      {"WriteBeyond", 0x1101, kMd, [](Loans& l) { return write(l.start(), l.mine.stag(), kLength + 1); }},
-      {"WriteBehind", 0x1101, kMd, [](Loans& l) { return write(l.start() + kLength, l.mine.stag(), 1); }},
+      {"WriteBeyond", 0x1101, kMd,
+       [](Loans& l) { return write(l.start(), l.mine.stag(), kLength + 1); }},
+      {"WriteBehind", 0x1101, kMd,
+       [](Loans& l) { return write(l.start() + kLength, l.mine.stag(), 1); }},
       {"WriteWrap", 0x1103, kMd, [](Loans& l) { return write(~0ull, l.mine.stag(), 2); }},
       {"WriteOtherStream", 0x1102, kMd, [](Loans& l) { return write(l.start(), l.theirs.stag()); }},
       {"WriteUnbound", 0x1100, kMd, [](Loans& l) { return write(l.start(), l.unbound.stag()); }},
       {"WriteStaleKey", 0x1100, kMd, [](Loans& l) { return write(l.start(), l.mine.stag() - 1); }},
       {"WriteRegion", 0x1100, kMd, [](Loans& l) { return write(l.start(), l.region.stag()); }},
       {"ReadBefore", 0x0101, kMdr, [](Loans& l) { return read(l.start() - 1, l.mine.stag(), 2); }},
-      {"ReadBeyond", 0x0101, kMdr, [](Loans& l) { return read(l.start(), l.mine.stag(), kLength + 1); }},
-      {"ReadWriteOnly", 0x0102, kMdr, [](Loans& l) { return read(l.start(), l.write_only.stag()); }},
+      {"ReadBeyond", 0x0101, kMdr,
+       [](Loans& l) { return read(l.start(), l.mine.stag(), kLength + 1); }},
+      {"ReadWriteOnly", 0x0102, kMdr,
+       [](Loans& l) { return read(l.start(), l.write_only.stag()); }},
       {"ReadOtherStream", 0x0103, kMdr, [](Loans& l) { return read(l.start(), l.theirs.stag()); }},
       {"ReadUnbound", 0x0100, kMdr, [](Loans& l) { return read(l.start(), l.unbound.stag()); }},
       {"InvalidateRegion", 0x0209, kMd, [](Loans& l) { return send_inv(l.region.stag()); }},
@@ -78,11 +88,15 @@ const std::vector<Attack>& attacks() {
   return all;
 }
 
-void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.name; }
+void PrintTo(const Attack& attack, std::ostream* out) {
+  *out << attack.name;
+}
 
 class RawWindows : public testing::Test {
  protected:
-  RawWindows() : engine(std::move(*engine::Engine::start())), host(*engine), loans(host.memory) { attach(); }
+  RawWindows() : engine(std::move(*engine::Engine::start())), host(*engine), loans(host.memory) {
+    attach();
+  }
 
   void attach() {
     const SocketEnds sockets = connect_sockets();
@@ -121,7 +135,8 @@ class RawWindowAttacks : public RawWindows, public testing::WithParamInterface<A
 
 TEST_P(RawWindowAttacks, EndTheConnectionAndNothingElse) {
   const bool sends = std::string(GetParam().name).starts_with("Invalidate");
-  for (uint64_t id = 0; id < 2; ++id) ASSERT_EQ(host.receive(RecvWr({loans.receives.sge()}, id)), 0);
+  for (uint64_t id = 0; id < 2; ++id)
+    ASSERT_EQ(host.receive(RecvWr({loans.receives.sge()}, id)), 0);
   const Octets ulpdu = GetParam().ulpdu(loans);
   Octets octets = fpdu(ulpdu);
   // Behind the mistake nothing counts any more.
@@ -148,7 +163,8 @@ TEST_F(RawWindows, UsedToTheLastOctetAndGivenBack) {
   ASSERT_EQ(host.receive(RecvWr({loans.receives.sge()}, 5)), 0);
   const Octets content = pattern(kLength, 4);
   ASSERT_TRUE(peer->send(fpdu(tagged(0, loans.mine.stag(), loans.start(), content))));
-  ASSERT_TRUE(peer->send(fpdu(untagged(1, 1, ++request_msn, 0, read_request(3, 0, kLength, loans.mine.stag(), loans.start())))));
+  ASSERT_TRUE(peer->send(fpdu(untagged(
+      1, 1, ++request_msn, 0, read_request(3, 0, kLength, loans.mine.stag(), loans.start())))));
   const Octets answer = fpdu(tagged(2, 3, 0, content));
   EXPECT_EQ(to_hex(peer->receive(answer.size())), to_hex(answer));
   ASSERT_TRUE(peer->send(fpdu(untagged(6, 0, 1, 0, of_text("done"), true, loans.mine.stag()))));
@@ -172,22 +188,26 @@ TEST_F(RawWindows, UsedToTheLastOctetAndGivenBack) {
 // What has no octets looks at no STag (RFC 5041 5.2, RFC 5040 5.2.1), not even at a foreign one.
 TEST_F(RawWindows, ZeroLengthMessagesAreFine) {
   ASSERT_TRUE(peer->send(fpdu(tagged(0, loans.theirs.stag(), 1, {}))));
-  ASSERT_TRUE(peer->send(fpdu(untagged(1, 1, ++request_msn, 0, read_request(2, 0, 0, loans.theirs.stag(), 1)))));
+  ASSERT_TRUE(peer->send(
+      fpdu(untagged(1, 1, ++request_msn, 0, read_request(2, 0, 0, loans.theirs.stag(), 1)))));
   EXPECT_EQ(to_hex(peer->receive(20)), to_hex(fpdu(tagged(2, 2, 0, {}))));
   expect_answer();
   EXPECT_TRUE(host.events().empty());
 }
 
-// A window that goes while its answer is being sent: the Terminate says how far it got (conformance TE-10).
+// A window that goes while its answer is being sent: the Terminate says how far it got (conformance
+// TE-10).
 TEST_F(RawWindows, AWindowGoesWhileItIsRead) {
   Buffer large(host.memory, pattern(16 << 20), kBindable);
   Window window(host.memory);
   window.bind_now(kThisQp, large, 0, large.size(), mem::kRemoteRead);
   const uint32_t size = static_cast<uint32_t>(large.size());
-  const Octets request = untagged(1, 1, 1, 0, read_request(3, 0x100, size, window.stag(), large.start()));
+  const Octets request =
+      untagged(1, 1, 1, 0, read_request(3, 0x100, size, window.stag(), large.start()));
   ASSERT_TRUE(peer->send(fpdu(request)));
   uint8_t first;
-  ASSERT_EQ(recv(peer->fd(), &first, 1, MSG_PEEK), 1);  // it is on its way, and there is no room for all of it
+  ASSERT_EQ(recv(peer->fd(), &first, 1, MSG_PEEK),
+            1);  // it is on its way, and there is no room for all of it
   EXPECT_EQ(host.memory.invalidate({kPd, kThisQp}, window.stag()), mem::Invalidation::kDone);
   std::fill_n(large.data(), large.size(), 0);
 
@@ -199,7 +219,8 @@ TEST_F(RawWindows, AWindowGoesWhileItIsRead) {
   const Octets content = pattern(large.size());
   for (size_t i = 0; i + 1 < said.size(); ++i) {
     const size_t length = said[i].size() - 14;
-    ASSERT_TRUE(std::equal(said[i].begin() + 14, said[i].end(), content.begin() + static_cast<std::ptrdiff_t>(answered)));
+    ASSERT_TRUE(std::equal(said[i].begin() + 14, said[i].end(),
+                           content.begin() + static_cast<std::ptrdiff_t>(answered)));
     answered += length;
   }
   const Octets& t = said.back();
@@ -208,7 +229,8 @@ TEST_F(RawWindows, AWindowGoesWhileItIsRead) {
   EXPECT_EQ(t[20], kMdr);
   EXPECT_LT(answered, large.size());
   EXPECT_EQ(to_hex({t.data() + 42, 28}),
-            to_hex(read_request(3, 0x100 + answered, size - static_cast<uint32_t>(answered), window.stag(), large.start() + answered)));
+            to_hex(read_request(3, 0x100 + answered, size - static_cast<uint32_t>(answered),
+                                window.stag(), large.start() + answered)));
   EXPECT_EQ(host.events(), std::vector<ibv_event_type>{IBV_EVENT_QP_ACCESS_ERR});
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What is waited for, and for how long (ctest sets that): a receive for a Send, a peer that has closed.
+// What is waited for, and for how long (ctest sets that): a receive for a Send, a peer that has
+// closed.
 #include <gtest/gtest.h>
 
 #include "core/settings.h"
@@ -53,16 +54,20 @@ TEST_F(ReceiveWait, CanBeDestroyedWhileItWaits) {
   EXPECT_TRUE(peer->receive_all().empty());
 }
 
-// TD-10: a peer that has closed its side may take its time with what it asked for, if only it takes it.
+// TD-10: a peer that has closed its side may take its time with what it asked for, if only it takes
+// it.
 TEST_F(ReceiveWait, ASlowReaderThatHasClosedGetsItsWholeAnswer) {
   ASSERT_LE(core::settings().close_timeout_ms, 1500u);
-  const int narrow = 128 << 10;  // more than a segment, or the kernel's window probes would set the pace
+  const int narrow =
+      128 << 10;  // more than a segment, or the kernel's window probes would set the pace
   setsockopt(peer->fd(), SOL_SOCKET, SO_RCVBUF, &narrow, sizeof narrow);
   Buffer source(host.memory, pattern(24 << 20));
-  ASSERT_TRUE(peer->send(fpdu(untagged(1, 1, 1, 0, read_request(9, 0, 24 << 20, source.stag(), source.start())))));
+  ASSERT_TRUE(peer->send(
+      fpdu(untagged(1, 1, 1, 0, read_request(9, 0, 24 << 20, source.stag(), source.start())))));
   peer->finish();
   Octets got;
-  const auto enough = std::chrono::steady_clock::now() + std::chrono::milliseconds(2 * core::settings().close_timeout_ms);
+  const auto enough = std::chrono::steady_clock::now() +
+                      std::chrono::milliseconds(2 * core::settings().close_timeout_ms);
   while (std::chrono::steady_clock::now() < enough) {
     // At most 12 MiB in that time: the answer lasts longer than the timer.
     const Octets piece = peer->receive(4096);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// An initiator whose peer says nothing: Linux siw may have overlooked the first FPDU, and looks again when
-// another one comes.
+// An initiator whose peer says nothing: Linux siw may have overlooked the first FPDU, and looks
+// again when another one comes.
 #include <gtest/gtest.h>
 
 #include <thread>

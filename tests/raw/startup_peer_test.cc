@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// MPA start-up against a peer that speaks by hand, with a real queue pair behind it (RFC 5044 7.1, RFC
-// 6581): the frames of the vectors octet for octet, and what may and may not follow them.
+// MPA start-up against a peer that speaks by hand, with a real queue pair behind it (RFC 5044 7.1,
+// RFC 6581): the frames of the vectors octet for octet, and what may and may not follow them.
 #include <gtest/gtest.h>
 
 #include <poll.h>
@@ -72,7 +72,8 @@ TEST(StartUpVectors, Revision2AsInitiator) {
   Buffer hello(party.host.memory, of_text("hello"));
   ASSERT_EQ(party.host.post(SendWr(IBV_WR_SEND, {hello.sge()}, 1)), 0);
   EXPECT_EQ(to_hex(peer->receive(32)), to_hex(vector("V03-send5-crc").octets));
-  ASSERT_TRUE(wait_until([&] { return party.host.sent().size() == 1; }));  // ME-19: nothing but the Send
+  ASSERT_TRUE(
+      wait_until([&] { return party.host.sent().size() == 1; }));  // ME-19: nothing but the Send
 }
 
 TEST(StartUpVectors, Revision2AsResponder) {
@@ -96,7 +97,8 @@ TEST(StartUpVectors, Revision2AsResponder) {
   party.expect(EventType::kEstablished);
   // Its answer and the Send take turns.
   const Octets both = peer->receive(20 + 32);
-  EXPECT_EQ(to_hex(both), to_hex(concat(vector("V24-rtr-readresp").octets, vector("V03-send5-crc").octets)));
+  EXPECT_EQ(to_hex(both),
+            to_hex(concat(vector("V24-rtr-readresp").octets, vector("V03-send5-crc").octets)));
   EXPECT_TRUE(party.host.received().empty());
   peer->send(vector("V25-read-req-bad").octets);
   EXPECT_EQ(to_hex(peer->receive_all()), to_hex(vector("V26-term-rdmap-prot").octets));
@@ -188,15 +190,19 @@ TEST(StartUpVectors, MarkersInBothRolesAndDirections) {
     }
     party.expect(EventType::kEstablished);
     Octets stream;
-    for (const char* id : {"V36-M1", "V36-M2", "V36-M3", "V36-M4"}) stream = concat(stream, vector(id).octets);
+    for (const char* id : {"V36-M1", "V36-M2", "V36-M3", "V36-M4"})
+      stream = concat(stream, vector(id).octets);
     peer->send(stream);
     ASSERT_TRUE(wait_until([&] { return party.host.received().size() == 4; }));
-    for (uint32_t size : {464u, 24u, 456u, 487u}) ASSERT_EQ(party.host.post(SendWr(IBV_WR_SEND, {zeros.sge(0, size)})), 0);
+    for (uint32_t size : {464u, 24u, 456u, 487u})
+      ASSERT_EQ(party.host.post(SendWr(IBV_WR_SEND, {zeros.sge(0, size)})), 0);
     EXPECT_EQ(to_hex(peer->receive(stream.size())), to_hex(stream));
-    // The Write comes after; its STag is not ours: a Terminate, with markers like every FPDU (TE-16).
+    // The Write comes after; its STag is not ours: a Terminate, with markers like every FPDU
+    // (TE-16).
     peer->send(vector("V36-M5").octets);
     const Octets write = marked_ulpdus_of(vector("V36-M5").octets, true, stream.size()).at(0);
-    EXPECT_EQ(to_hex(peer->receive_all()), to_hex(MarkedStream(stream.size()).next(terminate_for(0x1100, 0xc0, write))));
+    EXPECT_EQ(to_hex(peer->receive_all()),
+              to_hex(MarkedStream(stream.size()).next(terminate_for(0x1100, 0xc0, write))));
   }
 }
 
@@ -264,7 +270,8 @@ TEST(StartUpPeer, NothingBehindABadFrameIsLookedAt) {
     Buffer target(party.host.memory, 16);
     Octets bad = initiator ? vector("V02-mpa-v1-rep").octets : vector("V01-mpa-v1-req").octets;
     bad[3] ^= 1;
-    const Octets octets = concat(bad, fpdu(tagged(0, target.stag(), target.start(), of_text("written!"))));
+    const Octets octets =
+        concat(bad, fpdu(tagged(0, target.stag(), target.start(), of_text("written!"))));
     RawListener listener;
     std::unique_ptr<RawPeer> peer;
     if (initiator) {
@@ -346,7 +353,8 @@ TEST(StartUpPeer, NoMoreReadsThanGranted) {
       ASSERT_EQ(party.host.post(SendWr(IBV_WR_RDMA_READ, {sink.sge(id, 1)}, id).to(id, 9)), 0);
     std::deque<Octets> asked;
     for (uint8_t answered = 0; answered < 10; ++answered) {
-      while (asked.size() + answered < std::min<size_t>(10, answered + 2u)) asked.push_back(peer->receive(52));
+      while (asked.size() + answered < std::min<size_t>(10, answered + 2u))
+        asked.push_back(peer->receive(52));
       settle(party);
       EXPECT_FALSE(readable(*peer)) << int{answered};
       EXPECT_EQ(asked.front()[47], answered);  // source TO

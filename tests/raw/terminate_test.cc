@@ -50,11 +50,14 @@ Octets terminate(std::string_view control, std::span<const uint8_t> rest = {}) {
 
 // --- heard ---
 
-// Every code there is, and some that nobody defines (TE-04, TE-17), without headers: nobody is to blame.
+// Every code there is, and some that nobody defines (TE-04, TE-17), without headers: nobody is to
+// blame.
 TEST_F(Terminates, EveryCodeFlushesWhatIsOutstanding) {
-  for (const char* code : {"0000", "00ab", "0100", "0101", "0102", "0103", "0104", "0109", "01ff", "0205", "0206", "0207",
-                           "0208", "0209", "02ff", "1000", "1100", "1101", "1102", "1103", "1104", "1201", "1202", "1203",
-                           "1204", "1205", "1206", "1300", "2001", "2002", "2003", "2004", "2005", "2006", "2007", "f5ff"}) {
+  for (const char* code :
+       {"0000", "00ab", "0100", "0101", "0102", "0103", "0104", "0109", "01ff",
+        "0205", "0206", "0207", "0208", "0209", "02ff", "1000", "1100", "1101",
+        "1102", "1103", "1104", "1201", "1202", "1203", "1204", "1205", "1206",
+        "1300", "2001", "2002", "2003", "2004", "2005", "2006", "2007", "f5ff"}) {
     SCOPED_TRACE(code);
     start();
     Buffer sink(host->memory, 8);
@@ -63,7 +66,8 @@ TEST_F(Terminates, EveryCodeFlushesWhatIsOutstanding) {
     ASSERT_EQ(host->post(SendWr(IBV_WR_SEND, {}, 1)), 0);
     ASSERT_EQ(peer->receive(52 + 24).size(), 76u);
     // Reserved bits in the control word are not looked at (TE-05).
-    ASSERT_TRUE(peer->send(concat(terminate(std::string(code) + "0000"), fpdu(tagged(0, 1, 0, of_text("more"))))));
+    ASSERT_TRUE(peer->send(
+        concat(terminate(std::string(code) + "0000"), fpdu(tagged(0, 1, 0, of_text("more"))))));
     EXPECT_TRUE(rest().empty());  // TE-02, TE-13: no answer to it
     peer->finish();
     ASSERT_TRUE(host->wait_for_end());
@@ -82,8 +86,8 @@ struct Heard {
   ibv_wc_status status;
 };
 
-// The Read that a Terminate names completes with what it says; what was posted behind it is flushed, and
-// an event would tell nothing more.
+// The Read that a Terminate names completes with what it says; what was posted behind it is
+// flushed, and an event would tell nothing more.
 TEST_F(Terminates, AReadThatIsNamedIsBlamed) {
   const Heard rows[] = {
       {"invalid STag", "0100e000", Heard::kRead, kAccess},
@@ -109,7 +113,8 @@ TEST_F(Terminates, AReadThatIsNamedIsBlamed) {
     start();
     Buffer sink(host->memory, 24);
     for (uint64_t id = 0; id < 3; ++id)
-      ASSERT_EQ(host->post(SendWr(IBV_WR_RDMA_READ, {sink.sge(id * 8, 8)}, id).to(id, 1).flags(0)), 0);
+      ASSERT_EQ(host->post(SendWr(IBV_WR_RDMA_READ, {sink.sge(id * 8, 8)}, id).to(id, 1).flags(0)),
+                0);
     ASSERT_EQ(host->post(SendWr(IBV_WR_SEND, {}, 3)), 0);
     std::vector<Octets> asked;
     for (int i = 0; i < 3; ++i) asked.push_back(ulpdus_of(peer->receive(52)).at(0));
@@ -118,14 +123,17 @@ TEST_F(Terminates, AReadThatIsNamedIsBlamed) {
     Octets echo = asked[1];
     if (row.echo == Heard::kReadWithoutRdmap) echo.resize(18);
     // siw puts the Read's length where the MSN was.
-    if (row.echo == Heard::kReadWithWrongMsn) std::copy_n(Octets{0, 0, 0, 8}.begin(), 4, echo.begin() + 10);
+    if (row.echo == Heard::kReadWithWrongMsn)
+      std::copy_n(Octets{0, 0, 0, 8}.begin(), 4, echo.begin() + 10);
     Octets body;
-    append_be16(body, row.echo == Heard::kReadWithWrongMsn ? 0 : 46);  // siw: the payload's length only
+    append_be16(body,
+                row.echo == Heard::kReadWithWrongMsn ? 0 : 46);  // siw: the payload's length only
     ASSERT_TRUE(peer->send(terminate(row.control, concat(body, echo))));
     EXPECT_EQ(rest().size(), 1u);  // the Send, and no Terminate
     peer->finish();
     ASSERT_TRUE(host->wait_for_end());
-    EXPECT_EQ(statuses(host->sent()), (Statuses{row.status, kFlush, kFlush}));  // unsignaled ones that succeed say nothing
+    EXPECT_EQ(statuses(host->sent()),
+              (Statuses{row.status, kFlush, kFlush}));  // unsignaled ones that succeed say nothing
     EXPECT_EQ(host->sent()[0].wr_id, 1u);
     EXPECT_EQ(host->events(), Events{});
     EXPECT_EQ(host->end_error(), EPROTO);
@@ -134,7 +142,8 @@ TEST_F(Terminates, AReadThatIsNamedIsBlamed) {
 
 // A Write that is still being sent; siw, cxgb4 and irdma word the missing right differently.
 TEST_F(Terminates, AWriteThatIsNamedIsBlamed) {
-  for (const char* control : {"1100c000", "1101c000", "1102c000", "1103c000", "0102c000", "0200c000", "11000300"}) {
+  for (const char* control :
+       {"1100c000", "1101c000", "1102c000", "1103c000", "0102c000", "0200c000", "11000300"}) {
     SCOPED_TRACE(control);
     start();
     Buffer from(host->memory, Octets(64 << 20));
@@ -175,13 +184,13 @@ TEST_F(Terminates, SiwsOrderOfBits) {
 // TE-12: whatever is on queue 2 ends the stream, is told once, and is not answered.
 TEST_F(Terminates, MalformedOnesAreNotAnswered) {
   const Octets rows[] = {
-      untagged(7, 2, 2, 0, from_hex("20020000")),                  // MSN
-      untagged(7, 2, 1, 4, from_hex("20020000")),                  // MO
-      untagged(7, 2, 1, 0, from_hex("20020000"), false),           // not the last segment
-      untagged(7, 2, 1, 0, {}),                                    // no word at all
-      untagged(7, 2, 1, 0, from_hex("2002")),                      // half of it
-      untagged(7, 2, 1, 0, from_hex("0100e0000000")),              // headers that are not there
-      untagged(7, 2, 1, 0, from_hex("0100a00000000000")),          // R without D
+      untagged(7, 2, 2, 0, from_hex("20020000")),          // MSN
+      untagged(7, 2, 1, 4, from_hex("20020000")),          // MO
+      untagged(7, 2, 1, 0, from_hex("20020000"), false),   // not the last segment
+      untagged(7, 2, 1, 0, {}),                            // no word at all
+      untagged(7, 2, 1, 0, from_hex("2002")),              // half of it
+      untagged(7, 2, 1, 0, from_hex("0100e0000000")),      // headers that are not there
+      untagged(7, 2, 1, 0, from_hex("0100a00000000000")),  // R without D
       untagged(7, 2, 1, 0, concat(from_hex("1100c00000ff"), Octets(1400, 0xff))),
   };
   for (const Octets& ulpdu : rows) {
@@ -201,16 +210,19 @@ TEST_F(Terminates, MalformedOnesAreNotAnswered) {
 
 // TE-02, TE-08: one Terminate, about the first mistake.
 TEST_F(Terminates, OnlyTheFirstMistakeIsTold) {
-  const Octets bad_stag = tagged(0, 0x7777, 0, of_text("first")), bad_queue = untagged(3, 5, 1, 0, {});
+  const Octets bad_stag = tagged(0, 0x7777, 0, of_text("first")),
+               bad_queue = untagged(3, 5, 1, 0, {});
   Octets bad_crc = fpdu(tagged(0, 1, 0, {}));
   bad_crc.back() ^= 1;
   const struct {
     Octets stream;
     Octets answer;
   } rows[] = {
-      {concat(concat(fpdu(bad_stag), bad_crc), fpdu(bad_queue)), terminate_for(0x1100, 0xc0, bad_stag)},
+      {concat(concat(fpdu(bad_stag), bad_crc), fpdu(bad_queue)),
+       terminate_for(0x1100, 0xc0, bad_stag)},
       {concat(concat(bad_crc, fpdu(bad_stag)), fpdu(bad_queue)), terminate_for(0x2002, 0, {})},
-      {concat(concat(fpdu(bad_queue), bad_crc), terminate("20020000")), terminate_for(0x1201, 0xc0, bad_queue)},
+      {concat(concat(fpdu(bad_queue), bad_crc), terminate("20020000")),
+       terminate_for(0x1201, 0xc0, bad_queue)},
   };
   for (const auto& row : rows) {
     start();
@@ -263,7 +275,8 @@ TEST_F(Terminates, AReadStoppedHalfWay) {
   start({.initiator = false});
   constexpr uint32_t kSize = 64 << 20;
   Buffer source(host->memory, Octets(kSize));
-  const Octets request = untagged(1, 1, 1, 0, read_request(0xaabbccdd, 0x7000, kSize, source.stag(), source.start()));
+  const Octets request =
+      untagged(1, 1, 1, 0, read_request(0xaabbccdd, 0x7000, kSize, source.stag(), source.start()));
   const uint64_t start_of_source = source.start();
   const uint32_t stag = source.stag();
   ASSERT_TRUE(peer->send(fpdu(request)));
@@ -278,7 +291,8 @@ TEST_F(Terminates, AReadStoppedHalfWay) {
   EXPECT_GT(octets, 0u);
   EXPECT_LT(octets, kSize);
   Octets echoed(request.begin(), request.begin() + 18);
-  echoed = concat(echoed, read_request(0xaabbccdd, 0x7000 + octets, kSize - octets, stag, start_of_source + octets));
+  echoed = concat(echoed, read_request(0xaabbccdd, 0x7000 + octets, kSize - octets, stag,
+                                       start_of_source + octets));
   EXPECT_EQ(to_hex(said.back()), to_hex(terminate_for(0x0100, 0xe0, echoed)));
   peer->finish();
   ASSERT_TRUE(host->wait_for_end());
@@ -349,15 +363,30 @@ TEST_F(Terminates, EveryRequestCompletesOnce) {
     Buffer from(host->memory, Octets(1 << 20)), sink(host->memory, 8);
     for (uint64_t id = 0; id < 40; ++id) {
       ASSERT_EQ(host->receive(RecvWr({}, id)), 0);
-      const ibv_wr_opcode opcode = id % 3 == 0 ? IBV_WR_RDMA_READ : id % 3 == 1 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
-      ASSERT_EQ(host->post(SendWr(opcode, {opcode == IBV_WR_RDMA_READ ? sink.sge() : from.sge()}, id).to(1, 1)), 0);
+      const ibv_wr_opcode opcode = id % 3 == 0   ? IBV_WR_RDMA_READ
+                                   : id % 3 == 1 ? IBV_WR_RDMA_WRITE
+                                                 : IBV_WR_SEND;
+      ASSERT_EQ(
+          host->post(
+              SendWr(opcode, {opcode == IBV_WR_RDMA_READ ? sink.sge() : from.sge()}, id).to(1, 1)),
+          0);
     }
     switch (end) {
-      case kTerminate: peer->send(terminate("00000000")); break;
-      case kFin: peer->send({from.data(), 5}); break;
-      case kReset: peer->reset(); break;
-      case kGarbage: peer->send(Octets(100, 0xff)), peer->send(Octets(70000)); break;
-      case kModify: ASSERT_EQ(host->modify(IBV_QPS_ERR), 0); break;
+      case kTerminate:
+        peer->send(terminate("00000000"));
+        break;
+      case kFin:
+        peer->send({from.data(), 5});
+        break;
+      case kReset:
+        peer->reset();
+        break;
+      case kGarbage:
+        peer->send(Octets(100, 0xff)), peer->send(Octets(70000));
+        break;
+      case kModify:
+        ASSERT_EQ(host->modify(IBV_QPS_ERR), 0);
+        break;
     }
     if (end != kReset) {
       peer->finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The vectors over real TCP, behind a real start-up, in both roles: every negative one to its Terminate
-// with every octet of it, every positive one that a peer can say to what it asks for.
+// The vectors over real TCP, behind a real start-up, in both roles: every negative one to its
+// Terminate with every octet of it, every positive one that a peer can say to what it asks for.
 #include <gtest/gtest.h>
 
 #include "support/party.h"
@@ -8,7 +8,9 @@
 
 namespace uiw::test {
 
-void PrintTo(const Outcome& outcome, std::ostream* out) { *out << outcome.id; }
+void PrintTo(const Outcome& outcome, std::ostream* out) {
+  *out << outcome.id;
+}
 
 namespace {
 
@@ -66,7 +68,9 @@ TEST_P(VectorReplay, Negatives) {
       return last;
     }();
     const size_t length = static_cast<size_t>(octets[before]) << 8 | octets[before + 1];
-    EXPECT_EQ(to_hex(said), to_hex(fpdu(terminate_for(expected.code, expected.flags, {&octets[before] + 2, length}))));
+    EXPECT_EQ(
+        to_hex(said),
+        to_hex(fpdu(terminate_for(expected.code, expected.flags, {&octets[before] + 2, length}))));
   }
   r.peer->finish();
   // Conformance 3.4: completions, then the event, then DISCONNECTED.
@@ -75,18 +79,21 @@ TEST_P(VectorReplay, Negatives) {
   for (const ibv_wc& wc : host.received()) statuses.push_back(wc.status);
   wanted.resize(receives.size(), IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(statuses, wanted);
-  EXPECT_EQ(host.events(), expected.fine ? std::vector<ibv_event_type>{} : std::vector{expected.event});
+  EXPECT_EQ(host.events(),
+            expected.fine ? std::vector<ibv_event_type>{} : std::vector{expected.event});
   EXPECT_EQ(host.end_error(), expected.fine ? 0 : EPROTO);
   scene.expect_untouched(expected.id);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, VectorReplay, testing::Combine(testing::ValuesIn(outcomes()), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(All, VectorReplay,
+                         testing::Combine(testing::ValuesIn(outcomes()), testing::Bool()),
                          [](const auto& the) {
-                           return std::string(std::get<0>(the.param).id) + (std::get<1>(the.param) ? "AsInitiator" : "AsResponder");
+                           return std::string(std::get<0>(the.param).id) +
+                                  (std::get<1>(the.param) ? "AsInitiator" : "AsResponder");
                          });
 
-// The first conversation of the vectors. Sends with Invalidate (V08, V09), which other tests have, are
-// replaced by Sends, so that the numbering stays.
+// The first conversation of the vectors. Sends with Invalidate (V08, V09), which other tests have,
+// are replaced by Sends, so that the numbering stays.
 TEST(VectorConversation, InBothRoles) {
   for (bool initiator : {false, true}) {
     SCOPED_TRACE(initiator);
@@ -98,9 +105,12 @@ TEST(VectorConversation, InBothRoles) {
     Octets word(8);
     word[0] = 37;  // in the order of this host
     Buffer counter(host.memory, word, kAllAccess, kPd, 0x2000);
-    for (uint64_t id = 0; id < 7; ++id) ASSERT_EQ(host.receive(RecvWr({to.sge(id * 256, 256)}, id)), 0);
+    for (uint64_t id = 0; id < 7; ++id)
+      ASSERT_EQ(host.receive(RecvWr({to.sge(id * 256, 256)}, id)), 0);
     const Stags stags{target.stag(), 0, 0};
-    const auto say = [&](std::string_view id) { ASSERT_TRUE(r.peer->send(with_stags(vector(id).octets, stags))); };
+    const auto say = [&](std::string_view id) {
+      ASSERT_TRUE(r.peer->send(with_stags(vector(id).octets, stags)));
+    };
     // An Atomic Request whose STag is the counter's.
     const auto say_atomic = [&](std::string_view id) {
       const Octets& original = vector(id).octets;
@@ -124,7 +134,8 @@ TEST(VectorConversation, InBothRoles) {
     EXPECT_EQ(to_hex(r.peer->receive(36)), to_hex(vector("V12-fetchadd-resp").octets));
     say_atomic("V13-cmpswap-req");
     EXPECT_EQ(to_hex(r.peer->receive(36)), to_hex(vector("V14-cmpswap-resp").octets));
-    r.party.engine->run_sync([] {});  // the answer says that it is done; this, that this thread may look
+    r.party.engine->run_sync(
+        [] {});  // the answer says that it is done; this, that this thread may look
     EXPECT_EQ(to_hex(counter.content()), "8877665544332211");
     say("V15-imm");
     say("V16-imm-se");
@@ -154,7 +165,8 @@ TEST(VectorConversation, InBothRoles) {
 
 // What a peer says in a Terminate ends the connection without an answer, in either role.
 TEST(VectorConversation, TerminatesInBothRoles) {
-  for (const char* id : {"V20-term-ddp-stag", "V26-term-rdmap-prot", "V27-term-llp-crc", "V32-term-llp-ird", "V33-term-atomic-align"}) {
+  for (const char* id : {"V20-term-ddp-stag", "V26-term-rdmap-prot", "V27-term-llp-crc",
+                         "V32-term-llp-ird", "V33-term-atomic-align"}) {
     for (bool initiator : {false, true}) {
       SCOPED_TRACE(testing::Message() << id << initiator);
       Replay r(initiator);

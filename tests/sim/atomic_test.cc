@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Atomics between two ends: what they compute, what waits for what, and what mistakes lead to (RFC 7306).
+// Atomics between two ends: what they compute, what waits for what, and what mistakes lead to (RFC
+// 7306).
 #include <algorithm>
 #include <atomic>
 
@@ -32,13 +33,15 @@ TEST_P(Atomics, AddAndSwap) {
   connect();
   Words target(b->memory, 2), found(a->memory, 6);
   // One after the other, without waiting: they are executed in order (AT-11).
-  ASSERT_EQ(a->post_all({SendWr(kAdd, {found.word(0)}, 0).atomic(target.at(1), target.stag(), 40),
-                         SendWr(kAdd, {found.word(1)}, 1).atomic(target.at(1), target.stag(), 2),
-                         SendWr(kSwap, {found.word(2)}, 2).atomic(target.at(1), target.stag(), 41, 7),  // a miss
-                         SendWr(kSwap, {found.word(3)}, 3).atomic(target.at(1), target.stag(), 42, 7),  // a hit
-                         SendWr(kAdd, {found.word(4)}, 4).atomic(target.at(1), target.stag(), ~0ull - 6),
-                         SendWr(kAdd, {found.word(5)}, 5).atomic(target.at(1), target.stag(), 0)}),
-            0);
+  ASSERT_EQ(
+      a->post_all(
+          {SendWr(kAdd, {found.word(0)}, 0).atomic(target.at(1), target.stag(), 40),
+           SendWr(kAdd, {found.word(1)}, 1).atomic(target.at(1), target.stag(), 2),
+           SendWr(kSwap, {found.word(2)}, 2).atomic(target.at(1), target.stag(), 41, 7),  // a miss
+           SendWr(kSwap, {found.word(3)}, 3).atomic(target.at(1), target.stag(), 42, 7),  // a hit
+           SendWr(kAdd, {found.word(4)}, 4).atomic(target.at(1), target.stag(), ~0ull - 6),
+           SendWr(kAdd, {found.word(5)}, 5).atomic(target.at(1), target.stag(), 0)}),
+      0);
   ASSERT_REACHED(a->sent_count() == 6);
   const std::vector<ibv_wc> done = a->sent();
   expect_in_order(done);
@@ -60,9 +63,15 @@ TEST_P(Atomics, EveryNumberIsDrawnOnce) {
   Words target(world->second_memory, 1), found(world->first_memory, kConnections * kEach);
   std::vector<End*> ends;
   for (size_t i = 0; i < kConnections; ++i) {
-    ends.push_back(world->connect({.ord = static_cast<uint16_t>(1 + i * 3)}, {.ird = static_cast<uint16_t>(1 + i * 3)}).first);
+    ends.push_back(world
+                       ->connect({.ord = static_cast<uint16_t>(1 + i * 3)},
+                                 {.ird = static_cast<uint16_t>(1 + i * 3)})
+                       .first);
     for (size_t j = 0; j < kEach; ++j)
-      ASSERT_EQ(ends[i]->post(SendWr(kAdd, {found.word(i * kEach + j)}, j).atomic(target.at(0), target.stag(), 1)), 0);
+      ASSERT_EQ(
+          ends[i]->post(
+              SendWr(kAdd, {found.word(i * kEach + j)}, j).atomic(target.at(0), target.stag(), 1)),
+          0);
   }
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target.data()));
   std::vector<uint64_t> drawn;
@@ -81,8 +90,9 @@ TEST_P(Atomics, EveryNumberIsDrawnOnce) {
   for (size_t i = 0; i < kConnections * kEach; ++i) drawn.push_back(found.get(i));
   // Each connection's own draws rise.
   for (size_t i = 0; i < kConnections; ++i)
-    EXPECT_TRUE(std::is_sorted(drawn.begin() + static_cast<std::ptrdiff_t>(ours + i * kEach),
-                               drawn.begin() + static_cast<std::ptrdiff_t>(ours + (i + 1) * kEach)));
+    EXPECT_TRUE(
+        std::is_sorted(drawn.begin() + static_cast<std::ptrdiff_t>(ours + i * kEach),
+                       drawn.begin() + static_cast<std::ptrdiff_t>(ours + (i + 1) * kEach)));
   std::sort(drawn.begin(), drawn.end());
   for (size_t i = 0; i < drawn.size(); ++i) ASSERT_EQ(drawn[i], i);
   EXPECT_EQ(word.load(), drawn.size());
@@ -97,10 +107,12 @@ TEST_P(Atomics, SeesEarlierWritesAndIsSeenByLaterReads) {
     std::memcpy(from.data() + 8 * i, &value, 8);
   }
   for (uint64_t i = 0; i < 50; ++i) {
-    ASSERT_EQ(a->post_all({SendWr(IBV_WR_RDMA_WRITE, {from.word(i)}, i * 3).to(target.at(0), target.stag()),
-                           SendWr(kAdd, {found.word(i)}, i * 3 + 1).atomic(target.at(0), target.stag(), i),
-                           SendWr(IBV_WR_RDMA_READ, {back.word(i)}, i * 3 + 2).to(target.at(0), target.stag())}),
-              0);
+    ASSERT_EQ(
+        a->post_all(
+            {SendWr(IBV_WR_RDMA_WRITE, {from.word(i)}, i * 3).to(target.at(0), target.stag()),
+             SendWr(kAdd, {found.word(i)}, i * 3 + 1).atomic(target.at(0), target.stag(), i),
+             SendWr(IBV_WR_RDMA_READ, {back.word(i)}, i * 3 + 2).to(target.at(0), target.stag())}),
+        0);
     ASSERT_REACHED(a->sent_count() == i * 3 + 3);
     ASSERT_EQ(found.get(i), i * 1000);
     ASSERT_EQ(back.get(i), i * 1000 + i);
@@ -114,7 +126,10 @@ TEST_P(Atomics, TakeTurnsWithReadsUnderASmallOrd) {
   constexpr size_t kRounds = 40;
   struct Side {
     Side(End* its, End* other)
-        : end(its), target(other->memory, 1), source(other->memory, pattern(5000)), found(its->memory, kRounds),
+        : end(its),
+          target(other->memory, 1),
+          source(other->memory, pattern(5000)),
+          found(its->memory, kRounds),
           sink(its->memory, 5000) {}
     End* end;
     Words target;
@@ -125,8 +140,13 @@ TEST_P(Atomics, TakeTurnsWithReadsUnderASmallOrd) {
   Side sides[] = {{a, b}, {b, a}};
   for (size_t i = 0; i < kRounds; ++i) {
     for (Side& s : sides) {
-      ASSERT_EQ(s.end->post(SendWr(kAdd, {s.found.word(i)}, i * 2).atomic(s.target.at(0), s.target.stag(), 3)), 0);
-      ASSERT_EQ(s.end->post(SendWr(IBV_WR_RDMA_READ, {s.sink.sge()}, i * 2 + 1).to(s.source.start(), s.source.stag())), 0);
+      ASSERT_EQ(
+          s.end->post(
+              SendWr(kAdd, {s.found.word(i)}, i * 2).atomic(s.target.at(0), s.target.stag(), 3)),
+          0);
+      ASSERT_EQ(s.end->post(SendWr(IBV_WR_RDMA_READ, {s.sink.sge()}, i * 2 + 1)
+                                .to(s.source.start(), s.source.stag())),
+                0);
     }
   }
   ASSERT_REACHED(a->sent_count() == 2 * kRounds && b->sent_count() == 2 * kRounds);
@@ -143,11 +163,12 @@ TEST_P(Atomics, AFencedWriteComesAfterIt) {
   Words target(b->memory, 1), from(a->memory, 1), found(a->memory, 30);
   from.data()[0] = 9;
   for (uint64_t i = 0; i < 30; ++i) {
-    ASSERT_EQ(a->post_all({SendWr(kAdd, {found.word(i)}, i * 2).atomic(target.at(0), target.stag(), 1),
-                           SendWr(IBV_WR_RDMA_WRITE, {from.word(0)}, i * 2 + 1)
-                               .to(target.at(0), target.stag())
-                               .flags(IBV_SEND_SIGNALED | IBV_SEND_FENCE)}),
-              0);
+    ASSERT_EQ(
+        a->post_all({SendWr(kAdd, {found.word(i)}, i * 2).atomic(target.at(0), target.stag(), 1),
+                     SendWr(IBV_WR_RDMA_WRITE, {from.word(0)}, i * 2 + 1)
+                         .to(target.at(0), target.stag())
+                         .flags(IBV_SEND_SIGNALED | IBV_SEND_FENCE)}),
+        0);
     ASSERT_REACHED(a->sent_count() == i * 2 + 2);
     EXPECT_EQ(found.get(i), i == 0 ? 0u : 9u);
   }
@@ -206,8 +227,10 @@ TEST_P(Atomics, OfAWordThatIsNotAligned) {
 TEST_P(Atomics, RefusedWhenPosted) {
   connect();
   Words target(b->memory, 1), found(a->memory, 1);
-  EXPECT_EQ(a->post(SendWr(kAdd, {found.word(0)}, 9).atomic(target.at(0) + 4, target.stag(), 1)), EINVAL);
-  EXPECT_EQ(a->post(SendWr(kAdd, {found.sge(0, 4)}, 9).atomic(target.at(0), target.stag(), 1)), EINVAL);
+  EXPECT_EQ(a->post(SendWr(kAdd, {found.word(0)}, 9).atomic(target.at(0) + 4, target.stag(), 1)),
+            EINVAL);
+  EXPECT_EQ(a->post(SendWr(kAdd, {found.sge(0, 4)}, 9).atomic(target.at(0), target.stag(), 1)),
+            EINVAL);
   EXPECT_EQ(a->post(SendWr(IBV_WR_SEND_WITH_IMM, {found.word(0)}, 9)), EINVAL);
   ASSERT_EQ(a->post(SendWr(kAdd, {found.word(0)}, 0).atomic(target.at(0), target.stag(), 1)), 0);
   ASSERT_REACHED(a->sent_count() == 1);

@@ -10,7 +10,9 @@ namespace uiw::test {
 
 class Behaviour : public testing::TestWithParam<Medium> {
  protected:
-  void connect(EndOptions first = {}, EndOptions second = {}) { std::tie(a, b) = world->connect(first, second); }
+  void connect(EndOptions first = {}, EndOptions second = {}) {
+    std::tie(a, b) = world->connect(first, second);
+  }
   bool run_until(const std::function<bool()>& done) { return world->run_until(done); }
   bool both_ended() {
     return run_until([&] { return a->ended() && b->ended(); });
@@ -33,6 +35,7 @@ inline std::vector<ibv_wc_status> statuses(const std::vector<ibv_wc>& completion
   return out;
 }
 
-#define ASSERT_REACHED(condition) ASSERT_TRUE(world->run_until([&] { return (condition); })) << #condition
+#define ASSERT_REACHED(condition) \
+  ASSERT_TRUE(world->run_until([&] { return (condition); })) << #condition
 
 }  // namespace uiw::test

@@ -25,11 +25,14 @@ TEST_P(Close, QueuedWorkGoesOutFirst) {
       ASSERT_REACHED(a->sent_count() == 1);
       std::swap(from, to);
     }
-    Buffer octets(from->memory, pattern(20000)), target(to->memory, 20000), sink(from->memory, 20000);
+    Buffer octets(from->memory, pattern(20000)), target(to->memory, 20000),
+        sink(from->memory, 20000);
     for (uint64_t i = 0; i < 100; ++i) {
       ASSERT_EQ(to->receive(RecvWr({target.sge()}, i)), 0);
       if (i % 10 == 9) {
-        ASSERT_EQ(from->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i).to(target.start(), target.stag())), 0);
+        ASSERT_EQ(
+            from->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i).to(target.start(), target.stag())),
+            0);
       } else {
         ASSERT_EQ(from->post(SendWr(IBV_WR_SEND, {octets.sge()}, i)), 0);
       }
@@ -41,7 +44,8 @@ TEST_P(Close, QueuedWorkGoesOutFirst) {
     expect_in_order(sent);
     EXPECT_EQ(flushed(sent), 0u);
     ASSERT_EQ(got.size(), 100u);
-    for (size_t i = 0; i < 100; ++i) EXPECT_EQ(got[i].status, i < 90 ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+    for (size_t i = 0; i < 100; ++i)
+      EXPECT_EQ(got[i].status, i < 90 ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
     for (End* end : {a, b}) {
       EXPECT_EQ(end->end_error(), 0);
       EXPECT_EQ(end->async_events(), Events{});
@@ -86,7 +90,8 @@ TEST_P(Close, PostsAfterADisconnectCompleteOnceAndInOrder) {
   connect();
   Buffer octets(a->memory, pattern(1000));
   a->disconnect();
-  for (uint64_t i = 0; i < 5; ++i) ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {octets.sge()}, i).to(1, 0)), 0);
+  for (uint64_t i = 0; i < 5; ++i)
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {octets.sge()}, i).to(1, 0)), 0);
   ASSERT_TRUE(both_ended());
   ASSERT_REACHED(a->sent_count() == 5);
   expect_in_order(a->sent());
@@ -109,7 +114,8 @@ TEST_P(Close, ReadsAreAnsweredAfterThePeerHasClosed) {
   connect();
   constexpr size_t kSize = 300000;
   Buffer source(b->memory, pattern(kSize)), sink(a->memory, kSize);
-  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 0).to(source.start(), source.stag())), 0);
+  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 0).to(source.start(), source.stag())),
+            0);
   b->disconnect();
   a->disconnect();
   ASSERT_TRUE(both_ended());
@@ -128,8 +134,13 @@ TEST_P(Close, AResetFlushesEverything) {
   for (uint64_t i = 0; i < 20; ++i) {
     ASSERT_EQ(a->receive(RecvWr({}, i)), 0);
     ASSERT_EQ(b->receive(RecvWr({}, i)), 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i * 2).to(target.start(), target.stag())), 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, i * 2 + 1).to(target.start(), target.stag())), 0);
+    ASSERT_EQ(
+        a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i * 2).to(target.start(), target.stag())),
+        0);
+    ASSERT_EQ(
+        a->post(
+            SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, i * 2 + 1).to(target.start(), target.stag())),
+        0);
   }
   b->reset_connection();
   ASSERT_TRUE(both_ended());
@@ -174,8 +185,8 @@ TEST_P(Close, AnEndInsideAnFpduIsAnError) {
   }
 }
 
-// A queue pair that goes away in any state: its peer is told, nobody waits for ever, and no completion
-// of it comes afterwards.
+// A queue pair that goes away in any state: its peer is told, nobody waits for ever, and no
+// completion of it comes afterwards.
 TEST_P(Close, AQueuePairIsDestroyedAtAnyTime) {
   for (int moment = 0; moment < 8; ++moment) {
     for (bool initiator : {true, false}) {
@@ -188,21 +199,47 @@ TEST_P(Close, AQueuePairIsDestroyedAtAnyTime) {
       const auto work = [&] {
         for (uint64_t i = 0; i < 5; ++i) {
           ASSERT_EQ(b->receive(RecvWr({}, i)), 0);
-          ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {octets.sge()}, i).to(target.start(), target.stag())), 0);
-          ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {octets.sge()}, i).to(target.start(), target.stag())), 0);
+          ASSERT_EQ(
+              a->post(
+                  SendWr(IBV_WR_RDMA_WRITE, {octets.sge()}, i).to(target.start(), target.stag())),
+              0);
+          ASSERT_EQ(
+              a->post(
+                  SendWr(IBV_WR_RDMA_READ, {octets.sge()}, i).to(target.start(), target.stag())),
+              0);
         }
       };
       switch (moment) {
-        case 0: break;                                            // at once
-        case 1: world->settle(); break;                           // idle
-        case 2: work(); break;                                    // busy
-        case 3: work(); ASSERT_REACHED(a->sent_count() > 2); break;
-        case 4: mine->disconnect(); break;                        // closing
-        case 5: work(); peer->disconnect(); break;                // the peer is closing
-        case 6: work(); mine->to_error(); break;                  // in error
-        case 7: ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {}, 0)), 0); world->settle(); break;  // waiting or blocked
+        case 0:
+          break;  // at once
+        case 1:
+          world->settle();
+          break;  // idle
+        case 2:
+          work();
+          break;  // busy
+        case 3:
+          work();
+          ASSERT_REACHED(a->sent_count() > 2);
+          break;
+        case 4:
+          mine->disconnect();
+          break;  // closing
+        case 5:
+          work();
+          peer->disconnect();
+          break;  // the peer is closing
+        case 6:
+          work();
+          mine->to_error();
+          break;  // in error
+        case 7:
+          ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {}, 0)), 0);
+          world->settle();
+          break;  // waiting or blocked
       }
-      if (moment == 7 && initiator) mine->post(SendWr(IBV_WR_RDMA_WRITE, {octets.sge()}, 0).to(0, 1));
+      if (moment == 7 && initiator)
+        mine->post(SendWr(IBV_WR_RDMA_WRITE, {octets.sge()}, 0).to(0, 1));
       mine->destroy();
       if (moment == 7 && initiator) {
         ASSERT_EQ(peer->receive(RecvWr({}, 0)), 0);  // for the Send that waits

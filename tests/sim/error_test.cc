@@ -18,7 +18,8 @@ class Error : public Behaviour {
   void post_receives() {
     for (End* end : {a, b}) {
       receives.push_back(std::make_unique<Buffer>(end->memory, 64));
-      for (uint64_t id = 0; id < 2; ++id) ASSERT_EQ(end->receive(RecvWr({receives.back()->sge(id * 32, 32)}, id)), 0);
+      for (uint64_t id = 0; id < 2; ++id)
+        ASSERT_EQ(end->receive(RecvWr({receives.back()->sge(id * 32, 32)}, id)), 0);
     }
   }
   void expect_flushed_receives(End* end, size_t first = 0) {
@@ -60,22 +61,36 @@ class Error : public Behaviour {
 // --- remote access errors ---
 
 enum class Wrong { kStag, kEnd, kStart, kRights, kDomain, kWrap };
-constexpr Wrong kAllWrongs[] = {Wrong::kStag, Wrong::kEnd, Wrong::kStart, Wrong::kRights, Wrong::kDomain, Wrong::kWrap};
+constexpr Wrong kAllWrongs[] = {Wrong::kStag,   Wrong::kEnd,    Wrong::kStart,
+                                Wrong::kRights, Wrong::kDomain, Wrong::kWrap};
 
 struct Target {
   explicit Target(mem::Table& memory, Wrong wrong, bool is_read)
       : good(memory, pattern(64, 1)),
-        sealed(memory, pattern(64, 2), is_read ? mem::kLocalWrite | mem::kRemoteWrite : uint32_t{mem::kRemoteRead}),
+        sealed(memory, pattern(64, 2),
+               is_read ? mem::kLocalWrite | mem::kRemoteWrite : uint32_t{mem::kRemoteRead}),
         foreign(memory, pattern(64, 3), kAllAccess, kOtherPd) {
     address = good.start();
     stag = good.stag();
     switch (wrong) {
-      case Wrong::kStag: stag ^= 0x1; break;
-      case Wrong::kEnd: address += 57; break;
-      case Wrong::kStart: address -= 1; break;
-      case Wrong::kRights: stag = sealed.stag(), address = sealed.start(); break;
-      case Wrong::kDomain: stag = foreign.stag(), address = foreign.start(); break;
-      case Wrong::kWrap: address = ~0ull - 3; break;
+      case Wrong::kStag:
+        stag ^= 0x1;
+        break;
+      case Wrong::kEnd:
+        address += 57;
+        break;
+      case Wrong::kStart:
+        address -= 1;
+        break;
+      case Wrong::kRights:
+        stag = sealed.stag(), address = sealed.start();
+        break;
+      case Wrong::kDomain:
+        stag = foreign.stag(), address = foreign.start();
+        break;
+      case Wrong::kWrap:
+        address = ~0ull - 3;
+        break;
     }
   }
   Buffer good, sealed, foreign;
@@ -92,9 +107,11 @@ TEST_P(Error, BadWrites) {
     Target target(b->memory, wrong, false);
     Buffer from(a->memory, pattern(8, 9)), sink(a->memory, 8);
     // Behind it something that cannot complete without an answer.
-    ASSERT_EQ(a->post_all({SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, 0).to(target.address, target.stag),
-                           SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 1).to(target.good.start(), target.good.stag())}),
-              0);
+    ASSERT_EQ(
+        a->post_all({SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, 0).to(target.address, target.stag),
+                     SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 1)
+                         .to(target.good.start(), target.good.stag())}),
+        0);
     ASSERT_TRUE(both_ended());
     const Statuses got = statuses(a->sent());
     // RFC 5040 5.5(9): the Write may have completed before the peer refused it.
@@ -127,9 +144,11 @@ TEST_P(Error, BadReads) {
     post_receives();
     Target target(b->memory, wrong, true);
     Buffer sink(a->memory, 8);
-    ASSERT_EQ(a->post_all({SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 0).to(target.address, target.stag).flags(0),
-                           SendWr(IBV_WR_SEND, {}, 1)}),
-              0);
+    ASSERT_EQ(
+        a->post_all(
+            {SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 0).to(target.address, target.stag).flags(0),
+             SendWr(IBV_WR_SEND, {}, 1)}),
+        0);
     ASSERT_TRUE(both_ended());
     EXPECT_EQ(statuses(a->sent()), (Statuses{IBV_WC_REM_ACCESS_ERR, kFlush}));
     EXPECT_EQ(a->async_events(), Events{});  // its completion tells
@@ -179,9 +198,13 @@ TEST_P(Error, AReadWhoseSinkGoesWhileItIsAnswered) {
   ASSERT_EQ(b->receive(RecvWr({}, 0)), 0);
   ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {}, 0)), 0);
   ASSERT_REACHED(b->received_count() == 1);
-  ASSERT_EQ(b->post_all({SendWr(IBV_WR_SEND, {source.sge()}, 0), SendWr(IBV_WR_SEND, {source.sge()}, 1)}), 0);
+  ASSERT_EQ(
+      b->post_all({SendWr(IBV_WR_SEND, {source.sge()}, 0), SendWr(IBV_WR_SEND, {source.sge()}, 1)}),
+      0);
   ASSERT_REACHED(a->received_count() == 1 && b->sent_count() == 2);
-  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {other.sge(0, 4), sink.sge(0, 4)}, 1).to(source.start(), source.stag())), 0);
+  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {other.sge(0, 4), sink.sge(0, 4)}, 1)
+                        .to(source.start(), source.stag())),
+            0);
   world->settle();
   sink.deregister();
   ASSERT_EQ(a->receive(RecvWr({to.sge()}, 1)), 0);
@@ -223,8 +246,13 @@ TEST_P(Error, ModifiedToErrorByTheApplication) {
   post_receives();
   Buffer from(a->memory, pattern(1 << 20)), target(b->memory, 1 << 20), sink(a->memory, 1 << 20);
   for (uint64_t i = 0; i < 20; ++i) {
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, i * 2).to(target.start(), target.stag())), 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i * 2 + 1).to(target.start(), target.stag())), 0);
+    ASSERT_EQ(
+        a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, i * 2).to(target.start(), target.stag())),
+        0);
+    ASSERT_EQ(
+        a->post(
+            SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i * 2 + 1).to(target.start(), target.stag())),
+        0);
   }
   a->to_error();
   ASSERT_TRUE(both_ended());
@@ -247,9 +275,12 @@ TEST_P(Error, TheTerminateArrivesWhileItsReceiverIsStillSending) {
   connect();
   constexpr size_t kSize = 1 << 20;
   Buffer from(a->memory, pattern(kSize)), target(b->memory, kSize);
-  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge(0, 8)}, 0).to(target.start(), target.stag() ^ 1)), 0);
+  ASSERT_EQ(
+      a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge(0, 8)}, 0).to(target.start(), target.stag() ^ 1)),
+      0);
   for (uint64_t i = 1; i <= 10; ++i)
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, i).to(target.start(), target.stag())), 0);
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, i).to(target.start(), target.stag())),
+              0);
   ASSERT_TRUE(both_ended());
   EXPECT_EQ(a->end_error(), EPROTO);
   EXPECT_EQ(b->end_error(), EPROTO);
@@ -258,7 +289,8 @@ TEST_P(Error, TheTerminateArrivesWhileItsReceiverIsStillSending) {
   ASSERT_EQ(done.size(), 11u);
   expect_in_order(done);
   for (const ibv_wc& wc : done) {
-    EXPECT_TRUE(wc.status == kOk || wc.status == kFlush || (wc.wr_id == 0 && wc.status == IBV_WC_REM_ACCESS_ERR));
+    EXPECT_TRUE(wc.status == kOk || wc.status == kFlush ||
+                (wc.wr_id == 0 && wc.status == IBV_WC_REM_ACCESS_ERR));
   }
   if (done[0].status == kOk) {
     EXPECT_EQ(a->async_events(), Events{IBV_EVENT_QP_FATAL});
@@ -290,7 +322,8 @@ TEST_P(Error, AReceiveThatNeverComesEndsTheConnection) {
   connect();
   Buffer from(a->memory, pattern(100)), sink(a->memory, 10), source(b->memory, 10);
   ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {from.sge()}, 0)), 0);
-  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 1).to(source.start(), source.stag())), 0);
+  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 1).to(source.start(), source.stag())),
+            0);
   ASSERT_TRUE(both_ended());
   EXPECT_EQ(b->async_events(), Events{IBV_EVENT_QP_FATAL});
   EXPECT_EQ(b->end_error(), EPROTO);

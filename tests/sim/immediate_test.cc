@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// RDMA Write with immediate between two ends: an RDMA Write, then Immediate Data (RFC 7306 section 6).
+// RDMA Write with immediate between two ends: an RDMA Write, then Immediate Data (RFC 7306 section
+// 6).
 #include "sim/media.h"
 
 namespace uiw::test {
@@ -57,7 +58,8 @@ TEST_P(Immediate, IsDeliveredInOrderWithSends) {
   for (uint64_t i = 0; i < kCount; ++i) ASSERT_EQ(b->receive(RecvWr({to.sge(i * 8, 8)}, i)), 0);
   for (uint32_t i = 0; i < kCount; ++i) {
     const size_t size = i % 7 * 700;
-    SendWr wr = i % 3 == 0 ? SendWr(IBV_WR_SEND, {from.sge(0, 8)}, i) : SendWr(kWriteImm, {from.sge(0, size)}, i);
+    SendWr wr = i % 3 == 0 ? SendWr(IBV_WR_SEND, {from.sge(0, 8)}, i)
+                           : SendWr(kWriteImm, {from.sge(0, size)}, i);
     if (i % 3) wr.to(target.start(), target.stag()).immediate(i);
     ASSERT_EQ(a->post(wr), 0);
   }
@@ -80,7 +82,9 @@ TEST_P(Immediate, WaitsForALateReceive) {
   connect();
   Buffer from(a->memory, pattern(100)), target(b->memory, 100);
   for (uint32_t i = 0; i < 3; ++i)
-    ASSERT_EQ(a->post(SendWr(kWriteImm, {from.sge()}, i).to(target.start(), target.stag()).immediate(i)), 0);
+    ASSERT_EQ(
+        a->post(SendWr(kWriteImm, {from.sge()}, i).to(target.start(), target.stag()).immediate(i)),
+        0);
   world->settle();
   for (uint32_t i = 0; i < 3; ++i) {
     EXPECT_EQ(b->received_count(), i);
@@ -107,9 +111,10 @@ TEST_P(Immediate, ToMemoryThatMayNotBeUsed) {
   connect();
   Buffer from(a->memory, pattern(100)), target(b->memory, 100), sink(a->memory, 8);
   ASSERT_EQ(b->receive(RecvWr({}, 0)), 0);
-  ASSERT_EQ(a->post_all({SendWr(kWriteImm, {from.sge()}, 0).to(target.start() + 1, target.stag()),
-                         SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 1).to(target.start(), target.stag())}),
-            0);
+  ASSERT_EQ(
+      a->post_all({SendWr(kWriteImm, {from.sge()}, 0).to(target.start() + 1, target.stag()),
+                   SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 1).to(target.start(), target.stag())}),
+      0);
   ASSERT_TRUE(both_ended());
   EXPECT_EQ(statuses(b->received()), Statuses{kFlush});
   EXPECT_EQ(b->async_events(), Events{IBV_EVENT_QP_ACCESS_ERR});
@@ -132,7 +137,8 @@ TEST_P(Immediate, TakesSharedReceives) {
   ASSERT_EQ(srq->arm_limit(5), 0);
   for (uint32_t i = 0; i < 10; ++i)
     for (uint32_t link = 0; link < 3; ++link)
-      ASSERT_EQ(links[link].first->post(SendWr(kWriteImm, {}, i).to(0, 1).immediate(link * 100 + i)), 0);
+      ASSERT_EQ(
+          links[link].first->post(SendWr(kWriteImm, {}, i).to(0, 1).immediate(link * 100 + i)), 0);
   const auto received = [&] {
     size_t sum = 0;
     for (auto& [from, at] : links) sum += at->received_count();

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 int main(int argc, char** argv) {
-  // Settings are read once per process. Nothing here is to happen because time has passed: on a busy
-  // machine any time passes. (tests/raw has that.)
+  // Settings are read once per process. Nothing here is to happen because time has passed: on a
+  // busy machine any time passes. (tests/raw has that.)
   setenv("UIWARP_RNR_WAIT_MS", "60000", 1);
   setenv("UIWARP_CLOSE_TIMEOUT_MS", "60000", 1);
   setenv("UIWARP_LOG", "error", 1);

@@ -25,21 +25,22 @@ inline std::vector<Medium> simulated(uint32_t seeds) {
 }
 
 inline const std::vector<Medium>& over_tcp() {
-  static const std::vector<Medium> all = {{.tcp = true, .crc = true, .name = "crc"},
-                                          {.tcp = true, .crc = false, .name = "plain"},
-                                          {.tcp = true, .crc = true, .socket_buffer = 8192, .name = "narrow"},
-                                          {.tcp = true,
-                                           .crc = true,
-                                           .markers_to_first = true,
-                                           .markers_to_second = true,
-                                           .name = "markers"}};
+  static const std::vector<Medium> all = {
+      {.tcp = true, .crc = true, .name = "crc"},
+      {.tcp = true, .crc = false, .name = "plain"},
+      {.tcp = true, .crc = true, .socket_buffer = 8192, .name = "narrow"},
+      {.tcp = true,
+       .crc = true,
+       .markers_to_first = true,
+       .markers_to_second = true,
+       .name = "markers"}};
   return all;
 }
 
-#define UIWARP_EVERYWHERE(suite, seeds)                                                       \
-  INSTANTIATE_TEST_SUITE_P(Sim, suite, testing::ValuesIn(simulated(seeds)),                   \
-                           [](const auto& the) { return the.param.name; });                   \
-  INSTANTIATE_TEST_SUITE_P(Tcp, suite, testing::ValuesIn(over_tcp()),                         \
+#define UIWARP_EVERYWHERE(suite, seeds)                                     \
+  INSTANTIATE_TEST_SUITE_P(Sim, suite, testing::ValuesIn(simulated(seeds)), \
+                           [](const auto& the) { return the.param.name; }); \
+  INSTANTIATE_TEST_SUITE_P(Tcp, suite, testing::ValuesIn(over_tcp()),       \
                            [](const auto& the) { return the.param.name; })
 
 }  // namespace uiw::test

@@ -11,7 +11,11 @@ namespace {
 class Talker {
  public:
   Talker(End& me, End& peer, uint32_t seed, size_t operations, bool receives_ahead)
-      : me_(me), peer_(peer), random_(seed), operations_(operations), receives_ahead_(receives_ahead) {}
+      : me_(me),
+        peer_(peer),
+        random_(seed),
+        operations_(operations),
+        receives_ahead_(receives_ahead) {}
 
   void go_on() {
     post_receives();
@@ -23,7 +27,10 @@ class Talker {
       prepared_ = false;
     }
   }
-  bool done() { return posted_ == operations_ && me_.sent_count() == expected_.size() && peer_.received_count() == sends_; }
+  bool done() {
+    return posted_ == operations_ && me_.sent_count() == expected_.size() &&
+           peer_.received_count() == sends_;
+  }
 
   void check() {
     const std::vector<ibv_wc> completed = me_.sent(), received = peer_.received();
@@ -37,7 +44,9 @@ class Talker {
       ASSERT_EQ(received[i].wr_id, i);
       ASSERT_EQ(received[i].status, IBV_WC_SUCCESS);
       ASSERT_EQ(received[i].byte_len, sent_octets_[i]->size());
-      ASSERT_TRUE(std::equal(sent_octets_[i]->begin(), sent_octets_[i]->end(), receives_[i]->data())) << i;
+      ASSERT_TRUE(
+          std::equal(sent_octets_[i]->begin(), sent_octets_[i]->end(), receives_[i]->data()))
+          << i;
     }
     for (const auto& [from, to] : writes_) ASSERT_TRUE(from->content() == to->content());
     for (const auto& [written, sink] : reads_) ASSERT_TRUE(written->content() == sink->content());
@@ -52,17 +61,22 @@ class Talker {
     while (receives_.size() < wanted && receives_.size() < peer_.received_count() + 100) {
       receives_.push_back(std::make_unique<Buffer>(peer_.memory, kLargest));
       const size_t split = random_() % kLargest;
-      ASSERT_EQ(peer_.receive(RecvWr({receives_.back()->sge(0, split), receives_.back()->sge(split, kLargest - split)},
+      ASSERT_EQ(peer_.receive(RecvWr({receives_.back()->sge(0, split),
+                                      receives_.back()->sge(split, kLargest - split)},
                                      receives_.size() - 1)),
                 0);
     }
   }
   size_t some_size() {
     switch (random_() % 4) {
-      case 0: return random_() % 8;
-      case 1: return random_() % 600;
-      case 2: return random_() % 5000;
-      default: return random_() % kLargest;
+      case 0:
+        return random_() % 8;
+      case 1:
+        return random_() % 600;
+      case 2:
+        return random_() % 5000;
+      default:
+        return random_() % kLargest;
     }
   }
   std::vector<ibv_sge> pieces_of(const Buffer& buffer) {
@@ -80,7 +94,8 @@ class Talker {
     prepared_ = true;
     const unsigned kind = random_() % 3;
     if (posted_ + 1 == operations_) {
-      next_.emplace(IBV_WR_RDMA_READ, std::vector<ibv_sge>{}, posted_);  // answered when all before it is there
+      next_.emplace(IBV_WR_RDMA_READ, std::vector<ibv_sge>{},
+                    posted_);  // answered when all before it is there
     } else if (kind == 2 && !writes_.empty()) {
       const auto& [from, to] = writes_[random_() % writes_.size()];
       sinks_.push_back(std::make_unique<Buffer>(me_.memory, from->size()));
@@ -103,7 +118,8 @@ class Talker {
       }
     }
     unsigned flags = 0;
-    if (random_() % 4 || posted_ + 1 == operations_ || posted_ % 16 == 15) flags |= IBV_SEND_SIGNALED;
+    if (random_() % 4 || posted_ + 1 == operations_ || posted_ % 16 == 15)
+      flags |= IBV_SEND_SIGNALED;
     if (random_() % 8 == 0) flags |= IBV_SEND_FENCE;
     if (random_() % 8 == 0) flags |= IBV_SEND_SOLICITED;
     next_->flags(flags);
@@ -127,7 +143,8 @@ class Talker {
 class Mixed : public Behaviour {
  protected:
   void talk(uint32_t seed, size_t operations, bool receives_ahead) {
-    Talker one(*a, *b, seed, operations, receives_ahead), other(*b, *a, seed + 1000, operations, receives_ahead);
+    Talker one(*a, *b, seed, operations, receives_ahead),
+        other(*b, *a, seed + 1000, operations, receives_ahead);
     ASSERT_REACHED((one.go_on(), other.go_on(), one.done() && other.done()));
     one.check();
     other.check();

@@ -14,8 +14,10 @@ TEST_P(Order, ManyReadsAtOnceWithScatteredSinks) {
   constexpr size_t kReads = 30, kEach = 10000;
   for (uint64_t i = 0; i < kReads; ++i) {
     const size_t at = i * kEach;
-    std::vector<ibv_sge> sinks = {sink.sge(at, 1), sink.sge(at + 1, 0), sink.sge(at + 1, 4999), sink.sge(at + 5000, 5000)};
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, sinks, i).to(source.start() + at, source.stag())), 0);
+    std::vector<ibv_sge> sinks = {sink.sge(at, 1), sink.sge(at + 1, 0), sink.sge(at + 1, 4999),
+                                  sink.sge(at + 5000, 5000)};
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, sinks, i).to(source.start() + at, source.stag())),
+              0);
   }
   ASSERT_REACHED(a->sent_count() == kReads);
   expect_in_order(a->sent());
@@ -27,7 +29,9 @@ TEST_P(Order, OneReadAtATime) {
   connect({.ord = 1}, {.ird = 1});
   Buffer source(b->memory, pattern(1000)), sink(a->memory, 1000);
   for (uint64_t i = 0; i < 40; ++i)
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge(i * 25, 25)}, i).to(source.start() + i * 25, source.stag())), 0);
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge(i * 25, 25)}, i)
+                          .to(source.start() + i * 25, source.stag())),
+              0);
   ASSERT_REACHED(a->sent_count() == 40);
   expect_in_order(a->sent());
   EXPECT_TRUE(sink.content() == source.content());
@@ -46,8 +50,12 @@ TEST_P(Order, ReadsSeeEarlierWrites) {
   connect();
   Buffer target(b->memory, 64), from(a->memory, pattern(6400)), back(a->memory, 6400);
   for (uint64_t i = 0; i < 100; ++i) {
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge(i * 64, 64)}, i * 2).to(target.start(), target.stag())), 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {back.sge(i * 64, 64)}, i * 2 + 1).to(target.start(), target.stag())), 0);
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge(i * 64, 64)}, i * 2)
+                          .to(target.start(), target.stag())),
+              0);
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {back.sge(i * 64, 64)}, i * 2 + 1)
+                          .to(target.start(), target.stag())),
+              0);
     // The next Write may overtake the Read's answer at the target.
     ASSERT_REACHED(a->sent_count() == i * 2 + 2);
   }
@@ -60,7 +68,8 @@ TEST_P(Order, AFencedWriteDoesNotReachWhatAnEarlierReadReads) {
   constexpr size_t kSize = 100000;
   const Octets old = pattern(kSize, 1), fresh = pattern(kSize, 2);
   Buffer target(b->memory, old), from(a->memory, fresh), back(a->memory, kSize);
-  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {back.sge()}, 0).to(target.start(), target.stag())), 0);
+  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {back.sge()}, 0).to(target.start(), target.stag())),
+            0);
   ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, 1)
                         .to(target.start(), target.stag())
                         .flags(IBV_SEND_SIGNALED | IBV_SEND_FENCE)),
@@ -78,7 +87,10 @@ TEST_P(Order, ASendTellsThatEarlierWritesAreThere) {
   for (uint32_t round = 0; round < 5; ++round) {
     Buffer from(a->memory, pattern(kSize, round));
     ASSERT_EQ(b->receive(RecvWr({}, round)), 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, 0).to(target.start(), target.stag()).flags(0)), 0);
+    ASSERT_EQ(
+        a->post(
+            SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, 0).to(target.start(), target.stag()).flags(0)),
+        0);
     ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {}, round)), 0);
     ASSERT_REACHED(b->received_count() == round + 1);
     EXPECT_TRUE(target.content() == from.content());
@@ -94,12 +106,15 @@ TEST_P(Order, UnsignaledAndInline) {
   for (uint64_t i = 0; i < 100; ++i) {
     Octets text = pattern(16, static_cast<uint32_t>(i));
     const unsigned flags = IBV_SEND_INLINE | (i % 10 == 9 ? IBV_SEND_SIGNALED : 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {{reinterpret_cast<uint64_t>(text.data()), 16, 0}}, i).flags(flags)), 0);
+    ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {{reinterpret_cast<uint64_t>(text.data()), 16, 0}}, i)
+                          .flags(flags)),
+              0);
   }
   ASSERT_REACHED(b->received_count() == 100 && a->sent_count() == 10);
   expect_in_order(b->received());
   for (size_t i = 0; i < 10; ++i) EXPECT_EQ(a->sent()[i].wr_id, i * 10 + 9);
-  for (uint32_t i = 0; i < 100; ++i) EXPECT_TRUE(std::equal(to.data() + i * 16, to.data() + i * 16 + 16, pattern(16, i).data()));
+  for (uint32_t i = 0; i < 100; ++i)
+    EXPECT_TRUE(std::equal(to.data() + i * 16, to.data() + i * 16 + 16, pattern(16, i).data()));
 }
 
 TEST_P(Order, AResponderSpeaksOnlyAfterTheInitiator) {

@@ -7,7 +7,8 @@ namespace {
 
 class SharedReceive : public Behaviour {
  protected:
-  SharedReceive() : srq(queue::ReceiveQueue::create(256, queue::kMaxSge)), to(world->second_memory, 256 * 64) {}
+  SharedReceive()
+      : srq(queue::ReceiveQueue::create(256, queue::kMaxSge)), to(world->second_memory, 256 * 64) {}
   ~SharedReceive() override {
     for (auto& [from, at] : links) at->destroy();  // before the queue they refer to
   }
@@ -34,9 +35,11 @@ TEST_P(SharedReceive, ServesAllAndTellsOnceThatItRunsLow) {
   for (uint64_t id = 0; id < 60; ++id) receive(id);
   ASSERT_EQ(srq->arm_limit(10), 0);
   std::vector<std::unique_ptr<Buffer>> octets;
-  for (uint32_t i = 0; i < 3; ++i) octets.push_back(std::make_unique<Buffer>(world->first_memory, pattern(64, i)));
+  for (uint32_t i = 0; i < 3; ++i)
+    octets.push_back(std::make_unique<Buffer>(world->first_memory, pattern(64, i)));
   for (uint64_t round = 0; round < 20; ++round)
-    for (size_t i = 0; i < 3; ++i) ASSERT_EQ(links[i].first->post(SendWr(IBV_WR_SEND, {octets[i]->sge()}, round)), 0);
+    for (size_t i = 0; i < 3; ++i)
+      ASSERT_EQ(links[i].first->post(SendWr(IBV_WR_SEND, {octets[i]->sge()}, round)), 0);
   ASSERT_REACHED(received() == 60);
   std::vector<bool> used(60, false);
   size_t limits = 0;
@@ -78,10 +81,12 @@ TEST_P(SharedReceive, OutlivesAConnectionAndIsNotFlushed) {
   ASSERT_REACHED(links[0].second->ended() && links[0].first->ended());
   EXPECT_EQ(links[0].second->received_count(), 0u);
   const auto events = links[0].second->async_events();
-  EXPECT_EQ(events, (std::vector<ibv_event_type>{IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_LAST_WQE_REACHED}));
+  EXPECT_EQ(events,
+            (std::vector<ibv_event_type>{IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_LAST_WQE_REACHED}));
   links[0].second->destroy();
   EXPECT_EQ(srq->count(), 5u);
-  for (uint64_t i = 0; i < 5; ++i) ASSERT_EQ(links[1].first->post(SendWr(IBV_WR_SEND, {octets.sge()}, i)), 0);
+  for (uint64_t i = 0; i < 5; ++i)
+    ASSERT_EQ(links[1].first->post(SendWr(IBV_WR_SEND, {octets.sge()}, i)), 0);
   ASSERT_REACHED(links[1].second->received_count() == 5);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Protocol machines joined by pipes that split, join, hold back and damage octets as a seed says. Time
-// passes only when nothing else can happen. What session/ decides at the end of a connection, SimEnd
-// decides here in the plainest way.
+// Protocol machines joined by pipes that split, join, hold back and damage octets as a seed says.
+// Time passes only when nothing else can happen. What session/ decides at the end of a connection,
+// SimEnd decides here in the plainest way.
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "cm/startup_io.h"
@@ -90,7 +90,8 @@ class SimEnd final : public End {
 
   // --- what can happen; each returns false when it cannot ---
   bool transmit() {
-    if (gone_ || over_ || !(kicked_ || (blocked_ && out_.octets.size() < out_.window))) return false;
+    if (gone_ || over_ || !(kicked_ || (blocked_ && out_.octets.size() < out_.window)))
+      return false;
     kicked_ = blocked_ = false;
     pump();
     return true;
@@ -105,7 +106,8 @@ class SimEnd final : public End {
     if (!listens) return resume_if_posted();
     if (!in_.octets.empty()) {
       const size_t size = std::min<size_t>(in_.octets.size(), piece());
-      const Octets octets(in_.octets.begin(), in_.octets.begin() + static_cast<std::ptrdiff_t>(size));
+      const Octets octets(in_.octets.begin(),
+                          in_.octets.begin() + static_cast<std::ptrdiff_t>(size));
       in_.octets.erase(in_.octets.begin(), in_.octets.begin() + static_cast<std::ptrdiff_t>(size));
       if (!gone_ && !over_ && !error_) handle(receive(octets));
       return true;
@@ -117,7 +119,9 @@ class SimEnd final : public End {
     }
     return false;
   }
-  Time deadline() const { return gone_ || over_ ? kNever : std::min(receive_deadline_, close_deadline_); }
+  Time deadline() const {
+    return gone_ || over_ ? kNever : std::min(receive_deadline_, close_deadline_);
+  }
   void expire() {
     if (receive_deadline_ <= now_) {
       receive_deadline_ = kNever;
@@ -190,7 +194,8 @@ class SimEnd final : public End {
       begin_error(cause, fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL, EIO);
       return;
     }
-    const bool due = error_ ? !tx.pending() : (draining_ && tx.idle()) || (peer_closed_ && !tx.owes_octets());
+    const bool due =
+        error_ ? !tx.pending() : (draining_ && tx.idle()) || (peer_closed_ && !tx.owes_octets());
     if (due && !fin_sent_) {
       fin_sent_ = out_.fin = true;
       if (error_) {
@@ -259,7 +264,8 @@ class SimEnd final : public End {
 
   void broken(int error) {
     const bool closing = peer_closed_ || fin_sent_;
-    begin_error({}, closing ? std::nullopt : std::optional(IBV_EVENT_QP_FATAL), closing ? 0 : error);
+    begin_error({}, closing ? std::nullopt : std::optional(IBV_EVENT_QP_FATAL),
+                closing ? 0 : error);
     finish();
   }
 
@@ -273,8 +279,10 @@ class SimEnd final : public End {
     const bool blamed = c_.tx.abandon(cause);
     if (event && !(cause.received && blamed)) notice({.kind = Notice::kAsync, .event = *event});
     if (options.srq) notice({.kind = Notice::kAsync, .event = IBV_EVENT_QP_LAST_WQE_REACHED});
-    if (fin_sent_) finish();
-    else close_deadline_ = now_ + kCloseWait;
+    if (fin_sent_)
+      finish();
+    else
+      close_deadline_ = now_ + kCloseWait;
   }
 
   void finish() {
@@ -321,17 +329,20 @@ class SimWorld final : public World {
     return connect(first, agreement_of(first, true), second, agreement_of(second, false));
   }
 
-  std::pair<End*, End*> start_up(const core::Settings& first, const core::Settings& second) override {
+  std::pair<End*, End*> start_up(const core::Settings& first,
+                                 const core::Settings& second) override {
     const EndOptions options;
     cm::ConnParam param;
     param.responder_resources = static_cast<uint8_t>(options.ird);
     param.initiator_depth = static_cast<uint8_t>(options.ord);
-    const mpa::Wishes active = cm::wishes_for(first, false, param), passive = cm::wishes_for(second, false, param);
+    const mpa::Wishes active = cm::wishes_for(first, false, param),
+                      passive = cm::wishes_for(second, false, param);
     const mpa::StartupFrame request = over_the_wire(mpa::make_request(active));
     mpa::Agreement at_first, at_second;
     const mpa::StartupFrame reply = over_the_wire(mpa::make_reply(passive, request, at_second));
     core::TermCode code{};
-    EXPECT_EQ(mpa::judge_reply(active, request, reply, at_first, code), mpa::ReplyVerdict::kAccepted);
+    EXPECT_EQ(mpa::judge_reply(active, request, reply, at_first, code),
+              mpa::ReplyVerdict::kAccepted);
     return connect(options, at_first, options, at_second);
   }
 
@@ -357,19 +368,20 @@ class SimWorld final : public World {
     uint8_t octets[mpa::kMaxStartupFrame];
     uint32_t consumed = 0;
     mpa::StartupFrame out;
-    EXPECT_EQ(mpa::parse({octets, mpa::encode(octets, frame)}, frame.kind, out, consumed), mpa::ParseStatus::kComplete);
+    EXPECT_EQ(mpa::parse({octets, mpa::encode(octets, frame)}, frame.kind, out, consumed),
+              mpa::ParseStatus::kComplete);
     return out;
   }
-  std::pair<End*, End*> connect(const EndOptions& first, const mpa::Agreement& at_first, const EndOptions& second,
-                                const mpa::Agreement& at_second) {
+  std::pair<End*, End*> connect(const EndOptions& first, const mpa::Agreement& at_first,
+                                const EndOptions& second, const mpa::Agreement& at_second) {
     links_.push_back(std::make_unique<Link>());
     Link& link = *links_.back();
     constexpr size_t kWindows[] = {200, 4096, 20000, 65536, 1 << 20};
     for (Pipe& pipe : link.pipes) pipe.window = kWindows[random_() % 5];
-    link.first =
-        std::make_unique<SimEnd>(first_memory, ++qp_num_, first, at_first, random_, now_, link.pipes[1], link.pipes[0]);
-    link.second =
-        std::make_unique<SimEnd>(second_memory, ++qp_num_, second, at_second, random_, now_, link.pipes[0], link.pipes[1]);
+    link.first = std::make_unique<SimEnd>(first_memory, ++qp_num_, first, at_first, random_, now_,
+                                          link.pipes[1], link.pipes[0]);
+    link.second = std::make_unique<SimEnd>(second_memory, ++qp_num_, second, at_second, random_,
+                                           now_, link.pipes[0], link.pipes[1]);
     return {link.first.get(), link.second.get()};
   }
 
@@ -391,7 +403,8 @@ class SimWorld final : public World {
   }
   bool pass_time() {
     Time next = kNever;
-    for (const auto& link : links_) next = std::min({next, link->first->deadline(), link->second->deadline()});
+    for (const auto& link : links_)
+      next = std::min({next, link->first->deadline(), link->second->deadline()});
     if (next == kNever) return false;
     now_ = next;
     for (const auto& link : links_) {
@@ -410,6 +423,8 @@ class SimWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> create_sim_world(const Medium& medium) { return std::make_unique<SimWorld>(medium); }
+std::unique_ptr<World> create_sim_world(const Medium& medium) {
+  return std::make_unique<SimWorld>(medium);
+}
 
 }  // namespace uiw::test

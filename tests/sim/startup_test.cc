@@ -17,7 +17,11 @@ std::vector<Choice> choices() {
   using enum core::RtrKind;
   std::vector<Choice> out;
   for (uint32_t bits = 0; bits < 16; ++bits) {
-    Choice c{{(bits & 1) != 0, (bits & 2) != 0}, {(bits & 4) != 0, (bits & 8) != 0}, 1, true, {kAny, kAny}};
+    Choice c{{(bits & 1) != 0, (bits & 2) != 0},
+             {(bits & 4) != 0, (bits & 8) != 0},
+             1,
+             true,
+             {kAny, kAny}};
     out.push_back(c);  // on revision 1 the rest is never spoken of
     c.revision = 2;
     c.peer_to_peer = false;
@@ -35,8 +39,11 @@ std::vector<Choice> choices() {
 
 std::string name_of(const Choice& c) {
   constexpr const char* kRtr[] = {"Any", "Read", "Write"};
-  const auto which = [](const bool (&ends)[2]) { return ends[0] ? (ends[1] ? "Both" : "First") : ends[1] ? "Second" : "None"; };
-  std::string out = std::string("Crc") + which(c.crc) + "Markers" + which(c.markers) + "Revision" + std::to_string(c.revision);
+  const auto which = [](const bool(&ends)[2]) {
+    return ends[0] ? (ends[1] ? "Both" : "First") : ends[1] ? "Second" : "None";
+  };
+  std::string out = std::string("Crc") + which(c.crc) + "Markers" + which(c.markers) + "Revision" +
+                    std::to_string(c.revision);
   if (c.revision == 2 && !c.peer_to_peer) out += "ClientServer";
   if (c.revision == 2 && c.peer_to_peer)
     out += std::string("Rtr") + kRtr[static_cast<int>(c.rtr[0])] + kRtr[static_cast<int>(c.rtr[1])];
@@ -44,7 +51,10 @@ std::string name_of(const Choice& c) {
 }
 
 std::vector<Medium> media() {
-  return {{.seed = 1, .name = "Sim1"}, {.seed = 2, .name = "Sim2"}, {.seed = 3, .name = "Sim3"}, {.tcp = true, .name = "Tcp"}};
+  return {{.seed = 1, .name = "Sim1"},
+          {.seed = 2, .name = "Sim2"},
+          {.seed = 3, .name = "Sim3"},
+          {.tcp = true, .name = "Tcp"}};
 }
 
 class StartUp : public testing::TestWithParam<std::tuple<Medium, Choice>> {
@@ -72,9 +82,12 @@ TEST_P(StartUp, AgreesAndMovesData) {
     EXPECT_EQ(end->agreement.revision, choice.revision);
     const bool rtr = choice.revision == 2 && choice.peer_to_peer;
     EXPECT_EQ(end->agreement.peer_to_peer, rtr);
-    const bool write = choice.rtr[0] == core::RtrKind::kWrite ||
-                       (choice.rtr[0] == core::RtrKind::kAny && choice.rtr[1] == core::RtrKind::kWrite);
-    EXPECT_EQ(end->agreement.rtr, !rtr ? mpa::Rtr::kNone : write ? mpa::Rtr::kWrite : mpa::Rtr::kRead);
+    const bool write =
+        choice.rtr[0] == core::RtrKind::kWrite ||
+        (choice.rtr[0] == core::RtrKind::kAny && choice.rtr[1] == core::RtrKind::kWrite);
+    EXPECT_EQ(end->agreement.rtr, !rtr    ? mpa::Rtr::kNone
+                                  : write ? mpa::Rtr::kWrite
+                                          : mpa::Rtr::kRead);
   }
   // MS-25
   EXPECT_EQ(a->agreement.rx_markers, choice.markers[0]);
@@ -82,12 +95,17 @@ TEST_P(StartUp, AgreesAndMovesData) {
   EXPECT_EQ(a->agreement.tx_markers, choice.markers[1]);
   EXPECT_EQ(b->agreement.rx_markers, choice.markers[1]);
 
-  // With an RTR either side may begin; without one the responder waits for the initiator's first message.
-  // Each message has memory of its own: a Write may be placed while the Read before it is still answered.
+  // With an RTR either side may begin; without one the responder waits for the initiator's first
+  // message. Each message has memory of its own: a Write may be placed while the Read before it is
+  // still answered.
   constexpr size_t kSizes[] = {0, 5, 470, 3000, 70000};
   constexpr size_t kCount = std::size(kSizes), kTotal = 0 + 5 + 470 + 3000 + 70000;
   struct Traffic {
-    Traffic(End& from, End& to) : source(from.memory, pattern(kTotal, 1)), target(to.memory, kTotal), back(from.memory, kTotal), received(to.memory, kTotal) {}
+    Traffic(End& from, End& to)
+        : source(from.memory, pattern(kTotal, 1)),
+          target(to.memory, kTotal),
+          back(from.memory, kTotal),
+          received(to.memory, kTotal) {}
     Buffer source, target, back, received;
   };
   Traffic there(*a, *b), here(*b, *a);
@@ -100,8 +118,10 @@ TEST_P(StartUp, AgreesAndMovesData) {
     std::vector<SendWr> list;
     for (size_t i = 0, at = 0; i < kCount; at += kSizes[i++]) {
       const uint64_t target = traffic.target.start() + at;
-      list.push_back(SendWr(IBV_WR_RDMA_WRITE, {traffic.source.sge(at, kSizes[i])}, 3 * i).to(target, traffic.target.stag()));
-      list.push_back(SendWr(IBV_WR_RDMA_READ, {traffic.back.sge(at, kSizes[i])}, 3 * i + 1).to(target, traffic.target.stag()));
+      list.push_back(SendWr(IBV_WR_RDMA_WRITE, {traffic.source.sge(at, kSizes[i])}, 3 * i)
+                         .to(target, traffic.target.stag()));
+      list.push_back(SendWr(IBV_WR_RDMA_READ, {traffic.back.sge(at, kSizes[i])}, 3 * i + 1)
+                         .to(target, traffic.target.stag()));
       list.push_back(SendWr(IBV_WR_SEND, {traffic.source.sge(at, kSizes[i])}, 3 * i + 2));
     }
     ASSERT_EQ(end->post_all(std::move(list)), 0);
@@ -135,8 +155,12 @@ TEST_P(StartUp, AgreesAndMovesData) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pairs, StartUp, testing::Combine(testing::ValuesIn(media()), testing::ValuesIn(choices())),
-                         [](const auto& the) { return std::get<0>(the.param).name + "_" + name_of(std::get<1>(the.param)); });
+INSTANTIATE_TEST_SUITE_P(Pairs, StartUp,
+                         testing::Combine(testing::ValuesIn(media()), testing::ValuesIn(choices())),
+                         [](const auto& the) {
+                           return std::get<0>(the.param).name + "_" +
+                                  name_of(std::get<1>(the.param));
+                         });
 
 }  // namespace
 }  // namespace uiw::test

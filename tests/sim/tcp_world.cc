@@ -69,8 +69,8 @@ class TcpEnd final : public End,
 
   // As connection management sees it. Thread: engine.
   bool exists(uint32_t number) override { return qp_ && number == qp_num; }
-  int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed, core::Bytes leftover,
-             session::ConnectionObserver* observer) override {
+  int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
+             core::Bytes leftover, session::ConnectionObserver* observer) override {
     agreement = agreed;
     cm_ = observer;
     return qp_->attach(std::move(stream), agreed, leftover, this);
@@ -86,7 +86,9 @@ class TcpEnd final : public End,
     notice({.kind = Notice::kEnded, .error = error});
     if (auto* told = std::exchange(cm_, nullptr)) told->on_connection_ended(error);
   }
-  void on_async_event(ibv_event_type type) override { notice({.kind = Notice::kAsync, .event = type}); }
+  void on_async_event(ibv_event_type type) override {
+    notice({.kind = Notice::kAsync, .event = type});
+  }
   void on_srq_limit() override { notice({.kind = Notice::kSrqLimit}); }
 
  private:
@@ -144,7 +146,8 @@ class TcpWorld final : public World {
     return {ends_[ends_.size() - 2].get(), ends_.back().get()};
   }
 
-  std::pair<End*, End*> start_up(const core::Settings& first, const core::Settings& second) override {
+  std::pair<End*, End*> start_up(const core::Settings& first,
+                                 const core::Settings& second) override {
     if (!shared_engine_) shared_engine_ = std::move(*engine::EngineRef::acquire());
     const auto make = [this](const core::Settings& settings, mem::Table& memory) -> Application& {
       auto end = std::make_unique<TcpEnd>(*shared_engine_, memory, ++qp_num_, EndOptions{});
@@ -170,8 +173,8 @@ class TcpWorld final : public World {
 
   bool run_until(const std::function<bool()>& done) override {
     if (!wait_until(done)) return false;
-    // What peers wrote into this process's memory is there by TCP's order, which ThreadSanitizer does
-    // not know; it knows this one.
+    // What peers wrote into this process's memory is there by TCP's order, which ThreadSanitizer
+    // does not know; it knows this one.
     for (auto& engine : engines_) engine->run_sync([] {});
     if (shared_engine_) shared_engine_->run_sync([] {});
     return true;
@@ -196,6 +199,8 @@ class TcpWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> create_tcp_world(const Medium& medium) { return std::make_unique<TcpWorld>(medium); }
+std::unique_ptr<World> create_tcp_world(const Medium& medium) {
+  return std::make_unique<TcpWorld>(medium);
+}
 
 }  // namespace uiw::test

@@ -70,7 +70,8 @@ TEST_P(Threads, SeveralPostAndSeveralPoll) {
 TEST_P(Threads, PingPongLosesNoWakeup) {
   constexpr uint64_t kRounds = 3000;
   connect();
-  // Sent from one buffer and received into another: that TCP orders the two is hidden from ThreadSanitizer.
+  // Sent from one buffer and received into another: that TCP orders the two is hidden from
+  // ThreadSanitizer.
   Buffer one(a->memory, pattern(32)), other(b->memory, pattern(32));
   Buffer one_in(a->memory, 32), other_in(b->memory, 32);
   const auto play = [](End& me, Buffer& octets, Buffer& sink, bool serves) {
@@ -101,8 +102,11 @@ TEST_P(Threads, NothingIsWrittenAfterDeregistration) {
     connect();
     Buffer octets(a->memory, Octets(kSize, 0xee)), target(b->memory, kSize);
     for (uint64_t i = 0; i < 32; ++i)
-      ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {octets.sge()}, i).to(target.start(), target.stag())), 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {}, 32)), 0);  // completes or fails behind all of them
+      ASSERT_EQ(
+          a->post(SendWr(IBV_WR_RDMA_WRITE, {octets.sge()}, i).to(target.start(), target.stag())),
+          0);
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {}, 32)),
+              0);  // completes or fails behind all of them
     for (int i = 0; i < round * 20; ++i) std::this_thread::yield();
     target.deregister();
     const Octets after = target.content();
@@ -125,15 +129,20 @@ TEST_P(Threads, NothingIsWrittenAfterInvalidation) {
     const uint32_t stag = window->stag();
     for (uint64_t i = 0; i < 32; ++i)
       ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {octets.sge()}, i).to(target.start(), stag)), 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {}, 32)), 0);  // completes or fails behind all of them
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {}, 32)),
+              0);  // completes or fails behind all of them
     for (int i = 0; i < round * 20; ++i) std::this_thread::yield();
     switch (round % 3) {
       case 0:
         ASSERT_EQ(b->post(invalidating(IBV_WR_LOCAL_INV, stag, {}, 1)), 0);
         ASSERT_REACHED(b->sent_count() == 2);
         break;
-      case 1: window.reset(); break;  // ibv_dealloc_mw
-      case 2: b->destroy(); break;
+      case 1:
+        window.reset();
+        break;  // ibv_dealloc_mw
+      case 2:
+        b->destroy();
+        break;
     }
     const Octets after = target.content();
     ASSERT_REACHED(a->sent_count() == 33);
@@ -151,7 +160,9 @@ TEST_P(Threads, ARegionGoesWhileItIsRead) {
     Buffer sink(a->memory, kSize);
     auto source = std::make_unique<Buffer>(b->memory, pattern(kSize));
     for (uint64_t i = 0; i < 8; ++i)
-      ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i).to(source->start(), source->stag())), 0);
+      ASSERT_EQ(
+          a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i).to(source->start(), source->stag())),
+          0);
     for (int i = 0; i < round * 20; ++i) std::this_thread::yield();
     source.reset();
     ASSERT_REACHED(a->sent_count() == 8);
@@ -187,10 +198,18 @@ TEST_P(Threads, PostsRaceWithTheEnd) {
     });
     ASSERT_REACHED(sends > 50u + static_cast<unsigned>(round) * 5);
     switch (round % 4) {
-      case 0: a->disconnect(); break;
-      case 1: b->disconnect(); break;
-      case 2: a->to_error(); break;
-      case 3: b->reset_connection(); break;
+      case 0:
+        a->disconnect();
+        break;
+      case 1:
+        b->disconnect();
+        break;
+      case 2:
+        a->to_error();
+        break;
+      case 3:
+        b->reset_connection();
+        break;
     }
     ASSERT_TRUE(both_ended());
     stop = true;
@@ -206,6 +225,7 @@ TEST_P(Threads, PostsRaceWithTheEnd) {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Tcp, Threads, testing::ValuesIn(over_tcp()), [](const auto& the) { return the.param.name; });
+INSTANTIATE_TEST_SUITE_P(Tcp, Threads, testing::ValuesIn(over_tcp()),
+                         [](const auto& the) { return the.param.name; });
 
 }  // namespace uiw::test

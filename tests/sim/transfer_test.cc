@@ -38,8 +38,11 @@ TEST_P(Transfer, WritesAndReadsOfManySizes) {
   for (size_t size : kSizes) {
     SCOPED_TRACE(size);
     Buffer from(a->memory, pattern(size, 5)), target(b->memory, size), back(a->memory, size);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, id++).to(target.start(), target.stag())), 0);
-    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {back.sge()}, id++).to(target.start(), target.stag())), 0);
+    ASSERT_EQ(
+        a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, id++).to(target.start(), target.stag())),
+        0);
+    ASSERT_EQ(
+        a->post(SendWr(IBV_WR_RDMA_READ, {back.sge()}, id++).to(target.start(), target.stag())), 0);
     ASSERT_REACHED(a->sent_count() == id);
     EXPECT_TRUE(target.content() == from.content());
     EXPECT_TRUE(back.content() == from.content());

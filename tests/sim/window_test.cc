@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Memory windows between two ends: granted by a binding, used by the peer, taken back by either.
-#include "sim/media.h"
 #include "support/window.h"
+#include "sim/media.h"
 
 namespace uiw::test {
 namespace {
@@ -27,20 +27,25 @@ TEST_P(Windowed, LentUsedAndGivenBackManyTimes) {
   connect();
   constexpr size_t kSize = 40000, kOffset = 1000;
   const Octets content = pattern(kSize);
-  Buffer region(b->memory, kSize + 2 * kOffset, kBindable), from(a->memory, content), back(a->memory, kSize), note(b->memory, kSize);
+  Buffer region(b->memory, kSize + 2 * kOffset, kBindable), from(a->memory, content),
+      back(a->memory, kSize), note(b->memory, kSize);
   Window window(b->memory);
   for (uint64_t round = 0; round < 20; ++round) {
     const bool zero_based = round % 2;
-    lend(window, region, kOffset, kSize, kReadWrite | (zero_based ? uint32_t{mem::kZeroBased} : 0u));
+    lend(window, region, kOffset, kSize,
+         kReadWrite | (zero_based ? uint32_t{mem::kZeroBased} : 0u));
     const uint64_t start = zero_based ? 0 : region.start() + kOffset;
     ASSERT_EQ(b->receive(RecvWr({note.sge()}, round)), 0);
-    // The Send, with or without octets of its own, overtakes no Write; the fence makes it wait for the Read.
-    ASSERT_EQ(a->post_all({SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, round * 3).to(start, window.stag()),
-                           SendWr(IBV_WR_RDMA_READ, {back.sge()}, round * 3 + 1).to(start, window.stag()),
-                           invalidating(IBV_WR_SEND_WITH_INV, window.stag(),
-                                        round % 4 < 2 ? std::vector{from.sge()} : std::vector<ibv_sge>{}, round * 3 + 2)
-                               .flags(IBV_SEND_SIGNALED | IBV_SEND_FENCE)}),
-              0);
+    // The Send, with or without octets of its own, overtakes no Write; the fence makes it wait for
+    // the Read.
+    ASSERT_EQ(
+        a->post_all({SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, round * 3).to(start, window.stag()),
+                     SendWr(IBV_WR_RDMA_READ, {back.sge()}, round * 3 + 1).to(start, window.stag()),
+                     invalidating(IBV_WR_SEND_WITH_INV, window.stag(),
+                                  round % 4 < 2 ? std::vector{from.sge()} : std::vector<ibv_sge>{},
+                                  round * 3 + 2)
+                         .flags(IBV_SEND_SIGNALED | IBV_SEND_FENCE)}),
+        0);
     ASSERT_REACHED(b->received_count() == round + 1 && a->sent_count() == round * 3 + 3);
     const ibv_wc got = b->received().back();
     EXPECT_EQ(got.status, kOk);
@@ -52,7 +57,8 @@ TEST_P(Windowed, LentUsedAndGivenBackManyTimes) {
     std::fill_n(region.data() + kOffset, kSize, 0);
   }
   expect_in_order(a->sent());
-  EXPECT_EQ(std::count(region.data(), region.data() + region.size(), 0), static_cast<long>(region.size()));
+  EXPECT_EQ(std::count(region.data(), region.data() + region.size(), 0),
+            static_cast<long>(region.size()));
   a->disconnect();
   ASSERT_TRUE(both_ended());
   EXPECT_EQ(b->end_error(), 0);
@@ -61,10 +67,12 @@ TEST_P(Windowed, LentUsedAndGivenBackManyTimes) {
 // ibv_bind_mw: a Send posted behind the binding may carry the key.
 TEST_P(Windowed, TheKeyMayFollowItsBindingAtOnce) {
   connect({.rtr = mpa::Rtr::kWrite});
-  Buffer region(b->memory, 64, kBindable), key(b->memory, 4), to(a->memory, 4), from(a->memory, pattern(64));
+  Buffer region(b->memory, 64, kBindable), key(b->memory, 4), to(a->memory, 4),
+      from(a->memory, pattern(64));
   Window window(b->memory, IBV_MW_TYPE_1);
   ASSERT_EQ(a->receive(RecvWr({to.sge()}, 0)), 0);
-  std::vector<SendWr> list = {window.bind(region, 0, 64, kReadWrite, 0), SendWr(IBV_WR_SEND, {key.sge()}, 1)};
+  std::vector<SendWr> list = {window.bind(region, 0, 64, kReadWrite, 0),
+                              SendWr(IBV_WR_SEND, {key.sge()}, 1)};
   const uint32_t stag = window.stag();
   std::memcpy(key.data(), &stag, 4);
   ASSERT_EQ(b->post_all(list), 0);
@@ -93,11 +101,20 @@ TEST_P(Windowed, WhatIsNotLentIsNotReached) {
       uint64_t to = region.start() + 10;
       uint32_t rkey = window.stag();
       switch (wrong) {
-        case kBefore: to -= 1; break;
-        case kBeyond: to += 50 - 7; break;
-        case kRight: break;
-        case kStale: rkey -= 1; break;
-        case kRegionsOwn: rkey = region.stag(); break;  // it has no remote right itself
+        case kBefore:
+          to -= 1;
+          break;
+        case kBeyond:
+          to += 50 - 7;
+          break;
+        case kRight:
+          break;
+        case kStale:
+          rkey -= 1;
+          break;
+        case kRegionsOwn:
+          rkey = region.stag();
+          break;  // it has no remote right itself
       }
       ASSERT_EQ(a->post(SendWr(opcode, {mine.sge()}, 0).to(to, rkey)), 0);
       ASSERT_TRUE(both_ended());
@@ -124,14 +141,19 @@ TEST_P(Windowed, AnotherStreamDoesNotReachIt) {
     lend(window, region, 0, 100, kReadWrite);
     connect();
     ASSERT_EQ(b->receive(RecvWr({}, 0)), 0);
-    SendWr wr = opcode == IBV_WR_SEND_WITH_INV ? invalidating(opcode, window.stag())
-                                               : SendWr(opcode, {mine.sge()}, 0).to(region.start(), window.stag());
+    SendWr wr = opcode == IBV_WR_SEND_WITH_INV
+                    ? invalidating(opcode, window.stag())
+                    : SendWr(opcode, {mine.sge()}, 0).to(region.start(), window.stag());
     ASSERT_EQ(a->post(wr), 0);
     ASSERT_TRUE(both_ended());
     EXPECT_EQ(b->async_events(), Events{IBV_EVENT_QP_ACCESS_ERR});
-    EXPECT_EQ(statuses(b->received()), Statuses{opcode == IBV_WR_SEND_WITH_INV ? IBV_WC_REM_INV_REQ_ERR : kFlush});
+    EXPECT_EQ(statuses(b->received()),
+              Statuses{opcode == IBV_WR_SEND_WITH_INV ? IBV_WC_REM_INV_REQ_ERR : kFlush});
     // Its own stream goes on with it.
-    ASSERT_EQ(borrower->post(SendWr(IBV_WR_RDMA_WRITE, {mine.sge()}, 0).to(region.start() + 10, window.stag())), 0);
+    ASSERT_EQ(
+        borrower->post(
+            SendWr(IBV_WR_RDMA_WRITE, {mine.sge()}, 0).to(region.start() + 10, window.stag())),
+        0);
     ASSERT_EQ(borrower->post(SendWr(IBV_WR_RDMA_READ, {}, 1)), 0);
     ASSERT_REACHED(borrower->sent_count() == 2);
     Octets expected = pattern(100);
@@ -146,7 +168,8 @@ TEST_P(Windowed, OfType1EveryStreamOfTheDomainReaches) {
   Window window(b->memory, IBV_MW_TYPE_1);
   lend(window, region, 0, 100, kReadWrite);
   connect();
-  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {mine.sge()}, 0).to(region.start(), window.stag())), 0);
+  ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {mine.sge()}, 0).to(region.start(), window.stag())),
+            0);
   ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {}, 1)), 0);
   ASSERT_REACHED(a->sent_count() == 2);
   EXPECT_EQ(statuses(a->sent()), (Statuses{kOk, kOk}));
@@ -176,7 +199,8 @@ TEST_P(Windowed, ABindingThatCannotBeEndsTheConnection) {
   Buffer closed(b->memory, 100), to(a->memory, 8);
   Window window(b->memory);
   ASSERT_EQ(a->receive(RecvWr({to.sge()}, 0)), 0);
-  ASSERT_EQ(b->post_all({SendWr(IBV_WR_SEND, {closed.sge(0, 8)}, 0), window.bind(closed, 0, 100, mem::kRemoteRead, 1).flags(0),
+  ASSERT_EQ(b->post_all({SendWr(IBV_WR_SEND, {closed.sge(0, 8)}, 0),
+                         window.bind(closed, 0, 100, mem::kRemoteRead, 1).flags(0),
                          SendWr(IBV_WR_SEND, {closed.sge(0, 8)}, 2)}),
             0);
   ASSERT_TRUE(both_ended());
@@ -194,7 +218,9 @@ TEST_P(Windowed, OnlyWindowsOfTheStreamAreInvalidatedFromRemote) {
     Window window(b->memory, IBV_MW_TYPE_1);
     lend(window, region, 0, 100, kReadWrite);
     for (uint64_t id = 0; id < 2; ++id) ASSERT_EQ(b->receive(RecvWr({to.sge()}, id)), 0);
-    ASSERT_EQ(a->post(invalidating(IBV_WR_SEND_WITH_INV, region_itself ? region.stag() : window.stag())), 0);
+    ASSERT_EQ(
+        a->post(invalidating(IBV_WR_SEND_WITH_INV, region_itself ? region.stag() : window.stag())),
+        0);
     ASSERT_TRUE(both_ended());
     EXPECT_EQ(statuses(b->received()), (Statuses{IBV_WC_REM_INV_REQ_ERR, kFlush}));
     EXPECT_EQ(b->async_events(), Events{IBV_EVENT_QP_ACCESS_ERR});

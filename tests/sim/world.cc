@@ -49,7 +49,9 @@ size_t End::received_count() {
   return received_.size();
 }
 
-bool End::ended() { return end_error().has_value(); }
+bool End::ended() {
+  return end_error().has_value();
+}
 
 std::optional<int> End::end_error() {
   for (const Notice& notice : notices())
@@ -89,7 +91,9 @@ mpa::Agreement agreement_of(const EndOptions& options, bool initiator) {
   return agreement;
 }
 
-void PrintTo(const Medium& medium, std::ostream* out) { *out << medium.name; }
+void PrintTo(const Medium& medium, std::ostream* out) {
+  *out << medium.name;
+}
 
 std::unique_ptr<World> World::create(const Medium& medium) {
   return medium.tcp ? create_tcp_world(medium) : create_sim_world(medium);

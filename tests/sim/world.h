@@ -19,7 +19,7 @@ namespace uiw::test {
 struct EndOptions {
   bool crc = true;
   bool tx_markers = false, rx_markers = false;  // crc and these: as the medium says
-  mpa::Rtr rtr = mpa::Rtr::kWrite;  // the initiator's
+  mpa::Rtr rtr = mpa::Rtr::kWrite;              // the initiator's
   uint16_t ird = 16, ord = 16;
   uint32_t depth = 128, receives = 128;
   queue::ReceiveQueue* srq = nullptr;
@@ -43,8 +43,8 @@ class End {
   virtual int post_send(ibv_send_wr* wr, ibv_send_wr** bad) = 0;
   virtual int post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) = 0;
   virtual void disconnect() = 0;
-  virtual void to_error() = 0;  // ibv_modify_qp(ERR)
-  virtual void destroy() = 0;   // ibv_destroy_qp
+  virtual void to_error() = 0;          // ibv_modify_qp(ERR)
+  virtual void destroy() = 0;           // ibv_destroy_qp
   virtual void reset_connection() = 0;  // the TCP connection breaks: RST
   virtual void half_close() = 0;        // FIN now, wherever the stream is
 
@@ -54,7 +54,8 @@ class End {
   }
   // As one list: all of them are queued before any is sent.
   int post_all(std::vector<SendWr> list) {
-    for (size_t i = 0; i < list.size(); ++i) list[i].get().next = i + 1 < list.size() ? &list[i + 1].get() : nullptr;
+    for (size_t i = 0; i < list.size(); ++i)
+      list[i].get().next = i + 1 < list.size() ? &list[i + 1].get() : nullptr;
     ibv_send_wr* bad = nullptr;
     return list.empty() ? 0 : post_send(&list[0].wr, &bad);
   }
@@ -94,8 +95,8 @@ struct Medium {
   bool tcp = false;
   bool crc = true;
   bool markers_to_first = false, markers_to_second = false;
-  uint32_t seed = 0;       // simulator
-  int socket_buffer = 0;   // TCP: octets, with an Ethernet's MSS; 0 = as the product sets it
+  uint32_t seed = 0;      // simulator
+  int socket_buffer = 0;  // TCP: octets, with an Ethernet's MSS; 0 = as the product sets it
   std::string name;
 };
 // Puts into the two ends' options what the medium says.
@@ -110,9 +111,10 @@ class World {
 
   // A new connection between the hosts; `first` is the initiator.
   virtual std::pair<End*, End*> connect(EndOptions first = {}, EndOptions second = {}) = 0;
-  // The same after MPA start-up with these settings, by frames; the simulator has only the decisions.
-  // Both ends were told that they are established.
-  virtual std::pair<End*, End*> start_up(const core::Settings& first, const core::Settings& second) = 0;
+  // The same after MPA start-up with these settings, by frames; the simulator has only the
+  // decisions. Both ends were told that they are established.
+  virtual std::pair<End*, End*> start_up(const core::Settings& first,
+                                         const core::Settings& second) = 0;
   // Lets things happen until `done`; false when nothing more can happen, or after a long time.
   virtual bool run_until(const std::function<bool()>& done) = 0;
   // Lets everything happen that can without timers (simulator), or a little time pass (TCP).

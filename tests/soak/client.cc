@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The connecting side: all operations mixed as a seed says, everything compared, and every way to leave.
+// The connecting side: all operations mixed as a seed says, everything compared, and every way to
+// leave.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <unistd.h>
@@ -21,7 +22,12 @@ class Caller {
  public:
   // `life`: operations until this process kills itself.
   Caller(const Round& round, uint64_t seed, Leave leave, bool reject, uint64_t& life)
-      : round_(round), stats_(*round.stats), life_(life), random_(seed), seed_(seed), leave_(leave) {
+      : round_(round),
+        stats_(*round.stats),
+        life_(life),
+        random_(seed),
+        seed_(seed),
+        leave_(leave) {
     left_ = leave == Leave::kOrderly ? round.operations : 1 + random_.below(round.operations);
     connect(reject);
   }
@@ -116,25 +122,33 @@ class Caller {
     const rdma_cm_event_type what = event->event;
     const size_t size = event->param.conn.private_data_len;
     if (what == RDMA_CM_EVENT_ESTABLISHED || what == RDMA_CM_EVENT_REJECTED)
-      if (event->param.conn.private_data) std::memcpy(&offer_, event->param.conn.private_data, size < sizeof offer_ ? size : sizeof offer_);
+      if (event->param.conn.private_data)
+        std::memcpy(&offer_, event->param.conn.private_data,
+                    size < sizeof offer_ ? size : sizeof offer_);
     rdma_ack_cm_event(event);
     return what;
   }
 
   uint8_t* source(uint32_t slot) { return &end_->memory[slot * kPiece]; }
   uint8_t* sink(uint32_t slot) { return &end_->memory[kMemory + slot * kPiece]; }
-  uint32_t key() { return answered_ && offer_.window && random_.one_in(2) ? offer_.window : offer_.rkey; }
+  uint32_t key() {
+    return answered_ && offer_.window && random_.one_in(2) ? offer_.window : offer_.rkey;
+  }
   uint32_t some_size(uint32_t most) {
     switch (random_.below(4)) {
-      case 0: return random_.below(64);
-      case 1: return random_.below(1500);
-      default: return random_.below(most);
+      case 0:
+        return random_.below(64);
+      case 1:
+        return random_.below(1500);
+      default:
+        return random_.below(most);
     }
   }
 
   // One request about `size` octets at `octets`, in as many pieces as the device takes.
-  bool post(ibv_wr_opcode opcode, uint32_t slot, Step step, uint8_t* octets, uint32_t size, const ibv_mr* mr,
-            uint64_t remote, uint32_t rkey, unsigned flags, uint32_t immediate = 0, int* error = nullptr) {
+  bool post(ibv_wr_opcode opcode, uint32_t slot, Step step, uint8_t* octets, uint32_t size,
+            const ibv_mr* mr, uint64_t remote, uint32_t rkey, unsigned flags,
+            uint32_t immediate = 0, int* error = nullptr) {
     const uint32_t first = end_->abilities.sges > 1 ? random_.below(size + 1) : size;
     const auto at = reinterpret_cast<uint64_t>(octets);
     ibv_sge list[] = {{at, first, mr->lkey}, {at + first, size - first, mr->lkey}};
@@ -143,7 +157,8 @@ class Caller {
     wr.sg_list = list;
     wr.num_sge = end_->abilities.sges > 1 ? 2 : 1;
     wr.send_flags = flags;
-    if (size <= 64 && opcode != IBV_WR_RDMA_READ && random_.one_in(2)) wr.send_flags |= IBV_SEND_INLINE;
+    if (size <= 64 && opcode != IBV_WR_RDMA_READ && random_.one_in(2))
+      wr.send_flags |= IBV_SEND_INLINE;
     if (opcode == IBV_WR_SEND_WITH_INV) {
       wr.invalidate_rkey = rkey;
     } else {
@@ -163,24 +178,33 @@ class Caller {
     s.number = ++number_;
     s.waits = 0;
     switch (random_.below(end_->abilities.atomics ? 5 : 4)) {
-      case 0: start_send(slot, kPlain, 0); break;
+      case 0:
+        start_send(slot, kPlain, 0);
+        break;
       case 1:
-      case 2: start_write(slot); break;
-      case 3: start_immediate(slot); break;
-      default: start_atomic(slot); break;
+      case 2:
+        start_write(slot);
+        break;
+      case 3:
+        start_immediate(slot);
+        break;
+      default:
+        start_atomic(slot);
+        break;
     }
   }
   void start_send(uint32_t slot, uint32_t kind, uint32_t written, uint32_t invalidate = 0) {
     Slot& s = slots_[slot];
     uint8_t* octets = &end_->send_memory[slot * kMessage];
     const uint32_t body = some_size(kMessage - sizeof(Message));
-    const Message message = {kind, slot, s.number, written, static_cast<uint32_t>(sizeof(Message)) + body};
+    const Message message = {kind, slot, s.number, written,
+                             static_cast<uint32_t>(sizeof(Message)) + body};
     std::memcpy(octets, &message, sizeof message);
     fill(octets + sizeof message, body, seed_, s.number);
     unsigned flags = IBV_SEND_SIGNALED;
     if (random_.one_in(4)) flags |= IBV_SEND_SOLICITED;
-    REQUIRE(post(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND, slot, kSend, octets, message.size, end_->send_mr, 0,
-                 invalidate, flags));
+    REQUIRE(post(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND, slot, kSend, octets, message.size,
+                 end_->send_mr, 0, invalidate, flags));
     s.waits += 2;
     ++stats_.sends;
   }
@@ -192,12 +216,14 @@ class Caller {
     const uint64_t remote = offer_.address + slot * kPiece;
     const unsigned how = 1 + random_.below(3);
     const bool silent = random_.one_in(3);
-    REQUIRE(post(IBV_WR_RDMA_WRITE, slot, kWrite, source(slot), s.size, end_->mr, remote, key(), silent ? 0 : IBV_SEND_SIGNALED));
+    REQUIRE(post(IBV_WR_RDMA_WRITE, slot, kWrite, source(slot), s.size, end_->mr, remote, key(),
+                 silent ? 0 : IBV_SEND_SIGNALED));
     ++stats_.writes;
     if (!silent) ++s.waits;
     if (how & 1) {
       std::memset(sink(slot), 0xee, s.size);
-      REQUIRE(post(IBV_WR_RDMA_READ, slot, kReadBack, sink(slot), s.size, end_->mr, remote, key(), IBV_SEND_SIGNALED));
+      REQUIRE(post(IBV_WR_RDMA_READ, slot, kReadBack, sink(slot), s.size, end_->mr, remote, key(),
+                   IBV_SEND_SIGNALED));
       ++stats_.reads;
       ++s.waits;
     }
@@ -210,13 +236,15 @@ class Caller {
     s.size = some_size(kPiece);
     fill(source(slot), s.size, seed_ ^ kWritten, s.number);
     const uint64_t remote = offer_.address + slot * kPiece;
-    if (no_immediate_ || !post(IBV_WR_RDMA_WRITE_WITH_IMM, slot, kWrite, source(slot), s.size, end_->mr, remote, key(),
-                               IBV_SEND_SIGNALED, kImmediate + slot, &error)) {
+    if (no_immediate_ ||
+        !post(IBV_WR_RDMA_WRITE_WITH_IMM, slot, kWrite, source(slot), s.size, end_->mr, remote,
+              key(), IBV_SEND_SIGNALED, kImmediate + slot, &error)) {
       no_immediate_ = true;
       start_write(slot);
       return;
     }
-    REQUIRE(post(IBV_WR_RDMA_READ, slot, kReadBack, sink(slot), s.size, end_->mr, remote, key(), IBV_SEND_SIGNALED));
+    REQUIRE(post(IBV_WR_RDMA_READ, slot, kReadBack, sink(slot), s.size, end_->mr, remote, key(),
+                 IBV_SEND_SIGNALED));
     s.waits += 3;  // two completions, and the answer
   }
   void start_atomic(uint32_t slot) {
@@ -242,7 +270,8 @@ class Caller {
     Slot& s = slots_[slot];
     REQUIRE(s.waits > 0);
     --s.waits;
-    if (step == kReadBack) compare(stats_, sink(slot), s.size, seed_ ^ kWritten, s.number, "Read of what was written");
+    if (step == kReadBack)
+      compare(stats_, sink(slot), s.size, seed_ ^ kWritten, s.number, "Read of what was written");
     if (step == kAtomic) {
       uint64_t old;
       std::memcpy(&old, sink(slot), sizeof old);
@@ -261,8 +290,8 @@ class Caller {
     Slot& s = slots_[message.slot];
     REQUIRE(s.waits > 0 && (message.number == s.number || message.number == 0));
     --s.waits;
-    compare(stats_, octets + sizeof message, message.size - static_cast<uint32_t>(sizeof message), seed_ ^ kEchoed,
-            message.number, "answer");
+    compare(stats_, octets + sizeof message, message.size - static_cast<uint32_t>(sizeof message),
+            seed_ ^ kEchoed, message.number, "answer");
     answered_ = true;
     end_->post_receive(index);
   }
@@ -288,7 +317,8 @@ class Caller {
           said_bye_ = true;
           slots_[0].number = ++number_;
           // The window is known to be bound after the first answer.
-          start_send(0, offer_.window && answered_ ? kBye : kPlain, 0, answered_ ? offer_.window : 0);
+          start_send(0, offer_.window && answered_ ? kBye : kPlain, 0,
+                     answered_ ? offer_.window : 0);
           return;
         }
         end_with_disconnect();
@@ -352,7 +382,8 @@ class Caller {
   Slot slots_[kSlots];
   uint64_t number_ = 0;
   uint32_t left_ = 0;
-  bool over_ = false, leaving_ = false, lost_ = false, said_bye_ = false, answered_ = false, no_immediate_ = false;
+  bool over_ = false, leaving_ = false, lost_ = false, said_bye_ = false, answered_ = false,
+       no_immediate_ = false;
 };
 
 }  // namespace
@@ -367,7 +398,8 @@ int ask(const Round& round, uint32_t client) {
     for (; callers.size() < kTogether && done < round.connections; ++done) {
       static constexpr Leave kWays[] = {Leave::kOrderly, Leave::kOrderly,    Leave::kOrderly,
                                         Leave::kError,   Leave::kDisconnect, Leave::kDestroy};
-      callers.push_back(std::make_unique<Caller>(round, random.next(), kWays[random.below(6)], random.one_in(10), life));
+      callers.push_back(std::make_unique<Caller>(round, random.next(), kWays[random.below(6)],
+                                                 random.one_in(10), life));
     }
     for (bool busy = true; busy;) {
       busy = false;

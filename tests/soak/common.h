@@ -18,12 +18,14 @@ inline constexpr uint32_t kMessage = 12 * 1024;  // of a Send at most
 inline constexpr uint32_t kReceives = 16;
 inline constexpr uint32_t kCounters = kSlots * kPiece;  // where the atomics' 64-bit counters lie
 inline constexpr uint32_t kMemory = kCounters + kSlots * 8;
-inline constexpr uint64_t kReceiveIds = 1ull << 62;     // wr_ids of receives; those of sends count from 0
-inline constexpr uint32_t kImmediate = 0x50a40000;      // and the slot
+inline constexpr uint64_t kReceiveIds = 1ull
+                                        << 62;  // wr_ids of receives; those of sends count from 0
+inline constexpr uint32_t kImmediate = 0x50a40000;  // and the slot
 
 // In memory that all processes of the test share.
 struct Stats {
-  std::atomic<uint64_t> connections, rejects, cuts, kills, sends, writes, reads, atomics, immediates, invalidations;
+  std::atomic<uint64_t> connections, rejects, cuts, kills, sends, writes, reads, atomics,
+      immediates, invalidations;
   std::atomic<uint64_t> octets;       // compared
   std::atomic<uint64_t> completions;  // that were awaited and came once
   std::atomic<uint64_t> flushed;      // of these, with IBV_WC_WR_FLUSH_ERR
@@ -32,7 +34,8 @@ struct Stats {
 
 // Says what is wrong and ends the process with status 1.
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
-#define REQUIRE(condition) ((condition) ? void() : fail("%s:%d: %s does not hold", __FILE__, __LINE__, #condition))
+#define REQUIRE(condition) \
+  ((condition) ? void() : fail("%s:%d: %s does not hold", __FILE__, __LINE__, #condition))
 
 class Random {
  public:
@@ -52,7 +55,8 @@ class Random {
 
 // Octets that follow from `seed` and `number`.
 void fill(uint8_t* octets, uint32_t size, uint64_t seed, uint64_t number);
-void compare(Stats& stats, const uint8_t* octets, uint32_t size, uint64_t seed, uint64_t number, const char* what);
+void compare(Stats& stats, const uint8_t* octets, uint32_t size, uint64_t seed, uint64_t number,
+             const char* what);
 
 // Private data of the connection request and of its acceptance or rejection.
 struct Wish {
@@ -102,9 +106,11 @@ class Endpoint {
   // Polls once. Each completion is checked against what was posted. kNothing: there was none.
   enum Kind { kNothing, kSent, kReceived, kFailed };
   Kind poll(ibv_wc& wc, uint64_t& tag);
-  // Every work request has completed (what is silent by wish counts once a later one, or the end, came).
+  // Every work request has completed (what is silent by wish counts once a later one, or the end,
+  // came).
   bool all_back() const { return sent_.empty() && receives_out_ == 0; }
-  // The queue pair is in ERR and all of the rest flushed: only requests without completion are left.
+  // The queue pair is in ERR and all of the rest flushed: only requests without completion are
+  // left.
   void forget_silent();
   bool broken() const { return broken_; }
 
@@ -115,7 +121,8 @@ class Endpoint {
   const uint64_t seed;
   ibv_pd* pd = nullptr;
   ibv_cq* cq = nullptr;
-  std::vector<uint8_t> memory;       // the server's: what the peer may reach. The client's: its sources and sinks
+  std::vector<uint8_t>
+      memory;  // the server's: what the peer may reach. The client's: its sources and sinks
   std::vector<uint8_t> send_memory;  // 2 kSlots messages
   ibv_mr *mr = nullptr, *send_mr = nullptr, *receive_mr = nullptr;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <unistd.h>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <unistd.h>
 
 #include "common.h"
 
@@ -27,15 +27,16 @@ void fill(uint8_t* octets, uint32_t size, uint64_t seed, uint64_t number) {
   }
 }
 
-void compare(Stats& stats, const uint8_t* octets, uint32_t size, uint64_t seed, uint64_t number, const char* what) {
+void compare(Stats& stats, const uint8_t* octets, uint32_t size, uint64_t seed, uint64_t number,
+             const char* what) {
   static thread_local std::vector<uint8_t> wanted;
   wanted.resize(size);
   fill(wanted.data(), size, seed, number);
   if (size && std::memcmp(wanted.data(), octets, size) != 0) {
     uint32_t at = 0;
     while (wanted[at] == octets[at]) ++at;
-    fail("%s %llu: octet %u of %u is %02x, not %02x", what, static_cast<unsigned long long>(number), at, size, octets[at],
-         wanted[at]);
+    fail("%s %llu: octet %u of %u is %02x, not %02x", what, static_cast<unsigned long long>(number),
+         at, size, octets[at], wanted[at]);
   }
   stats.octets += size;
 }
@@ -45,7 +46,8 @@ Abilities abilities_of(ibv_context* context) {
   REQUIRE(ibv_query_device(context, &device) == 0);
   Abilities out;
   out.atomics = device.atomic_cap != IBV_ATOMIC_NONE;
-  out.windows = (device.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+  out.windows = (device.device_cap_flags &
+                 (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
   out.sges = device.max_sge >= 2 && device.max_sge_rd >= 2 ? 2 : 1;
   return out;
 }
@@ -64,12 +66,16 @@ Endpoint::Endpoint(Stats& its_stats, rdma_cm_id* its_id, uint64_t its_seed)
   REQUIRE(pd && cq);
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = cq;
-  attr.cap = {.max_send_wr = 64, .max_recv_wr = kReceives, .max_send_sge = abilities.sges, .max_recv_sge = 1,
+  attr.cap = {.max_send_wr = 64,
+              .max_recv_wr = kReceives,
+              .max_send_sge = abilities.sges,
+              .max_recv_sge = 1,
               .max_inline_data = 64};
   attr.qp_type = IBV_QPT_RC;
   if (rdma_create_qp(id, pd, &attr) != 0) fail("rdma_create_qp: %s", strerror(errno));
   const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                     (abilities.atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0) | (abilities.windows ? IBV_ACCESS_MW_BIND : 0);
+                     (abilities.atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0) |
+                     (abilities.windows ? IBV_ACCESS_MW_BIND : 0);
   mr = ibv_reg_mr(pd, memory.data(), memory.size(), access);
   send_mr = ibv_reg_mr(pd, send_memory.data(), send_memory.size(), 0);
   const int local = IBV_ACCESS_LOCAL_WRITE;  // a variable: the macro ibv_reg_mr mixes enumerations
@@ -115,7 +121,8 @@ Endpoint::Kind Endpoint::poll(ibv_wc& wc, uint64_t& tag) {
   ++stats.completions;
   if (wc.status == IBV_WC_WR_FLUSH_ERR) ++stats.flushed;
   const bool good = wc.status == IBV_WC_SUCCESS;
-  // Of a failed completion only wr_id, status, qp_num and vendor_err mean anything: the numbers differ.
+  // Of a failed completion only wr_id, status, qp_num and vendor_err mean anything: the numbers
+  // differ.
   const bool of_receive = good ? (wc.opcode & IBV_WC_RECV) != 0 : wc.wr_id >= kReceiveIds;
   if (of_receive) {
     const auto index = static_cast<uint32_t>(wc.wr_id - kReceiveIds);
@@ -126,12 +133,15 @@ Endpoint::Kind Endpoint::poll(ibv_wc& wc, uint64_t& tag) {
     tag = index;
     if (!good) receive_broken_ = true;
   } else {
-    // In the order of posting; those that are silent when they succeed are done with the next that is not.
+    // In the order of posting; those that are silent when they succeed are done with the next that
+    // is not.
     while (!sent_.empty() && sent_.front().number != wc.wr_id) {
       REQUIRE(!sent_.front().signaled && !broken_);
       sent_.pop_front();
     }
-    if (sent_.empty()) fail("a completion for request %llu, which is not outstanding", static_cast<unsigned long long>(wc.wr_id));
+    if (sent_.empty())
+      fail("a completion for request %llu, which is not outstanding",
+           static_cast<unsigned long long>(wc.wr_id));
     REQUIRE(!(good && broken_));
     REQUIRE(!good || sent_.front().signaled);
     tag = sent_.front().tag;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// uiwarp-soak: processes that do everything a device can do to one another, with kills, rejections and cuts,
-// and compare every octet and count every completion. An ordinary verbs program; utils/soak runs it.
+// uiwarp-soak: processes that do everything a device can do to one another, with kills, rejections
+// and cuts, and compare every octet and count every completion. An ordinary verbs program;
+// utils/soak runs it.
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,9 +31,12 @@ struct Plan {
 };
 
 [[noreturn]] void usage() {
-  fputs("usage: uiwarp-soak [--rounds N | --minutes M] [--seed S] [--first ROUND] [--clients N] [--connections N]\n"
-        "                   [--operations N]\n"
-        "A round is a server process and some clients; what it does follows from seed and number.\n", stderr);
+  fputs(
+      "usage: uiwarp-soak [--rounds N | --minutes M] [--seed S] [--first ROUND] [--clients N] "
+      "[--connections N]\n"
+      "                   [--operations N]\n"
+      "A round is a server process and some clients; what it does follows from seed and number.\n",
+      stderr);
   exit(2);
 }
 
@@ -43,14 +47,22 @@ Plan plan_of(int count, char** words) {
     char* end = nullptr;
     const uint64_t value = i + 1 < count ? strtoull(words[i + 1], &end, 10) : 0;
     if (!end || *end || (value == 0 && name != "--seed")) usage();
-    if (name == "--rounds") plan.rounds = value;
-    else if (name == "--minutes") plan.minutes = value;
-    else if (name == "--seed") plan.seed = value;
-    else if (name == "--first") plan.first = value;
-    else if (name == "--clients") plan.clients = static_cast<uint32_t>(value);
-    else if (name == "--connections") plan.connections = static_cast<uint32_t>(value);
-    else if (name == "--operations") plan.operations = static_cast<uint32_t>(value);
-    else usage();
+    if (name == "--rounds")
+      plan.rounds = value;
+    else if (name == "--minutes")
+      plan.minutes = value;
+    else if (name == "--seed")
+      plan.seed = value;
+    else if (name == "--first")
+      plan.first = value;
+    else if (name == "--clients")
+      plan.clients = static_cast<uint32_t>(value);
+    else if (name == "--connections")
+      plan.connections = static_cast<uint32_t>(value);
+    else if (name == "--operations")
+      plan.operations = static_cast<uint32_t>(value);
+    else
+      usage();
   }
   return plan;
 }
@@ -76,24 +88,28 @@ bool ended_well(pid_t child, const char* name, bool may_be_killed) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
     fprintf(stderr, "soak: %s (process %d) hangs: not done after %u s\n", name, child, kHang);
   else
-    fprintf(stderr, "soak: %s (process %d) ended with status 0x%x\n", name, child, static_cast<unsigned>(status));
+    fprintf(stderr, "soak: %s (process %d) ended with status 0x%x\n", name, child,
+            static_cast<unsigned>(status));
   return false;
 }
 
 bool run(const Plan& plan, uint64_t number, Stats* stats) {
-  const Round round = {stats, plan.seed * 1'000'003 + number, plan.connections, plan.operations, number % 4 == 0};
+  const Round round = {stats, plan.seed * 1'000'003 + number, plan.connections, plan.operations,
+                       number % 4 == 0};
   stats->port = 0;
   const pid_t server = start([&] { return serve(round); });
   int status = 0;
   while (stats->port == 0) {
     if (waitpid(server, &status, WNOHANG) == server) {
-      fprintf(stderr, "soak: the server ended with status 0x%x before it listened\n", static_cast<unsigned>(status));
+      fprintf(stderr, "soak: the server ended with status 0x%x before it listened\n",
+              static_cast<unsigned>(status));
       return false;
     }
     usleep(1000);
   }
   std::vector<pid_t> clients;
-  for (uint32_t i = 0; i < plan.clients; ++i) clients.push_back(start([&round, i] { return ask(round, i); }));
+  for (uint32_t i = 0; i < plan.clients; ++i)
+    clients.push_back(start([&round, i] { return ask(round, i); }));
   bool well = true;
   for (pid_t client : clients) well = ended_well(client, "a client", true) && well;
   kill(server, SIGTERM);
@@ -101,12 +117,17 @@ bool run(const Plan& plan, uint64_t number, Stats* stats) {
 }
 
 void report(const Stats& s, uint64_t rounds) {
-  const auto n = [](const std::atomic<uint64_t>& value) { return static_cast<unsigned long long>(value.load()); };
-  printf("rounds %llu: connections %llu, rejected %llu, cut %llu, killed %llu; Sends %llu, Writes %llu, Reads %llu, "
-         "atomics %llu, immediate %llu, invalidated %llu; compared %llu MiB; completions %llu, flushed %llu\n",
-         static_cast<unsigned long long>(rounds), n(s.connections), n(s.rejects), n(s.cuts), n(s.kills), n(s.sends),
-         n(s.writes), n(s.reads), n(s.atomics), n(s.immediates), n(s.invalidations), n(s.octets) >> 20, n(s.completions),
-         n(s.flushed));
+  const auto n = [](const std::atomic<uint64_t>& value) {
+    return static_cast<unsigned long long>(value.load());
+  };
+  printf(
+      "rounds %llu: connections %llu, rejected %llu, cut %llu, killed %llu; Sends %llu, Writes "
+      "%llu, Reads %llu, "
+      "atomics %llu, immediate %llu, invalidated %llu; compared %llu MiB; completions %llu, "
+      "flushed %llu\n",
+      static_cast<unsigned long long>(rounds), n(s.connections), n(s.rejects), n(s.cuts),
+      n(s.kills), n(s.sends), n(s.writes), n(s.reads), n(s.atomics), n(s.immediates),
+      n(s.invalidations), n(s.octets) >> 20, n(s.completions), n(s.flushed));
   fflush(stdout);
 }
 
@@ -114,7 +135,8 @@ void report(const Stats& s, uint64_t rounds) {
 
 int main(int count, char** words) {
   const Plan plan = plan_of(count, words);
-  void* shared = mmap(nullptr, sizeof(Stats), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* shared =
+      mmap(nullptr, sizeof(Stats), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) fail("mmap: %s", strerror(errno));
   auto* stats = new (shared) Stats{};
   const auto start = std::chrono::steady_clock::now();
@@ -122,7 +144,8 @@ int main(int count, char** words) {
   uint64_t done = 0;
   for (;; ++done) {
     const auto now = std::chrono::steady_clock::now();
-    if (plan.minutes ? now - start >= std::chrono::minutes(plan.minutes) : done == plan.rounds) break;
+    if (plan.minutes ? now - start >= std::chrono::minutes(plan.minutes) : done == plan.rounds)
+      break;
     if (now - told >= std::chrono::seconds(10)) {
       told = now;
       report(*stats, done);
@@ -130,8 +153,9 @@ int main(int count, char** words) {
     const uint64_t number = plan.first + done;
     if (run(plan, number, stats)) continue;
     report(*stats, done);
-    printf("soak FAILED in round %llu; again: --seed %llu --first %llu --rounds 1\n", static_cast<unsigned long long>(number),
-           static_cast<unsigned long long>(plan.seed), static_cast<unsigned long long>(number));
+    printf("soak FAILED in round %llu; again: --seed %llu --first %llu --rounds 1\n",
+           static_cast<unsigned long long>(number), static_cast<unsigned long long>(plan.seed),
+           static_cast<unsigned long long>(number));
     return 1;
   }
   report(*stats, done);
@@ -144,4 +168,6 @@ int main(int count, char** words) {
 
 }  // namespace uiw::soak
 
-int main(int count, char** words) { return uiw::soak::main(count, words); }
+int main(int count, char** words) {
+  return uiw::soak::main(count, words);
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The accepting side: echoes every Send after comparing it and what was written before it, until the
-// peers are gone in whatever way they choose.
+// The accepting side: echoes every Send after comparing it and what was written before it, until
+// the peers are gone in whatever way they choose.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +29,8 @@ class Guest {
   }
 
   Offer offer() const {
-    return {end_.seed, reinterpret_cast<uint64_t>(end_.memory.data()), end_.mr->rkey, window_ ? window_key_ : 0};
+    return {end_.seed, reinterpret_cast<uint64_t>(end_.memory.data()), end_.mr->rkey,
+            window_ ? window_key_ : 0};
   }
   // Once the queue pair takes sends, and before the peer can know the window.
   void bind_window() {
@@ -51,13 +52,17 @@ class Guest {
     ibv_wc wc;
     uint64_t tag;
     switch (end_.poll(wc, tag)) {
-      case Endpoint::kNothing: return false;
-      case Endpoint::kSent: return true;
+      case Endpoint::kNothing:
+        return false;
+      case Endpoint::kSent:
+        return true;
       case Endpoint::kFailed:
         // Nobody here does anything wrong: all that can happen is the connection's end.
-        if (wc.status != IBV_WC_WR_FLUSH_ERR) fail("server: a completion with status %s", ibv_wc_status_str(wc.status));
+        if (wc.status != IBV_WC_WR_FLUSH_ERR)
+          fail("server: a completion with status %s", ibv_wc_status_str(wc.status));
         return true;
-      default: break;
+      default:
+        break;
     }
     const auto index = static_cast<uint32_t>(tag);
     if (wc.wc_flags & IBV_WC_WITH_IMM) {
@@ -71,9 +76,7 @@ class Guest {
     return true;
   }
   void leave() { leaving_ = true; }
-  bool done() {
-    return leaving_ && end_.all_back();
-  }
+  bool done() { return leaving_ && end_.all_back(); }
   rdma_cm_id* id() const { return end_.id; }
 
  private:
@@ -89,11 +92,12 @@ class Guest {
     REQUIRE(wc.byte_len >= sizeof message);
     std::memcpy(&message, octets, sizeof message);
     REQUIRE(message.size == wc.byte_len && message.slot < kSlots);
-    compare(end_.stats, octets + sizeof message, message.size - sizeof message, end_.seed, message.number, "Send");
+    compare(end_.stats, octets + sizeof message, message.size - sizeof message, end_.seed,
+            message.number, "Send");
     // RFC 5040 5.5(10): with a Send delivered, what was written before it is there.
     if (message.kind == kCheck)
-      compare(end_.stats, &end_.memory[message.slot * kPiece], message.written, end_.seed ^ kWritten, message.number,
-              "Write before a Send");
+      compare(end_.stats, &end_.memory[message.slot * kPiece], message.written,
+              end_.seed ^ kWritten, message.number, "Write before a Send");
     if (message.kind == kBye && window_) {
       REQUIRE((wc.wc_flags & IBV_WC_WITH_INV) && wc.invalidated_rkey == window_key_);
       ++end_.stats.invalidations;
@@ -102,13 +106,14 @@ class Guest {
     answer(message);
   }
   void answer(const Message& message) {
-    // The peer uses a slot again when it has its answer. That may be before this side hears of it; but the
-    // answer before that one is with TCP by then.
+    // The peer uses a slot again when it has its answer. That may be before this side hears of it;
+    // but the answer before that one is with TCP by then.
     bool& second = second_[message.slot];
     second = !second;
     uint8_t* octets = &end_.send_memory[(message.slot + second * kSlots) * kMessage];
     std::memcpy(octets, &message, sizeof message);
-    fill(octets + sizeof message, message.size - static_cast<uint32_t>(sizeof message), end_.seed ^ kEchoed, message.number);
+    fill(octets + sizeof message, message.size - static_cast<uint32_t>(sizeof message),
+         end_.seed ^ kEchoed, message.number);
     ibv_sge sge = {reinterpret_cast<uint64_t>(octets), message.size, end_.send_mr->lkey};
     ibv_send_wr wr{};
     wr.opcode = IBV_WR_SEND;
@@ -135,7 +140,8 @@ class Server {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     REQUIRE(rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_TCP) == 0);
-    if (rdma_bind_addr(listener_, reinterpret_cast<sockaddr*>(&address)) != 0 || rdma_listen(listener_, 64) != 0)
+    if (rdma_bind_addr(listener_, reinterpret_cast<sockaddr*>(&address)) != 0 ||
+        rdma_listen(listener_, 64) != 0)
       fail("rdma_listen: %s", strerror(errno));
     round.stats->port = ntohs(rdma_get_src_port(listener_));
     lives_ = round.server_dies ? 50 + deadly_.below(3000) : 0;
@@ -188,7 +194,8 @@ class Server {
         admit(id, wish);
         return true;
       }
-      case RDMA_CM_EVENT_ESTABLISHED: break;
+      case RDMA_CM_EVENT_ESTABLISHED:
+        break;
       case RDMA_CM_EVENT_DISCONNECTED:
         rdma_disconnect(id);
         gone(id);
@@ -198,7 +205,8 @@ class Server {
       case RDMA_CM_EVENT_REJECTED:
         gone(id);
         break;
-      default: fail("server: event %s", rdma_event_str(event->event));
+      default:
+        fail("server: event %s", rdma_event_str(event->event));
     }
     rdma_ack_cm_event(event);
     return true;

@@ -50,7 +50,8 @@ inline SocketEnds connect_sockets(int mss = 0) {
   SocketEnds ends;
   ends.theirs = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (mss) setsockopt(ends.theirs, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof mss);
-  EXPECT_EQ(connect(ends.theirs, reinterpret_cast<sockaddr*>(&address), size), 0) << strerror(errno);
+  EXPECT_EQ(connect(ends.theirs, reinterpret_cast<sockaddr*>(&address), size), 0)
+      << strerror(errno);
   ends.ours = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   EXPECT_GE(ends.ours, 0);
   fcntl(ends.theirs, F_SETFL, O_NONBLOCK);
@@ -204,7 +205,8 @@ class RawPeer {
     Octets out;
     uint8_t buffer[65536];
     ssize_t size;
-    while ((size = ::recv(fd_, buffer, sizeof buffer, 0)) > 0) out.insert(out.end(), buffer, buffer + size);
+    while ((size = ::recv(fd_, buffer, sizeof buffer, 0)) > 0)
+      out.insert(out.end(), buffer, buffer + size);
     if (reset) *reset = size < 0;
     return out;
   }

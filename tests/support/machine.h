@@ -30,7 +30,8 @@ inline constexpr size_t kMaxRegions = 100000;
 // Octets that differ from place to place and from seed to seed.
 inline Octets pattern(size_t size, uint32_t seed = 0) {
   Octets out(size);
-  for (size_t i = 0; i < size; ++i) out[i] = static_cast<uint8_t>(i * 7 + (i >> 8) * 13 + seed * 31 + 1);
+  for (size_t i = 0; i < size; ++i)
+    out[i] = static_cast<uint8_t>(i * 7 + (i >> 8) * 13 + seed * 31 + 1);
   return out;
 }
 
@@ -38,10 +39,12 @@ inline Octets pattern(size_t size, uint32_t seed = 0) {
 // see it; 0: at its real address.
 class Buffer {
  public:
-  Buffer(mem::Table& table, size_t size, uint32_t access = kAllAccess, uint32_t pd = kPd, uint64_t start = 0)
+  Buffer(mem::Table& table, size_t size, uint32_t access = kAllAccess, uint32_t pd = kPd,
+         uint64_t start = 0)
       : Buffer(table, Octets(size), access, pd, start) {}
   // Filled before it is registered: from then on an engine may read it.
-  Buffer(mem::Table& table, const Octets& content, uint32_t access = kAllAccess, uint32_t pd = kPd, uint64_t start = 0)
+  Buffer(mem::Table& table, const Octets& content, uint32_t access = kAllAccess, uint32_t pd = kPd,
+         uint64_t start = 0)
       : table_(&table), octets_(content.empty() ? Octets(1) : content), size_(content.size()) {
     start_ = start ? start : reinterpret_cast<uint64_t>(octets_.data());
     stag_ = *table.add(pd, octets_.data(), start_, size_, access, kMaxRegions);
@@ -58,8 +61,12 @@ class Buffer {
   uint64_t start() const { return start_; }
   size_t size() const { return size_; }
   uint8_t* data() { return octets_.data(); }
-  Octets content() const { return Octets(octets_.begin(), octets_.begin() + static_cast<std::ptrdiff_t>(size_)); }
-  ibv_sge sge(size_t offset, size_t length) const { return {start_ + offset, static_cast<uint32_t>(length), stag_}; }
+  Octets content() const {
+    return Octets(octets_.begin(), octets_.begin() + static_cast<std::ptrdiff_t>(size_));
+  }
+  ibv_sge sge(size_t offset, size_t length) const {
+    return {start_ + offset, static_cast<uint32_t>(length), stag_};
+  }
   ibv_sge sge() const { return sge(0, size_); }
 
  private:
@@ -72,7 +79,8 @@ class Buffer {
 
 // A work request with its SGEs.
 struct SendWr {
-  explicit SendWr(ibv_wr_opcode opcode, std::vector<ibv_sge> list = {}, uint64_t id = 0) : sges(std::move(list)) {
+  explicit SendWr(ibv_wr_opcode opcode, std::vector<ibv_sge> list = {}, uint64_t id = 0)
+      : sges(std::move(list)) {
     wr.wr_id = id;
     wr.opcode = opcode;
     wr.send_flags = IBV_SEND_SIGNALED;
@@ -111,7 +119,9 @@ struct SendWr {
   ibv_send_wr wr{};
 };
 struct RecvWr {
-  explicit RecvWr(std::vector<ibv_sge> list = {}, uint64_t id = 0) : sges(std::move(list)) { wr.wr_id = id; }
+  explicit RecvWr(std::vector<ibv_sge> list = {}, uint64_t id = 0) : sges(std::move(list)) {
+    wr.wr_id = id;
+  }
   ibv_recv_wr& get() {
     wr.sg_list = sges.data();
     wr.num_sge = static_cast<int>(sges.size());
@@ -130,7 +140,8 @@ inline std::vector<ibv_wc> drain(queue::CompletionQueue& cq) {
 
 // Cuts a stream into ULPDUs; says what is wrong with its framing. What is left of the stream's end
 // stays in `rest`.
-inline std::vector<Octets> ulpdus_of(std::span<const uint8_t> stream, bool crc = true, Octets* rest = nullptr) {
+inline std::vector<Octets> ulpdus_of(std::span<const uint8_t> stream, bool crc = true,
+                                     Octets* rest = nullptr) {
   std::vector<Octets> out;
   while (stream.size() >= 2) {
     const size_t length = static_cast<size_t>(stream[0]) << 8 | stream[1];
@@ -186,7 +197,8 @@ class Machine {
     agreement.rtr = options.rtr;
     agreement.ird = options.ird;
     agreement.ord = options.ord;
-    EXPECT_TRUE(connection->start(agreement, options.emss, {0x12345678, 0}, options.wait_for_receive));
+    EXPECT_TRUE(
+        connection->start(agreement, options.emss, {0x12345678, 0}, options.wait_for_receive));
   }
 
   qp::Tx& tx() { return connection->tx; }

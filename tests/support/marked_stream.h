@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// One direction of a stream with MPA markers, octet by octet as RFC 5044 section 4.3 words it. Shares
-// no code with the product: the reference to compare with.
+// One direction of a stream with MPA markers, octet by octet as RFC 5044 section 4.3 words it.
+// Shares no code with the product: the reference to compare with.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,8 @@ class MarkedStream {
     for (size_t i = 0; i <= plain.size(); ++i) {
       if (position_ % 512 == 0) {
         append_be16(out, 0);
-        append_be16(out, static_cast<uint16_t>((i == 0 ? 0 : position_ - length_at) + pointer_error));
+        append_be16(out,
+                    static_cast<uint16_t>((i == 0 ? 0 : position_ - length_at) + pointer_error));
         position_ += 4;
       }
       if (i == 0) length_at = position_;
@@ -43,7 +44,8 @@ class MarkedStream {
 };
 
 // Cuts a stream with markers that begins at `position` into ULPDUs; says what is wrong with it.
-inline std::vector<Octets> marked_ulpdus_of(std::span<const uint8_t> stream, bool crc = true, uint64_t position = 0) {
+inline std::vector<Octets> marked_ulpdus_of(std::span<const uint8_t> stream, bool crc = true,
+                                            uint64_t position = 0) {
   std::vector<Octets> out;
   MarkedStream reference(position);
   while (!stream.empty()) {

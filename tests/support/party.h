@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A whole end: connection management and a queue pair over real TCP, for peers that speak by hand from
-// the first octet of MPA start-up on.
+// A whole end: connection management and a queue pair over real TCP, for peers that speak by hand
+// from the first octet of MPA start-up on.
 #pragma once
 
 #include "support/host.h"
@@ -9,7 +9,8 @@
 namespace uiw::test {
 
 // What start-up of this end is like. Everything is asked for explicitly.
-inline core::Settings party_settings(bool crc = true, uint32_t revision = 2, bool peer_to_peer = true) {
+inline core::Settings party_settings(bool crc = true, uint32_t revision = 2,
+                                     bool peer_to_peer = true) {
   core::Settings settings = core::settings();  // time limits
   settings.crc = crc ? core::CrcPolicy::kOn : core::CrcPolicy::kOff;
   settings.mpa_revision = revision;
@@ -52,7 +53,9 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
     expect(cm::EventType::kRouteResolved);
     EXPECT_EQ(manager.connect(channel.channel, id, param(data)), 0);
   }
-  int accept(uint32_t id, std::string_view data = {}) { return manager.accept(channel.channel, id, 2, param(data)); }
+  int accept(uint32_t id, std::string_view data = {}) {
+    return manager.accept(channel.channel, id, 2, param(data));
+  }
   int reject(uint32_t id, std::string_view data) {
     const Octets octets = of_text(data);
     return manager.reject(channel.channel, id, octets);
@@ -61,8 +64,8 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
 
   // --- cm::QueuePairs; thread: engine ---
   bool exists(uint32_t number) override { return number == host.qp->qp_num(); }
-  int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed, core::Bytes leftover,
-             session::ConnectionObserver* observer) override {
+  int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
+             core::Bytes leftover, session::ConnectionObserver* observer) override {
     link_ = observer;
     return host.qp->attach(std::move(stream), agreed, leftover, this);
   }
@@ -96,21 +99,25 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
 // Peers by hand, as either side of the TCP connection.
 inline std::unique_ptr<RawPeer> dial(const sockaddr_storage& to) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0) << strerror(errno);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0)
+      << strerror(errno);
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return std::make_unique<RawPeer>(fd);
 }
 class RawListener {
  public:
-  RawListener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), address(cm::test::ip("127.0.0.1", 0)) {
+  RawListener()
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), address(cm::test::ip("127.0.0.1", 0)) {
     socklen_t size = sizeof address;
     EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)), 0);
     EXPECT_EQ(::listen(fd_, 4), 0);
     EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size), 0);
   }
   ~RawListener() { ::close(fd_); }
-  std::unique_ptr<RawPeer> accept() { return std::make_unique<RawPeer>(accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC)); }
+  std::unique_ptr<RawPeer> accept() {
+    return std::make_unique<RawPeer>(accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC));
+  }
 
  private:
   const int fd_;
@@ -119,8 +126,8 @@ class RawListener {
   sockaddr_storage address;
 };
 
-// The Terminate that answers `ulpdu` (conformance 1.8): its DDP header with M and D, the Read Request's
-// as well with R, nothing of it without.
+// The Terminate that answers `ulpdu` (conformance 1.8): its DDP header with M and D, the Read
+// Request's as well with R, nothing of it without.
 inline Octets terminate_for(uint16_t code, uint8_t flags, std::span<const uint8_t> ulpdu) {
   Octets body;
   append_be16(body, code);
@@ -129,7 +136,8 @@ inline Octets terminate_for(uint16_t code, uint8_t flags, std::span<const uint8_
   if (flags & 0xc0) {
     const size_t header = ulpdu[0] & 0x80 ? 14 : 18;
     append_be16(body, static_cast<uint16_t>(ulpdu.size()));
-    body.insert(body.end(), ulpdu.begin(), ulpdu.begin() + static_cast<std::ptrdiff_t>(header + (flags & 0x20 ? 28 : 0)));
+    body.insert(body.end(), ulpdu.begin(),
+                ulpdu.begin() + static_cast<std::ptrdiff_t>(header + (flags & 0x20 ? 28 : 0)));
   }
   return untagged(7, 2, 1, 0, body);
 }

@@ -10,23 +10,25 @@
 namespace uiw::test {
 
 // The names the vectors use; scene() puts real STags in their place.
-inline constexpr uint32_t kVectorTarget = 0x11223344, kVectorRestricted = 0x11223355, kVectorForeign = 0x11223366;
+inline constexpr uint32_t kVectorTarget = 0x11223344, kVectorRestricted = 0x11223355,
+                          kVectorForeign = 0x11223366;
 inline constexpr uint64_t kVectorStart = 0x10000;
 inline constexpr size_t kVectorLength = 0x1000, kVectorReceive = 64;
 
 struct Outcome {
   std::string_view id;
-  uint16_t code;          // of the Terminate that we send; 0 with `quiet`
-  uint8_t flags;          // M 0x80, D 0x40, R 0x20
+  uint16_t code;  // of the Terminate that we send; 0 with `quiet`
+  uint8_t flags;  // M 0x80, D 0x40, R 0x20
   ibv_event_type event;
   std::vector<ibv_wc_status> receives;  // completed, in order, of the two that are posted
-  bool quiet = false;     // the stream ends without a Terminate of ours
-  bool fine = false;      // accepted, the connection goes on
+  bool quiet = false;                   // the stream ends without a Terminate of ours
+  bool fine = false;                    // accepted, the connection goes on
 };
 
 inline const std::vector<Outcome>& outcomes() {
   constexpr uint8_t kMd = 0xc0, kMdr = 0xe0;
-  constexpr auto kFatal = IBV_EVENT_QP_FATAL, kAccess = IBV_EVENT_QP_ACCESS_ERR, kRequest = IBV_EVENT_QP_REQ_ERR;
+  constexpr auto kFatal = IBV_EVENT_QP_FATAL, kAccess = IBV_EVENT_QP_ACCESS_ERR,
+                 kRequest = IBV_EVENT_QP_REQ_ERR;
   static const std::vector<Outcome> all = {
       {"N01", 0x1206, kMd, kFatal, {}},
       {"N02", 0x1104, kMd, kFatal, {}},
@@ -89,19 +91,27 @@ struct Stags {
   uint32_t target, restricted, foreign;
   uint32_t of(uint32_t vector_stag) const {
     switch (vector_stag) {
-      case kVectorTarget: return target;
-      case kVectorTarget + 1: return target ^ 1;  // the right index with a stale key
-      case kVectorRestricted: return restricted;
-      case kVectorForeign: return foreign;
-      default: return vector_stag;
+      case kVectorTarget:
+        return target;
+      case kVectorTarget + 1:
+        return target ^ 1;  // the right index with a stale key
+      case kVectorRestricted:
+        return restricted;
+      case kVectorForeign:
+        return foreign;
+      default:
+        return vector_stag;
     }
   }
 };
 
 inline uint32_t read_be32(const uint8_t* p) {
-  return static_cast<uint32_t>(p[0]) << 24 | static_cast<uint32_t>(p[1]) << 16 | static_cast<uint32_t>(p[2]) << 8 | p[3];
+  return static_cast<uint32_t>(p[0]) << 24 | static_cast<uint32_t>(p[1]) << 16 |
+         static_cast<uint32_t>(p[2]) << 8 | p[3];
 }
-inline uint64_t read_be64(const uint8_t* p) { return static_cast<uint64_t>(read_be32(p)) << 32 | read_be32(p + 4); }
+inline uint64_t read_be64(const uint8_t* p) {
+  return static_cast<uint64_t>(read_be32(p)) << 32 | read_be32(p + 4);
+}
 
 // The same FPDUs with the STags that memory tables gave out, and right CRCs where they were right.
 inline Octets with_stags(std::span<const uint8_t> stream, const Stags& stags) {
@@ -135,8 +145,9 @@ inline Octets with_stags(std::span<const uint8_t> stream, const Stags& stags) {
 struct Scene {
   explicit Scene(mem::Table& memory, std::string_view id = {})
       : target(memory, pattern(kVectorLength, 1), kAllAccess, kPd, kVectorStart),
-        restricted(memory, pattern(kVectorLength, 2), id == "N32" ? mem::kRemoteRead : mem::kLocalWrite | mem::kRemoteWrite,
-                   kPd, kVectorStart),
+        restricted(memory, pattern(kVectorLength, 2),
+                   id == "N32" ? mem::kRemoteRead : mem::kLocalWrite | mem::kRemoteWrite, kPd,
+                   kVectorStart),
         foreign(memory, pattern(kVectorLength, 3), kAllAccess, kOtherPd, kVectorStart),
         receives(memory, 2 * kVectorReceive),
         stags{target.stag(), restricted.stag(), foreign.stag()} {}
@@ -152,7 +163,8 @@ struct Scene {
   }
   std::vector<RecvWr> receive_list(std::string_view id) const {
     if (id == "N12" || id == "N13") return {};
-    return {RecvWr({receives.sge(0, kVectorReceive)}, 1), RecvWr({receives.sge(kVectorReceive, kVectorReceive)}, 2)};
+    return {RecvWr({receives.sge(0, kVectorReceive)}, 1),
+            RecvWr({receives.sge(kVectorReceive, kVectorReceive)}, 2)};
   }
 
   Buffer target, restricted, foreign, receives;

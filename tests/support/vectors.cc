@@ -221,7 +221,8 @@ Octets atomic_request(uint8_t op, uint32_t id, uint32_t stag, uint64_t to, uint6
   append_be32(out, op);
   append_be32(out, id);
   append_be32(out, stag);
-  for (uint64_t value : {to, add_or_swap, add_or_swap_mask, compare, compare_mask}) append_be64(out, value);
+  for (uint64_t value : {to, add_or_swap, add_or_swap_mask, compare, compare_mask})
+    append_be64(out, value);
   return out;
 }
 

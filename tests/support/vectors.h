@@ -74,7 +74,8 @@ Octets read_request(uint32_t sink_stag, uint64_t sink_to, uint32_t size, uint32_
                     uint64_t source_to);
 // The 52 octets behind an Atomic Request's DDP header; `op` 0 FetchAdd, 2 CmpSwap.
 Octets atomic_request(uint8_t op, uint32_t id, uint32_t stag, uint64_t to, uint64_t add_or_swap,
-                      uint64_t add_or_swap_mask, uint64_t compare = 0, uint64_t compare_mask = ~0ull);
+                      uint64_t add_or_swap_mask, uint64_t compare = 0,
+                      uint64_t compare_mask = ~0ull);
 // The 12 octets behind an Atomic Response's.
 Octets atomic_response(uint32_t id, uint64_t original);
 

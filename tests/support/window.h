@@ -10,7 +10,8 @@ inline constexpr uint32_t kBindable = mem::kLocalWrite | mem::kMwBind;
 
 class Window {
  public:
-  explicit Window(mem::Table& table, ibv_mw_type type = IBV_MW_TYPE_2, uint32_t pd = kPd) : table_(&table) {
+  explicit Window(mem::Table& table, ibv_mw_type type = IBV_MW_TYPE_2, uint32_t pd = kPd)
+      : table_(&table) {
     mw_.type = type;
     mw_.rkey = *table.add_window(pd, static_cast<mem::WindowType>(type), kMaxRegions);
   }
@@ -19,7 +20,8 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   // A request that binds the window, under its next key, to `length` octets of `buffer`.
-  SendWr bind(const Buffer& buffer, size_t offset, size_t length, unsigned access, uint64_t id = 0) {
+  SendWr bind(const Buffer& buffer, size_t offset, size_t length, unsigned access,
+              uint64_t id = 0) {
     mr_.lkey = buffer.stag();
     return bind(&mr_, buffer.start() + offset, length, access, id);
   }
@@ -31,10 +33,13 @@ class Window {
     return wr;
   }
   // As `id` of a queue pair, at once.
-  void bind_now(uint32_t qp_num, const Buffer& buffer, size_t offset, size_t length, unsigned access) {
+  void bind_now(uint32_t qp_num, const Buffer& buffer, size_t offset, size_t length,
+                unsigned access) {
     const uint32_t before = mw_.rkey;
     mw_.rkey = ibv_inc_rkey(before);
-    ASSERT_EQ(table_->bind({kPd, qp_num}, {before, mw_.rkey, buffer.stag(), access, buffer.start() + offset, length}), 0);
+    ASSERT_EQ(table_->bind({kPd, qp_num}, {before, mw_.rkey, buffer.stag(), access,
+                                           buffer.start() + offset, length}),
+              0);
   }
   uint32_t stag() const { return mw_.rkey; }
   bool bound() const { return bool(table_->find(mw_.rkey)); }
@@ -46,7 +51,8 @@ class Window {
   ibv_mr mr_{};
 };
 
-inline SendWr invalidating(ibv_wr_opcode opcode, uint32_t stag, std::vector<ibv_sge> list = {}, uint64_t id = 0) {
+inline SendWr invalidating(ibv_wr_opcode opcode, uint32_t stag, std::vector<ibv_sge> list = {},
+                           uint64_t id = 0) {
   SendWr wr(opcode, std::move(list), id);
   wr.wr.invalidate_rkey = stag;
   return wr;

@@ -116,7 +116,8 @@ void End::connect_one(uint16_t port) {
   sockaddr_in address = loopback(port);
   rdma_cm_id* id = nullptr;
   if (rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP) != 0) die("rdma_create_id");
-  if (rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&address), kTimeoutMs) != 0) die("rdma_resolve_addr");
+  if (rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&address), kTimeoutMs) != 0)
+    die("rdma_resolve_addr");
   take(RDMA_CM_EVENT_ADDR_RESOLVED);
   if (rdma_resolve_route(id, kTimeoutMs) != 0) die("rdma_resolve_route");
   take(RDMA_CM_EVENT_ROUTE_RESOLVED);

@@ -22,7 +22,8 @@ class End {
   void accept_one();
   void connect_one(uint16_t port);
 
-  // Ping-pong of 64 octets on the first connection, both ends polling. Median microseconds one way, for who begins.
+  // Ping-pong of 64 octets on the first connection, both ends polling. Median microseconds one way,
+  // for who begins.
   double ping_pong(int iterations, bool begins);
 
   // Octets of memory that this process has in use.

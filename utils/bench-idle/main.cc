@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// uiwarp run uiwarp-bench-idle CONNECTIONS ITERATIONS: two processes with one busy connection and CONNECTIONS idle
-// ones. Prints lines of a name and a number, the worse one of both processes:
+// uiwarp run uiwarp-bench-idle CONNECTIONS ITERATIONS: two processes with one busy connection and
+// CONNECTIONS idle ones. Prints lines of a name and a number, the worse one of both processes:
 //   latency  microseconds one way, 64 octets, on the busy connection
 //   memory   octets in use for each idle one, queues of depth 2 and librdmacm's part included
 //   cpu      per cent of one processor while all of them are idle
@@ -24,9 +24,9 @@ namespace {
 using uiw::bench::die;
 using uiw::bench::End;
 
-constexpr int kFirst = 16;          // connections made before memory is counted
-constexpr unsigned kQuiet = 2;      // seconds until nothing is left to do for a new connection
-constexpr unsigned kWatched = 2;    // seconds of idling
+constexpr int kFirst = 16;        // connections made before memory is counted
+constexpr unsigned kQuiet = 2;    // seconds until nothing is left to do for a new connection
+constexpr unsigned kWatched = 2;  // seconds of idling
 
 struct Result {
   double latency = 0, memory = 0, cpu = 0;
@@ -49,7 +49,8 @@ Result live(End& end, int idle, int iterations, bool begins, Add add) {
   sleep(kQuiet);
   const int64_t busy = cpu_ns(), start = uiw::bench::now_ns();
   sleep(kWatched);
-  result.cpu = 100.0 * static_cast<double>(cpu_ns() - busy) / static_cast<double>(uiw::bench::now_ns() - start);
+  result.cpu = 100.0 * static_cast<double>(cpu_ns() - busy) /
+               static_cast<double>(uiw::bench::now_ns() - start);
   return result;
 }
 
@@ -72,7 +73,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   allow_many_descriptors(idle);
-  void* memory = mmap(nullptr, sizeof(Result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   int ports[2];
   if (memory == MAP_FAILED || pipe(ports) != 0) die("pipe");
   Result& server = *static_cast<Result*>(memory);
@@ -94,7 +96,7 @@ int main(int argc, char** argv) {
   int status = 0;
   waitpid(pid, &status, 0);
   if (status != 0) return 1;
-  printf("latency %.3f\nmemory %.0f\ncpu %.2f\n", client.latency, std::max(client.memory, server.memory),
-         std::max(client.cpu, server.cpu));
+  printf("latency %.3f\nmemory %.0f\ncpu %.2f\n", client.latency,
+         std::max(client.memory, server.memory), std::max(client.cpu, server.cpu));
   return 0;
 }

@@ -83,7 +83,8 @@ double connect_measure(const sockaddr_in& server, const Load& load) {
     const int fd = new_socket(server);
     made.push_back(fd);
     fcntl(fd, F_SETFL, O_NONBLOCK);
-    if (connect(fd, reinterpret_cast<const sockaddr*>(&server), sizeof server) != 0 && errno != EINPROGRESS)
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&server), sizeof server) != 0 &&
+        errno != EINPROGRESS)
       die("connect");
     watch(epoll, EPOLL_CTL_ADD, fd, EPOLLOUT);
   }

@@ -19,10 +19,12 @@ namespace {
 
 constexpr size_t kCopies = 16;  // in one call of sendmsg
 
-bool within_host(const sockaddr_in& peer) { return ntohl(peer.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET; }
+bool within_host(const sockaddr_in& peer) {
+  return ntohl(peer.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
 
-// No delay; on loopback large buffers and reno too: a host's default of bbr would pace that to half. These are
-// wishes: where the host refuses them, raw TCP is what the host makes of it.
+// No delay; on loopback large buffers and reno too: a host's default of bbr would pace that to
+// half. These are wishes: where the host refuses them, raw TCP is what the host makes of it.
 void tune(int fd, const sockaddr_in& peer) {
   const int one = 1, buffer = 4 << 20;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -106,7 +108,9 @@ bool receive(int fd, void* buffer, size_t size) {
   return true;
 }
 
-void send_all(int fd, const void* buffer, size_t size) { send_copies(fd, buffer, size, 1); }
+void send_all(int fd, const void* buffer, size_t size) {
+  send_copies(fd, buffer, size, 1);
+}
 
 void send_copies(int fd, const void* buffer, size_t size, int copies) {
   size_t left = size * static_cast<size_t>(copies);

@@ -51,11 +51,17 @@ double ask(const sockaddr_in& server, const Load& load, size_t request, size_t r
 
 }  // namespace
 
-void ping_pong_serve(int listener, const Load& load) { answer(listener, load, load.size, load.size); }
+void ping_pong_serve(int listener, const Load& load) {
+  answer(listener, load, load.size, load.size);
+}
 double ping_pong_measure(const sockaddr_in& server, const Load& load) {
   return ask(server, load, load.size, load.size);
 }
-void read_serve(int listener, const Load& load) { answer(listener, load, kRequest, load.size); }
-double read_measure(const sockaddr_in& server, const Load& load) { return ask(server, load, kRequest, load.size); }
+void read_serve(int listener, const Load& load) {
+  answer(listener, load, kRequest, load.size);
+}
+double read_measure(const sockaddr_in& server, const Load& load) {
+  return ask(server, load, kRequest, load.size);
+}
 
 }  // namespace uiw::bench

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE ITERATIONS: what raw TCP does
-// between two processes of this host, in the shape of a perftest tool. Prints one number, in the unit of the shape.
+// uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE ITERATIONS:
+// what raw TCP does between two processes of this host, in the shape of a perftest tool. Prints one
+// number, in the unit of the shape.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,12 +45,14 @@ struct Request {
   const Shape* shape = nullptr;
   Load load;
   sockaddr_in address = {};
-  const char* name_space = nullptr;  // the server's, as `ip netns` knows it; the client is where we are
+  const char* name_space =
+      nullptr;  // the server's, as `ip netns` knows it; the client is where we are
 };
 
 int usage() {
   fprintf(stderr,
-          "usage: uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE ITERATIONS\n"
+          "usage: uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-a ADDRESS] [-n NAMESPACE] SHAPE "
+          "SIZE ITERATIONS\n"
           "  SHAPE  latency, read-latency (microseconds), stream, read-stream (MiB/s),\n"
           "         rate (million messages/s), connect (connections/s)\n"
           "  -b     stream, rate: messages sent by one call\n"
@@ -72,7 +75,9 @@ bool parse(int argc, char** argv, Request& request) {
   request.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   for (int option; (option = getopt(argc, argv, "b:w:a:n:")) != -1;) {
     switch (option) {
-      case 'b': request.load.batch = static_cast<int>(positive(optarg, 1 << 16)); break;
+      case 'b':
+        request.load.batch = static_cast<int>(positive(optarg, 1 << 16));
+        break;
       case 'w':
         if (strcmp(optarg, "spin") != 0 && strcmp(optarg, "block") != 0) return false;
         request.load.wait = *optarg == 's' ? Wait::kSpin : Wait::kBlock;
@@ -80,8 +85,11 @@ bool parse(int argc, char** argv, Request& request) {
       case 'a':
         if (inet_pton(AF_INET, optarg, &request.address.sin_addr) != 1) return false;
         break;
-      case 'n': request.name_space = optarg; break;
-      default: return false;
+      case 'n':
+        request.name_space = optarg;
+        break;
+      default:
+        return false;
     }
   }
   if (argc - optind != 3) return false;
@@ -90,7 +98,8 @@ bool parse(int argc, char** argv, Request& request) {
   }
   request.load.size = static_cast<size_t>(positive(argv[optind + 1], 1 << 30));
   request.load.iterations = static_cast<int>(positive(argv[optind + 2], 100000000));
-  return request.shape && request.load.size > 0 && request.load.iterations > 0 && request.load.batch > 0;
+  return request.shape && request.load.size > 0 && request.load.iterations > 0 &&
+         request.load.batch > 0;
 }
 
 // Where `ip netns add` puts them.
@@ -120,7 +129,8 @@ int main(int argc, char** argv) {
   if (pid < 0) die("fork");
   if (pid == 0) serve(request, ports[1]);
   close(ports[1]);
-  if (read(ports[0], &request.address.sin_port, sizeof request.address.sin_port) <= 0) return 1;  // it said why
+  if (read(ports[0], &request.address.sin_port, sizeof request.address.sin_port) <= 0)
+    return 1;  // it said why
 
   const double value = request.shape->measure(request.address, request.load) * request.shape->scale;
   int status = 0;

@@ -21,7 +21,8 @@ void rate_serve(int listener, const Load& load) {
   std::vector<char> buffer(kReceive);
   size_t left = load.size * static_cast<size_t>(load.iterations);
   while (left > 0) {
-    const ssize_t got = recv(fd, buffer.data(), buffer.size(), load.wait == Wait::kSpin ? MSG_DONTWAIT : 0);
+    const ssize_t got =
+        recv(fd, buffer.data(), buffer.size(), load.wait == Wait::kSpin ? MSG_DONTWAIT : 0);
     if (got > 0)
       left -= std::min(left, static_cast<size_t>(got));
     else if (got == 0 || (errno != EINTR && errno != EAGAIN))
@@ -36,7 +37,8 @@ double rate_measure(const sockaddr_in& server, const Load& load) {
   const std::vector<char> messages(load.size * static_cast<size_t>(load.batch), 'u');
   const int64_t start = now_ns();
   for (int sent = 0; sent < load.iterations; sent += load.batch)
-    send_all(fd, messages.data(), load.size * static_cast<size_t>(std::min(load.batch, load.iterations - sent)));
+    send_all(fd, messages.data(),
+             load.size * static_cast<size_t>(std::min(load.batch, load.iterations - sent)));
   char done;
   if (!receive(fd, &done, 1)) die("peer ended early");
   const int64_t ns = now_ns() - start;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The shapes of traffic. Each has a side that serves one client of a listener, and a side that measures.
+// The shapes of traffic. Each has a side that serves one client of a listener, and a side that
+// measures.
 #pragma once
 
 #include <netinet/in.h>
@@ -11,11 +12,11 @@ namespace uiw::bench {
 enum class Wait { kAsUsual, kSpin, kBlock };
 
 struct Load {
-  size_t size = 64;         // octets of a message
-  int iterations = 20000;   // messages, or connections
-  int batch = 1;            // messages sent by one call
+  size_t size = 64;            // octets of a message
+  int iterations = 20000;      // messages, or connections
+  int batch = 1;               // messages sent by one call
   Wait wait = Wait::kAsUsual;  // for data: latencies spin, everything else blocks
-  int outstanding = 16;     // read streams: requests in flight
+  int outstanding = 16;        // read streams: requests in flight
 };
 
 // Ping-pong. Median microseconds of a round trip.
@@ -34,11 +35,13 @@ double stream_measure(const sockaddr_in& server, const Load& load);
 void read_stream_serve(int listener, const Load& load);
 double read_stream_measure(const sockaddr_in& server, const Load& load);
 
-// One way: small messages laid out one behind the other, received as they come. Million messages per second.
+// One way: small messages laid out one behind the other, received as they come. Million messages
+// per second.
 void rate_serve(int listener, const Load& load);
 double rate_measure(const sockaddr_in& server, const Load& load);
 
-// `iterations` connections at once: connect, accept, `size` octets there and back on each. Connections per second.
+// `iterations` connections at once: connect, accept, `size` octets there and back on each.
+// Connections per second.
 void connect_serve(int listener, const Load& load);
 double connect_measure(const sockaddr_in& server, const Load& load);
 

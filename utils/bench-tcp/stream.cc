@@ -57,7 +57,8 @@ double read_stream_measure(const sockaddr_in& server, const Load& load) {
   int asked = 0;
   const int64_t start = now_ns();
   for (int i = 0; i < load.iterations; i++) {
-    for (; asked < load.iterations && asked < i + load.outstanding; asked++) send_all(fd, &request, 1);
+    for (; asked < load.iterations && asked < i + load.outstanding; asked++)
+      send_all(fd, &request, 1);
     if (!receive(fd, buffer.data(), load.size)) die("peer ended early");
   }
   const int64_t ns = now_ns() - start;

@@ -22,7 +22,9 @@ std::string said(const ChildResult& result) {
     if (!text.empty()) text += "; ";
     text += line;
   }
-  if (result.status >= 128) text += (text.empty() ? "" : "; ") + std::string("killed by signal ") + std::to_string(result.status - 128);
+  if (result.status >= 128)
+    text += (text.empty() ? "" : "; ") + std::string("killed by signal ") +
+            std::to_string(result.status - 128);
   return text.empty() ? "exit status " + std::to_string(result.status) : text;
 }
 
@@ -37,8 +39,9 @@ bool check_visible(const Layout& layout, Report& report) {
     report.ok("devices seen by libibverbs:" + names);
     return true;
   }
-  report.fail("libibverbs sees no uiwarp device: " + said(result),
-              "Run `UIWARP_LOG=debug uiwarp devices`; doc/troubleshooting.md goes through the causes.");
+  report.fail(
+      "libibverbs sees no uiwarp device: " + said(result),
+      "Run `UIWARP_LOG=debug uiwarp devices`; doc/troubleshooting.md goes through the causes.");
   return false;
 }
 
@@ -47,8 +50,9 @@ void check_loopback(const Layout& layout, Report& report) {
   if (result.status == 0 && !result.timed_out)
     report.ok("loopback connection: " + said(result));
   else
-    report.fail("loopback connection: " + said(result),
-                "Run `UIWARP_LOG=debug uiwarp doctor`; a packet filter on lo may also be the cause.");
+    report.fail(
+        "loopback connection: " + said(result),
+        "Run `UIWARP_LOG=debug uiwarp doctor`; a packet filter on lo may also be the cause.");
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ void check_kernel(Report& report) {
   if (major > 5 || (major == 5 && minor >= 19))
     report.ok(what);
   else
-    report.warn(what + " is older than 5.19", "Its io_uring lacks what uiwarp needs: it will use epoll, which is slower.");
+    report.warn(what + " is older than 5.19",
+                "Its io_uring lacks what uiwarp needs: it will use epoll, which is slower.");
 }
 
 // Is a seccomp filter active in this process?
@@ -56,11 +57,15 @@ std::string cure(int error) {
            "(containers: --security-opt seccomp=unconfined, or a profile that allows io_uring_*).";
   if (error == EPERM && (disabled == "1" || disabled == "2"))
     return "kernel.io_uring_disabled is " + disabled +
-           ". As root: sysctl kernel.io_uring_disabled=0 (or, for 1, join the group in kernel.io_uring_group).";
+           ". As root: sysctl kernel.io_uring_disabled=0 (or, for 1, join the group in "
+           "kernel.io_uring_group).";
   if (error == EPERM && filtered())
-    return "A seccomp filter forbids it, as Docker's default profile does: run the container with --security-opt "
-           "seccomp=unconfined, or a profile that allows io_uring_setup, io_uring_enter and io_uring_register.";
-  if (error == EINVAL) return "The kernel's io_uring is too old: Linux 5.19 or newer has what is needed.";
+    return "A seccomp filter forbids it, as Docker's default profile does: run the container with "
+           "--security-opt "
+           "seccomp=unconfined, or a profile that allows io_uring_setup, io_uring_enter and "
+           "io_uring_register.";
+  if (error == EINVAL)
+    return "The kernel's io_uring is too old: Linux 5.19 or newer has what is needed.";
   return "Look for a security module or a limit (ulimit -l, ulimit -n) that forbids it.";
 }
 
@@ -92,28 +97,33 @@ void check_limits(Report& report) {
   getrlimit(RLIMIT_MEMLOCK, &memory);
   const std::string count = std::to_string(files.rlim_cur);
   if (files.rlim_cur < 256)
-    report.warn("only " + count + " open files allowed", "Every queue pair is a TCP connection. Raise it: ulimit -n 4096.");
+    report.warn("only " + count + " open files allowed",
+                "Every queue pair is a TCP connection. Raise it: ulimit -n 4096.");
   else
     report.ok("open files: " + count);
   // libibverbs prints a warning of its own at 32 KiB and below; uiwarp pins nothing.
   if (geteuid() != 0 && memory.rlim_cur <= 32768)
     report.warn("locked memory limited to " + std::to_string(memory.rlim_cur) + " bytes",
-                "uiwarp does not need more, but libibverbs will print a warning. Raise it: ulimit -l unlimited.");
+                "uiwarp does not need more, but libibverbs will print a warning. Raise it: ulimit "
+                "-l unlimited.");
   else
     report.ok(memory.rlim_cur == RLIM_INFINITY
                   ? std::string("locked memory: unlimited (uiwarp pins nothing)")
-                  : "locked memory: " + std::to_string(memory.rlim_cur / 1024) + " KiB (uiwarp pins nothing)");
+                  : "locked memory: " + std::to_string(memory.rlim_cur / 1024) +
+                        " KiB (uiwarp pins nothing)");
 }
 
 void check_tcp(Report& report) {
   const std::string control = line_of("/proc/sys/net/ipv4/tcp_congestion_control");
-  const std::string allowed = " " + line_of("/proc/sys/net/ipv4/tcp_allowed_congestion_control") + " ";
+  const std::string allowed =
+      " " + line_of("/proc/sys/net/ipv4/tcp_allowed_congestion_control") + " ";
   if (control == "bbr" && allowed.find(" reno ") == std::string::npos)
     report.warn("congestion control is bbr and reno is not allowed",
                 "bbr paces even loopback to half its bandwidth. As root: "
                 "sysctl net.ipv4.tcp_allowed_congestion_control='reno bbr'.");
   else
-    report.ok("congestion control: " + control + (control == "reno" ? "" : "; connections within this host use reno"));
+    report.ok("congestion control: " + control +
+              (control == "reno" ? "" : "; connections within this host use reno"));
 }
 
 void check_runtime_directory(Report& report) {

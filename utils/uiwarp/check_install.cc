@@ -30,15 +30,17 @@ std::string file_of(void* symbol) {
 void check_libibverbs(Report& report) {
   void* library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    report.fail(std::string("libibverbs not found: ") + dlerror(), "Install it: apt-get install libibverbs1.");
+    report.fail(std::string("libibverbs not found: ") + dlerror(),
+                "Install it: apt-get install libibverbs1.");
     return;
   }
   const std::string file = file_of(dlsym(library, "ibv_get_device_list"));
   if (dlvsym(library, kRegister, kPrivateVersion))
     report.ok("libibverbs with " + std::string(kPrivateVersion) + ": " + file);
   else
-    report.fail("libibverbs does not offer " + std::string(kPrivateVersion) + ": " + file,
-                "This uiwarp was built for another rdma-core release: build it against the installed one.");
+    report.fail(
+        "libibverbs does not offer " + std::string(kPrivateVersion) + ": " + file,
+        "This uiwarp was built for another rdma-core release: build it against the installed one.");
 }
 
 void check_librdmacm(Report& report) {
@@ -46,13 +48,15 @@ void check_librdmacm(Report& report) {
   if (library)
     report.ok("librdmacm: " + file_of(dlsym(library, "rdma_create_id")));
   else
-    report.fail(std::string("librdmacm not found: ") + dlerror(), "Install it: apt-get install librdmacm1.");
+    report.fail(std::string("librdmacm not found: ") + dlerror(),
+                "Install it: apt-get install librdmacm1.");
 }
 
 void check_parts(const Layout& layout, Report& report) {
   std::string looked;
   for (const std::string& directory : layout.looked_in) looked += " " + directory;
-  const std::string advice = "Looked in" + looked + ". Build everything (cmake --build build) or install uiwarp again.";
+  const std::string advice =
+      "Looked in" + looked + ". Build everything (cmake --build build) or install uiwarp again.";
   if (layout.preload.empty())
     report.fail("libuiwarp-preload.so not found", advice);
   else
@@ -68,7 +72,8 @@ void check_parts(const Layout& layout, Report& report) {
   }
   void* library = dlopen(layout.core.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    report.fail(std::string("libuiwarp.so.0 cannot be loaded: ") + dlerror(), "Install the library it names.");
+    report.fail(std::string("libuiwarp.so.0 cannot be loaded: ") + dlerror(),
+                "Install the library it names.");
     return;
   }
   auto version = reinterpret_cast<int (*)()>(dlsym(library, "uiwarp_abi_version"));
@@ -76,8 +81,8 @@ void check_parts(const Layout& layout, Report& report) {
   if (found == UIWARP_ABI_VERSION)
     report.ok("stack: " + layout.core + ", version " UIWARP_VERSION);
   else
-    report.fail("stack: " + layout.core + " has private ABI " + std::to_string(found) + ", this command " +
-                    std::to_string(UIWARP_ABI_VERSION),
+    report.fail("stack: " + layout.core + " has private ABI " + std::to_string(found) +
+                    ", this command " + std::to_string(UIWARP_ABI_VERSION),
                 "Its parts come from different builds: build or install all of uiwarp again.");
 }
 
@@ -95,7 +100,9 @@ void check_settings(Report& report) {
     good = false;
     report.fail("setting " + std::string(info.name) + "='" + text + "'", problem);
   }
-  if (good) report.ok("settings: " + (set ? std::to_string(set) + " set, all valid" : std::string("defaults")));
+  if (good)
+    report.ok("settings: " +
+              (set ? std::to_string(set) + " set, all valid" : std::string("defaults")));
 }
 
 void check_real_devices(Report& report) {
@@ -103,7 +110,8 @@ void check_real_devices(Report& report) {
   if (DIR* directory = opendir("/sys/class/infiniband")) {
     while (const dirent* entry = readdir(directory)) {
       // Under `uiwarp run uiwarp doctor` our own devices are in the list.
-      if (entry->d_name[0] != '.' && strncmp(entry->d_name, "uiw_", 4) != 0) names += std::string(" ") + entry->d_name;
+      if (entry->d_name[0] != '.' && strncmp(entry->d_name, "uiw_", 4) != 0)
+        names += std::string(" ") + entry->d_name;
     }
     closedir(directory);
   }
@@ -113,8 +121,9 @@ void check_real_devices(Report& report) {
   else if (mode && strcmp(mode, "exclusive") == 0)
     report.ok("RDMA devices of this host are hidden (UIWARP_MODE=exclusive):" + names);
   else
-    report.warn("this host has RDMA devices:" + names,
-                "uiwarp stays out of their way. To use uiwarp instead of them: UIWARP_MODE=exclusive.");
+    report.warn(
+        "this host has RDMA devices:" + names,
+        "uiwarp stays out of their way. To use uiwarp instead of them: UIWARP_MODE=exclusive.");
 }
 
 }  // namespace

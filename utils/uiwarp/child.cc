@@ -21,7 +21,8 @@ int64_t now_ms() {
 
 }  // namespace
 
-ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms) {
+ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments,
+                      int limit_ms) {
   ChildResult result;
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return result;
@@ -36,7 +37,8 @@ ChildResult run_child(const Layout& layout, const std::vector<std::string>& argu
     dup2(fds[1], STDOUT_FILENO);
     dup2(fds[1], STDERR_FILENO);
     std::vector<char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& argument : arguments)
+      argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     _exit(run_program(layout, argv.data()));
   }

@@ -16,6 +16,7 @@ struct ChildResult {
 };
 
 // Starts `arguments` with the device visible, waits at most `limit_ms`, then kills it.
-ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms);
+ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments,
+                      int limit_ms);
 
 }  // namespace uiw::tool

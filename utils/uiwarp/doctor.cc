@@ -7,7 +7,9 @@
 
 namespace uiw::tool {
 
-void Report::ok(const std::string& what) { printf("ok    %s\n", what.c_str()); }
+void Report::ok(const std::string& what) {
+  printf("ok    %s\n", what.c_str());
+}
 
 void Report::warn(const std::string& what, const std::string& advice) {
   warnings_++;

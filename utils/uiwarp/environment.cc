@@ -53,7 +53,8 @@ bool set_environment(const Layout& layout, std::string& problem) {
   }
   // ld.so divides LD_PRELOAD at spaces and colons, libibverbs its list at colons and semicolons.
   if (layout.preload.find_first_of(" :;") != std::string::npos) {
-    problem = "the path " + layout.preload + " holds a space, colon or semicolon, which LD_PRELOAD " +
+    problem = "the path " + layout.preload +
+              " holds a space, colon or semicolon, which LD_PRELOAD " +
               "cannot express. Move the tree to a path without them.";
     return false;
   }

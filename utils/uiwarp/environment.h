@@ -13,8 +13,8 @@ namespace uiw::tool {
 std::string prepend(const std::string& item, const std::string& list, const char* separators,
                     char separator);
 
-// Changes this process's environment (LD_PRELOAD, and the driver list of libibverbs) so that what it
-// executes sees the device. Returns false and a sentence when that cannot work.
+// Changes this process's environment (LD_PRELOAD, and the driver list of libibverbs) so that what
+// it executes sees the device. Returns false and a sentence when that cannot work.
 bool set_environment(const Layout& layout, std::string& problem);
 
 }  // namespace uiw::tool

@@ -46,7 +46,8 @@ Layout find_layout() {
   Layout layout;
   layout.binary = self_path();
   const std::string bin = directory_of(layout.binary);
-  layout.probe = first_existing({bin + "/uiwarp-probe", bin + "/" UIWARP_BIN_TO_LIBEXEC "/uiwarp-probe"});
+  layout.probe =
+      first_existing({bin + "/uiwarp-probe", bin + "/" UIWARP_BIN_TO_LIBEXEC "/uiwarp-probe"});
 
   const std::string parent = directory_of(bin);
   layout.looked_in = {(parent == "/" ? "" : parent) + "/lib"};

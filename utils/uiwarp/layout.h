@@ -8,12 +8,12 @@
 namespace uiw::tool {
 
 struct Layout {
-  std::string binary;           // absolute path of bin/uiwarp
-  std::string probe;            // absolute path of uiwarp-probe; empty when missing
-  std::string core;             // .../libuiwarp.so.0; empty when missing
-  std::string preload;          // .../libuiwarp-preload.so; empty when missing
-  std::string provider;         // .../libuiwarp-rdmavNN.so; empty when missing
-  std::string provider_prefix;  // what libibverbs appends "-rdmavNN.so" to
+  std::string binary;                  // absolute path of bin/uiwarp
+  std::string probe;                   // absolute path of uiwarp-probe; empty when missing
+  std::string core;                    // .../libuiwarp.so.0; empty when missing
+  std::string preload;                 // .../libuiwarp-preload.so; empty when missing
+  std::string provider;                // .../libuiwarp-rdmavNN.so; empty when missing
+  std::string provider_prefix;         // what libibverbs appends "-rdmavNN.so" to
   std::vector<std::string> looked_in;  // library directories tried, in order
 
   bool complete() const { return !core.empty() && !preload.empty() && !provider.empty(); }

@@ -16,7 +16,8 @@ namespace {
 
 constexpr char kRunHelp[] =
     "Usage: uiwarp run [--] PROGRAM ARGS...\n\n"
-    "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD and\n"
+    "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
+    "and\n"
     "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
@@ -61,9 +62,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "uiwarp " UIWARP_VERSION);
   app.require_subcommand(1);
   app.add_subcommand("run", "Run a program with the device visible: uiwarp run PROGRAM ARGS...");
-  CLI::App* devices = app.add_subcommand("devices", "List the devices that a program sees under `uiwarp run`");
-  CLI::App* doctor = app.add_subcommand("doctor", "Check this machine and say what to do about each problem");
-  CLI::App* settings = app.add_subcommand("settings", "List every UIWARP_* setting, its values and default");
+  CLI::App* devices =
+      app.add_subcommand("devices", "List the devices that a program sees under `uiwarp run`");
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "Check this machine and say what to do about each problem");
+  CLI::App* settings =
+      app.add_subcommand("settings", "List every UIWARP_* setting, its values and default");
   bool markdown = false, list_settings = false;
   doctor->add_flag("--settings", list_settings, "Only list the settings, as `uiwarp settings`");
   settings->add_flag("--markdown", markdown, "As doc/settings.md");

@@ -7,8 +7,8 @@ namespace uiw::probe {
 // Prints a table of the RDMA devices. 0, or 1 when there is none.
 int list_devices();
 
-// Connects two processes over 127.0.0.1 by rdma_cm, exchanges 64 octets both ways, compares them and
-// disconnects; prints one line. 0, or 1 with a sentence on standard error.
+// Connects two processes over 127.0.0.1 by rdma_cm, exchanges 64 octets both ways, compares them
+// and disconnects; prints one line. 0, or 1 with a sentence on standard error.
 int loopback();
 
 }  // namespace uiw::probe

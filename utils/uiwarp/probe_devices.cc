@@ -66,8 +66,8 @@ void print_device(ibv_device* device) {
     if (!error) addresses = addresses_of(context, port);
     ibv_close_device(context);
   }
-  printf("%-16s %-14s %-20s %-12s %s\n", ibv_get_device_name(device), interface_of(device).c_str(), guid_text,
-         state.c_str(), addresses.c_str());
+  printf("%-16s %-14s %-20s %-12s %s\n", ibv_get_device_name(device), interface_of(device).c_str(),
+         guid_text, state.c_str(), addresses.c_str());
 }
 
 }  // namespace
@@ -76,7 +76,8 @@ int list_devices() {
   int count = 0;
   ibv_device** devices = ibv_get_device_list(&count);
   if (!devices || count == 0) {
-    fprintf(stderr, "No RDMA device is visible%s%s.\n", devices ? "" : ": ", devices ? "" : strerror(errno));
+    fprintf(stderr, "No RDMA device is visible%s%s.\n", devices ? "" : ": ",
+            devices ? "" : strerror(errno));
     if (devices) ibv_free_device_list(devices);
     return 1;
   }

@@ -52,13 +52,15 @@ rdma_addrinfo* address(uint16_t port, int flags) {
   hints.ai_flags = flags;
   hints.ai_port_space = RDMA_PS_TCP;
   rdma_addrinfo* result = nullptr;
-  return rdma_getaddrinfo(const_cast<char*>("127.0.0.1"), text, &hints, &result) == 0 ? result : nullptr;
+  return rdma_getaddrinfo(const_cast<char*>("127.0.0.1"), text, &hints, &result) == 0 ? result
+                                                                                      : nullptr;
 }
 
 bool prepare(rdma_cm_id* id, Buffers& buffers) {
   buffers.out_mr = rdma_reg_msgs(id, buffers.out, kSize);
   buffers.in_mr = rdma_reg_msgs(id, buffers.in, kSize);
-  return buffers.out_mr && buffers.in_mr && rdma_post_recv(id, nullptr, buffers.in, kSize, buffers.in_mr) == 0;
+  return buffers.out_mr && buffers.in_mr &&
+         rdma_post_recv(id, nullptr, buffers.in, kSize, buffers.in_mr) == 0;
 }
 
 void release(Buffers& buffers) {

@@ -14,7 +14,9 @@
 namespace uiw::tool {
 namespace {
 
-int status_of(int error) { return error == ENOENT ? 127 : 126; }
+int status_of(int error) {
+  return error == ENOENT ? 127 : 126;
+}
 
 }  // namespace
 

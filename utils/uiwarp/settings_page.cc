@@ -10,17 +10,21 @@ namespace uiw::tool {
 void print_settings() {
   for (const core::SettingInfo& info : core::setting_table()) {
     const char* text = getenv(info.name);
-    printf("%s=%s\n    %s; default %s%s\n    %s\n", info.name, text ? text : info.fallback, info.type,
-           info.fallback, text ? "; set in the environment" : "", info.help);
+    printf("%s=%s\n    %s; default %s%s\n    %s\n", info.name, text ? text : info.fallback,
+           info.type, info.fallback, text ? "; set in the environment" : "", info.help);
   }
 }
 
 void print_settings_markdown() {
-  printf("# Settings\n\n"
-         "<!-- Written by `uiwarp settings --markdown`; tests compare it with the table in core/settings.cc. -->\n\n"
-         "Environment variables, read once when a program first touches an RDMA device. A wrong value is\n"
-         "reported with the variable and the allowed values, and opening a device fails with `EINVAL`.\n\n"
-         "| variable | values | default | effect |\n|---|---|---|---|\n");
+  printf(
+      "# Settings\n\n"
+      "<!-- Written by `uiwarp settings --markdown`; tests compare it with the table in "
+      "core/settings.cc. -->\n\n"
+      "Environment variables, read once when a program first touches an RDMA device. A wrong value "
+      "is\n"
+      "reported with the variable and the allowed values, and opening a device fails with "
+      "`EINVAL`.\n\n"
+      "| variable | values | default | effect |\n|---|---|---|---|\n");
   for (const core::SettingInfo& info : core::setting_table()) {
     printf("| `%s` | ", info.name);
     for (const char* c = info.type; *c; c++) {

@@ -27,14 +27,16 @@ enum class Kind { kOther, kDynamic, kStatic, kForeignClass };
 // Reads the ELF headers only; anything malformed is kOther, the kernel will say what is wrong.
 Kind elf_kind(int fd) {
   Elf64_Ehdr header;
-  if (pread(fd, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header)) return Kind::kOther;
+  if (pread(fd, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header))
+    return Kind::kOther;
   if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return Kind::kOther;
   const unsigned char own_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
   if (header.e_ident[EI_CLASS] != own_class) return Kind::kForeignClass;
   for (unsigned i = 0; i < header.e_phnum; i++) {
     Elf64_Phdr program;
     const off_t at = static_cast<off_t>(header.e_phoff + i * sizeof program);
-    if (pread(fd, &program, sizeof program, at) != static_cast<ssize_t>(sizeof program)) return Kind::kOther;
+    if (pread(fd, &program, sizeof program, at) != static_cast<ssize_t>(sizeof program))
+      return Kind::kOther;
     if (program.p_type == PT_INTERP) return Kind::kDynamic;
   }
   return Kind::kStatic;
@@ -67,7 +69,8 @@ std::string inspect(const std::string& path, int depth) {
   if (!interpreter.empty()) {
     if (depth == 0) problem = inspect(interpreter, depth + 1);
   } else if (gains_privilege(fd)) {
-    problem = path + " is set-uid, set-gid or has file capabilities, so the loader ignores LD_PRELOAD";
+    problem =
+        path + " is set-uid, set-gid or has file capabilities, so the loader ignores LD_PRELOAD";
   } else if (const Kind kind = elf_kind(fd); kind == Kind::kStatic) {
     problem = path + " is statically linked, so nothing can be preloaded into it";
   } else if (kind == Kind::kForeignClass) {
@@ -102,6 +105,8 @@ std::string find_program(const std::string& name, int& error) {
   return {};
 }
 
-std::string why_invisible(const std::string& path) { return inspect(path, 0); }
+std::string why_invisible(const std::string& path) {
+  return inspect(path, 0);
+}
 
 }  // namespace uiw::tool

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/addresses.h"
 #include "cm/manager.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
+#include "transport/addresses.h"
 
 namespace uiw::cm {
 

@@ -81,14 +81,14 @@ void say_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code
                    bool markers, core::Nanoseconds at_most) {
   uint8_t ulpdu[mpa::kLengthSize + ddp::kUntaggedHeaderSize + rdmap::kMaxTerminateBody];
   // RFC 5040 4.8: alone on queue 2.
-  uint8_t* end = ddp::encode(
-      ulpdu + mpa::kLengthSize,
-      ddp::UntaggedHeader{.last = true,
-                          .ulp_control = rdmap::control(rdmap::Opcode::kTerminate),
-                          .invalidate_stag = 0,
-                          .qn = ddp::kQnTerminate,
-                          .msn = 1,
-                          .mo = 0});
+  uint8_t* end =
+      ddp::encode(ulpdu + mpa::kLengthSize,
+                  ddp::UntaggedHeader{.last = true,
+                                      .ulp_control = rdmap::control(rdmap::Opcode::kTerminate),
+                                      .invalidate_stag = 0,
+                                      .qn = ddp::kQnTerminate,
+                                      .msn = 1,
+                                      .mo = 0});
   rdmap::Terminate terminate;
   terminate.code = code;
   end += rdmap::encode(end, terminate);

@@ -15,8 +15,8 @@ namespace uiw::cm {
 void say_reject(engine::Engine& engine, StreamPtr stream, const mpa::StartupFrame& reply,
                 core::Nanoseconds at_most);
 
-// RFC 6581 9: an end that cannot go on after the Reply says so in a Terminate, the first FPDU on the
-// stream, with CRC and markers as the frames agreed on for what it sends.
+// RFC 6581 9: an end that cannot go on after the Reply says so in a Terminate, the first FPDU on
+// the stream, with CRC and markers as the frames agreed on for what it sends.
 void say_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code, bool crc,
                    bool markers, core::Nanoseconds at_most);
 

@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <utility>
 
-#include "transport/addresses.h"
 #include "cm/farewell.h"
 #include "cm/link.h"
 #include "cm/manager.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
+#include "transport/addresses.h"
 
 namespace uiw::cm {
 namespace {
@@ -190,8 +190,8 @@ void Initiator::judge(core::Bytes leftover) {
       return;
     case mpa::ReplyVerdict::kTerminate:
       core::log(core::LogLevel::kInfo, "connection given up: %s", core::describe(code));
-      say_terminate(engine_, std::move(stream_), code, request_.crc || reply_.crc,
-                    reply_.markers, manager_.settings().close_timeout_ms * core::kMillisecond);
+      say_terminate(engine_, std::move(stream_), code, request_.crc || reply_.crc, reply_.markers,
+                    manager_.settings().close_timeout_ms * core::kMillisecond);
       finish_with(EventType::kConnectError, -EPROTO);
       return;
     case mpa::ReplyVerdict::kRevision1:

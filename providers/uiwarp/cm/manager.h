@@ -18,8 +18,8 @@
 #include "cm/endpoint.h"
 #include "cm/id.h"
 #include "cm/id_table.h"
-#include "core/list.h"
 #include "cm/queue_pairs.h"
+#include "core/list.h"
 #include "core/settings.h"
 #include "engine/engine.h"
 

@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transport/addresses.h"
 #include "cm/manager.h"
 #include "core/raw_sys.h"
+#include "transport/addresses.h"
 
 namespace uiw::cm {
 namespace {
@@ -24,7 +24,8 @@ int check_own_address(const sockaddr_storage& address, const device::Device*& de
 // Addresses of this host that a peer can mean by ours: with one of them wildcard, all.
 bool overlap(const sockaddr_storage& a, const sockaddr_storage& b) {
   if (transport::port_of(a) != transport::port_of(b)) return false;
-  return a.ss_family == b.ss_family && (transport::is_wildcard(a) || transport::is_wildcard(b) || transport::same_host(a, b));
+  return a.ss_family == b.ss_family &&
+         (transport::is_wildcard(a) || transport::is_wildcard(b) || transport::same_host(a, b));
 }
 
 }  // namespace

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "cm/acceptor.h"
-#include "transport/addresses.h"
 #include "cm/initiator.h"
 #include "cm/manager.h"
 #include "cm/responder.h"
 #include "core/raw_sys.h"
+#include "transport/addresses.h"
 
 namespace uiw::cm {
 namespace {

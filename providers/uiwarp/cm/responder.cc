@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "cm/acceptor.h"
-#include "transport/addresses.h"
 #include "cm/farewell.h"
 #include "cm/link.h"
 #include "cm/manager.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
+#include "transport/addresses.h"
 
 namespace uiw::cm {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What initiator and responder share of MPA start-up: frames (startup/frames.h) and the application's
-// parameters in them.
+// What initiator and responder share of MPA start-up: frames (startup/frames.h) and the
+// application's parameters in them.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,10 @@ using startup::set_private_data;
 // Private data of a peer's frame, as much as an event carries.
 void copy_private_data(ConnParam& to, const mpa::StartupFrame& frame);
 
-inline mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, const ConnParam& param) {
-  return startup::wishes_for(settings, peer_is_local, param.responder_resources, param.initiator_depth);
+inline mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local,
+                              const ConnParam& param) {
+  return startup::wishes_for(settings, peer_is_local, param.responder_resources,
+                             param.initiator_depth);
 }
 
 }  // namespace uiw::cm

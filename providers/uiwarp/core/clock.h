@@ -13,8 +13,8 @@ inline constexpr Nanoseconds kSecond = 1'000'000'000;
 
 Nanoseconds now();  // CLOCK_MONOTONIC
 
-// A counter that is cheap to read and counts roughly thousands of millions per second; for telling "at
-// once" from "later" only. (The clock costs 70 ns in virtual machines.)
+// A counter that is cheap to read and counts roughly thousands of millions per second; for telling
+// "at once" from "later" only. (The clock costs 70 ns in virtual machines.)
 inline uint64_t ticks() {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();

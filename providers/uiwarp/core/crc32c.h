@@ -10,9 +10,13 @@ namespace uiw::core {
 // Running value: start with crc32c_begin(), feed in stream order, end with crc32c_end().
 // The value of crc32c_end() is the usual integer (check value 0xE3069283 for "123456789");
 // MPA stores it least significant octet first.
-inline constexpr uint32_t crc32c_begin() { return 0xffffffffu; }
+inline constexpr uint32_t crc32c_begin() {
+  return 0xffffffffu;
+}
 uint32_t crc32c_update(uint32_t running, const void* data, size_t size);
-inline constexpr uint32_t crc32c_end(uint32_t running) { return running ^ 0xffffffffu; }
+inline constexpr uint32_t crc32c_end(uint32_t running) {
+  return running ^ 0xffffffffu;
+}
 
 inline uint32_t crc32c(const void* data, size_t size) {
   return crc32c_end(crc32c_update(crc32c_begin(), data, size));

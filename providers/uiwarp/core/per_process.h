@@ -21,7 +21,8 @@ class PerProcess {
       auto* mine = new (std::nothrow) Cell;
       if (!mine) return nullptr;
       mine->pid = pid;
-      if (current_.compare_exchange_strong(current, mine, std::memory_order_acq_rel)) return &mine->value;
+      if (current_.compare_exchange_strong(current, mine, std::memory_order_acq_rel))
+        return &mine->value;
       delete mine;
     }
     return &current->value;

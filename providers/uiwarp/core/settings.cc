@@ -33,7 +33,8 @@ constexpr SettingInfo kTable[] = {
      "follow moves the engine thread to the CPU where its packets arrive; free leaves it to the "
      "scheduler."},
     {"UIWARP_POLL_PROGRESS", "on|off", "on",
-     "A program that keeps polling an empty completion queue receives by itself for its connections, "
+     "A program that keeps polling an empty completion queue receives by itself for its "
+     "connections, "
      "instead of the engine."},
     {"UIWARP_MPA_REVISION", "1|2", "2",
      "MPA revision to connect with: 2 negotiates read depths and a ready-to-receive frame (RFC "
@@ -49,11 +50,14 @@ constexpr SettingInfo kTable[] = {
      "The ready-to-receive frame to offer when connecting, and to choose first when accepting; any "
      "offers both and chooses read first."},
     {"UIWARP_WAKE_PEER", "on|off", "on",
-     "After connecting, send an empty RDMA Write after 10 ms, 100 ms and 1 s for as long as the peer is "
+     "After connecting, send an empty RDMA Write after 10 ms, 100 ms and 1 s for as long as the "
+     "peer is "
      "silent: Linux siw overlooks what comes too early until more comes."},
     {"UIWARP_PORTS", "auto|FIRST-LAST", "auto",
-     "TCP ports on which queue pairs that programs connect without rdma_cm are reached, one for each 256 "
-     "of them in a process, as a firewall has to let them in: 18515-18530, say. auto leaves the choice to the "
+     "TCP ports on which queue pairs that programs connect without rdma_cm are reached, one for "
+     "each 256 "
+     "of them in a process, as a firewall has to let them in: 18515-18530, say. auto leaves the "
+     "choice to the "
      "system."},
     {"UIWARP_CONNECT_TIMEOUT_MS", "milliseconds 1..600000", "10000",
      "Until the peer accepted the TCP connection."},
@@ -170,9 +174,8 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_PEER_TO_PEER") return on_off(text, out.peer_to_peer);
   if (name == "UIWARP_MPA_RTR") {
     return choose(text,
-                  (const Choice<RtrKind>[]){{"any", RtrKind::kAny},
-                                            {"read", RtrKind::kRead},
-                                            {"write", RtrKind::kWrite}},
+                  (const Choice<RtrKind>[]){
+                      {"any", RtrKind::kAny}, {"read", RtrKind::kRead}, {"write", RtrKind::kWrite}},
                   out.mpa_rtr);
   }
   if (name == "UIWARP_POLL_PROGRESS") return on_off(text, out.poll_progress);

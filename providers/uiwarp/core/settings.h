@@ -11,26 +11,35 @@
 
 namespace uiw::core {
 
-enum class CrcPolicy { kAuto, kOn, kOff };     // auto: off between processes of this host, on otherwise
-enum class HostMode { kAuto, kExclusive };     // auto: stay away where the host has RDMA devices
+enum class CrcPolicy {
+  kAuto,
+  kOn,
+  kOff
+};  // auto: off between processes of this host, on otherwise
+enum class HostMode { kAuto, kExclusive };  // auto: stay away where the host has RDMA devices
 enum class EngineKind { kAuto, kIoUring, kEpoll };  // auto: epoll where io_uring is refused
-enum class EngineCpu { kFollow, kFree };       // follow: sit on the CPU where packets arrive
+enum class EngineCpu { kFollow, kFree };            // follow: sit on the CPU where packets arrive
 
-enum class RtrKind { kAny, kRead, kWrite };    // RFC 6581 9.2; any: both are offered, Read is chosen first
+enum class RtrKind {
+  kAny,
+  kRead,
+  kWrite
+};  // RFC 6581 9.2; any: both are offered, Read is chosen first
 
 struct Settings {
   CrcPolicy crc = CrcPolicy::kAuto;
   HostMode mode = HostMode::kAuto;
   EngineKind engine = EngineKind::kAuto;
   EngineCpu engine_cpu = EngineCpu::kFollow;
-  uint32_t mpa_revision = 2;           // UIWARP_MPA_REVISION: 1 or 2, what we ask for as initiator
-  bool mpa_fallback = true;            // UIWARP_MPA_FALLBACK: retry once with revision 1
-  bool mpa_markers = false;            // UIWARP_MPA_MARKERS: ask for markers in what we receive (M bit)
-  bool peer_to_peer = true;            // UIWARP_PEER_TO_PEER: ask for an RTR frame (RFC 6581 A bit)
-  RtrKind mpa_rtr = RtrKind::kAny;     // UIWARP_MPA_RTR: which one
-  bool wake_peer = true;               // UIWARP_WAKE_PEER: empty Writes to a silent responder
-  bool poll_progress = true;           // UIWARP_POLL_PROGRESS: who polls in vain receives itself
-  uint16_t first_port = 0, last_port = 0;  // UIWARP_PORTS: of queue pair numbers; 0: the system chooses
+  uint32_t mpa_revision = 2;  // UIWARP_MPA_REVISION: 1 or 2, what we ask for as initiator
+  bool mpa_fallback = true;   // UIWARP_MPA_FALLBACK: retry once with revision 1
+  bool mpa_markers = false;   // UIWARP_MPA_MARKERS: ask for markers in what we receive (M bit)
+  bool peer_to_peer = true;   // UIWARP_PEER_TO_PEER: ask for an RTR frame (RFC 6581 A bit)
+  RtrKind mpa_rtr = RtrKind::kAny;  // UIWARP_MPA_RTR: which one
+  bool wake_peer = true;            // UIWARP_WAKE_PEER: empty Writes to a silent responder
+  bool poll_progress = true;        // UIWARP_POLL_PROGRESS: who polls in vain receives itself
+  uint16_t first_port = 0,
+           last_port = 0;  // UIWARP_PORTS: of queue pair numbers; 0: the system chooses
   uint32_t connect_timeout_ms = 10000;
   uint32_t reply_timeout_ms = 30000;   // until the remote application accepts
   uint32_t request_timeout_ms = 5000;  // until an accepted TCP connection sent its whole Request
@@ -40,9 +49,9 @@ struct Settings {
 };
 
 struct SettingInfo {
-  const char* name;        // environment variable
-  const char* type;        // "on|off", "milliseconds 0..600000", ...
-  const char* fallback;    // default, as the user would write it
+  const char* name;      // environment variable
+  const char* type;      // "on|off", "milliseconds 0..600000", ...
+  const char* fallback;  // default, as the user would write it
   const char* help;
 };
 

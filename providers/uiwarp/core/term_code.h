@@ -47,9 +47,15 @@ enum class TermCode : uint16_t {
   kMpaNoMatchingRtr = 0x2007,
 };
 
-constexpr uint8_t layer_of(TermCode c) { return static_cast<uint16_t>(c) >> 12; }
-constexpr uint8_t etype_of(TermCode c) { return (static_cast<uint16_t>(c) >> 8) & 0xf; }
-constexpr uint8_t code_of(TermCode c) { return static_cast<uint16_t>(c) & 0xff; }
+constexpr uint8_t layer_of(TermCode c) {
+  return static_cast<uint16_t>(c) >> 12;
+}
+constexpr uint8_t etype_of(TermCode c) {
+  return (static_cast<uint16_t>(c) >> 8) & 0xf;
+}
+constexpr uint8_t code_of(TermCode c) {
+  return static_cast<uint16_t>(c) & 0xff;
+}
 
 // Whether an RFC names this code. Any code octet goes with an RDMAP local catastrophic error.
 bool is_defined(TermCode code);

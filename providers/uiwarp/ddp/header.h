@@ -9,10 +9,10 @@
 
 namespace uiw::ddp {
 
-inline constexpr uint8_t kTaggedFlag = 0x80;  // T
-inline constexpr uint8_t kLastFlag = 0x40;    // L
-inline constexpr uint8_t kVersionMask = 0x03; // DV
-inline constexpr uint8_t kVersion = 1;        // RFC 5041 4.1: DV MUST be 1
+inline constexpr uint8_t kTaggedFlag = 0x80;   // T
+inline constexpr uint8_t kLastFlag = 0x40;     // L
+inline constexpr uint8_t kVersionMask = 0x03;  // DV
+inline constexpr uint8_t kVersion = 1;         // RFC 5041 4.1: DV MUST be 1
 
 inline constexpr uint32_t kTaggedHeaderSize = 14;
 inline constexpr uint32_t kUntaggedHeaderSize = 18;
@@ -36,8 +36,12 @@ struct UntaggedHeader {
 };
 
 // RFC 5041 4.1. `octet0` is the first octet of a ULPDU.
-inline bool is_tagged(uint8_t octet0) { return octet0 & kTaggedFlag; }
-inline uint8_t version_of(uint8_t octet0) { return octet0 & kVersionMask; }
+inline bool is_tagged(uint8_t octet0) {
+  return octet0 & kTaggedFlag;
+}
+inline uint8_t version_of(uint8_t octet0) {
+  return octet0 & kVersionMask;
+}
 
 // Decoders read exactly kTaggedHeaderSize / kUntaggedHeaderSize octets, which the caller has
 // checked to be there. Reserved bits are not looked at (RFC 5041 4.1).
@@ -45,7 +49,8 @@ inline TaggedHeader decode_tagged(const uint8_t* p) {
   return {(p[0] & kLastFlag) != 0, p[1], core::load_be32(p + 2), core::load_be64(p + 6)};
 }
 inline UntaggedHeader decode_untagged(const uint8_t* p) {
-  return {(p[0] & kLastFlag) != 0, p[1],     core::load_be32(p + 2), core::load_be32(p + 6),
+  return {(p[0] & kLastFlag) != 0, p[1],
+          core::load_be32(p + 2),  core::load_be32(p + 6),
           core::load_be32(p + 10), core::load_be32(p + 14)};
 }
 

@@ -29,7 +29,8 @@ struct Limits {
   static constexpr uint32_t kMaxSrqWr = 65536;
   static constexpr uint32_t kMaxReads = 128;  // IRD and ORD of one QP
   static constexpr uint32_t kMaxInline = 1024;
-  static constexpr uint32_t kLeastInline = 512;  // granted to who asks for less; rsockets ask for none and use it
+  static constexpr uint32_t kLeastInline =
+      512;  // granted to who asks for less; rsockets ask for none and use it
   static constexpr uint32_t kMaxMessage = 1u << 31;
 };
 

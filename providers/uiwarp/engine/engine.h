@@ -37,7 +37,7 @@ class OpState {
  private:
   friend class Backend;
   enum class Kind : uint8_t { kAccept, kConnect, kReceive, kWritable };
-  int fd_ = -1;  // what it works on, for a backend that has to start it again
+  int fd_ = -1;        // what it works on, for a backend that has to start it again
   uint32_t most_ = 0;  // octets to receive; 0: no limit
   Kind kind_ = Kind::kAccept;
   bool in_flight_ = false;
@@ -134,8 +134,8 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   bool on_engine_thread() const;
-  // Whether this process is a fork of the one that started the engine: then nothing that waits for it
-  // would ever end. Thread: any.
+  // Whether this process is a fork of the one that started the engine: then nothing that waits for
+  // it would ever end. Thread: any.
   bool in_child() const;
 
   // Thread: any. Wakes the engine if it sleeps; no system call otherwise. Lock-free. Tasks of one
@@ -161,10 +161,11 @@ class Engine {
   void accept(Op& op, int listen_fd);  // multishot; result = new descriptor (CLOEXEC|NONBLOCK)
   // `to` is not copied: it must stay until completion.
   void connect(Op& op, int fd, const sockaddr_storage& to);
-  // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0: what
-  // the buffer holds). result 0 = end of stream.
+  // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0:
+  // what the buffer holds). result 0 = end of stream.
   void receive(Op& op, int fd, uint32_t most = 0);
-  // From inside complete(): so many more were received by the caller itself. For counters and placement.
+  // From inside complete(): so many more were received by the caller itself. For counters and
+  // placement.
   void received_directly(uint64_t octets);
   void poll_writable(Op& op, int fd);  // once
   void cancel(Op& op);                 // asks; the completion still comes

@@ -22,8 +22,8 @@ struct Shared {
 };
 constinit std::atomic<Shared*> g_shared{nullptr};
 
-// After fork() the child finds the parent's in its memory, the mutex perhaps held by a thread that is
-// no more: it leaves that alone and gets one of its own. Null when out of memory.
+// After fork() the child finds the parent's in its memory, the mutex perhaps held by a thread that
+// is no more: it leaves that alone and gets one of its own. Null when out of memory.
 Shared* shared() {
   const pid_t pid = getpid();
   Shared* current = g_shared.load(std::memory_order_acquire);

@@ -227,7 +227,8 @@ void Epoll::accept_all(Op& op, int fd) {
 }
 
 void Epoll::receive_once(Op& op, int fd) {
-  iovec piece{buffer_.get(), most_of(op) > 0 ? std::min<size_t>(most_of(op), kBufferSize) : kBufferSize};
+  iovec piece{buffer_.get(),
+              most_of(op) > 0 ? std::min<size_t>(most_of(op), kBufferSize) : kBufferSize};
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;

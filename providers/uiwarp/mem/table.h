@@ -37,7 +37,8 @@ inline constexpr uint32_t index_of(uint32_t stag) {
 struct Stream {
   uint32_t pd = 0;
   uint32_t id = 0;
-  uint32_t rights = ~0u;  // what its peer may do at all, whatever the region allows: qp_access_flags
+  uint32_t rights =
+      ~0u;  // what its peer may do at all, whatever the region allows: qp_access_flags
 };
 
 // One registration, or one bound memory window. All fields but refs_ are constant while the STag is

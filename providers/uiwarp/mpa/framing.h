@@ -17,15 +17,17 @@ inline constexpr uint32_t kMaxMulpdu = 64768;  // RFC 5044 3
 inline constexpr uint32_t kMaxUlpdu = 65535;   // what the length field can say; accepted on receive
 
 // RFC 5044 4.1: pad so that length, ULPDU and pad are a multiple of four octets.
-inline constexpr uint32_t pad_size(uint32_t ulpdu_length) { return -(kLengthSize + ulpdu_length) & 3; }
+inline constexpr uint32_t pad_size(uint32_t ulpdu_length) {
+  return -(kLengthSize + ulpdu_length) & 3;
+}
 inline constexpr uint32_t fpdu_size(uint32_t ulpdu_length) {
   return kLengthSize + ulpdu_length + pad_size(ulpdu_length) + kCrcSize;
 }
 inline constexpr uint32_t kMaxFpdu = 65544;
 static_assert(fpdu_size(kMaxUlpdu) <= kMaxFpdu);
 
-// How many octets of the FPDU that `seen` begins with have to be there: as many as say its length when
-// they are not there yet (`whole` is false then), else all.
+// How many octets of the FPDU that `seen` begins with have to be there: as many as say its length
+// when they are not there yet (`whole` is false then), else all.
 struct Extent {
   size_t size;
   bool whole;
@@ -37,7 +39,8 @@ inline Extent extent(core::Bytes seen) {
 
 // RFC 5044 4.5: the largest ULPDU whose FPDU fits the effective MSS; 128..64768.
 inline constexpr uint32_t mulpdu(uint32_t emss, bool markers) {
-  int64_t room = static_cast<int64_t>(emss) - (6 + (markers ? 4 * ((emss + 511) / 512) : 0) + emss % 4);
+  int64_t room =
+      static_cast<int64_t>(emss) - (6 + (markers ? 4 * ((emss + 511) / 512) : 0) + emss % 4);
   if (room < kMinMulpdu) return kMinMulpdu;
   if (room > kMaxMulpdu) return kMaxMulpdu;
   return static_cast<uint32_t>(room);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// MPA markers: RFC 5044 section 4.3. Four octets at every 512th octet of one direction of the stream,
-// counted from its first octet of full operation, markers included. A position is such a count modulo
-// 512, so no sequence number can wrap (conformance MF-24).
+// MPA markers: RFC 5044 section 4.3. Four octets at every 512th octet of one direction of the
+// stream, counted from its first octet of full operation, markers included. A position is such a
+// count modulo 512, so no sequence number can wrap (conformance MF-24).
 //
 // A marker between two FPDUs belongs to the second one. So an FPDU on the wire is here what stands
-// between the end of the one before it and its own CRC's end, a marker in front of its length included.
+// between the end of the one before it and its own CRC's end, a marker in front of its length
+// included.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +26,8 @@ inline constexpr uint32_t kOctetsBetweenMarkers = kMarkerInterval - kMarkerSize;
 inline constexpr uint32_t room_before_marker(uint32_t position) {
   return (kMarkerInterval - position % kMarkerInterval) % kMarkerInterval;
 }
-// Markers in an FPDU of `octets` (without them) that begins at `position`. One that would be due right
-// behind its last octet is the next FPDU's.
+// Markers in an FPDU of `octets` (without them) that begins at `position`. One that would be due
+// right behind its last octet is the next FPDU's.
 inline constexpr uint32_t marker_count(uint32_t position, uint32_t octets) {
   const uint32_t before = room_before_marker(position);
   return octets > before ? 1 + (octets - before - 1) / kOctetsBetweenMarkers : 0;
@@ -41,7 +42,10 @@ class MarkerWriter {
  public:
   // `to` has room for the marked_size() of the FPDU, `position` is where it begins.
   MarkerWriter(uint8_t* to, uint32_t position)
-      : start_(to), at_(to), position_(position % kMarkerInterval), length_(to + (position_ == 0 ? kMarkerSize : 0)) {}
+      : start_(to),
+        at_(to),
+        position_(position % kMarkerInterval),
+        length_(to + (position_ == 0 ? kMarkerSize : 0)) {}
 
   void put(const void* octets, uint32_t size) {
     const auto* from = static_cast<const uint8_t*>(octets);
@@ -83,8 +87,8 @@ inline Extent marked_extent(core::Bytes seen, uint32_t position) {
   return {marked_size(position, fpdu_size(core::load_be16(seen.data() + length_at))), true};
 }
 
-// Moves a whole FPDU that begins at `position` to `to`, without its markers; `to` may be where it lies.
-// False when one of them points elsewhere than to this FPDU's length (RFC 5044 8(3)).
+// Moves a whole FPDU that begins at `position` to `to`, without its markers; `to` may be where it
+// lies. False when one of them points elsewhere than to this FPDU's length (RFC 5044 8(3)).
 inline bool strip_markers(core::Bytes fpdu, uint32_t position, uint8_t* to) {
   const uint32_t length_at = room_before_marker(position) == 0 ? kMarkerSize : 0;
   bool agree = true;
@@ -96,7 +100,8 @@ inline bool strip_markers(core::Bytes fpdu, uint32_t position, uint8_t* to) {
       at += kMarkerSize;
       continue;
     }
-    const auto piece = std::min<uint32_t>(room_before_marker(position + at), static_cast<uint32_t>(fpdu.size()) - at);
+    const auto piece = std::min<uint32_t>(room_before_marker(position + at),
+                                          static_cast<uint32_t>(fpdu.size()) - at);
     std::memmove(to, fpdu.data() + at, piece);
     to += piece;
     at += piece;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What two ends agree on at MPA start-up: pure decisions over frames, no bytes, no sockets, no time.
-// RFC 5044 section 7.1, RFC 6581 section 9; choices where the RFCs leave room: shipped defaults in
-// doc/protocol.md.
+// What two ends agree on at MPA start-up: pure decisions over frames, no bytes, no sockets, no
+// time. RFC 5044 section 7.1, RFC 6581 section 9; choices where the RFCs leave room: shipped
+// defaults in doc/protocol.md.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,25 @@ struct Agreement {
   bool initiator = false;
   uint8_t revision = 2;
   bool crc = true;
-  bool tx_markers = false;   // the peer asked for markers in what we send
-  bool rx_markers = false;   // we asked for markers in what we receive
-  bool peer_to_peer = false; // A: the initiator's first FPDU is an RTR
-  Rtr rtr = Rtr::kNone;      // initiator: what to send first. Responder: what was chosen.
-  uint16_t ird = 0;          // reads the peer may have outstanding towards us (responder slots)
-  uint16_t ord = 0;          // reads we may have outstanding towards the peer
+  bool tx_markers = false;    // the peer asked for markers in what we send
+  bool rx_markers = false;    // we asked for markers in what we receive
+  bool peer_to_peer = false;  // A: the initiator's first FPDU is an RTR
+  Rtr rtr = Rtr::kNone;       // initiator: what to send first. Responder: what was chosen.
+  uint16_t ird = 0;           // reads the peer may have outstanding towards us (responder slots)
+  uint16_t ord = 0;           // reads we may have outstanding towards the peer
 };
 
 // What this end wants.
 struct Wishes {
-  uint8_t revision = 2;      // initiator: what to ask for
+  uint8_t revision = 2;  // initiator: what to ask for
   bool crc = true;
-  bool markers = false;      // M: in what we receive
+  bool markers = false;  // M: in what we receive
   bool peer_to_peer = true;
-  Rtr rtr = Rtr::kNone;      // the only kind to offer, or the one to choose first; kNone: any, Read first
-  uint16_t ird = 0;          // as the application asked (responder_resources)
-  uint16_t ord = 0;          // as the application asked (initiator_depth)
-  uint16_t max_ird = 128;    // device limits
+  Rtr rtr =
+      Rtr::kNone;    // the only kind to offer, or the one to choose first; kNone: any, Read first
+  uint16_t ird = 0;  // as the application asked (responder_resources)
+  uint16_t ord = 0;  // as the application asked (initiator_depth)
+  uint16_t max_ird = 128;  // device limits
   uint16_t max_ord = 128;
 };
 
@@ -52,13 +53,13 @@ enum class ReplyVerdict {
 };
 
 // Initiator, second step. On kAccepted `out` is complete; on kTerminate `code` is set.
-// kRevision1: RFC 6581 section 10 has an end that does not know the enhanced form close the connection;
-// RFC 5044 C.2.1 has one that does not know a revision answer with its own before it does. It may have
-// delivered our depths to its application as private data, so carrying on would not be safe.
-// kMalformed: any other revision or S flag than asked for. A rejection (R=1) is one in whatever revision
-// and form it comes.
-ReplyVerdict judge_reply(const Wishes& wishes, const StartupFrame& request, const StartupFrame& reply,
-                         Agreement& out, core::TermCode& code);
+// kRevision1: RFC 6581 section 10 has an end that does not know the enhanced form close the
+// connection; RFC 5044 C.2.1 has one that does not know a revision answer with its own before it
+// does. It may have delivered our depths to its application as private data, so carrying on would
+// not be safe. kMalformed: any other revision or S flag than asked for. A rejection (R=1) is one in
+// whatever revision and form it comes.
+ReplyVerdict judge_reply(const Wishes& wishes, const StartupFrame& request,
+                         const StartupFrame& reply, Agreement& out, core::TermCode& code);
 
 // Responder: what the application is told of the peer's depths in CONNECT_REQUEST.
 struct PeerDepths {

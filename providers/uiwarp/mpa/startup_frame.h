@@ -29,9 +29,9 @@ struct Enhanced {
 
 struct StartupFrame {
   FrameKind kind = FrameKind::kRequest;
-  bool markers = false;   // M
-  bool crc = false;       // C
-  bool reject = false;    // R (Reply only)
+  bool markers = false;  // M
+  bool crc = false;      // C
+  bool reject = false;   // R (Reply only)
   uint8_t revision = 2;
   std::optional<Enhanced> enhanced;  // S=1
   uint16_t private_size = 0;         // the ULP's, without the enhanced block
@@ -43,11 +43,11 @@ struct StartupFrame {
 uint32_t encode(uint8_t* out, const StartupFrame& frame);
 
 enum class ParseStatus {
-  kNeedMore,    // a correct beginning; feed more octets
-  kComplete,    // `out` and `consumed` are set
-  kBadKey,      // RFC 5044 7.1.1: key differs (reported as soon as one octet does)
-  kBadRevision, // not 1 or 2
-  kBadLength,   // PD_Length > 512, or S=1 with PD_Length < 4 (RFC 6581 6)
+  kNeedMore,     // a correct beginning; feed more octets
+  kComplete,     // `out` and `consumed` are set
+  kBadKey,       // RFC 5044 7.1.1: key differs (reported as soon as one octet does)
+  kBadRevision,  // not 1 or 2
+  kBadLength,    // PD_Length > 512, or S=1 with PD_Length < 4 (RFC 6581 6)
 };
 
 // Looks at the octets received so far. Never reads beyond them; may be called again with more.

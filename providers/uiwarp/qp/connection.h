@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// One iWARP connection's protocol machine: transmit and receive side over what they share. Pure; the
-// simulator drives it with a pipe, session/ with a TCP stream.
+// One iWARP connection's protocol machine: transmit and receive side over what they share. Pure;
+// the simulator drives it with a pipe, session/ with a TCP stream.
 #pragma once
 
 #include "qp/rx.h"
@@ -16,7 +16,8 @@ struct Connection {
 
   // Enters full operation. The peer must not know `secret`. False when out of memory.
   // The members of `shared` that name the QP and its queues are set by the owner before.
-  bool start(const mpa::Agreement& agreement, uint32_t emss, const core::SipKey& secret, bool wait_for_receive) {
+  bool start(const mpa::Agreement& agreement, uint32_t emss, const core::SipKey& secret,
+             bool wait_for_receive) {
     shared.agreement = agreement;
     // An RTR Read takes one ORD slot like any other Read (conformance 4.4).
     if (!shared.outstanding_requests.create(agreement.ord)) return false;

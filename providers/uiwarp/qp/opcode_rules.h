@@ -32,7 +32,10 @@ struct OpcodeRule {
 // By the value of ibv_wr_opcode.
 inline constexpr OpcodeRule kOpcodeRules[] = {
     /* RDMA_WRITE */
-    {.supported = true, .completes_as = IBV_WC_RDMA_WRITE, .remote = Remote::kRdma, .may_inline = true},
+    {.supported = true,
+     .completes_as = IBV_WC_RDMA_WRITE,
+     .remote = Remote::kRdma,
+     .may_inline = true},
     /* RDMA_WRITE_WITH_IMM: an RDMA Write, then Immediate Data (RFC 7306 section 6) */
     {.supported = true,
      .completes_as = IBV_WC_RDMA_WRITE,
@@ -42,7 +45,8 @@ inline constexpr OpcodeRule kOpcodeRules[] = {
      .immediate = true},
     /* SEND */
     {.supported = true, .completes_as = IBV_WC_SEND, .queue = ddp::kQnSend, .may_inline = true},
-    /* SEND_WITH_IMM: no RDMAP message carries both, and two would take two receives (conformance 3.2) */
+    /* SEND_WITH_IMM: no RDMAP message carries both, and two would take two receives
+       (conformance 3.2) */
     {},
     /* RDMA_READ */
     {.supported = true,
@@ -74,11 +78,13 @@ inline constexpr OpcodeRule kOpcodeRules[] = {
      .invalidates = true},
 };
 static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_RDMA_WRITE_WITH_IMM == 1 && IBV_WR_SEND == 2 &&
-              IBV_WR_SEND_WITH_IMM == 3 && IBV_WR_RDMA_READ == 4 && IBV_WR_ATOMIC_CMP_AND_SWP == 5 &&
-              IBV_WR_ATOMIC_FETCH_AND_ADD == 6 && IBV_WR_LOCAL_INV == 7 && IBV_WR_BIND_MW == 8 &&
-              IBV_WR_SEND_WITH_INV == 9);
+              IBV_WR_SEND_WITH_IMM == 3 && IBV_WR_RDMA_READ == 4 &&
+              IBV_WR_ATOMIC_CMP_AND_SWP == 5 && IBV_WR_ATOMIC_FETCH_AND_ADD == 6 &&
+              IBV_WR_LOCAL_INV == 7 && IBV_WR_BIND_MW == 8 && IBV_WR_SEND_WITH_INV == 9);
 
-inline constexpr OpcodeRule rule_of(ibv_wr_opcode opcode) { return kOpcodeRules[opcode]; }
+inline constexpr OpcodeRule rule_of(ibv_wr_opcode opcode) {
+  return kOpcodeRules[opcode];
+}
 
 // Of what an application wrote, which may be no opcode at all and must not be looked at as one.
 inline OpcodeRule rule_of_any(const ibv_wr_opcode& opcode) {

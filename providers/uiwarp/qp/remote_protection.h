@@ -10,11 +10,16 @@ namespace uiw::qp {
 // RFC 5040 fig. 9, Remote Protection Error. Not for kNone.
 inline core::TermCode remote_protection_code(mem::Fault fault) {
   switch (fault) {
-    case mem::Fault::kNone: break;
-    case mem::Fault::kProtectionDomain: return core::TermCode::kRemoteStagNotAssociated;
-    case mem::Fault::kRights: return core::TermCode::kRemoteAccess;
-    case mem::Fault::kWrap: return core::TermCode::kRemoteToWrap;
-    case mem::Fault::kBounds: return core::TermCode::kRemoteBounds;
+    case mem::Fault::kNone:
+      break;
+    case mem::Fault::kProtectionDomain:
+      return core::TermCode::kRemoteStagNotAssociated;
+    case mem::Fault::kRights:
+      return core::TermCode::kRemoteAccess;
+    case mem::Fault::kWrap:
+      return core::TermCode::kRemoteToWrap;
+    case mem::Fault::kBounds:
+      return core::TermCode::kRemoteBounds;
   }
   return core::TermCode::kRemoteProtectionUnspecified;
 }

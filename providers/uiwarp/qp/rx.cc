@@ -26,7 +26,9 @@ inline mpa::Extent Rx::extent(Bytes seen) const {
 
 RxStatus Rx::on_octets(Bytes octets) {
   if (ended_) return RxStatus::kOk;
-  if (waiting_) return staging_.append(octets) ? RxStatus::kWantReceive : raise(TermCode::kDdpLocalCatastrophic, nullptr);
+  if (waiting_)
+    return staging_.append(octets) ? RxStatus::kWantReceive
+                                   : raise(TermCode::kDdpLocalCatastrophic, nullptr);
   while (!octets.empty()) {
     if (open_.active) {
       const RxStatus status = on_part(octets);
@@ -37,33 +39,39 @@ RxStatus Rx::on_octets(Bytes octets) {
     const mpa::Extent wanted = extent(staging_.empty() ? octets : staging_.octets());
     if (staging_.empty() && wanted.whole && octets.size() >= wanted.size) {
       const RxStatus status = on_fpdu(octets.first(wanted.size));
-      if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+      if (status == RxStatus::kWantReceive && !staging_.append(octets))
+        return raise(TermCode::kDdpLocalCatastrophic, nullptr);
       if (status != RxStatus::kOk) return status;
       octets = octets.subspan(wanted.size);
       continue;
     }
     if (staging_.empty() && comes_by_parts(octets)) {
       const RxStatus status = begin_parts(octets);
-      if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+      if (status == RxStatus::kWantReceive && !staging_.append(octets))
+        return raise(TermCode::kDdpLocalCatastrophic, nullptr);
       return status;
     }
     // Of what may come by parts the header is enough to decide.
-    const bool head_first = wanted.whole && staging_.size() < kHead && may_come_by_parts(wanted.size - kHead);
+    const bool head_first =
+        wanted.whole && staging_.size() < kHead && may_come_by_parts(wanted.size - kHead);
     const size_t missing = (head_first ? kHead : wanted.size) - staging_.size();
     const size_t taken = std::min(missing, octets.size());
-    if (!staging_.append(octets.first(taken))) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+    if (!staging_.append(octets.first(taken)))
+      return raise(TermCode::kDdpLocalCatastrophic, nullptr);
     octets = octets.subspan(taken);
     if (taken < missing || !wanted.whole) continue;
     if (head_first && !comes_by_parts(staging_.octets())) continue;
     if (head_first) {
       const RxStatus status = begin_parts(staging_.octets());
-      if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+      if (status == RxStatus::kWantReceive && !staging_.append(octets))
+        return raise(TermCode::kDdpLocalCatastrophic, nullptr);
       if (status != RxStatus::kOk) return status;
       staging_.clear();
       continue;
     }
     const RxStatus status = on_fpdu(staging_.octets());
-    if (status == RxStatus::kWantReceive && !staging_.append(octets)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+    if (status == RxStatus::kWantReceive && !staging_.append(octets))
+      return raise(TermCode::kDdpLocalCatastrophic, nullptr);
     if (status != RxStatus::kOk) return status;
     staging_.clear();
   }
@@ -84,7 +92,8 @@ RxStatus Rx::give_up_waiting() {
   return status;
 }
 
-// RFC 5044 4.4: covers length, ULPDU, pad and the markers among them; stored least significant octet first.
+// RFC 5044 4.4: covers length, ULPDU, pad and the markers among them; stored least significant
+// octet first.
 inline bool Rx::crc_is_right(Bytes fpdu) const {
   if (!shared_->agreement.crc) return true;
   const size_t covered = fpdu.size() - mpa::kCrcSize;
@@ -106,10 +115,12 @@ RxStatus Rx::on_marked_fpdu(Bytes fpdu) {
   RxStaging plain;
   if (!plain.append(fpdu)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
   // RFC 5044 8(3)
-  if (!mpa::strip_markers(fpdu, position_, plain.data())) return raise(TermCode::kMpaMarker, nullptr);
+  if (!mpa::strip_markers(fpdu, position_, plain.data()))
+    return raise(TermCode::kMpaMarker, nullptr);
   const uint32_t size = core::load_be16(plain.data());
   const RxStatus status = on_ulpdu(plain.octets().subspan(mpa::kLengthSize, size), size);
-  if (status == RxStatus::kOk) position_ = static_cast<uint32_t>(position_ + fpdu.size()) % mpa::kMarkerInterval;
+  if (status == RxStatus::kOk)
+    position_ = static_cast<uint32_t>(position_ + fpdu.size()) % mpa::kMarkerInterval;
   return status;
 }
 
@@ -126,15 +137,18 @@ RxStatus Rx::on_segment(Bytes ulpdu, uint32_t size) {
   Segment segment{ulpdu, size, ddp::is_tagged(ulpdu[0]), 0};
   segment.header_size = segment.tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize;
   if (ddp::version_of(ulpdu[0]) != ddp::kVersion)  // RFC 5041 7.1
-    return raise(segment.tagged ? TermCode::kTaggedInvalidVersion : TermCode::kUntaggedInvalidVersion, &segment);
+    return raise(
+        segment.tagged ? TermCode::kTaggedInvalidVersion : TermCode::kUntaggedInvalidVersion,
+        &segment);
   if (ulpdu.size() < segment.header_size) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
-  if (rdmap::version_of(ulpdu[1]) != rdmap::kVersion) return raise(TermCode::kInvalidRdmapVersion, &segment);
+  if (rdmap::version_of(ulpdu[1]) != rdmap::kVersion)
+    return raise(TermCode::kInvalidRdmapVersion, &segment);
   const rdmap::Opcode opcode = rdmap::opcode_of(ulpdu[1]);
   return segment.tagged ? on_tagged(segment, opcode) : on_untagged(segment, opcode);
 }
 
-// RFC 5040 4.8 and fig. 10: DDP errors and RDMAP errors tied to a segment echo its DDP header; MPA and
-// local errors echo nothing.
+// RFC 5040 4.8 and fig. 10: DDP errors and RDMAP errors tied to a segment echo its DDP header; MPA
+// and local errors echo nothing.
 RxStatus Rx::raise(TermCode code, const Segment* segment, ibv_event_type event) {
   rdmap::Terminate& t = fault_.terminate;
   t = {.code = code};

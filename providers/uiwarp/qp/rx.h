@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The receive machine of one connection: TCP octets in; placed data, receive completions and work for
-// the transmit machine out. Pure: no socket, thread or clock. Thread: the one driver of the
+// The receive machine of one connection: TCP octets in; placed data, receive completions and work
+// for the transmit machine out. Pure: no socket, thread or clock. Thread: the one driver of the
 // connection's receive side (the engine).
 //
-// With CRC an FPDU is verified whole before any of it is placed (RFC 5044 6). Without, a large one is
-// placed by parts as it comes, or received straight into its place (rx_parts.cc). It is checked in the order of
-// conformance A14: version, opcode, QN, MSN, buffer, MO, length; tagged: STag, protection domain,
-// rights, wrap, bounds.
+// With CRC an FPDU is verified whole before any of it is placed (RFC 5044 6). Without, a large one
+// is placed by parts as it comes, or received straight into its place (rx_parts.cc). It is checked
+// in the order of conformance A14: version, opcode, QN, MSN, buffer, MO, length; tagged: STag,
+// protection domain, rights, wrap, bounds.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -29,7 +29,8 @@ namespace uiw::qp {
 
 enum class RxStatus {
   kOk,
-  kWantReceive,  // a Send or Immediate Data found no receive: stop feeding, call resume() when one was posted
+  kWantReceive,  // a Send or Immediate Data found no receive: stop feeding, call resume() when one
+                 // was posted
   kFault,        // the peer (or a local SGE) broke a rule: see fault(); feed nothing more
   kTerminated,   // the peer sent a Terminate: see terminate()
 };
@@ -49,8 +50,9 @@ class Rx {
 
   RxStatus on_octets(core::Bytes octets);
 
-  // Where the next octets of the stream belong, when that is known before they are there: memory of the
-  // application, valid as long as this lives. Copies nothing, so keep it for one call that receives.
+  // Where the next octets of the stream belong, when that is known before they are there: memory of
+  // the application, valid as long as this lives. Copies nothing, so keep it for one call that
+  // receives.
   struct Landing {
     static constexpr size_t kMost = 4;
     std::array<iovec, kMost> pieces;
@@ -73,8 +75,8 @@ class Rx {
 
   // The stream may end here without loss: no FPDU and no message is half received.
   bool at_boundary() const { return staging_.empty() && !receiving_ && !open_.active; }
-  // True once per piece of news for the transmit machine: a request was answered, one came in, or the
-  // first FPDU opened the responder's side.
+  // True once per piece of news for the transmit machine: a request was answered, one came in, or
+  // the first FPDU opened the responder's side.
   bool take_news() { return std::exchange(news_, false); }
   // True when a message found a receive since the last call.
   bool take_progress() { return std::exchange(progress_, false); }
@@ -87,7 +89,8 @@ class Rx {
  private:
   static constexpr uint32_t kWorthLanding = 8192;  // less is collected and copied
 
-  // `ulpdu` is whole, unless the segment is placed by parts: then as much as has come, the header at least.
+  // `ulpdu` is whole, unless the segment is placed by parts: then as much as has come, the header
+  // at least.
   struct Segment {
     core::Bytes ulpdu;
     uint32_t size;  // of the whole ULPDU
@@ -100,9 +103,9 @@ class Rx {
   struct Open {
     bool active = false;
     bool tagged = false;
-    uint32_t size = 0;      // of the ULPDU
-    uint32_t left = 0;      // octets of payload to come
-    uint32_t trailer = 0;   // octets of pad and CRC to come
+    uint32_t size = 0;     // of the ULPDU
+    uint32_t left = 0;     // octets of payload to come
+    uint32_t trailer = 0;  // octets of pad and CRC to come
     uint8_t header[ddp::kUntaggedHeaderSize] = {};
   };
 
@@ -131,9 +134,11 @@ class Rx {
   RxStatus on_untagged(const Segment& segment, rdmap::Opcode opcode);
   RxStatus take_receive(const Segment& segment, rdmap::Opcode opcode);
   RxStatus on_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
-  RxStatus on_immediate(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
+  RxStatus on_immediate(const Segment& segment, rdmap::Opcode opcode,
+                        const ddp::UntaggedHeader& header);
   RxStatus place_send(core::Bytes payload);
-  RxStatus finish_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
+  RxStatus finish_send(const Segment& segment, rdmap::Opcode opcode,
+                       const ddp::UntaggedHeader& header);
   RxStatus on_read_request(const Segment& segment, const ddp::UntaggedHeader& header);
   RxStatus on_terminate(const Segment& segment, const ddp::UntaggedHeader& header);
   // rx_atomic.cc
@@ -148,7 +153,8 @@ class Rx {
   RxStatus place_response(core::Bytes payload);
   RxStatus finish_read_response(const ddp::TaggedHeader& header);
 
-  RxStatus raise(core::TermCode code, const Segment* segment, ibv_event_type event = IBV_EVENT_QP_FATAL);
+  RxStatus raise(core::TermCode code, const Segment* segment,
+                 ibv_event_type event = IBV_EVENT_QP_FATAL);
   RxStatus raise_read(core::TermCode code, const Segment& segment);
   RxStatus raise_response(core::TermCode code, const Segment& segment, ibv_wc_status status);
   RxStatus raise_sink(uint64_t slot);
@@ -162,22 +168,23 @@ class Rx {
   RxFault fault_;
   rdmap::Terminate terminate_;
 
-  queue::Receive receive_;         // valid while receiving_
-  uint64_t response_octets_ = 0;   // of the oldest outstanding Read, placed so far
-  uint64_t write_octets_ = 0;      // of the last Write, complete or not
-  uint32_t send_msn_ = 1;          // next expected on QN 0; of the message in progress while receiving_
-  uint32_t request_msn_ = 1;       // next expected on QN 1
-  uint32_t atomic_msn_ = 1;        // next expected on QN 3
-  uint32_t send_octets_ = 0;       // of the message in progress
+  queue::Receive receive_;        // valid while receiving_
+  uint64_t response_octets_ = 0;  // of the oldest outstanding Read, placed so far
+  uint64_t write_octets_ = 0;     // of the last Write, complete or not
+  uint32_t send_msn_ = 1;     // next expected on QN 0; of the message in progress while receiving_
+  uint32_t request_msn_ = 1;  // next expected on QN 1
+  uint32_t atomic_msn_ = 1;   // next expected on QN 3
+  uint32_t send_octets_ = 0;  // of the message in progress
   rdmap::Opcode send_opcode_ = rdmap::Opcode::kSend;
-  uint32_t position_ = 0;          // modulo 512, where the next FPDU begins (RFC 5044 4.3); with markers only
-  bool markers_ = false;           // the peer inserts markers, because we asked for them
+  uint32_t position_ =
+      0;  // modulo 512, where the next FPDU begins (RFC 5044 4.3); with markers only
+  bool markers_ = false;  // the peer inserts markers, because we asked for them
   bool receiving_ = false;
-  bool write_begun_ = false;       // more of the last Write is to come
-  bool write_ended_ = false;       // what the peer posted last was a Write, and it is complete
-  bool waiting_ = false;           // kWantReceive was reported
+  bool write_begun_ = false;  // more of the last Write is to come
+  bool write_ended_ = false;  // what the peer posted last was a Write, and it is complete
+  bool waiting_ = false;      // kWantReceive was reported
   bool wait_for_receive_ = false;
-  bool ended_ = false;             // a fault or Terminate: nothing more is looked at (RFC 5044 8)
+  bool ended_ = false;  // a fault or Terminate: nothing more is looked at (RFC 5044 8)
   bool news_ = false;
   bool progress_ = false;
   bool limit_reached_ = false;

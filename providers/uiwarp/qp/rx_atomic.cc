@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Atomic Requests, executed when they come, and the responses to ours: RFC 7306 sections 5 and 8.
 //
-// Executing at once is "in the order they were delivered" (RFC 7306 5.4(8)), and everything that the peer
-// sent before has been placed by then (5.4(5)). A Read that the peer posted before an atomic is answered
-// before it, but may fetch its data later (RFC 5040 5.5, RFC 7306 section 7: no order of placement).
+// Executing at once is "in the order they were delivered" (RFC 7306 5.4(8)), and everything that
+// the peer sent before has been placed by then (5.4(5)). A Read that the peer posted before an
+// atomic is answered before it, but may fetch its data later (RFC 5040 5.5, RFC 7306 section 7: no
+// order of placement).
 #include <atomic>
 
 #include "qp/remote_protection.h"
@@ -18,9 +19,9 @@ namespace {
 
 constexpr uint64_t kWordSize = sizeof(uint64_t);
 
-// With the CPU's own atomic instructions: indivisible for every other queue pair, every process that maps
-// the same memory and every thread of the program (IBV_ATOMIC_GLOB). RFC 7306 5.1: in the byte order of
-// the memory. Returns what the word was.
+// With the CPU's own atomic instructions: indivisible for every other queue pair, every process
+// that maps the same memory and every thread of the program (IBV_ATOMIC_GLOB). RFC 7306 5.1: in the
+// byte order of the memory. Returns what the word was.
 uint64_t execute(uint64_t* at, const rdmap::AtomicRequest& request) {
   const std::atomic_ref<uint64_t> word(*at);
   if (request.op == rdmap::AtomicOp::kFetchAdd && request.add_or_swap_mask == 0)
@@ -44,12 +45,14 @@ RxStatus Rx::on_atomic_request(const Segment& segment, const ddp::UntaggedHeader
     return raise(TermCode::kRemoteOperationUnspecified, &segment);
   const rdmap::AtomicRequest request = rdmap::decode_atomic_request(segment.payload().data());
   // RFC 7306 5.2.1: an error, but it names none.
-  if (!is_defined(request.op)) return raise(TermCode::kUnexpectedOpcode, &segment, IBV_EVENT_QP_REQ_ERR);
+  if (!is_defined(request.op))
+    return raise(TermCode::kUnexpectedOpcode, &segment, IBV_EVENT_QP_REQ_ERR);
   const mem::RegionRef region = shared_->memory->find(request.stag);
   if (!region) return raise(TermCode::kRemoteInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
   const mem::Fault fault =
       mem::check_remote(*region, shared_->stream(), request.to, kWordSize, mem::kRemoteAtomic);
-  if (fault != mem::Fault::kNone) return raise(remote_protection_code(fault), &segment, IBV_EVENT_QP_ACCESS_ERR);
+  if (fault != mem::Fault::kNone)
+    return raise(remote_protection_code(fault), &segment, IBV_EVENT_QP_ACCESS_ERR);
   // RFC 7306 8.2: the address in memory counts, which the TO need not equal.
   uint8_t* const at = region->memory + (request.to - region->start);
   if (reinterpret_cast<uintptr_t>(at) % kWordSize != 0)
@@ -69,18 +72,22 @@ RxStatus Rx::on_atomic_response(const Segment& segment, const ddp::UntaggedHeade
     return request ? raise_response(code, segment, IBV_WC_BAD_RESP_ERR) : raise(code, &segment);
   };
   if (header.msn != atomic_msn_) return refuse(TermCode::kUntaggedMsnRange);
-  // RFC 7306 5.2.2(5): behind queue 3 there is a buffer for each atomic that is outstanding, no other.
+  // RFC 7306 5.2.2(5): behind queue 3 there is a buffer for each atomic that is outstanding, no
+  // other.
   if (!request) return refuse(TermCode::kUntaggedNoBuffer);
   // RFC 7306 section 7: a Read that came first is answered first, and whole.
   if (!request->atomic) return refuse(TermCode::kUnexpectedOpcode);
   if (header.mo != 0 || !header.last) return refuse(TermCode::kUntaggedInvalidMo);
-  if (segment.payload().size() != rdmap::kAtomicResponseSize) return refuse(TermCode::kRemoteOperationUnspecified);
+  if (segment.payload().size() != rdmap::kAtomicResponseSize)
+    return refuse(TermCode::kRemoteOperationUnspecified);
   const rdmap::AtomicResponse response = rdmap::decode_atomic_response(segment.payload().data());
   if (response.id != request->cookie) return refuse(TermCode::kRemoteOperationUnspecified);
   const SendRequest& wr = shared_->send_queue->slot(request->slot);
   // Verbs give it in host order.
-  const core::Bytes original(reinterpret_cast<const uint8_t*>(&response.original), sizeof response.original);
-  if (!scatter(*shared_->memory, shared_->pd, wr.sges, wr.sge_count, 0, original)) return raise_sink(request->slot);
+  const core::Bytes original(reinterpret_cast<const uint8_t*>(&response.original),
+                             sizeof response.original);
+  if (!scatter(*shared_->memory, shared_->pd, wr.sges, wr.sge_count, 0, original))
+    return raise_sink(request->slot);
   ++atomic_msn_;
   finish_request();
   return RxStatus::kOk;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Large segments without CRC: their header is checked when it has come, their payload placed as it comes,
-// or received straight into its place. What a message brings is told when its last octet is there.
+// Large segments without CRC: their header is checked when it has come, their payload placed as it
+// comes, or received straight into its place. What a message brings is told when its last octet is
+// there.
 #include <algorithm>
 #include <cstring>
 
@@ -18,18 +19,23 @@ namespace {
 // Less to come than this is collected and copied.
 constexpr size_t kWorthPlacing = 4096;
 
-Opcode opcode_of(const uint8_t* ddp_header) { return rdmap::opcode_of(ddp_header[1]); }
+Opcode opcode_of(const uint8_t* ddp_header) {
+  return rdmap::opcode_of(ddp_header[1]);
+}
 
 }  // namespace
 
 // RFC 5044 6: with CRC nothing is placed unverified.
 bool Rx::may_come_by_parts(size_t missing) const {
-  return missing >= kWorthPlacing && missing < mpa::kMaxFpdu && !markers_ && !shared_->agreement.crc;
+  return missing >= kWorthPlacing && missing < mpa::kMaxFpdu && !markers_ &&
+         !shared_->agreement.crc;
 }
 
 // `seen`: the beginning of an FPDU.
 bool Rx::comes_by_parts(Bytes seen) const {
-  if (seen.size() < kHead || !may_come_by_parts(mpa::fpdu_size(core::load_be16(seen.data())) - seen.size())) return false;
+  if (seen.size() < kHead ||
+      !may_come_by_parts(mpa::fpdu_size(core::load_be16(seen.data())) - seen.size()))
+    return false;
   const uint8_t* const header = seen.data() + mpa::kLengthSize;
   const Opcode opcode = opcode_of(header);
   if (ddp::is_tagged(header[0])) return opcode == Opcode::kWrite || opcode == Opcode::kReadResponse;
@@ -86,7 +92,8 @@ RxStatus Rx::place(Bytes payload) {
     const uint64_t to = ddp::decode_tagged(open_.header).to + (segment.payload_size() - open_.left);
     mem::RegionRef region;
     status = find_sink(segment, to, open_.left, region);
-    if (status == RxStatus::kOk) std::memcpy(region->memory + (to - region->start), payload.data(), payload.size());
+    if (status == RxStatus::kOk)
+      std::memcpy(region->memory + (to - region->start), payload.data(), payload.size());
   }
   open_.left -= static_cast<uint32_t>(payload.size());
   return status;
@@ -107,18 +114,19 @@ bool Rx::land(Landing& out) {
   if (!may_land() || ended_ || waiting_) return false;
   const mem::Table& memory = *shared_->memory;
   if (!open_.tagged) {
-    out.count = collect(memory, shared_->receive_pd, receive_.sges, receive_.sge_count, send_octets_, open_.left, out.pieces,
-                        out.regions);
+    out.count = collect(memory, shared_->receive_pd, receive_.sges, receive_.sge_count,
+                        send_octets_, open_.left, out.pieces, out.regions);
   } else if (opcode_of(open_.header) == Opcode::kReadResponse) {
     const SendRequest& wr = shared_->send_queue->slot(shared_->outstanding_requests.front()->slot);
-    out.count =
-        collect(memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, open_.left, out.pieces, out.regions);
+    out.count = collect(memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, open_.left,
+                        out.pieces, out.regions);
   } else {
     const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
     const uint64_t to = header.to + (open_segment().payload_size() - open_.left);
     mem::RegionRef& region = out.regions[0] = memory.find(header.stag);
     // Whatever is wrong is told when the octets are there.
-    if (!region || mem::check_remote(*region, shared_->stream(), to, open_.left, mem::kRemoteWrite) != mem::Fault::kNone)
+    if (!region || mem::check_remote(*region, shared_->stream(), to, open_.left,
+                                     mem::kRemoteWrite) != mem::Fault::kNone)
       return false;
     out.pieces[0] = {region->memory + (to - region->start), open_.left};
     out.count = 1;

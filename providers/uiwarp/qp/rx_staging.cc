@@ -12,7 +12,8 @@ namespace uiw::qp {
 
 namespace {
 
-// One FPDU of any size; kept for reuse. Larger ones (a whole read behind a missing receive) are freed.
+// One FPDU of any size; kept for reuse. Larger ones (a whole read behind a missing receive) are
+// freed.
 constexpr size_t kUsual = mpa::kMaxFpdu;
 constexpr uint32_t kKept = 16;
 core::Spinlock pool_lock;

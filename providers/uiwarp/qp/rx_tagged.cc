@@ -13,9 +13,12 @@ using rdmap::Opcode;
 RxStatus Rx::on_tagged(const Segment& segment, Opcode opcode) {
   const ddp::TaggedHeader header = ddp::decode_tagged(segment.ulpdu.data());
   switch (opcode) {
-    case Opcode::kWrite: return on_write(segment, header);
-    case Opcode::kReadResponse: return on_read_response(segment, header);
-    default: return raise(TermCode::kUnexpectedOpcode, &segment);
+    case Opcode::kWrite:
+      return on_write(segment, header);
+    case Opcode::kReadResponse:
+      return on_read_response(segment, header);
+    default:
+      return raise(TermCode::kUnexpectedOpcode, &segment);
   }
 }
 
@@ -23,7 +26,8 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   write_octets_ = (write_begun_ ? write_octets_ : 0) + segment.payload_size();
   write_begun_ = !header.last;
   write_ended_ = header.last;
-  if (segment.payload_size() == 0) return RxStatus::kOk;  // RFC 5041 5.2: STag and TO are not checked then
+  if (segment.payload_size() == 0)
+    return RxStatus::kOk;  // RFC 5041 5.2: STag and TO are not checked then
   mem::RegionRef region;
   const RxStatus found = find_sink(segment, header.to, segment.payload_size(), region);
   if (found != RxStatus::kOk) return found;
@@ -32,26 +36,31 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
 }
 
-RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length, mem::RegionRef& region) {
+RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
+                       mem::RegionRef& region) {
   region = shared_->memory->find(ddp::decode_tagged(segment.ulpdu.data()).stag);
   if (!region) return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
   switch (mem::check_remote(*region, shared_->stream(), to, length, mem::kRemoteWrite)) {
-    case mem::Fault::kNone: return RxStatus::kOk;
+    case mem::Fault::kNone:
+      return RxStatus::kOk;
     case mem::Fault::kProtectionDomain:
       return raise(TermCode::kTaggedStagNotAssociated, &segment, IBV_EVENT_QP_ACCESS_ERR);
     case mem::Fault::kRights:  // RFC 5041 7.2 has no code for rights
       return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
-    case mem::Fault::kWrap: return raise(TermCode::kTaggedToWrap, &segment, IBV_EVENT_QP_ACCESS_ERR);
-    case mem::Fault::kBounds: break;
+    case mem::Fault::kWrap:
+      return raise(TermCode::kTaggedToWrap, &segment, IBV_EVENT_QP_ACCESS_ERR);
+    case mem::Fault::kBounds:
+      break;
   }
   return raise(TermCode::kTaggedBounds, &segment, IBV_EVENT_QP_ACCESS_ERR);
 }
 
 // The last segment of a Write is placed.
 RxStatus Rx::finish_write() {
-  // A program that sleeps on a CQ of its own for sends, with no completion to come, can only be waiting
-  // for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md.
-  if (shared_->send_cq != shared_->recv_cq && !shared_->send_queue->completion_due()) shared_->send_cq->wake();
+  // A program that sleeps on a CQ of its own for sends, with no completion to come, can only be
+  // waiting for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md.
+  if (shared_->send_cq != shared_->recv_cq && !shared_->send_queue->completion_due())
+    shared_->send_cq->wake();
   return RxStatus::kOk;
 }
 
@@ -60,11 +69,15 @@ RxStatus Rx::on_read_response(const Segment& segment, const ddp::TaggedHeader& h
   const OutstandingRequest* read = shared_->outstanding_requests.front();
   if (!read) return raise(TermCode::kUnexpectedOpcode, &segment);
   // RFC 7306 section 7: an atomic that came first is answered first.
-  if (read->atomic) return raise_response(TermCode::kUnexpectedOpcode, segment, IBV_WC_BAD_RESP_ERR);
-  if (header.stag != read->cookie) return raise_response(TermCode::kTaggedInvalidStag, segment, IBV_WC_BAD_RESP_ERR);
-  // We sent sink TO 0, so TO is the position in the message; too much, a gap or an early end is wrong.
+  if (read->atomic)
+    return raise_response(TermCode::kUnexpectedOpcode, segment, IBV_WC_BAD_RESP_ERR);
+  if (header.stag != read->cookie)
+    return raise_response(TermCode::kTaggedInvalidStag, segment, IBV_WC_BAD_RESP_ERR);
+  // We sent sink TO 0, so TO is the position in the message; too much, a gap or an early end is
+  // wrong.
   const uint64_t left = read->length - response_octets_;
-  if (header.to != response_octets_ || segment.payload_size() > left || (header.last && segment.payload_size() != left))
+  if (header.to != response_octets_ || segment.payload_size() > left ||
+      (header.last && segment.payload_size() != left))
     return raise_response(TermCode::kTaggedBounds, segment, IBV_WC_BAD_RESP_ERR);
   const RxStatus placed = place_response(segment.payload());
   if (placed != RxStatus::kOk || segment.payload().size() != segment.payload_size()) return placed;
@@ -75,7 +88,8 @@ RxStatus Rx::place_response(core::Bytes payload) {
   if (payload.empty()) return RxStatus::kOk;
   const OutstandingRequest& read = *shared_->outstanding_requests.front();
   const SendRequest& wr = shared_->send_queue->slot(read.slot);
-  if (!scatter(*shared_->memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, payload)) return raise_sink(read.slot);
+  if (!scatter(*shared_->memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, payload))
+    return raise_sink(read.slot);
   response_octets_ += payload.size();
   return RxStatus::kOk;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Untagged messages: Send, Immediate Data, Read Request, Terminate. RFC 5041 7.1 (untagged), RFC 5040 4
-// and 5, RFC 7306 6. Atomics: rx_atomic.cc.
+// Untagged messages: Send, Immediate Data, Read Request, Terminate. RFC 5041 7.1 (untagged), RFC
+// 5040 4 and 5, RFC 7306 6. Atomics: rx_atomic.cc.
 #include <algorithm>
 #include <cstring>
 
@@ -16,10 +16,18 @@ using rdmap::Opcode;
 
 namespace {
 
-bool is_send(Opcode opcode) { return opcode >= Opcode::kSend && opcode <= Opcode::kSendSeInvalidate; }
-bool is_immediate(Opcode opcode) { return opcode == Opcode::kImmediate || opcode == Opcode::kImmediateSe; }
-bool has_invalidate(Opcode opcode) { return opcode == Opcode::kSendInvalidate || opcode == Opcode::kSendSeInvalidate; }
-bool has_solicited_event(Opcode opcode) { return opcode == Opcode::kSendSe || opcode == Opcode::kSendSeInvalidate; }
+bool is_send(Opcode opcode) {
+  return opcode >= Opcode::kSend && opcode <= Opcode::kSendSeInvalidate;
+}
+bool is_immediate(Opcode opcode) {
+  return opcode == Opcode::kImmediate || opcode == Opcode::kImmediateSe;
+}
+bool has_invalidate(Opcode opcode) {
+  return opcode == Opcode::kSendInvalidate || opcode == Opcode::kSendSeInvalidate;
+}
+bool has_solicited_event(Opcode opcode) {
+  return opcode == Opcode::kSendSe || opcode == Opcode::kSendSeInvalidate;
+}
 
 }  // namespace
 
@@ -53,10 +61,12 @@ RxStatus Rx::on_untagged(const Segment& segment, Opcode opcode) {
 // One receive per message, taken with its first segment; a message without octets needs one too
 // (conformance DV-08).
 RxStatus Rx::take_receive(const Segment& segment, Opcode opcode) {
-  if (receiving_) return opcode == send_opcode_ ? RxStatus::kOk : raise(TermCode::kUnexpectedOpcode, &segment);
+  if (receiving_)
+    return opcode == send_opcode_ ? RxStatus::kOk : raise(TermCode::kUnexpectedOpcode, &segment);
   bool below_limit = false;
   if (!shared_->receive_queue->take(receive_, below_limit))
-    return wait_for_receive_ ? RxStatus::kWantReceive : raise(TermCode::kUntaggedNoBuffer, &segment);
+    return wait_for_receive_ ? RxStatus::kWantReceive
+                             : raise(TermCode::kUntaggedNoBuffer, &segment);
   limit_reached_ = limit_reached_ || below_limit;
   receiving_ = progress_ = true;
   send_octets_ = 0;
@@ -80,7 +90,8 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
 }
 
 RxStatus Rx::place_send(core::Bytes payload) {
-  if (!scatter(*shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count, send_octets_, payload)) {
+  if (!scatter(*shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count,
+               send_octets_, payload)) {
     fail_receive(IBV_WC_LOC_PROT_ERR);
     return raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);
   }
@@ -95,13 +106,16 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
   wc.opcode = IBV_WC_RECV;
   wc.byte_len = send_octets_;
   if (has_invalidate(opcode)) {
-    // RFC 5040 5.3: verify that the STag is associated with this stream, invalidate it, then deliver.
-    const mem::Invalidation result = shared_->memory->invalidate(shared_->stream(), header.invalidate_stag);
+    // RFC 5040 5.3: verify that the STag is associated with this stream, invalidate it, then
+    // deliver.
+    const mem::Invalidation result =
+        shared_->memory->invalidate(shared_->stream(), header.invalidate_stag);
     if (result != mem::Invalidation::kDone) {
       fail_receive(IBV_WC_REM_INV_REQ_ERR);
       // RFC 5040 fig. 9 has a code in two error types (conformance 1.11 A6).
-      return raise(result == mem::Invalidation::kNotAssociated ? TermCode::kRemoteCannotInvalidate
-                                                               : TermCode::kOperationCannotInvalidate,
+      return raise(result == mem::Invalidation::kNotAssociated
+                       ? TermCode::kRemoteCannotInvalidate
+                       : TermCode::kOperationCannotInvalidate,
                    &segment, IBV_EVENT_QP_ACCESS_ERR);
     }
     wc.wc_flags = IBV_WC_WITH_INV;
@@ -112,12 +126,14 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
 }
 
 // RFC 7306 6.3. The receive's SGEs are not written (conformance IM-09).
-RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
+RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode,
+                          const ddp::UntaggedHeader& header) {
   if (header.msn != send_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
   const RxStatus taken = take_receive(segment, opcode);
   if (taken != RxStatus::kOk) return taken;
   if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
-  if (segment.payload().size() != rdmap::kImmediateSize) return raise(TermCode::kRemoteOperationUnspecified, &segment);
+  if (segment.payload().size() != rdmap::kImmediateSize)
+    return raise(TermCode::kRemoteOperationUnspecified, &segment);
   ++send_msn_;
   ibv_wc wc{};
   wc.status = IBV_WC_SUCCESS;
@@ -125,7 +141,8 @@ RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode, const ddp::Unta
   wc.wc_flags = IBV_WC_WITH_IMM;
   wc.imm_data = rdmap::decode_immediate(segment.payload().data());
   // The message itself does not say how long the Write was that it belongs to (conformance 3.1).
-  if (write_ended_) wc.byte_len = static_cast<uint32_t>(std::min<uint64_t>(write_octets_, UINT32_MAX));
+  if (write_ended_)
+    wc.byte_len = static_cast<uint32_t>(std::min<uint64_t>(write_octets_, UINT32_MAX));
   write_ended_ = false;
   complete_receive(wc, opcode == Opcode::kImmediateSe);
   return RxStatus::kOk;
@@ -138,7 +155,8 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
     return raise(TermCode::kUntaggedNoBuffer, &segment, IBV_EVENT_QP_REQ_ERR);
   if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
   // RFC 5040 5.2.1: the request is its header and nothing else.
-  if (segment.payload().size() != rdmap::kReadRequestSize) return raise(TermCode::kRemoteOperationUnspecified, &segment);
+  if (segment.payload().size() != rdmap::kReadRequestSize)
+    return raise(TermCode::kRemoteOperationUnspecified, &segment);
   InboundRequest inbound;
   inbound.read = rdmap::decode_read_request(segment.payload().data());
   std::memcpy(inbound.ddp_header, segment.ulpdu.data(), ddp::kUntaggedHeaderSize);

@@ -16,8 +16,8 @@ namespace {
 // Conformance 3.1: up to 2^31 octets in one message, so that no signed arithmetic can overflow.
 constexpr uint64_t kMaxMessage = 1ull << 31;
 
-// What ibv_post_send can tell about a binding at once; the rest shows when it is carried out. A window
-// of type 1 is unbound by binding nothing, for which no region is needed (ibv_bind_mw).
+// What ibv_post_send can tell about a binding at once; the rest shows when it is carried out. A
+// window of type 1 is unbound by binding nothing, for which no region is needed (ibv_bind_mw).
 bool read_binding(const ibv_send_wr& wr, mem::Binding& out) {
   const ibv_mw* window = wr.bind_mw.mw;
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
@@ -34,7 +34,8 @@ bool read_binding(const ibv_send_wr& wr, mem::Binding& out) {
 
 constexpr uint32_t kAtomicSize = 8;
 
-// RFC 7306 5.1: the target must be aligned. Refusing here keeps the connection, which the peer would end.
+// RFC 7306 5.1: the target must be aligned. Refusing here keeps the connection, which the peer
+// would end.
 bool atomic_fits(const ibv_send_wr& wr, uint64_t length) {
   return length >= kAtomicSize && wr.wr.atomic.remote_addr % kAtomicSize == 0;
 }
@@ -60,13 +61,17 @@ void keep_remote(SendRequest& slot, const ibv_send_wr& wr, Remote remote) {
 
 }  // namespace
 
-bool SendQueue::supported(ibv_wr_opcode opcode) { return rule_of_any(opcode).supported; }
+bool SendQueue::supported(ibv_wr_opcode opcode) {
+  return rule_of_any(opcode).supported;
+}
 
-std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge, uint32_t max_inline) {
+std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
+                                             uint32_t max_inline) {
   std::unique_ptr<SendQueue> queue(new (std::nothrow) SendQueue);
   if (!queue) return nullptr;
   if (depth == 0) depth = 1;
-  size_t area = std::max<size_t>(max_sge * sizeof(ibv_sge), (sizeof(mem::Binding) + 15) & ~size_t{15});
+  size_t area =
+      std::max<size_t>(max_sge * sizeof(ibv_sge), (sizeof(mem::Binding) + 15) & ~size_t{15});
   if (area < max_inline) area = (max_inline + 15) & ~size_t{15};
   queue->depth_ = depth;
   queue->max_sge_ = max_sge;
@@ -88,7 +93,9 @@ int SendQueue::post(const ibv_send_wr& wr, bool signal_all) {
   return error;
 }
 
-void SendQueue::begin() { lock_.lock(); }
+void SendQueue::begin() {
+  lock_.lock();
+}
 
 void SendQueue::end(bool publish) {
   if (publish) {
@@ -100,8 +107,10 @@ void SendQueue::end(bool publish) {
 }
 
 void SendQueue::commit() {
-  if (signaled_added_) signaled_posted_.store(signaled_posted_.load(std::memory_order_relaxed) + signaled_added_);
-  if (added_) posted_.store(posted_.load(std::memory_order_relaxed) + added_, std::memory_order_release);
+  if (signaled_added_)
+    signaled_posted_.store(signaled_posted_.load(std::memory_order_relaxed) + signaled_added_);
+  if (added_)
+    posted_.store(posted_.load(std::memory_order_relaxed) + added_, std::memory_order_release);
   added_ = signaled_added_ = 0;
 }
 

@@ -27,21 +27,21 @@ struct SendRequest {
   uint32_t length = 0;       // sum of the SGEs, or of the inline octets; atomics: of the answer
   uint64_t add_or_swap = 0;  // atomics: operands in host order
   uint64_t compare = 0;
-  uint32_t immediate = 0;    // with immediate: network byte order
-  uint32_t msn = 0;          // set when started; says which WR a Terminate blames
-  uint32_t cookie = 0;       // Read: names the sink on the wire; atomics: the Request Identifier
+  uint32_t immediate = 0;  // with immediate: network byte order
+  uint32_t msn = 0;        // set when started; says which WR a Terminate blames
+  uint32_t cookie = 0;     // Read: names the sink on the wire; atomics: the Request Identifier
   ibv_wr_opcode opcode = IBV_WR_SEND;
   uint16_t sge_count = 0;
   bool signaled = false;
   bool fence = false;
   bool solicited = false;
   bool is_inline = false;
-  // Written by the sender (Send, Write: TCP has taken the last octet) or by the receiver (Read, atomics:
-  // the response is complete); read by the sender.
+  // Written by the sender (Send, Write: TCP has taken the last octet) or by the receiver (Read,
+  // atomics: the response is complete); read by the sender.
   std::atomic<bool> done{false};
   ibv_wc_status status = IBV_WC_SUCCESS;  // sender only
-  ibv_sge* sges = nullptr;     // sge_count of them, unless is_inline
-  uint8_t* inline_data = nullptr;  // or a mem::Binding
+  ibv_sge* sges = nullptr;                // sge_count of them, unless is_inline
+  uint8_t* inline_data = nullptr;         // or a mem::Binding
 
   mem::Binding binding() const {
     mem::Binding out;
@@ -58,16 +58,15 @@ class SendQueue {
   uint32_t depth() const { return depth_; }
 
   // Copies the WR, inline octets included. EINVAL: opcode not supported on this QP type, num_sge or
-  // inline size over what the QP was created with, message over 2^31 octets; no window, no region or
-  // another index in a binding; an atomic whose remote address is no multiple of 8, or whose SGEs have no
-  // room for 8 octets. ENOMEM: queue full.
-  // Thread: any; takes a short lock.
+  // inline size over what the QP was created with, message over 2^31 octets; no window, no region
+  // or another index in a binding; an atomic whose remote address is no multiple of 8, or whose
+  // SGEs have no room for 8 octets. ENOMEM: queue full. Thread: any; takes a short lock.
   int post(const ibv_send_wr& wr, bool signal_all);
 
-  // Several WRs that are posted together or not at all (ibv_wr_start). From begin() to end() no other
-  // thread can post; the sender sees nothing of them before end(true). add() takes what post() takes
-  // and fails as it does. Between the two the application's own code runs: the section is as long as
-  // it makes it, and whoever else wants to post yields the CPU meanwhile.
+  // Several WRs that are posted together or not at all (ibv_wr_start). From begin() to end() no
+  // other thread can post; the sender sees nothing of them before end(true). add() takes what
+  // post() takes and fails as it does. Between the two the application's own code runs: the section
+  // is as long as it makes it, and whoever else wants to post yields the CPU meanwhile.
   void begin();
   int add(const ibv_send_wr& wr, bool signal_all);
   void end(bool publish);
@@ -85,7 +84,8 @@ class SendQueue {
   bool has_unretired() const { return retired_.load(std::memory_order_relaxed) != started_; }
   SendRequest& first_unretired() { return slot(retired_.load(std::memory_order_relaxed)); }
   void retire() {
-    if (first_unretired().signaled) signaled_retired_.store(signaled_retired_.load(std::memory_order_relaxed) + 1);
+    if (first_unretired().signaled)
+      signaled_retired_.store(signaled_retired_.load(std::memory_order_relaxed) + 1);
     retired_.fetch_add(1, std::memory_order_release);
   }
   uint64_t posted() const { return posted_.load(std::memory_order_acquire); }
@@ -101,7 +101,9 @@ class SendQueue {
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
   std::unique_ptr<SendRequest[]> slots_;
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline octets, one area per slot
-  uint32_t added_ = 0, signaled_added_ = 0;  // slots behind posted_ that are filled and not posted yet; under lock_
+  uint32_t added_ = 0,
+           signaled_added_ =
+               0;  // slots behind posted_ that are filled and not posted yet; under lock_
   alignas(64) std::atomic<uint64_t> posted_{0};
   alignas(64) std::atomic<uint64_t> retired_{0};
   uint64_t started_ = 0;

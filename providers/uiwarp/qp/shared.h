@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the transmit and the receive machine of one connection know of each other. Everything here is
-// either constant during the connection or made for exactly one writer and one reader.
+// What the transmit and the receive machine of one connection know of each other. Everything here
+// is either constant during the connection or made for exactly one writer and one reader.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ inline constexpr uint64_t kNoSlot = ~0ull;
 // (RFC 5040 5.5(20), RFC 7306 section 7), so the oldest is always the one being answered.
 struct OutstandingRequest {
   uint64_t slot = kNoSlot;  // in the send queue; kNoSlot for an RTR frame
-  uint32_t cookie = 0;      // sink STag or Request Identifier as we sent it; the response must echo it
+  uint32_t cookie = 0;  // sink STag or Request Identifier as we sent it; the response must echo it
   uint32_t length = 0;
   bool atomic = false;
 };
@@ -57,9 +57,11 @@ struct Shared {
   mem::Stream stream() const { return {pd, qp_num, remote_rights.load(std::memory_order_relaxed)}; }
 
   // RFC 7306 5.2: Reads and atomics share ORD and IRD.
-  queue::SpscRing<OutstandingRequest> outstanding_requests;  // transmit -> receive; its size counts against ORD
-  queue::SpscRing<InboundRequest> inbound_requests;          // receive -> transmit; room for IRD of them
-  // Set by receive at the first valid FPDU. RFC 5044 7.1.2(4): until then a responder sends nothing.
+  queue::SpscRing<OutstandingRequest>
+      outstanding_requests;  // transmit -> receive; its size counts against ORD
+  queue::SpscRing<InboundRequest> inbound_requests;  // receive -> transmit; room for IRD of them
+  // Set by receive at the first valid FPDU. RFC 5044 7.1.2(4): until then a responder sends
+  // nothing.
   std::atomic<bool> first_fpdu{false};
 };
 

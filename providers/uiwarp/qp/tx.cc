@@ -12,11 +12,12 @@ namespace uiw::qp {
 namespace {
 
 // An FPDU needs a header piece, one per SGE and a trailer piece, and up to 570 octets of the arena;
-// what is asked for beyond that always leaves room for a Terminate behind it. With markers an FPDU is
-// one piece of the copies.
+// what is asked for beyond that always leaves room for a Terminate behind it. With markers an FPDU
+// is one piece of the copies.
 constexpr uint32_t kPiecesPerFpdu = queue::kMaxSge + 4;
 constexpr uint32_t kArenaPerFpdu = 768;
-constexpr uint32_t kCopiedPerFpdu = mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaPerFpdu;
+constexpr uint32_t kCopiedPerFpdu =
+    mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaPerFpdu;
 static_assert(kCopiedPerFpdu <= TxBatch::kMaxCopied);
 
 // Whether the segment whose header a Terminate echoes was of this WR.
@@ -25,7 +26,8 @@ bool caused_by(const rdmap::Terminate& t, const SendRequest& wr) {
   if (ddp::is_tagged(t.ddp_header[0])) {
     const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
     const bool is_write = rule.remote == Remote::kRdma && !rule.answered;
-    return is_write && h.stag == wr.rkey && h.to >= wr.remote_addr && h.to - wr.remote_addr <= wr.length;
+    return is_write && h.stag == wr.rkey && h.to >= wr.remote_addr &&
+           h.to - wr.remote_addr <= wr.length;
   }
   const ddp::UntaggedHeader h = ddp::decode_untagged(t.ddp_header);
   if (h.qn != rule.queue) return false;
@@ -37,7 +39,9 @@ bool caused_by(const rdmap::Terminate& t, const SendRequest& wr) {
 
 }  // namespace
 
-Tx::~Tx() { drop_batch(); }
+Tx::~Tx() {
+  drop_batch();
+}
 
 void Tx::start(Shared& shared, uint32_t emss, const core::SipKey& secret) {
   shared_ = &shared;
@@ -46,13 +50,17 @@ void Tx::start(Shared& shared, uint32_t emss, const core::SipKey& secret) {
   markers_ = shared.agreement.tx_markers;
   secret_ = secret;
   set_emss(emss);
-  if (shared.agreement.initiator && shared.agreement.rtr != mpa::Rtr::kNone) rtr_ = RtrState::kPending;
+  if (shared.agreement.initiator && shared.agreement.rtr != mpa::Rtr::kNone)
+    rtr_ = RtrState::kPending;
 }
 
-void Tx::set_emss(uint32_t emss) { mulpdu_ = mpa::mulpdu(emss, markers_); }
+void Tx::set_emss(uint32_t emss) {
+  mulpdu_ = mpa::mulpdu(emss, markers_);
+}
 
 inline bool Tx::has_room() const {
-  return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu) && (!markers_ || batch_->has_copy_room(kCopiedPerFpdu)));
+  return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu) &&
+                     (!markers_ || batch_->has_copy_room(kCopiedPerFpdu)));
 }
 
 bool Tx::fill() {
@@ -81,7 +89,9 @@ void Tx::consume(uint64_t octets) {
   }
 }
 
-bool Tx::release_regions() { return !batch_ || !batch_->holds_memory() || batch_->detach(); }
+bool Tx::release_regions() {
+  return !batch_ || !batch_->holds_memory() || batch_->detach();
+}
 
 // Chooses the next message, and builds it at once when it is a request that fits one FPDU.
 // False: nothing may be sent now.
@@ -107,7 +117,8 @@ bool Tx::pick() {
   return begin_response(*request);
 }
 
-// RFC 5040 5.5(20), RFC 7306 section 7: Reads and atomics are answered in the order in which they came.
+// RFC 5040 5.5(20), RFC 7306 section 7: Reads and atomics are answered in the order in which they
+// came.
 bool Tx::begin_response(const InboundRequest& request) {
   if (!request.atomic) {
     message_ = {.kind = Message::kReadResponse, .length = request.read.size};
@@ -129,8 +140,8 @@ bool Tx::startable() const {
   return queue.has_unstarted() && queue.started() < start_limit_;
 }
 
-// Bindings and local invalidations send nothing; they take effect before anything posted behind them
-// is sent (ibv_bind_mw), also while nothing may be sent yet. False: fault_ was raised.
+// Bindings and local invalidations send nothing; they take effect before anything posted behind
+// them is sent (ibv_bind_mw), also while nothing may be sent yet. False: fault_ was raised.
 bool Tx::run_local_requests() {
   SendQueue& queue = *shared_->send_queue;
   bool ran = false;
@@ -150,7 +161,8 @@ bool Tx::run_local_requests() {
 }
 
 bool Tx::run(const SendRequest& wr) {
-  if (wr.opcode == IBV_WR_BIND_MW) return shared_->memory->bind(shared_->stream(), wr.binding()) == 0;
+  if (wr.opcode == IBV_WR_BIND_MW)
+    return shared_->memory->bind(shared_->stream(), wr.binding()) == 0;
   return shared_->memory->invalidate(shared_->stream(), wr.rkey) == mem::Invalidation::kDone;
 }
 
@@ -205,8 +217,9 @@ void Tx::start_request(SendRequest& wr, uint64_t slot) {
   }
 }
 
-// Checks that every SGE lies in a region of this QP's protection domain, and translates those that are
-// to be sent into addresses of this process. Zero-length SGEs are not looked at (conformance 3.1).
+// Checks that every SGE lies in a region of this QP's protection domain, and translates those that
+// are to be sent into addresses of this process. Zero-length SGEs are not looked at
+// (conformance 3.1).
 bool Tx::local_sges_valid(SendRequest& wr) {
   const bool is_sink = rule_of(wr.opcode).answered;
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
@@ -215,9 +228,11 @@ bool Tx::local_sges_valid(SendRequest& wr) {
     mem::RegionRef region = shared_->memory->find(sge.lkey);
     if (!region) return false;
     const uint32_t needed = is_sink ? uint32_t{mem::kLocalWrite} : 0;
-    if (mem::check(*region, shared_->pd, sge.addr, sge.length, needed) != mem::Fault::kNone) return false;
+    if (mem::check(*region, shared_->pd, sge.addr, sge.length, needed) != mem::Fault::kNone)
+      return false;
     // Sinks are looked up again when octets arrive; see Rx.
-    if (!is_sink) sge.addr = reinterpret_cast<uint64_t>(region->memory) + (sge.addr - region->start);
+    if (!is_sink)
+      sge.addr = reinterpret_cast<uint64_t>(region->memory) + (sge.addr - region->start);
   }
   return true;
 }
@@ -237,7 +252,8 @@ void Tx::complete(SendRequest& wr, ibv_wc_status status) {
   wc.opcode = rule_of(wr.opcode).completes_as;
   wc.byte_len = wr.length;
   wc.qp_num = shared_->qp_num;
-  // The slot is free before the completion can be seen: whoever polls it may post the next WR at once.
+  // The slot is free before the completion can be seen: whoever polls it may post the next WR at
+  // once.
   shared_->send_queue->retire();
   if (told) shared_->send_cq->push(wc, status != IBV_WC_SUCCESS);
 }
@@ -253,8 +269,7 @@ void Tx::retire() {
 
 bool Tx::idle() const {
   return !pending() && message_.kind == Message::kNone && rtr_ == RtrState::kNone && !startable() &&
-         !shared_->send_queue->has_unretired() &&
-         shared_->inbound_requests.size() == 0;
+         !shared_->send_queue->has_unretired() && shared_->inbound_requests.size() == 0;
 }
 
 bool Tx::owes_octets() const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The transmit machine of one connection: work requests and the peer's Read and Atomic Requests in, FPDUs
-// out, send completions out. Pure: no socket, thread or clock. Thread: the holder of the QP's sender role.
+// The transmit machine of one connection: work requests and the peer's Read and Atomic Requests in,
+// FPDUs out, send completions out. Pure: no socket, thread or clock. Thread: the holder of the QP's
+// sender role.
 //
 //   while (tx.fill()) { n = send(tx.pieces()); tx.consume(n); }
 //
-// Messages are never interleaved (RFC 5041 5.3): one is sent to its end before the next begins. Work
-// requests and responses take turns, so that neither starves.
+// Messages are never interleaved (RFC 5041 5.3): one is sent to its end before the next begins.
+// Work requests and responses take turns, so that neither starves.
 #pragma once
 
 #include <sys/uio.h>
@@ -25,7 +26,8 @@ namespace uiw::qp {
 struct TxFault {
   bool raised = false;
   rdmap::Terminate terminate;  // what the peer is to be told
-  bool local_access = false;   // IBV_EVENT_QP_ACCESS_ERR rather than QP_FATAL fits: a region went away
+  bool local_access =
+      false;  // IBV_EVENT_QP_ACCESS_ERR rather than QP_FATAL fits: a region went away
 };
 
 class Tx {
@@ -51,14 +53,15 @@ class Tx {
   // waits for a slow peer. False when out of memory.
   bool release_regions();
 
-  // Completes, in posting order, the WRs that are done. Also after a Read or atomic was completed by Rx.
+  // Completes, in posting order, the WRs that are done. Also after a Read or atomic was completed
+  // by Rx.
   void retire();
 
   const TxFault& fault() const { return fault_; }
   // The RTR frame was taken by TCP (RFC 6581 5), or none had to be sent.
   bool rtr_sent() const { return rtr_ == RtrState::kNone && !(batch_ && rtr_in_batch_); }
-  // One more FPDU of the initiator's that no WR stands for and nobody is told of: a Write without data.
-  // It goes between two messages.
+  // One more FPDU of the initiator's that no WR stands for and nobody is told of: a Write without
+  // data. It goes between two messages.
   void add_empty_write() { empty_write_ = !fault_.raised; }
   // Graceful close: WRs posted from now on are not started any more (flush() completes them), nor
   // those that a responder may not send yet.
@@ -71,9 +74,10 @@ class Tx {
   // Has responses or a begun message to finish (the peer may have closed its side already).
   bool owes_octets() const;
 
-  // The error end. Finishes no more than the FPDU begun, adds the Terminate, then completes everything
-  // outstanding: the WR that is to blame with its own status, the rest with IBV_WC_WR_FLUSH_ERR.
-  // Afterwards only pieces()/consume() and flush() make sense. Returns true when a WR was blamed.
+  // The error end. Finishes no more than the FPDU begun, adds the Terminate, then completes
+  // everything outstanding: the WR that is to blame with its own status, the rest with
+  // IBV_WC_WR_FLUSH_ERR. Afterwards only pieces()/consume() and flush() make sense. Returns true
+  // when a WR was blamed.
   struct Cause {
     const rdmap::Terminate* send = nullptr;      // to tell the peer
     const rdmap::Terminate* received = nullptr;  // told by the peer: may name one of our WRs
@@ -112,12 +116,13 @@ class Tx {
   // tx_atomic.cc
   void build_atomic_request(const SendRequest& wr);
   void build_atomic_response(const rdmap::AtomicResponse& response);
-  void build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
-                  uint64_t completed_slot);
+  void build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
+                  uint32_t payload_size, uint64_t completed_slot);
   template <class Add>
-  void for_each_piece(const SendRequest* gather, const uint8_t* payload, uint32_t payload_size, Add&& add);
-  void build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
-                         uint64_t completed_slot);
+  void for_each_piece(const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
+                      Add&& add);
+  void build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
+                         uint32_t payload_size, uint64_t completed_slot);
   bool has_room() const;
   void finish_fpdu(uint32_t ulpdu_size, uint32_t crc, uint64_t completed_slot);
   void append_terminate(const rdmap::Terminate& terminate);
@@ -135,7 +140,7 @@ class Tx {
   TxFault fault_;
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
   uint32_t mulpdu_ = 0;
-  uint32_t send_msn_ = 1;     // RFC 5041 4.3: per queue, modulo 2^32
+  uint32_t send_msn_ = 1;  // RFC 5041 4.3: per queue, modulo 2^32
   uint32_t request_msn_ = 1;
   uint32_t atomic_response_msn_ = 1;
   core::SipKey secret_;

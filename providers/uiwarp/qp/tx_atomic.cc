@@ -9,24 +9,28 @@ void Tx::build_atomic_request(const SendRequest& wr) {
   const bool swaps = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   // RFC 7306 5.2.1: numbered with the Read Requests.
-  header = ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kAtomicRequest), 0,
-                                                   ddp::kQnRequest, request_msn_++, 0});
-  // Verbs atomics are those without fields: one addition of 64 bits, or all bits compared and swapped.
-  rdmap::encode(header, rdmap::AtomicRequest{.op = swaps ? rdmap::AtomicOp::kCmpSwap : rdmap::AtomicOp::kFetchAdd,
-                                             .id = wr.cookie,
-                                             .stag = wr.rkey,
-                                             .to = wr.remote_addr,
-                                             .add_or_swap = wr.add_or_swap,
-                                             .add_or_swap_mask = swaps ? rdmap::kAllBits : 0,
-                                             .compare = wr.compare});
+  header =
+      ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kAtomicRequest),
+                                              0, ddp::kQnRequest, request_msn_++, 0});
+  // Verbs atomics are those without fields: one addition of 64 bits, or all bits compared and
+  // swapped.
+  rdmap::encode(header, rdmap::AtomicRequest{
+                            .op = swaps ? rdmap::AtomicOp::kCmpSwap : rdmap::AtomicOp::kFetchAdd,
+                            .id = wr.cookie,
+                            .stag = wr.rkey,
+                            .to = wr.remote_addr,
+                            .add_or_swap = wr.add_or_swap,
+                            .add_or_swap_mask = swaps ? rdmap::kAllBits : 0,
+                            .compare = wr.compare});
   // Not done when sent: RFC 7306 5.4(7).
   build_fpdu(ddp::kUntaggedHeaderSize + rdmap::kAtomicRequestSize, nullptr, nullptr, 0, kNoSlot);
 }
 
 void Tx::build_atomic_response(const rdmap::AtomicResponse& response) {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
-  header = ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kAtomicResponse), 0,
-                                                   ddp::kQnAtomicResponse, atomic_response_msn_++, 0});
+  header = ddp::encode(header,
+                       ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kAtomicResponse), 0,
+                                           ddp::kQnAtomicResponse, atomic_response_msn_++, 0});
   rdmap::encode(header, response);
   build_fpdu(ddp::kUntaggedHeaderSize + rdmap::kAtomicResponseSize, nullptr, nullptr, 0, kNoSlot);
 }

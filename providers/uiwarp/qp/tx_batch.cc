@@ -54,7 +54,9 @@ void TxBatch::add_from_copies(uint32_t size) {
   copied_used_ += size;
 }
 
-void TxBatch::end_fpdu(uint64_t completed_slot) { marks_[fpdu_count_++] = {total_, completed_slot}; }
+void TxBatch::end_fpdu(uint64_t completed_slot) {
+  marks_[fpdu_count_++] = {total_, completed_slot};
+}
 
 bool TxBatch::holds(const mem::Region& region) const {
   for (uint32_t i = 0; i < ref_count_; ++i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// FPDUs built but not yet taken by TCP: one sendmsg() worth of pieces. Headers, small payloads, pads
-// and CRCs lie contiguously in the arena (and melt into one piece where they touch); large payloads
-// are sent in place. A QP owns a batch only while it has octets to send: see TxBatchPool.
+// FPDUs built but not yet taken by TCP: one sendmsg() worth of pieces. Headers, small payloads,
+// pads and CRCs lie contiguously in the arena (and melt into one piece where they touch); large
+// payloads are sent in place. A QP owns a batch only while it has octets to send: see TxBatchPool.
 #pragma once
 
 #include <sys/uio.h>
@@ -33,11 +33,11 @@ class TxBatch {
   void add_from_arena(uint32_t size);
   // `size` octets at `memory` go out next; they must stay until sent or detach().
   void add_in_place(const void* memory, uint32_t size);
-  // A copy that stays until sent, for memory that others may change meanwhile (its CRC would be wrong
-  // then). Null: no room left in this batch, or no memory.
+  // A copy that stays until sent, for memory that others may change meanwhile (its CRC would be
+  // wrong then). Null: no room left in this batch, or no memory.
   const uint8_t* copy(const void* memory, uint32_t size);
-  // For copies that the caller lays down itself: at copies_end(), after allocate_copies() (false when out
-  // of memory), as many octets as has_copy_room().
+  // For copies that the caller lays down itself: at copies_end(), after allocate_copies() (false
+  // when out of memory), as many octets as has_copy_room().
   bool allocate_copies();
   bool has_copy_room(uint32_t size) const { return kMaxCopied - copied_used_ >= size; }
   uint8_t* copies_end() { return copied_.get() + copied_used_; }
@@ -49,8 +49,8 @@ class TxBatch {
   bool hold(mem::RegionRef&& region);
   bool holds(const mem::Region& region) const;
   bool has_room(uint32_t pieces, uint32_t arena_octets) const {
-    return piece_count_ + pieces <= kMaxPieces && arena_room() >= arena_octets && fpdu_count_ < kMaxFpdus &&
-           total_ < kMaxOctets;
+    return piece_count_ + pieces <= kMaxPieces && arena_room() >= arena_octets &&
+           fpdu_count_ < kMaxFpdus && total_ < kMaxOctets;
   }
   uint64_t total() const { return total_; }
 
@@ -71,8 +71,8 @@ class TxBatch {
   // Forgets whole FPDUs of which nothing has gone yet; what remains is at most the rest of one.
   // RFC 5040 7.1: a Terminate may follow only a whole FPDU.
   void cut_to_current_fpdu();
-  // Copies what still points into application or registered memory, so that this memory may go away,
-  // and lets go of all references. False when out of memory (the batch is then unusable).
+  // Copies what still points into application or registered memory, so that this memory may go
+  // away, and lets go of all references. False when out of memory (the batch is then unusable).
   bool detach();
   bool holds_memory() const { return ref_count_ > 0; }
 
@@ -100,7 +100,7 @@ class TxBatch {
 // Batches not in use, kept for the next sender. Thread: any.
 class TxBatchPool {
  public:
-  static TxBatch* take();         // null when out of memory
+  static TxBatch* take();  // null when out of memory
   static void give(TxBatch* batch);
 };
 

@@ -23,7 +23,8 @@ constexpr uint32_t kRtrStag = 1;
 
 uint8_t send_control(const SendRequest& wr) {
   if (wr.opcode == IBV_WR_SEND_WITH_INV)
-    return rdmap::control(wr.solicited ? rdmap::Opcode::kSendSeInvalidate : rdmap::Opcode::kSendInvalidate);
+    return rdmap::control(wr.solicited ? rdmap::Opcode::kSendSeInvalidate
+                                       : rdmap::Opcode::kSendInvalidate);
   return rdmap::control(wr.solicited ? rdmap::Opcode::kSendSe : rdmap::Opcode::kSend);
 }
 
@@ -51,8 +52,9 @@ void Tx::build_empty_write() {
 
 void Tx::build_read_request(const rdmap::ReadRequest& request) {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
-  header = ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kReadRequest), 0,
-                                                   ddp::kQnRequest, request_msn_++, 0});
+  header =
+      ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kReadRequest), 0,
+                                              ddp::kQnRequest, request_msn_++, 0});
   rdmap::encode(header, request);
   // Not done when sent: a Read completes with its response (RFC 5040 5.5(19)).
   build_fpdu(ddp::kUntaggedHeaderSize + rdmap::kReadRequestSize, nullptr, nullptr, 0, kNoSlot);
@@ -80,8 +82,8 @@ bool Tx::build_segment() {
   } else {
     // RFC 5040 4.1: the Invalidate STag is 0 where it has no meaning. All segments carry the same.
     const uint32_t invalidate = rule_of(wr.opcode).invalidates ? wr.rkey : 0;
-    ddp::encode(header, ddp::UntaggedHeader{last, send_control(wr), invalidate, ddp::kQnSend, wr.msn,
-                                            static_cast<uint32_t>(message_.offset)});
+    ddp::encode(header, ddp::UntaggedHeader{last, send_control(wr), invalidate, ddp::kQnSend,
+                                            wr.msn, static_cast<uint32_t>(message_.offset)});
   }
   const bool immediate_follows = rule_of(wr.opcode).immediate;
   const uint64_t completed = last && !immediate_follows ? message_.slot : kNoSlot;
@@ -92,7 +94,8 @@ bool Tx::build_segment() {
   }
   message_.offset += size;
   if (last && immediate_follows) {
-    message_ = {.kind = Message::kImmediate, .slot = message_.slot};  // nothing comes between the two
+    message_ = {.kind = Message::kImmediate,
+                .slot = message_.slot};  // nothing comes between the two
   } else if (last) {
     message_ = {};
   }
@@ -101,9 +104,11 @@ bool Tx::build_segment() {
 
 // RFC 7306 6.3: 8 octets on the queue of the Sends.
 void Tx::build_immediate(const SendRequest& wr) {
-  const rdmap::Opcode opcode = wr.solicited ? rdmap::Opcode::kImmediateSe : rdmap::Opcode::kImmediate;
+  const rdmap::Opcode opcode =
+      wr.solicited ? rdmap::Opcode::kImmediateSe : rdmap::Opcode::kImmediate;
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
-  header = ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(opcode), 0, ddp::kQnSend, wr.msn, 0});
+  header = ddp::encode(
+      header, ddp::UntaggedHeader{true, rdmap::control(opcode), 0, ddp::kQnSend, wr.msn, 0});
   rdmap::encode_immediate(header, wr.immediate);
   build_fpdu(ddp::kUntaggedHeaderSize + rdmap::kImmediateSize, nullptr, nullptr, 0, message_.slot);
 }
@@ -112,14 +117,16 @@ bool Tx::build_response_segment() {
   const InboundRequest& inbound = *shared_->inbound_requests.front();
   const rdmap::ReadRequest& request = inbound.read;
   const uint64_t left = message_.length - message_.offset;
-  const uint32_t size = static_cast<uint32_t>(std::min<uint64_t>(left, mulpdu_ - ddp::kTaggedHeaderSize));
+  const uint32_t size =
+      static_cast<uint32_t>(std::min<uint64_t>(left, mulpdu_ - ddp::kTaggedHeaderSize));
   const bool last = size == left;
   const uint8_t* payload = nullptr;
   // RFC 5040 5.2.1: the source of a zero-length Read is not looked at.
   if (request.size > 0) {
     mem::RegionRef region = shared_->memory->find(request.source_stag);
-    if (!region || mem::check_remote(*region, shared_->stream(), request.source_to + message_.offset, size,
-                                     mem::kRemoteRead) != mem::Fault::kNone) {
+    if (!region ||
+        mem::check_remote(*region, shared_->stream(), request.source_to + message_.offset, size,
+                          mem::kRemoteRead) != mem::Fault::kNone) {
       // Deregistered since the request was accepted. RFC 5040 4.8: the echoed header is advanced by
       // what was already sent.
       rdmap::ReadRequest rest = request;
@@ -129,7 +136,10 @@ bool Tx::build_response_segment() {
       fault_.raised = true;
       fault_.local_access = true;
       rdmap::Terminate& t = fault_.terminate;
-      t = {.code = core::TermCode::kRemoteInvalidStag, .has_length = true, .has_ddp_header = true, .has_read_header = true};
+      t = {.code = core::TermCode::kRemoteInvalidStag,
+           .has_length = true,
+           .has_ddp_header = true,
+           .has_read_header = true};
       t.ddp_segment_length = ddp::kUntaggedHeaderSize + rdmap::kReadRequestSize;
       t.ddp_header_size = ddp::kUntaggedHeaderSize;
       std::memcpy(t.ddp_header, inbound.ddp_header, ddp::kUntaggedHeaderSize);
@@ -141,26 +151,29 @@ bool Tx::build_response_segment() {
     if (markers_) {
       // Copied among them by build_fpdu(), under this reference.
     } else if (size > kFlatPayload && (crc_ || region->is_window())) {
-      // The peers of this region and its owner may write to it at any time: that may tear what the reader
-      // gets, but must not make the CRC wrong and end the connection. And the engine waits for references
-      // of a window that the peer invalidates, so none of them is kept beyond a copy.
+      // The peers of this region and its owner may write to it at any time: that may tear what the
+      // reader gets, but must not make the CRC wrong and end the connection. And the engine waits
+      // for references of a window that the peer invalidates, so none of them is kept beyond a
+      // copy.
       payload = batch_->copy(payload, size);
       if (!payload) {
         if (batch_->empty()) raise_no_memory();
         return false;
       }
     } else if (size > kFlatPayload && !batch_->holds(*region) && !batch_->hold(std::move(region))) {
-      return false;  // in place, so the region must stay until sent; pieces of one share a reference
+      return false;  // in place, so the region must stay until sent; pieces of one share a
+                     // reference
     }
     // Small ones are still under their reference when build_fpdu() copies them.
     ddp::encode(batch_->arena_end() + mpa::kLengthSize,
-                ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kReadResponse), request.sink_stag,
-                                  request.sink_to + message_.offset});
+                ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kReadResponse),
+                                  request.sink_stag, request.sink_to + message_.offset});
     build_fpdu(ddp::kTaggedHeaderSize, nullptr, payload, size, kNoSlot);
   } else {
     if (!ensure_batch()) return false;
     ddp::encode(batch_->arena_end() + mpa::kLengthSize,
-                ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kReadResponse), request.sink_stag, request.sink_to});
+                ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kReadResponse),
+                                  request.sink_stag, request.sink_to});
     build_fpdu(ddp::kTaggedHeaderSize, nullptr, nullptr, 0, kNoSlot);
   }
   message_.offset += size;
@@ -171,10 +184,11 @@ bool Tx::build_response_segment() {
   return true;
 }
 
-// Calls add(octets, size) for what an FPDU carries: `payload`, or the SGEs of `gather` at the message's
-// position, which moves on.
+// Calls add(octets, size) for what an FPDU carries: `payload`, or the SGEs of `gather` at the
+// message's position, which moves on.
 template <class Add>
-void Tx::for_each_piece(const SendRequest* gather, const uint8_t* payload, uint32_t payload_size, Add&& add) {
+void Tx::for_each_piece(const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
+                        Add&& add) {
   if (!gather) {
     if (payload_size > 0) add(payload, payload_size);
     return;
@@ -192,13 +206,14 @@ void Tx::for_each_piece(const SendRequest* gather, const uint8_t* payload, uint3
   }
 }
 
-// The header (behind room for the length) is at arena_end(). The payload comes from `payload`, or from
-// the SGEs of `gather` at the message's position.
-void Tx::build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
-                    uint64_t completed_slot) {
+// The header (behind room for the length) is at arena_end(). The payload comes from `payload`, or
+// from the SGEs of `gather` at the message's position.
+void Tx::build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
+                    uint32_t payload_size, uint64_t completed_slot) {
   uint8_t* start = batch_->arena_end();
   core::store_be16(start, static_cast<uint16_t>(header_size + payload_size));
-  if (markers_) return build_marked_fpdu(header_size, gather, payload, payload_size, completed_slot);
+  if (markers_)
+    return build_marked_fpdu(header_size, gather, payload, payload_size, completed_slot);
   uint32_t crc = core::crc32c_begin();
   const bool flat = payload_size <= kFlatPayload;
   uint32_t in_arena = mpa::kLengthSize + header_size;
@@ -223,17 +238,18 @@ void Tx::build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8
   finish_fpdu(header_size + payload_size, crc, completed_slot);
 }
 
-// The same with markers (RFC 5044 4.3), length and header being at arena_end(). All of it is copied: the
-// peers that want markers are adapters on an Ethernet, and a piece of iovec between any two markers would
-// cost more than the copy.
-void Tx::build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
-                           uint64_t completed_slot) {
+// The same with markers (RFC 5044 4.3), length and header being at arena_end(). All of it is
+// copied: the peers that want markers are adapters on an Ethernet, and a piece of iovec between any
+// two markers would cost more than the copy.
+void Tx::build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
+                           uint32_t payload_size, uint64_t completed_slot) {
   const uint32_t ulpdu_size = header_size + payload_size;
   const auto position = static_cast<uint32_t>(position_ + batch_->total()) % mpa::kMarkerInterval;
   UIW_ASSERT(batch_->has_copy_room(mpa::marked_size(position, mpa::fpdu_size(ulpdu_size))));
   mpa::MarkerWriter writer(batch_->copies_end(), position);
   writer.put(batch_->arena_end(), mpa::kLengthSize + header_size);
-  for_each_piece(gather, payload, payload_size, [&](const uint8_t* from, uint32_t size) { writer.put(from, size); });
+  for_each_piece(gather, payload, payload_size,
+                 [&](const uint8_t* from, uint32_t size) { writer.put(from, size); });
   constexpr uint8_t kZeros[4] = {};
   writer.put(kZeros, mpa::pad_size(ulpdu_size));
   writer.before_crc();
@@ -261,8 +277,9 @@ void Tx::finish_fpdu(uint32_t ulpdu_size, uint32_t crc, uint64_t completed_slot)
 void Tx::append_terminate(const rdmap::Terminate& terminate) {
   if (!ensure_batch()) return;
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
-  uint8_t* body = ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kTerminate), 0,
-                                                          ddp::kQnTerminate, 1, 0});
+  uint8_t* body =
+      ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kTerminate), 0,
+                                              ddp::kQnTerminate, 1, 0});
   const uint32_t size = rdmap::encode(body, terminate);
   build_fpdu(ddp::kUntaggedHeaderSize + size, nullptr, nullptr, 0, kNoSlot);
 }

@@ -45,8 +45,8 @@ class CompletionQueue {
   // or an error: RFC 5040 5.3, conformance 3.3). Thread: any.
   void push(const ibv_wc& completion, bool solicited);
 
-  // Takes up to `count`; returns how many. Never blocks; in vain it makes progress where it may, and of
-  // many polls in vain one yields the CPU. Thread: any.
+  // Takes up to `count`; returns how many. Never blocks; in vain it makes progress where it may,
+  // and of many polls in vain one yields the CPU. Thread: any.
   int poll(int count, ibv_wc* out);
 
   // Arms one event for the next completion pushed after this call. Thread: any.
@@ -63,15 +63,18 @@ class CompletionQueue {
   // New capacity; 0 or EINVAL when more completions are waiting than would fit, ENOMEM.
   int resize(uint32_t entries);
 
-  // How often it was polled in vain, polled at all (changes with each poll) and armed: what its owners
-  // seem to be doing. Thread: any.
+  // How often it was polled in vain, polled at all (changes with each poll) and armed: what its
+  // owners seem to be doing. Thread: any.
   uint32_t empty_polls() const { return empty_polls_.load(std::memory_order_relaxed); }
   uint32_t polls() const { return empty_polls() + tail_.load(std::memory_order_relaxed); }
   uint32_t arms() const { return arms_.load(std::memory_order_relaxed); }
 
-  // Null at first. Set once; lives as long as the queue. Thread: set_progress() the engine, else any.
+  // Null at first. Set once; lives as long as the queue. Thread: set_progress() the engine, else
+  // any.
   Progress* progress() const { return progress_.load(std::memory_order_acquire); }
-  void set_progress(std::unique_ptr<Progress> progress) { progress_.store(progress.release(), std::memory_order_release); }
+  void set_progress(std::unique_ptr<Progress> progress) {
+    progress_.store(progress.release(), std::memory_order_release);
+  }
 
   bool overflowed() const { return overflowed_.load(std::memory_order_acquire); }
 
@@ -79,17 +82,19 @@ class CompletionQueue {
 
  private:
   CompletionQueue() = default;
-  bool empty() const { return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed); }
+  bool empty() const {
+    return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed);
+  }
   enum Armed : uint32_t { kNotArmed, kSolicited, kAny };
 
-  core::Spinlock produce_;   // order: consume_ before produce_
+  core::Spinlock produce_;  // order: consume_ before produce_
   core::Spinlock consume_;
   std::unique_ptr<ibv_wc[]> ring_;
-  uint32_t capacity_ = 0;    // power of two; changed under both locks
-  alignas(64) std::atomic<uint32_t> head_{0};  // next to write; producers
+  uint32_t capacity_ = 0;                             // power of two; changed under both locks
+  alignas(64) std::atomic<uint32_t> head_{0};         // next to write; producers
   alignas(64) std::atomic<uint32_t> empty_polls_{0};  // written by spinning pollers, so alone
-  alignas(64) std::atomic<uint32_t> tail_{0};  // next to read; consumers
-  Armed armed_ = kNotArmed;  // under produce_
+  alignas(64) std::atomic<uint32_t> tail_{0};         // next to read; consumers
+  Armed armed_ = kNotArmed;                           // under produce_
   std::atomic<bool> overflowed_{false};
   std::atomic<uint32_t> arms_{0};
   std::atomic<Progress*> progress_{nullptr};

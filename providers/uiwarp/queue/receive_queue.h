@@ -16,7 +16,7 @@ inline constexpr uint32_t kMaxSge = 16;
 struct Receive {
   uint64_t wr_id = 0;
   uint32_t sge_count = 0;
-  uint64_t length = 0;       // sum of the SGEs
+  uint64_t length = 0;  // sum of the SGEs
   ibv_sge sges[kMaxSge];
 };
 
@@ -44,7 +44,8 @@ class ReceiveQueue {
   int post(const ibv_recv_wr& wr);
 
   // Takes the oldest. False when empty. Thread: any.
-  // `below_limit` is set when this take made the count fall below an armed limit (which disarms it).
+  // `below_limit` is set when this take made the count fall below an armed limit (which disarms
+  // it).
   bool take(Receive& out, bool& below_limit);
 
   bool empty() const;
@@ -58,8 +59,8 @@ class ReceiveQueue {
   int arm_limit(uint32_t limit);
   uint32_t limit() const;
 
-  // New depth; what waits stays, in order. EINVAL when more wait than would fit or the armed limit is
-  // greater, ENOMEM. Thread: any.
+  // New depth; what waits stays, in order. EINVAL when more wait than would fit or the armed limit
+  // is greater, ENOMEM. Thread: any.
   int resize(uint32_t depth);
 
  private:

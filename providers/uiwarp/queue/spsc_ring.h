@@ -38,7 +38,8 @@ class SpscRing {
 
   // Either side; exact only for what the caller's own side does.
   uint32_t size() const {
-    return static_cast<uint32_t>(head_.load(std::memory_order_acquire) - tail_.load(std::memory_order_acquire));
+    return static_cast<uint32_t>(head_.load(std::memory_order_acquire) -
+                                 tail_.load(std::memory_order_acquire));
   }
 
  private:

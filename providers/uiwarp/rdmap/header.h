@@ -26,9 +26,15 @@ enum class Opcode : uint8_t {
   kAtomicResponse = 0xb,
 };
 
-inline constexpr uint8_t control(Opcode op) { return static_cast<uint8_t>(kVersion << 6 | static_cast<uint8_t>(op)); }
-inline constexpr uint8_t version_of(uint8_t control_octet) { return control_octet >> 6; }
-inline constexpr Opcode opcode_of(uint8_t control_octet) { return static_cast<Opcode>(control_octet & 0xf); }
+inline constexpr uint8_t control(Opcode op) {
+  return static_cast<uint8_t>(kVersion << 6 | static_cast<uint8_t>(op));
+}
+inline constexpr uint8_t version_of(uint8_t control_octet) {
+  return control_octet >> 6;
+}
+inline constexpr Opcode opcode_of(uint8_t control_octet) {
+  return static_cast<Opcode>(control_octet & 0xf);
+}
 
 // Read Request header, 28 octets: RFC 5040 section 4.4.
 inline constexpr uint32_t kReadRequestSize = 28;
@@ -40,8 +46,8 @@ struct ReadRequest {
   uint64_t source_to;
 };
 inline ReadRequest decode_read_request(const uint8_t* p) {
-  return {core::load_be32(p), core::load_be64(p + 4), core::load_be32(p + 12), core::load_be32(p + 16),
-          core::load_be64(p + 20)};
+  return {core::load_be32(p), core::load_be64(p + 4), core::load_be32(p + 12),
+          core::load_be32(p + 16), core::load_be64(p + 20)};
 }
 inline uint8_t* encode(uint8_t* p, const ReadRequest& r) {
   core::store_be32(p, r.sink_stag);

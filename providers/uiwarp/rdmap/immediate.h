@@ -9,8 +9,8 @@ namespace uiw::rdmap {
 
 inline constexpr uint32_t kImmediateSize = 8;
 
-// `data` is in network byte order, as ibv_send_wr and ibv_wc have it. The RFC does not say where in the
-// 8 octets 4 belong: they go first, as Chelsio's adapters put them (conformance IM-10).
+// `data` is in network byte order, as ibv_send_wr and ibv_wc have it. The RFC does not say where in
+// the 8 octets 4 belong: they go first, as Chelsio's adapters put them (conformance IM-10).
 inline uint8_t* encode_immediate(uint8_t* p, uint32_t data) {
   std::memcpy(p, &data, sizeof data);
   std::memset(p + 4, 0, 4);

@@ -15,9 +15,9 @@ inline constexpr uint32_t kMaxTerminateBody = 4 + 2 + 18 + 28;
 
 struct Terminate {
   core::TermCode code = core::TermCode::kLocalCatastrophic;
-  bool has_length = false;      // M
-  bool has_ddp_header = false;  // D; implies M
-  bool has_read_header = false; // R; implies D
+  bool has_length = false;          // M
+  bool has_ddp_header = false;      // D; implies M
+  bool has_read_header = false;     // R; implies D
   uint16_t ddp_segment_length = 0;  // whole ULPDU of the offending segment
   uint8_t ddp_header[18] = {};
   uint32_t ddp_header_size = 0;  // 14 or 18 when has_ddp_header
@@ -30,9 +30,9 @@ uint32_t encode(uint8_t* body, const Terminate& t);
 
 // Lenient: takes whatever is there. A body shorter than 4 octets or shorter than its flags promise
 // yields what could be read, flags cleared for the rest; returns false in that case.
-// RFC 5040 bit order, or siw's where only that makes sense: no RFC flag set, and siw's flags (octet 2
-// & 0x07) set or the code undefined in RFC order (conformance TE-18). 0x0200, which some RNICs send
-// and no RFC defines, reads as kRemoteInvalidStag.
+// RFC 5040 bit order, or siw's where only that makes sense: no RFC flag set, and siw's flags (octet
+// 2 & 0x07) set or the code undefined in RFC order (conformance TE-18). 0x0200, which some RNICs
+// send and no RFC defines, reads as kRemoteInvalidStag.
 bool decode(core::Bytes body, Terminate& out);
 
 }  // namespace uiw::rdmap

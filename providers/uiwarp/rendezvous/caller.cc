@@ -5,21 +5,23 @@
 #include <cerrno>
 #include <utility>
 
-#include "transport/addresses.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
 #include "rendezvous/wishes.h"
+#include "transport/addresses.h"
 
 namespace uiw::rendezvous {
 namespace {
 
 // Between two attempts. Both ends change state within a round trip of each other, as a rule.
-constexpr core::Nanoseconds kFirstPause = 1 * core::kMillisecond, kLongestPause = 250 * core::kMillisecond;
+constexpr core::Nanoseconds kFirstPause = 1 * core::kMillisecond,
+                            kLongestPause = 250 * core::kMillisecond;
 
 }  // namespace
 
-Caller::Caller(engine::Engine& engine, const Greeting& greeting, unsigned ifindex, uint16_t ird, Answered& answered)
+Caller::Caller(engine::Engine& engine, const Greeting& greeting, unsigned ifindex, uint16_t ird,
+               Answered& answered)
     : engine_(engine),
       greeting_(greeting),
       ifindex_(ifindex),
@@ -27,16 +29,19 @@ Caller::Caller(engine::Engine& engine, const Greeting& greeting, unsigned ifinde
       answered_(answered),
       pause_(kFirstPause) {}
 
-Caller::~Caller() { engine_.disarm(*this); }
+Caller::~Caller() {
+  engine_.disarm(*this);
+}
 
 void Caller::dial() {
   // From the address that is our GID: the peer expects us from there.
   const sockaddr_storage source = address_of(greeting_.from.gid, 0, ifindex_);
-  const sockaddr_storage peer = address_of(greeting_.to.gid, port_of(greeting_.to.qp_num), ifindex_);
+  const sockaddr_storage peer =
+      address_of(greeting_.to.gid, port_of(greeting_.to.qp_num), ifindex_);
   core::Result<int> fd = transport::open_connect_socket(source, -1);
   if (fd) {
-    connector_ = transport::Connector::start(engine_, *fd, peer,
-                                             core::settings().connect_timeout_ms * core::kMillisecond, *this);
+    connector_ = transport::Connector::start(
+        engine_, *fd, peer, core::settings().connect_timeout_ms * core::kMillisecond, *this);
     if (connector_) return;
     core::sys::close(*fd);
   }
@@ -77,7 +82,9 @@ void Caller::send_request() {
   }
 }
 
-void Caller::on_writable() { send_request(); }
+void Caller::on_writable() {
+  send_request();
+}
 
 void Caller::on_octets(core::Bytes octets) {
   const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply_);
@@ -86,8 +93,10 @@ void Caller::on_octets(core::Bytes octets) {
   core::TermCode code{};
   // The same two names the other way round: anybody else who listens there is not whom we mean.
   if (status != mpa::ParseStatus::kComplete ||
-      mpa::judge_reply(wishes_, request_, reply_, agreement, code) != mpa::ReplyVerdict::kAccepted ||
-      decode_greeting({reply_.private_data, reply_.private_size}) != Greeting{greeting_.to, greeting_.from}) {
+      mpa::judge_reply(wishes_, request_, reply_, agreement, code) !=
+          mpa::ReplyVerdict::kAccepted ||
+      decode_greeting({reply_.private_data, reply_.private_size}) !=
+          Greeting{greeting_.to, greeting_.from}) {
     core::log(core::LogLevel::kInfo, "TCP port %u answers, but not as QP %u would",
               unsigned{port_of(greeting_.to.qp_num)}, greeting_.to.qp_num);
     call_again();
@@ -97,9 +106,13 @@ void Caller::on_octets(core::Bytes octets) {
   answered_.on_answer(std::move(stream_), agreement, octets);
 }
 
-void Caller::on_end_of_stream() { call_again(); }
+void Caller::on_end_of_stream() {
+  call_again();
+}
 
-void Caller::on_error(int) { call_again(); }
+void Caller::on_error(int) {
+  call_again();
+}
 
 void Caller::expire() {
   if (std::exchange(pausing_, false)) {

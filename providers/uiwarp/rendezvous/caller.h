@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The side of a meeting that connects. The peer may not be there yet, or not expect us yet: it calls again
-// until it is told to stop. Thread: engine.
+// The side of a meeting that connects. The peer may not be there yet, or not expect us yet: it
+// calls again until it is told to stop. Thread: engine.
 #pragma once
 
 #include <memory>
 
-#include "startup/frames.h"
 #include "rendezvous/greeting.h"
+#include "startup/frames.h"
 #include "transport/listener.h"
 
 namespace uiw::rendezvous {
 
 class Answered {
  public:
-  // The peer has accepted; `leftover` are octets behind its Reply. Called once; may destroy the caller.
-  virtual void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover) = 0;
+  // The peer has accepted; `leftover` are octets behind its Reply. Called once; may destroy the
+  // caller.
+  virtual void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,
+                         core::Bytes leftover) = 0;
 
  protected:
   ~Answered() = default;
 };
 
-class Caller final : private transport::ConnectHandler, private transport::StreamHandler, private engine::Timer {
+class Caller final : private transport::ConnectHandler,
+                     private transport::StreamHandler,
+                     private engine::Timer {
  public:
   // `ird`: Reads and atomics that the peer may have outstanding.
-  Caller(engine::Engine& engine, const Greeting& greeting, unsigned ifindex, uint16_t ird, Answered& answered);
+  Caller(engine::Engine& engine, const Greeting& greeting, unsigned ifindex, uint16_t ird,
+         Answered& answered);
   ~Caller();
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;

@@ -13,13 +13,15 @@ namespace uiw::rendezvous {
 namespace {
 
 constexpr int kBacklog = 1024;
-// Guests at a time, so that a flood of them leaves descriptors for everything else. The oldest makes room
-// for the newest: a peer in good faith says at once who he is, and comes again when he was sent off.
+// Guests at a time, so that a flood of them leaves descriptors for everything else. The oldest
+// makes room for the newest: a peer in good faith says at once who he is, and comes again when he
+// was sent off.
 constexpr size_t kMaxGuests = 256;
 
 }  // namespace
 
-core::Result<std::unique_ptr<Door>> Door::open(engine::Engine& engine, uint16_t port, int bound_fd) {
+core::Result<std::unique_ptr<Door>> Door::open(engine::Engine& engine, uint16_t port,
+                                               int bound_fd) {
   std::unique_ptr<Door> door(new (std::nothrow) Door(engine, port));
   if (!door) return core::Errno{ENOMEM};
   auto listener = transport::Listener::start(engine, bound_fd, kBacklog, *door);
@@ -44,8 +46,8 @@ void Door::on_accept(int fd, const sockaddr_storage&) {
 }
 
 void Door::on_accept_error(int error) {
-  core::log(core::LogLevel::kError, "queue pairs cannot be reached on TCP port %u any more: %s", unsigned{port_},
-            std::strerror(error));
+  core::log(core::LogLevel::kError, "queue pairs cannot be reached on TCP port %u any more: %s",
+            unsigned{port_}, std::strerror(error));
 }
 
 void Door::expect(uint32_t qp_num, Resident& resident) {
@@ -56,9 +58,13 @@ void Door::expect(uint32_t qp_num, Resident& resident) {
   }
 }
 
-void Door::dismiss(uint32_t qp_num) { residents_[index_of(qp_num)] = nullptr; }
+void Door::dismiss(uint32_t qp_num) {
+  residents_[index_of(qp_num)] = nullptr;
+}
 
-void Door::enter(Guest& guest) { guests_.append(guest); }
+void Door::enter(Guest& guest) {
+  guests_.append(guest);
+}
 
 void Door::introduce(Guest& guest) {
   const uint32_t qp_num = guest.greeting().to.qp_num;

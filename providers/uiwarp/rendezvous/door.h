@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A listening port where peers meet queue pairs of this process. Whoever comes has to say in the MPA
-// Request who he is and whom he means. Strangers are sent off without a word, whatever they got wrong; who
-// comes before his queue pair expects him waits. Thread: engine.
+// A listening port where peers meet queue pairs of this process. Whoever comes has to say in the
+// MPA Request who he is and whom he means. Strangers are sent off without a word, whatever they got
+// wrong; who comes before his queue pair expects him waits. Thread: engine.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,8 @@ namespace uiw::rendezvous {
 // The queue pair behind a number, once it expects a guest.
 class Resident {
  public:
-  // `guest` means this queue pair, which takes his stream if he is the one it expects. He leaves then.
+  // `guest` means this queue pair, which takes his stream if he is the one it expects. He leaves
+  // then.
   virtual void welcome(Guest& guest) = 0;
 
  protected:
@@ -25,13 +26,14 @@ class Resident {
 class Door final : private transport::AcceptHandler {
  public:
   // Takes the bound socket over, unless this fails (EADDRINUSE, ENOMEM).
-  static core::Result<std::unique_ptr<Door>> open(engine::Engine& engine, uint16_t port, int bound_fd);
+  static core::Result<std::unique_ptr<Door>> open(engine::Engine& engine, uint16_t port,
+                                                  int bound_fd);
   ~Door();
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
 
-  // From now on `resident` is asked about guests for this number, those that wait already first, until
-  // dismiss(). At most one for a number.
+  // From now on `resident` is asked about guests for this number, those that wait already first,
+  // until dismiss(). At most one for a number.
   void expect(uint32_t qp_num, Resident& resident);
   void dismiss(uint32_t qp_num);
 

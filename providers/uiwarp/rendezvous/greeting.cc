@@ -33,8 +33,10 @@ void encode(uint8_t* out, const Greeting& greeting) {
 }
 
 std::optional<Greeting> decode_greeting(core::Bytes octets) {
-  if (octets.size() != kGreetingSize || std::memcmp(octets.data(), kKey, sizeof kKey) != 0) return {};
-  const Greeting greeting{take(octets.data() + kFirstName), take(octets.data() + kFirstName + kNameSize)};
+  if (octets.size() != kGreetingSize || std::memcmp(octets.data(), kKey, sizeof kKey) != 0)
+    return {};
+  const Greeting greeting{take(octets.data() + kFirstName),
+                          take(octets.data() + kFirstName + kNameSize)};
   if (greeting.from.qp_num >> 24 || greeting.to.qp_num >> 24) return {};
   return greeting;
 }

@@ -18,7 +18,9 @@ void Guest::receive(Door& door, engine::Engine& engine, transport::StreamPtr str
   guest->stream_->set_handler(guest);
 }
 
-Guest::~Guest() { engine_.disarm(*this); }
+Guest::~Guest() {
+  engine_.disarm(*this);
+}
 
 transport::StreamPtr Guest::take_stream() {
   stream_->set_handler(nullptr);
@@ -27,8 +29,9 @@ transport::StreamPtr Guest::take_stream() {
 
 void Guest::on_octets(core::Bytes octets) {
   // RFC 5044 7.1.2(2): behind his Request he has to wait for the Reply.
-  const mpa::ParseStatus status =
-      introduced_ ? mpa::ParseStatus::kBadLength : collector_.feed(octets, mpa::FrameKind::kRequest, request_);
+  const mpa::ParseStatus status = introduced_
+                                      ? mpa::ParseStatus::kBadLength
+                                      : collector_.feed(octets, mpa::FrameKind::kRequest, request_);
   if (status == mpa::ParseStatus::kNeedMore) return;
   if (status != mpa::ParseStatus::kComplete || !understand(octets)) {
     door_.leave(*this);
@@ -42,7 +45,8 @@ void Guest::on_octets(core::Bytes octets) {
 // RFC 5044 7.1.1 and 6581: nothing but what a queue pair of ours would say.
 bool Guest::understand(core::Bytes behind) {
   if (!behind.empty() || !request_.enhanced || request_.markers) return false;
-  const std::optional<Greeting> said = decode_greeting({request_.private_data, request_.private_size});
+  const std::optional<Greeting> said =
+      decode_greeting({request_.private_data, request_.private_size});
   if (!said) return false;
   greeting_ = *said;
   // He speaks from the address he claims.
@@ -50,10 +54,16 @@ bool Guest::understand(core::Bytes behind) {
   return std::memcmp(&greeting_.from.gid, &source, sizeof source) == 0;
 }
 
-void Guest::on_end_of_stream() { door_.leave(*this); }
+void Guest::on_end_of_stream() {
+  door_.leave(*this);
+}
 
-void Guest::on_error(int) { door_.leave(*this); }
+void Guest::on_error(int) {
+  door_.leave(*this);
+}
 
-void Guest::expire() { door_.leave(*this); }
+void Guest::expire() {
+  door_.leave(*this);
+}
 
 }  // namespace uiw::rendezvous

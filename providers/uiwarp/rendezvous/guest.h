@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/list.h"
-#include "startup/frames.h"
 #include "rendezvous/greeting.h"
+#include "startup/frames.h"
 
 namespace uiw::rendezvous {
 
@@ -13,8 +13,8 @@ class Door;
 
 class Guest final : private transport::StreamHandler, private engine::Timer {
  public:
-  // Reports to door.introduce() when he has said who he is, and to door.leave() when he goes before he
-  // was taken: when the peer closes, breaks the rules or takes too long.
+  // Reports to door.introduce() when he has said who he is, and to door.leave() when he goes before
+  // he was taken: when the peer closes, breaks the rules or takes too long.
   static void receive(Door& door, engine::Engine& engine, transport::StreamPtr stream);
   ~Guest();
 

@@ -6,16 +6,17 @@
 #include <new>
 #include <utility>
 
-#include "transport/addresses.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
 #include "rendezvous/ports.h"
 #include "rendezvous/wishes.h"
+#include "transport/addresses.h"
 
 namespace uiw::rendezvous {
 
-core::Result<std::unique_ptr<Meeting>> Meeting::arrange(engine::Engine& engine, session::QueuePair& queue_pair,
+core::Result<std::unique_ptr<Meeting>> Meeting::arrange(engine::Engine& engine,
+                                                        session::QueuePair& queue_pair,
                                                         const Appointment& appointment) {
   std::unique_ptr<Meeting> meeting(new (std::nothrow) Meeting(engine, queue_pair, appointment));
   if (!meeting) return core::Errno{ENOMEM};
@@ -33,13 +34,14 @@ Meeting::~Meeting() {
 int Meeting::make_ready() {
   if (!number_in_use(appointment_.own.qp_num)) return EADDRNOTAVAIL;
   if (appointment_.own == appointment_.peer) {
-    core::Result<int> fd = transport::bind_tcp(address_of(appointment_.own.gid, 0, appointment_.ifindex), {});
+    core::Result<int> fd =
+        transport::bind_tcp(address_of(appointment_.own.gid, 0, appointment_.ifindex), {});
     if (fd) own_socket_ = *fd;
     return fd.error();
   }
   if (appointment_.own > appointment_.peer) {
-    caller_.reset(new (std::nothrow) Caller(engine_, {appointment_.own, appointment_.peer}, appointment_.ifindex,
-                                            appointment_.ird, *this));
+    caller_.reset(new (std::nothrow) Caller(engine_, {appointment_.own, appointment_.peer},
+                                            appointment_.ifindex, appointment_.ird, *this));
     return caller_ ? 0 : ENOMEM;
   }
   core::Result<Door*> door = open_door(engine_, appointment_.own.qp_num);
@@ -56,8 +58,8 @@ void Meeting::begin() {
   sockaddr_storage self{};
   socklen_t size = sizeof self;
   core::sys::getsockname(own_socket_, reinterpret_cast<sockaddr*>(&self), &size);
-  to_self_ = transport::Connector::start(engine_, own_socket_, self,
-                                         core::settings().connect_timeout_ms * core::kMillisecond, *this);
+  to_self_ = transport::Connector::start(
+      engine_, own_socket_, self, core::settings().connect_timeout_ms * core::kMillisecond, *this);
   if (to_self_) own_socket_ = -1;
 }
 
@@ -79,8 +81,8 @@ void Meeting::expire() {
 void Meeting::welcome(Guest& guest) {
   if (met_ || guest.greeting() != Greeting{appointment_.peer, appointment_.own}) return;
   mpa::Agreement agreement;
-  mpa::StartupFrame reply =
-      mpa::make_reply(wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request(), agreement);
+  mpa::StartupFrame reply = mpa::make_reply(
+      wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request(), agreement);
   reply.private_size = kGreetingSize;
   encode(reply.private_data, {appointment_.own, appointment_.peer});
   startup::Outbox outbox;
@@ -89,7 +91,8 @@ void Meeting::welcome(Guest& guest) {
   if (outbox.flush(guest.stream()) == 0) join(guest.take_stream(), agreement, {});
 }
 
-void Meeting::on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover) {
+void Meeting::on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,
+                        core::Bytes leftover) {
   join(std::move(stream), agreement, leftover);
 }
 
@@ -108,13 +111,16 @@ void Meeting::on_connected(int fd) {
 }
 
 void Meeting::on_connect_failed(int error) {
-  core::log(core::LogLevel::kWarn, "QP %u cannot be connected to itself: errno %d", appointment_.own.qp_num, error);
+  core::log(core::LogLevel::kWarn, "QP %u cannot be connected to itself: errno %d",
+            appointment_.own.qp_num, error);
 }
 
-void Meeting::join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover) {
+void Meeting::join(transport::StreamPtr stream, const mpa::Agreement& agreement,
+                   core::Bytes leftover) {
   const int error = queue_pair_.attach(std::move(stream), agreement, leftover, this);
   if (error != 0) {
-    core::log(core::LogLevel::kInfo, "QP %u met its peer in no state to be connected", appointment_.own.qp_num);
+    core::log(core::LogLevel::kInfo, "QP %u met its peer in no state to be connected",
+              appointment_.own.qp_num);
     return;
   }
   met_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How a queue pair finds the peer that ibv_modify_qp named: of the two names the smaller waits at its
-// door, the greater calls. A queue pair that was given its own name gets a TCP connection to itself.
-// Nobody else is needed, no daemon and no third connection. Thread: engine, all of it.
+// How a queue pair finds the peer that ibv_modify_qp named: of the two names the smaller waits at
+// its door, the greater calls. A queue pair that was given its own name gets a TCP connection to
+// itself. Nobody else is needed, no daemon and no third connection. Thread: engine, all of it.
 #pragma once
 
 #include <memory>
@@ -24,16 +24,17 @@ class Meeting final : private Resident,
                       private engine::Timer,
                       private session::ConnectionObserver {
  public:
-  // Makes ready; nothing happens before begin(). Must go before the queue pair does, and before the number
-  // is given back. Errno: EADDRINUSE, ENOMEM, EADDRNOTAVAIL (own address, or a number without a port, see
-  // verbs/registry.h).
-  static core::Result<std::unique_ptr<Meeting>> arrange(engine::Engine& engine, session::QueuePair& queue_pair,
+  // Makes ready; nothing happens before begin(). Must go before the queue pair does, and before the
+  // number is given back. Errno: EADDRINUSE, ENOMEM, EADDRNOTAVAIL (own address, or a number
+  // without a port, see verbs/registry.h).
+  static core::Result<std::unique_ptr<Meeting>> arrange(engine::Engine& engine,
+                                                        session::QueuePair& queue_pair,
                                                         const Appointment& appointment);
   ~Meeting();
 
   void begin();
-  // From now on: when the peer has not come within `patience` and something was posted, that fails with
-  // IBV_WC_RETRY_EXC_ERR. 0: never.
+  // From now on: when the peer has not come within `patience` and something was posted, that fails
+  // with IBV_WC_RETRY_EXC_ERR. 0: never.
   void hurry(core::Nanoseconds patience);
 
  private:
@@ -43,7 +44,8 @@ class Meeting final : private Resident,
   void join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover);
 
   void welcome(Guest& guest) override;
-  void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover) override;
+  void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,
+                 core::Bytes leftover) override;
   void on_connected(int fd) override;
   void on_connect_failed(int error) override;
   void expire() override;
@@ -55,9 +57,9 @@ class Meeting final : private Resident,
   const Appointment appointment_;
   core::Nanoseconds patience_ = 0;
   bool met_ = false;
-  Door* door_ = nullptr;                           // we wait there
-  std::unique_ptr<Caller> caller_;                 // or we call
-  int own_socket_ = -1;                            // or we are our own peer
+  Door* door_ = nullptr;            // we wait there
+  std::unique_ptr<Caller> caller_;  // or we call
+  int own_socket_ = -1;             // or we are our own peer
   std::unique_ptr<transport::Connector> to_self_;
 };
 

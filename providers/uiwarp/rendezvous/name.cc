@@ -24,7 +24,8 @@ sockaddr_storage address_of(const in6_addr& gid, uint16_t port, unsigned ifindex
 
 in6_addr gid_of(const sockaddr_storage& address) {
   in6_addr gid{};
-  if (address.ss_family == AF_INET6) return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (address.ss_family == AF_INET6)
+    return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
   gid.s6_addr[10] = gid.s6_addr[11] = 0xff;
   std::memcpy(gid.s6_addr + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
   return gid;

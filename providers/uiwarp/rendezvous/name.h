@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How programs that exchange queue pair numbers and GIDs by themselves name a queue pair, and what that
-// name says in TCP's terms: the GID is an address of the host, the upper 16 bits of the number are a
-// port of the process, the lower 8 tell its queue pairs apart.
+// How programs that exchange queue pair numbers and GIDs by themselves name a queue pair, and what
+// that name says in TCP's terms: the GID is an address of the host, the upper 16 bits of the number
+// are a port of the process, the lower 8 tell its queue pairs apart.
 #pragma once
 
 #include <netinet/in.h>
@@ -15,9 +15,15 @@ namespace uiw::rendezvous {
 
 inline constexpr uint32_t kNumbersPerPort = 256;
 
-inline uint16_t port_of(uint32_t qp_num) { return static_cast<uint16_t>(qp_num >> 8); }
-inline uint8_t index_of(uint32_t qp_num) { return static_cast<uint8_t>(qp_num); }
-inline uint32_t number_of(uint16_t port, uint8_t index) { return uint32_t{port} << 8 | index; }
+inline uint16_t port_of(uint32_t qp_num) {
+  return static_cast<uint16_t>(qp_num >> 8);
+}
+inline uint8_t index_of(uint32_t qp_num) {
+  return static_cast<uint8_t>(qp_num);
+}
+inline uint32_t number_of(uint16_t port, uint8_t index) {
+  return uint32_t{port} << 8 | index;
+}
 
 struct Name {
   in6_addr gid{};
@@ -28,7 +34,9 @@ struct Name {
     const int order = std::memcmp(&gid, &other.gid, sizeof gid);
     return order != 0 ? order <=> 0 : qp_num <=> other.qp_num;
   }
-  bool operator==(const Name& other) const { return (*this <=> other) == std::strong_ordering::equal; }
+  bool operator==(const Name& other) const {
+    return (*this <=> other) == std::strong_ordering::equal;
+  }
 };
 
 // The address behind a GID: IPv4 for ::ffff:a.b.c.d. `ifindex`: where a link-local one is meant.

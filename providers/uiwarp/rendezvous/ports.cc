@@ -70,7 +70,8 @@ core::Result<Port*> Ports::add() {
   port->fd = *fd;
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
-  if (const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&bound), &size); error < 0)
+  if (const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&bound), &size);
+      error < 0)
     return core::Errno{-error};
   // The port is at the same place for both families.
   port->number = ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port);
@@ -115,7 +116,8 @@ void give_number(uint32_t qp_num) {
     Port* port = all->find(qp_num);
     if (!port) return;
     port->used.reset(index_of(qp_num));
-    // A port without a door stays for the next queue pair: its numbers come round as late as they can.
+    // A port without a door stays for the next queue pair: its numbers come round as late as they
+    // can.
     if (--port->used_count > 0 || !port->door_engine) return;
     std::unique_ptr<Port>* link = &all->first;
     while (link->get() != port) link = &(*link)->next;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What both sides of a meeting want of MPA start-up, whatever the settings say for peers that rdma_cm
-// connects to: both are uiwarp.
+// What both sides of a meeting want of MPA start-up, whatever the settings say for peers that
+// rdma_cm connects to: both are uiwarp.
 #pragma once
 
 #include <algorithm>
 
-#include "startup/frames.h"
 #include "core/settings.h"
 #include "device/device.h"
+#include "startup/frames.h"
 
 namespace uiw::rendezvous {
 
-// `ird`: what the program gave as max_dest_rd_atomic. Its max_rd_atomic is not known yet; by then the
-// peer's max_dest_rd_atomic is the limit.
+// `ird`: what the program gave as max_dest_rd_atomic. Its max_rd_atomic is not known yet; by then
+// the peer's max_dest_rd_atomic is the limit.
 inline mpa::Wishes wishes(bool peer_is_local, uint16_t ird) {
   ird = std::max<uint16_t>(ird, 1);
-  mpa::Wishes wishes = startup::wishes_for(core::settings(), peer_is_local, ird, device::Limits::kMaxReads);
+  mpa::Wishes wishes =
+      startup::wishes_for(core::settings(), peer_is_local, ird, device::Limits::kMaxReads);
   wishes.revision = 2;
   wishes.peer_to_peer = true;  // either side may send first
   wishes.max_ird = ird;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// When a queue pair is lent to those who poll, what they do with it, and what the engine does with it
-// afterwards. Thread: engine, but for receive_inline().
+// When a queue pair is lent to those who poll, what they do with it, and what the engine does with
+// it afterwards. Thread: engine, but for receive_inline().
 #include <cerrno>
 
 #include "core/settings.h"
@@ -10,14 +10,16 @@ namespace uiw::session {
 
 namespace {
 
-// Polls in vain between two arrivals that make a spinning thread, and how many arrivals in a row have to
-// find one: a program that polls once or twice after each event does not spin.
+// Polls in vain between two arrivals that make a spinning thread, and how many arrivals in a row
+// have to find one: a program that polls once or twice after each event does not spin.
 constexpr uint32_t kPollsOfSpinner = 32;
 constexpr int kArrivals = 4;
 
 }  // namespace
 
-bool State::owns_receiver() { return !group || group->take_back(*this, true); }
+bool State::owns_receiver() {
+  return !group || group->take_back(*this, true);
+}
 
 void State::consider_lending() {
   if (!core::settings().poll_progress) return;
@@ -28,15 +30,17 @@ void State::consider_lending() {
   };
   queue::CompletionQueue* spun = nullptr;
   if (spun_on(*options.send_cq, seen_send_cq)) spun = options.send_cq;
-  if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq)) spun = options.recv_cq;
+  if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq))
+    spun = options.recv_cq;
   if (!spun) {
     spins = 0;
     return;
   }
   if (++spins < kArrivals || lent) return;
   // Nobody but the engine sees a connection begin or end.
-  const bool settled = attached && first_fpdu_told && !ending && !destroying && !receive_dead && !waiting && !peer_closed &&
-                       !stream_broken && !fin_noted && !wish_drain.load(std::memory_order_relaxed);
+  const bool settled = attached && first_fpdu_told && !ending && !destroying && !receive_dead &&
+                       !waiting && !peer_closed && !stream_broken && !fin_noted &&
+                       !wish_drain.load(std::memory_order_relaxed);
   if (!settled || !stream->quiet()) return;
   PollGroup* const to = PollGroup::of(engine, *spun);
   if (to && (!group || group == to)) to->lend(*this, true);
@@ -64,8 +68,8 @@ void State::on_returned() {
   has_poller.store(false, std::memory_order_seq_cst);
   send_unsent();
   if (!std::exchange(lent, false)) return;
-  // With octets that nobody may look past, or at an end that the socket does not tell twice, on_stopped()
-  // decides how it goes on.
+  // With octets that nobody may look past, or at an end that the socket does not tell twice,
+  // on_stopped() decides how it goes on.
   if (!stopped) stream->resume_receive();
 }
 

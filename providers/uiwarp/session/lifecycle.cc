@@ -24,25 +24,28 @@
 
 namespace uiw::session {
 
-int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement, core::Bytes leftover_octets,
-                  ConnectionObserver* new_observer) {
+int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
+                  core::Bytes leftover_octets, ConnectionObserver* new_observer) {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool named = by_number.load(std::memory_order_relaxed);
   if (attached || destroying || error_begun || ending) return EINVAL;
   if (now != IBV_QPS_INIT && now != IBV_QPS_RTR && !(named && now == IBV_QPS_RTS)) return EINVAL;
   core::SipKey secret;
-  if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret) secret.first = static_cast<uint64_t>(core::now());
+  if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
+    secret.first = static_cast<uint64_t>(core::now());
   if (!leftover_octets.empty()) {
     leftover.reset(new (std::nothrow) uint8_t[leftover_octets.size()]);
     if (!leftover) return ENOMEM;
     std::memcpy(leftover.get(), leftover_octets.data(), leftover_octets.size());
     leftover_size = leftover_octets.size();
   }
-  if (!connection->start(agreement, new_stream->emss(), secret, core::settings().rnr_wait_ms > 0)) return ENOMEM;
+  if (!connection->start(agreement, new_stream->emss(), secret, core::settings().rnr_wait_ms > 0))
+    return ENOMEM;
   ird.store(agreement.ird, std::memory_order_relaxed);
   ord.store(agreement.ord, std::memory_order_relaxed);
   stream = std::move(new_stream);
-  // Until kStart whatever arrives waits in the stream; the start-up's handler must not see any of it.
+  // Until kStart whatever arrives waits in the stream; the start-up's handler must not see any of
+  // it.
   stream->set_handler(nullptr);
   observer = new_observer;
   attached = true;
@@ -111,14 +114,15 @@ void State::on_send_failed() {
     end_connection();
     return;
   }
-  // What the peer sent before it broke off is still to be read, a Terminate perhaps. The end of that
-  // ends the connection, and comes soon.
+  // What the peer sent before it broke off is still to be read, a Terminate perhaps. The end of
+  // that ends the connection, and comes soon.
   const bool broken_by_peer = send_error == EPIPE || send_error == ECONNRESET;
   if (broken_by_peer && (!peer_closed || end_pending)) return;
   begin_error(plan_for_broken_stream(send_error));
 }
 
-// A socket says EPIPE when the peer's FIN came before it refused our octets: it has left in good order.
+// A socket says EPIPE when the peer's FIN came before it refused our octets: it has left in good
+// order.
 State::ErrorPlan State::plan_for_broken_stream(int error) {
   if (error == EPIPE) return {};
   return {.has_event = true, .error = error};
@@ -141,8 +145,8 @@ void State::on_close_timeout() {
   }
 }
 
-// The peer of a queue pair connected by number has gone, in good order or not. In InfiniBand nobody would
-// notice: receives stay posted, no event, no completion, until something is to be sent.
+// The peer of a queue pair connected by number has gone, in good order or not. In InfiniBand nobody
+// would notice: receives stay posted, no event, no completion, until something is to be sent.
 void State::lose_peer() {
   receive_dead = true;
   end_connection();
@@ -151,7 +155,9 @@ void State::lose_peer() {
 bool State::give_up_peer() {
   if (attached || ending || error_begun || destroying) return true;
   if (send_queue->posted() == send_queue->retired()) return false;
-  begin_error({.failed_slot = send_queue->retired(), .failed_status = IBV_WC_RETRY_EXC_ERR, .error = ETIMEDOUT});
+  begin_error({.failed_slot = send_queue->retired(),
+               .failed_status = IBV_WC_RETRY_EXC_ERR,
+               .error = ETIMEDOUT});
   return true;
 }
 
@@ -181,8 +187,10 @@ void State::sender_stopped() {
     linger(engine, std::move(stream), core::settings().close_timeout_ms * core::kMillisecond);
   }
   attached = false;
-  if (error_begun || !by_number.load(std::memory_order_relaxed)) state.store(IBV_QPS_ERR, std::memory_order_release);
-  if (ConnectionObserver* told = std::exchange(observer, nullptr)) told->on_connection_ended(plan.error);
+  if (error_begun || !by_number.load(std::memory_order_relaxed))
+    state.store(IBV_QPS_ERR, std::memory_order_release);
+  if (ConnectionObserver* told = std::exchange(observer, nullptr))
+    told->on_connection_ended(plan.error);
 }
 
 void State::begin_destroy() {
@@ -198,22 +206,25 @@ void State::begin_destroy() {
 }
 
 // Back to RESET, after begin_destroy() has come to its end: everything posted is forgotten without
-// completion. Memory windows that were bound to the stream must not open memory to the peer of the next one.
+// completion. Memory windows that were bound to the stream must not open memory to the peer of the
+// next one.
 int State::reset() {
   destroying = let_go = false;
   if (!create_queues()) return ENOMEM;
   options.memory->end_stream(options.qp_num);
   by_number = false;
-  for (auto* wish : {&wish_start, &wish_error, &wish_drain, &wish_finish, &wish_stop, &wish_wake, &wish_writable, &wish_continue})
+  for (auto* wish : {&wish_start, &wish_error, &wish_drain, &wish_finish, &wish_stop, &wish_wake,
+                     &wish_writable, &wish_continue})
     *wish = false;
   plan = {};
   found = {};
   send_error = 0;
   octets_sent = octets_at_timer = 0;
   wakes = 0;
-  transmitting = blocked = engine_carries_on = draining = rtr_announced = error_handled = fin_sent = error_found = false;
-  blamed = error_begun = receive_dead = waiting = peer_closed = end_pending = first_fpdu_told = stream_broken = fin_noted = error_noted = ending =
-      false;
+  transmitting = blocked = engine_carries_on = draining = rtr_announced = error_handled = fin_sent =
+      error_found = false;
+  blamed = error_begun = receive_dead = waiting = peer_closed = end_pending = first_fpdu_told =
+      stream_broken = fin_noted = error_noted = ending = false;
   state.store(IBV_QPS_RESET, std::memory_order_release);
   return 0;
 }
@@ -234,9 +245,11 @@ void State::flush_receives() {
 }
 
 bool State::create_queues() {
-  auto new_sends = qp::SendQueue::create(options.cap.max_send_wr, options.cap.max_send_sge, options.cap.max_inline_data);
+  auto new_sends = qp::SendQueue::create(options.cap.max_send_wr, options.cap.max_send_sge,
+                                         options.cap.max_inline_data);
   auto new_receives =
-      options.srq ? nullptr : queue::ReceiveQueue::create(options.cap.max_recv_wr, options.cap.max_recv_sge);
+      options.srq ? nullptr
+                  : queue::ReceiveQueue::create(options.cap.max_recv_wr, options.cap.max_recv_sge);
   std::unique_ptr<qp::Connection> new_connection(new (std::nothrow) qp::Connection);
   if (!new_sends || (!options.srq && !new_receives) || !new_connection) return false;
   send_queue = std::move(new_sends);

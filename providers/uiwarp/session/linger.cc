@@ -7,9 +7,12 @@ namespace uiw::session {
 
 namespace {
 
-class Lingering final : public transport::StreamHandler, public engine::Timer, public engine::Lodger {
+class Lingering final : public transport::StreamHandler,
+                        public engine::Timer,
+                        public engine::Lodger {
  public:
-  Lingering(engine::Engine& engine, transport::StreamPtr stream) : engine_(engine), stream_(std::move(stream)) {}
+  Lingering(engine::Engine& engine, transport::StreamPtr stream)
+      : engine_(engine), stream_(std::move(stream)) {}
 
   void begin(core::Nanoseconds at_most) {
     engine_.lodge(*this);

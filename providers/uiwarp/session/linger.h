@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The last seconds of a TCP connection whose queue pair has done with it. Closing a socket that has
-// unread input makes the kernel send RST, which can destroy data, and a Terminate, that the peer has
-// not read yet. So the input is read and dropped until the peer closes too (RFC 5040 6.2.1,
+// unread input makes the kernel send RST, which can destroy data, and a Terminate, that the peer
+// has not read yet. So the input is read and dropped until the peer closes too (RFC 5040 6.2.1,
 // conformance TE-11, TD-11), for a bounded time.
 #pragma once
 

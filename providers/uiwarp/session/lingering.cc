@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Small requests that are posted in quick succession are sent together: a system call each would be most
-// of what they cost. A request lingers only
+// Small requests that are posted in quick succession are sent together: a system call each would be
+// most of what they cost. A request lingers only
 // - behind others that followed each other faster than anybody can have waited for an answer,
 // - while the completion queue is polled: whoever finds it empty sends first,
 // - until there are enough of them.
-// Should polls cease, the engine sends what lies there when it looks next, and for a time nothing lingers.
-// So a lone request, and the few that belong together, leave at once. Thread: any. doc/decisions/006.
+// Should polls cease, the engine sends what lies there when it looks next, and for a time nothing
+// lingers. So a lone request, and the few that belong together, leave at once. Thread: any.
+// doc/decisions/006.
 #include "core/clock.h"
 #include "core/settings.h"
 #include "session/state.h"
@@ -14,11 +15,11 @@ namespace uiw::session {
 
 namespace {
 
-constexpr uint64_t kQuick = 1500;           // ticks from one post's end to the next one's beginning: 0.5 us
-constexpr uint32_t kQuickPosts = 8;         // in a row, before one lingers
-constexpr uint32_t kAskAgain = 4096;        // quick posts until a poll group is asked for again
+constexpr uint64_t kQuick = 1500;  // ticks from one post's end to the next one's beginning: 0.5 us
+constexpr uint32_t kQuickPosts = 8;   // in a row, before one lingers
+constexpr uint32_t kAskAgain = 4096;  // quick posts until a poll group is asked for again
 constexpr uint32_t kEnoughRequests = 32, kEnoughOctets = 32 * 1024;
-constexpr uint32_t kPatience = 16 * 1024;   // posts until it is tried again after one lay too long
+constexpr uint32_t kPatience = 16 * 1024;  // posts until it is tried again after one lay too long
 
 }  // namespace
 
@@ -32,7 +33,8 @@ void State::after_post(uint32_t requests, uint64_t octets) {
 }
 
 bool State::may_linger(uint32_t requests, uint64_t octets) {
-  if (requests >= kEnoughRequests || octets >= kEnoughOctets || !core::settings().poll_progress) return false;
+  if (requests >= kEnoughRequests || octets >= kEnoughOctets || !core::settings().poll_progress)
+    return false;
   const uint64_t now = core::ticks();
   const bool quick = now - post_ended.load(std::memory_order_relaxed) < kQuick;
   post_ended.store(now, std::memory_order_relaxed);
@@ -58,7 +60,8 @@ bool State::may_linger(uint32_t requests, uint64_t octets) {
 }
 
 bool State::send_unsent() {
-  if (!unsent.load(std::memory_order_seq_cst) || !unsent.exchange(false, std::memory_order_acq_rel)) return false;
+  if (!unsent.load(std::memory_order_seq_cst) || !unsent.exchange(false, std::memory_order_acq_rel))
+    return false;
   unsent_requests.store(0, std::memory_order_relaxed);
   unsent_octets.store(0, std::memory_order_relaxed);
   kick_sender();

@@ -12,7 +12,8 @@ namespace uiw::session {
 
 namespace {
 
-// How soon the engine notices that nobody polls any more: at first, and where polls went on for long.
+// How soon the engine notices that nobody polls any more: at first, and where polls went on for
+// long.
 constexpr core::Nanoseconds kFirstLook = 50 * core::kMicrosecond;
 constexpr core::Nanoseconds kLastLook = 200 * core::kMicrosecond;
 
@@ -62,7 +63,8 @@ bool PollGroup::take_back(State& state, bool come_back) {
     leave();  // a poller was quicker: `state` is posted already
     return false;
   }
-  remove(static_cast<size_t>(std::find(members_.begin(), members_.end(), &state) - members_.begin()));
+  remove(
+      static_cast<size_t>(std::find(members_.begin(), members_.end(), &state) - members_.begin()));
   leave();
   state.on_returned();
   return true;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The queue pairs whose octets are received by whoever polls a completion queue, instead of by the
-// engine: a thread that spins on ibv_poll_cq() finds its message without another thread having to be
-// woken for it. doc/decisions/006 says what that brings.
+// engine: a thread that spins on ibv_poll_cq() finds its message without another thread having to
+// be woken for it. doc/decisions/006 says what that brings.
 //
-// They also send what was posted in quick succession and waits to be sent together (session/lingering.cc);
-// queue pairs that do not receive here may be members for that alone.
+// They also send what was posted in quick succession and waits to be sent together
+// (session/lingering.cc); queue pairs that do not receive here may be members for that alone.
 //
-// The engine lends a queue pair when its completion queue is polled in vain again and again, and takes
-// it back when the polls cease, when the queue is armed, or when anything is to be done that is the
-// engine's business. Members and what [receiver] marks in session/state.h belong to the holder of the
-// role: a poller while it receives, the engine while it lends and takes back. Neither waits for the other.
+// The engine lends a queue pair when its completion queue is polled in vain again and again, and
+// takes it back when the polls cease, when the queue is armed, or when anything is to be done that
+// is the engine's business. Members and what [receiver] marks in session/state.h belong to the
+// holder of the role: a poller while it receives, the engine while it lends and takes back. Neither
+// waits for the other.
 #pragma once
 
 #include <array>
@@ -27,14 +28,15 @@ class State;
 
 class PollGroup final : public queue::Progress, public engine::Timer {
  public:
-  // The group of a completion queue, made when there is none; null when out of memory. Thread: engine.
+  // The group of a completion queue, made when there is none; null when out of memory. Thread:
+  // engine.
   static PollGroup* of(engine::Engine& engine, queue::CompletionQueue& cq);
 
-  // Makes `state` a member, if it is none, and lends it for receiving if that is wanted. False when the
-  // group is full or a poller is inside just now. Thread: engine.
+  // Makes `state` a member, if it is none, and lends it for receiving if that is wanted. False when
+  // the group is full or a poller is inside just now. Thread: engine.
   bool lend(State& state, bool receiving);
-  // False when a poller is inside just now: it posts `state` to the engine when it leaves, if `come_back`.
-  // Thread: engine.
+  // False when a poller is inside just now: it posts `state` to the engine when it leaves, if
+  // `come_back`. Thread: engine.
   bool take_back(State& state, bool come_back);
 
   bool progress() override;

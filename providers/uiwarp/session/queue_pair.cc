@@ -16,7 +16,9 @@ namespace {
 
 // iWARP's states: RESET, INIT and RTR are IDLE; RTS is entered by connection set-up alone, SQD is a
 // graceful close, ERR the end.
-bool is_idle(ibv_qp_state state) { return state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR; }
+bool is_idle(ibv_qp_state state) {
+  return state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR;
+}
 
 uint64_t octets_of(const ibv_send_wr& wr) {
   uint64_t octets = 0;
@@ -26,8 +28,9 @@ uint64_t octets_of(const ibv_send_wr& wr) {
 
 }  // namespace
 
-// A queue pair connected by number sends in RTR as well, unlike InfiniBand's: on iWARP both directions begin
-// at once, and perftest, which counts on that there, has its receiving end send credits from RTR.
+// A queue pair connected by number sends in RTR as well, unlike InfiniBand's: on iWARP both
+// directions begin at once, and perftest, which counts on that there, has its receiving end send
+// credits from RTR.
 int State::check_post() const {
   if (engine.in_child()) return ENODEV;
   const ibv_qp_state now = state.load(std::memory_order_acquire);
@@ -37,7 +40,8 @@ int State::check_post() const {
 
 QueuePair::QueuePair() = default;
 
-std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine, const QueuePairOptions& options) {
+std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine,
+                                             const QueuePairOptions& options) {
   std::unique_ptr<QueuePair> qp(new (std::nothrow) QueuePair);
   if (!qp) return nullptr;
   qp->state_.reset(new (std::nothrow) State(engine, options));
@@ -61,7 +65,9 @@ QueuePair::~QueuePair() {
   state_->options.memory->end_stream(state_->options.qp_num);
 }
 
-uint32_t QueuePair::qp_num() const { return state_->options.qp_num; }
+uint32_t QueuePair::qp_num() const {
+  return state_->options.qp_num;
+}
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   State& s = *state_;
@@ -99,7 +105,9 @@ int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return error;
 }
 
-void QueuePair::begin_batch() { state_->send_queue->begin(); }
+void QueuePair::begin_batch() {
+  state_->send_queue->begin();
+}
 
 int QueuePair::add_to_batch(const ibv_send_wr& wr) {
   State& s = *state_;
@@ -121,9 +129,13 @@ int QueuePair::end_batch(bool publish) {
   return error;
 }
 
-void QueuePair::fail() { state_->ring(kFail); }
+void QueuePair::fail() {
+  state_->ring(kFail);
+}
 
-bool QueuePair::supports(ibv_wr_opcode opcode) { return qp::SendQueue::supported(opcode); }
+bool QueuePair::supports(ibv_wr_opcode opcode) {
+  return qp::SendQueue::supported(opcode);
+}
 
 int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   State& s = *state_;
@@ -140,8 +152,8 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   if (!(mask & IBV_QP_STATE)) return 0;
   switch (attr.qp_state) {
     case IBV_QPS_RESET: {
-      // "RESET" is allowed from every state (ibv_modify_qp). A connection that still runs ends as by
-      // ibv_destroy_qp, and what the engine had to do with it is over when this returns.
+      // "RESET" is allowed from every state (ibv_modify_qp). A connection that still runs ends as
+      // by ibv_destroy_qp, and what the engine had to do with it is over when this returns.
       s.ring(kDestroy);
       s.released.acquire();
       int result = 0;
@@ -150,8 +162,8 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     }
     case IBV_QPS_INIT:
     case IBV_QPS_RTR: {
-      // Programs that move their queue pair themselves (rping -q) do so after ESTABLISHED as well; on
-      // iWARP connection set-up has taken it further already.
+      // Programs that move their queue pair themselves (rping -q) do so after ESTABLISHED as well;
+      // on iWARP connection set-up has taken it further already.
       if (now == IBV_QPS_RTS) return 0;
       if (!is_idle(now) || (now == IBV_QPS_RESET && attr.qp_state == IBV_QPS_RTR)) return EINVAL;
       ibv_qp_state expected = now;
@@ -211,14 +223,18 @@ int QueuePair::expect_peer() {
   return EINVAL;
 }
 
-bool QueuePair::give_up_peer() { return state_->give_up_peer(); }
+bool QueuePair::give_up_peer() {
+  return state_->give_up_peer();
+}
 
-int QueuePair::attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement, core::Bytes leftover,
-                      ConnectionObserver* observer) {
+int QueuePair::attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement,
+                      core::Bytes leftover, ConnectionObserver* observer) {
   return state_->attach(std::move(stream), agreement, leftover, observer);
 }
 
-void QueuePair::forget_observer() { state_->observer = nullptr; }
+void QueuePair::forget_observer() {
+  state_->observer = nullptr;
+}
 
 void QueuePair::disconnect() {
   ibv_qp_state expected = IBV_QPS_RTS;

@@ -51,7 +51,7 @@ struct QueuePairOptions {
   queue::ReceiveQueue* srq = nullptr;  // null: own receive queue
   QueuePairEvents* events = nullptr;
   class SrqEvents* srq_events = nullptr;
-  ibv_qp_cap cap{};                    // already checked against the device limits
+  ibv_qp_cap cap{};  // already checked against the device limits
   bool signal_all = false;
 };
 
@@ -86,8 +86,8 @@ class QueuePair {
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
   int post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
-  // Work requests that are posted together or not at all: qp/send_queue.h, begin(). end_batch(true) gives
-  // EINVAL, and posts nothing, when the QP is not connected yet. Thread: any.
+  // Work requests that are posted together or not at all: qp/send_queue.h, begin(). end_batch(true)
+  // gives EINVAL, and posts nothing, when the QP is not connected yet. Thread: any.
   void begin_batch();
   int add_to_batch(const ibv_send_wr& wr);
   int end_batch(bool publish);
@@ -101,27 +101,28 @@ class QueuePair {
   int modify(const ibv_qp_attr& attr, int mask);
   int query(ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) const;
 
-  // The peer was named by address and number (ibv_modify_qp to RTR with an address vector): a connection
-  // to it will be attached, sooner or later, and RTS does not wait for that; what is posted does. As in
-  // InfiniBand nobody tells such a queue pair that its peer has gone; it finds out when it wants to send,
-  // and that fails with IBV_WC_RETRY_EXC_ERR. Enters RTR. EINVAL unless in INIT. Thread: any.
+  // The peer was named by address and number (ibv_modify_qp to RTR with an address vector): a
+  // connection to it will be attached, sooner or later, and RTS does not wait for that; what is
+  // posted does. As in InfiniBand nobody tells such a queue pair that its peer has gone; it finds
+  // out when it wants to send, and that fails with IBV_WC_RETRY_EXC_ERR. Enters RTR. EINVAL unless
+  // in INIT. Thread: any.
   int expect_peer();
 
   // --- for cm/ and rendezvous/, thread engine ---
 
   // The expected peer has not come in time: if anything was posted it fails, the first with
-  // IBV_WC_RETRY_EXC_ERR. False when nothing was, so that there is time still. True also when there is
-  // nothing to give up any more.
+  // IBV_WC_RETRY_EXC_ERR. False when nothing was, so that there is time still. True also when there
+  // is nothing to give up any more.
   bool give_up_peer();
 
-  // Enters RDMA mode on `stream`, just agreed on by MPA start-up; becomes RTS. `leftover` are octets
-  // that came behind the peer's frame (copied); later ones come from the stream, whose handler is
-  // replaced. The initiator sends its RTR now if one was agreed.
-  // A queue pair that expects its peer stays in the state it is in.
-  // EINVAL when the QP is in no state to be connected, or already has a connection, ENOMEM: the stream then
-  // stays the caller's, its handler as it was.
-  int attach(transport::StreamPtr&& stream,
-             const mpa::Agreement& agreement, core::Bytes leftover, ConnectionObserver* observer);
+  // Enters RDMA mode on `stream`, just agreed on by MPA start-up; becomes RTS. `leftover` are
+  // octets that came behind the peer's frame (copied); later ones come from the stream, whose
+  // handler is replaced. The initiator sends its RTR now if one was agreed. A queue pair that
+  // expects its peer stays in the state it is in. EINVAL when the QP is in no state to be
+  // connected, or already has a connection, ENOMEM: the stream then stays the caller's, its handler
+  // as it was.
+  int attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement, core::Bytes leftover,
+             ConnectionObserver* observer);
   // The observer goes away; the connection lives on.
   void forget_observer();
   // rdma_disconnect: queued work goes out, then FIN; RFC 5041 6.2.1. Without a connection: no-op.

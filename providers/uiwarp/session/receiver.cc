@@ -16,7 +16,8 @@ namespace {
 constexpr core::Nanoseconds kSilence = 10 * core::kMillisecond;
 // What is received behind the rest of a large segment: room for its CRC and the next one's header.
 constexpr size_t kBehind = 64;
-// How much the engine receives directly before it looks after others: half a MiB of the largest segments.
+// How much the engine receives directly before it looks after others: half a MiB of the largest
+// segments.
 constexpr int kDirectReceives = 8;
 
 }  // namespace
@@ -40,8 +41,10 @@ void State::run() {
   if (seen & kErrorFound) begin_error(found);
   // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
   if (seen & kFail)
-    begin_error({.send_terminate = true, .has_event = true,
-                 .terminate = {.code = core::TermCode::kLocalCatastrophic}, .error = EIO});
+    begin_error({.send_terminate = true,
+                 .has_event = true,
+                 .terminate = {.code = core::TermCode::kLocalCatastrophic},
+                 .error = EIO});
   if (seen & kErrorHandled) error_handled_by_sender();
   if (seen & kSendFailed) on_send_failed();
   if (seen & kFinSent) on_fin_sent();
@@ -49,22 +52,24 @@ void State::run() {
   if (seen & kDestroy) begin_destroy();
   if (seen & kSenderStopped) sender_stopped();
   // The last turn: nobody can ring any more, unless this turn did.
-  if (destroying && !attached && notes.load(std::memory_order_acquire) == 0 && !std::exchange(let_go, true))
+  if (destroying && !attached && notes.load(std::memory_order_acquire) == 0 &&
+      !std::exchange(let_go, true))
     released.release();
 }
 
 void State::start_receiving() {
   if (!attached || ending) return;
-  if (core::settings().wake_peer && connection->shared.agreement.initiator) engine.arm(wake_timer, kSilence);
+  if (core::settings().wake_peer && connection->shared.agreement.initiator)
+    engine.arm(wake_timer, kSilence);
   const std::unique_ptr<uint8_t[]> octets = std::move(leftover);
   if (leftover_size > 0) on_octets({octets.get(), leftover_size});
   leftover_size = 0;
   if (stream) stream->set_handler(this);
 }
 
-// Linux siw answers a Request first and looks for octets from then on: an FPDU that comes right behind
-// its Reply lies unread until another one comes. So a peer that says nothing gets another one, which asks
-// nothing of it; a few times, as nobody knows how long such a peer takes.
+// Linux siw answers a Request first and looks for octets from then on: an FPDU that comes right
+// behind its Reply lies unread until another one comes. So a peer that says nothing gets another
+// one, which asks nothing of it; a few times, as nobody knows how long such a peer takes.
 void State::on_silence() {
   constexpr int kWakes = 3;
   if (!attached || receive_dead) return;
@@ -100,12 +105,13 @@ long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
       got = stream->receive_now(buffer.data(), buffer.size());
     }
   }  // No region is held from here: a message may want to invalidate it.
-  if (got > 0 && static_cast<size_t>(got) > landed) status = rx.on_octets(buffer.first(static_cast<size_t>(got) - landed));
+  if (got > 0 && static_cast<size_t>(got) > landed)
+    status = rx.on_octets(buffer.first(static_cast<size_t>(got) - landed));
   return got;
 }
 
-// The rest of a large segment goes straight to its place, and so does what follows for as long as it is
-// there. Should the engine have to wait for it, it waits for a few octets only.
+// The rest of a large segment goes straight to its place, and so does what follows for as long as
+// it is there. Should the engine have to wait for it, it waits for a few octets only.
 void State::receive_directly() {
   std::array<uint8_t, kBehind> behind;
   for (int share = kDirectReceives; share > 0; --share) {
@@ -120,7 +126,8 @@ void State::receive_directly() {
     engine.received_directly(static_cast<uint64_t>(got));
     handle(status);
   }
-  if (stream) stream->receive_at_most(attached && !receive_dead && connection->rx.may_land() ? kBehind : 0);
+  if (stream)
+    stream->receive_at_most(attached && !receive_dead && connection->rx.may_land() ? kBehind : 0);
 }
 
 void State::hear_news() {
@@ -145,16 +152,24 @@ void State::handle(qp::RxStatus status) {
       return;
     case qp::RxStatus::kFault: {
       const qp::RxFault& fault = rx.fault();
-      core::log(core::LogLevel::kInfo, "QP %u: ending the connection, Terminate 0x%04x: %s", options.qp_num,
-                static_cast<unsigned>(fault.terminate.code), core::describe(fault.terminate.code));
-      begin_error({.send_terminate = true, .has_event = true, .event = fault.event, .terminate = fault.terminate,
-                   .failed_slot = fault.failed_slot, .failed_status = fault.failed_status, .error = EPROTO});
+      core::log(core::LogLevel::kInfo, "QP %u: ending the connection, Terminate 0x%04x: %s",
+                options.qp_num, static_cast<unsigned>(fault.terminate.code),
+                core::describe(fault.terminate.code));
+      begin_error({.send_terminate = true,
+                   .has_event = true,
+                   .event = fault.event,
+                   .terminate = fault.terminate,
+                   .failed_slot = fault.failed_slot,
+                   .failed_status = fault.failed_status,
+                   .error = EPROTO});
       return;
     }
     case qp::RxStatus::kTerminated:
-      core::log(core::LogLevel::kInfo, "QP %u: the peer ended the connection, Terminate 0x%04x: %s", options.qp_num,
-                static_cast<unsigned>(rx.terminate().code), core::describe(rx.terminate().code));
-      begin_error({.has_received = true, .has_event = true, .received = rx.terminate(), .error = EPROTO});
+      core::log(core::LogLevel::kInfo, "QP %u: the peer ended the connection, Terminate 0x%04x: %s",
+                options.qp_num, static_cast<unsigned>(rx.terminate().code),
+                core::describe(rx.terminate().code));
+      begin_error(
+          {.has_received = true, .has_event = true, .received = rx.terminate(), .error = EPROTO});
       return;
   }
 }
@@ -227,7 +242,8 @@ void State::on_error(int error) {
     end_connection();
     return;
   }
-  if (by_number.load(std::memory_order_relaxed) && !error_begun && !fin_noted && connection->rx.at_boundary()) {
+  if (by_number.load(std::memory_order_relaxed) && !error_begun && !fin_noted &&
+      connection->rx.at_boundary()) {
     lose_peer();
     return;
   }

@@ -10,7 +10,8 @@ namespace uiw::session {
 
 namespace {
 
-// What a poster sends of a backlog before the engine carries on: ibv_post_send must not take forever.
+// What a poster sends of a backlog before the engine carries on: ibv_post_send must not take
+// forever.
 constexpr int kPosterShare = 4;
 // What the engine sends for one QP before it looks after the others.
 constexpr int kEngineShare = 4;
@@ -59,7 +60,8 @@ void State::run_sender() {
   if (wish_writable.exchange(false, std::memory_order_acq_rel)) blocked = false;
   if (wish_continue.exchange(false, std::memory_order_acq_rel)) engine_carries_on = false;
   // A socket that is full wakes the peer by what is still to come.
-  if (wish_wake.exchange(false, std::memory_order_acq_rel) && tx_stream && !blocked && !draining && !fin_sent)
+  if (wish_wake.exchange(false, std::memory_order_acq_rel) && tx_stream && !blocked && !draining &&
+      !fin_sent)
     connection->tx.add_empty_write();
   if (tx_stream && !blocked && !engine_carries_on) pump();
 }
@@ -67,7 +69,8 @@ void State::run_sender() {
 void State::handle_error() {
   error_handled = true;
   if (!transmitting) {
-    if (plan.failed_slot != qp::kNoSlot) send_queue->slot(plan.failed_slot).status = plan.failed_status;
+    if (plan.failed_slot != qp::kNoSlot)
+      send_queue->slot(plan.failed_slot).status = plan.failed_status;
     connection->tx.flush(connection->shared);
   } else {
     qp::Tx::Cause cause;
@@ -85,9 +88,11 @@ void State::pump() {
     if (!connection->tx.fill()) {
       const qp::TxFault& fault = connection->tx.fault();
       if (fault.raised && !error_handled) {
-        report_error({.send_terminate = true, .has_event = true,
+        report_error({.send_terminate = true,
+                      .has_event = true,
                       .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,
-                      .terminate = fault.terminate, .error = EIO});
+                      .terminate = fault.terminate,
+                      .error = EIO});
         return;
       }
       finish_if_due();
@@ -111,7 +116,9 @@ void State::report_error(const ErrorPlan& error) {
 void State::notice_lost_peer() {
   if (!by_number.load(std::memory_order_relaxed) || error_handled) return;
   if (send_queue->posted() == send_queue->retired()) return;
-  report_error({.failed_slot = send_queue->retired(), .failed_status = IBV_WC_RETRY_EXC_ERR, .error = ETIMEDOUT});
+  report_error({.failed_slot = send_queue->retired(),
+                .failed_status = IBV_WC_RETRY_EXC_ERR,
+                .error = ETIMEDOUT});
 }
 
 // False: stop for now.
@@ -133,7 +140,8 @@ bool State::send_once() {
     return false;
   }
   tx.consume(static_cast<uint64_t>(sent));
-  octets_sent.store(octets_sent.load(std::memory_order_relaxed) + static_cast<uint64_t>(sent), std::memory_order_relaxed);
+  octets_sent.store(octets_sent.load(std::memory_order_relaxed) + static_cast<uint64_t>(sent),
+                    std::memory_order_relaxed);
   if (!error_handled) tx.retire();
   if (!rtr_announced && tx.rtr_sent()) {
     rtr_announced = true;
@@ -161,9 +169,10 @@ void State::send_failed(int error) {
 void State::finish_if_due() {
   if (fin_sent) return;
   const qp::Tx& tx = connection->tx;
-  const bool due = error_handled ? !tx.pending()
-                                 : (wish_drain.load(std::memory_order_acquire) && tx.idle()) ||
-                                       (wish_finish.load(std::memory_order_acquire) && !tx.owes_octets());
+  const bool due = error_handled
+                       ? !tx.pending()
+                       : (wish_drain.load(std::memory_order_acquire) && tx.idle()) ||
+                             (wish_finish.load(std::memory_order_acquire) && !tx.owes_octets());
   if (!due) return;
   fin_sent = true;
   tx_stream->shutdown_write();

@@ -3,8 +3,8 @@
 //   [any]     constant after create(), atomic, or locked by itself
 //   [sender]  the holder of sender_role: application threads that post, or the engine
 //   [engine]  the engine thread
-//   [receiver]  the engine; while it has lent the queue pair to those who poll, the holder of their role
-//               (session/poll_group.h)
+//   [receiver]  the engine; while it has lent the queue pair to those who poll, the holder of
+//               their role (session/poll_group.h)
 // Sender and engine talk by notes: the sender rings the engine's doorbell (Task), the engine leaves
 // an atomic wish and takes, or knocks at, the sender role. Neither ever waits for the other.
 #pragma once
@@ -22,40 +22,42 @@ namespace uiw::session {
 
 // What the sender tells the engine.
 enum Note : uint32_t {
-  kStart = 1u << 0,           // first engine turn of a connection: leftover octets, then receive
+  kStart = 1u << 0,  // first engine turn of a connection: leftover octets, then receive
   kRtrSent = 1u << 1,
-  kWantWritable = 1u << 2,    // the socket is full
-  kContinue = 1u << 3,        // the poster did its share, the engine carries on
-  kErrorHandled = 1u << 4,    // send queue flushed, Terminate built
+  kWantWritable = 1u << 2,  // the socket is full
+  kContinue = 1u << 3,      // the poster did its share, the engine carries on
+  kErrorHandled = 1u << 4,  // send queue flushed, Terminate built
   kFinSent = 1u << 5,
-  kSenderStopped = 1u << 6,   // the sender will not touch the stream again
-  kSendFailed = 1u << 7,      // the socket takes nothing any more, ever: `send_error`
-  kDisconnect = 1u << 8,      // from any thread: graceful close wanted
-  kReceivePosted = 1u << 9,   // a receive for the Send that waits
-  kDestroy = 1u << 10,        // ~QueuePair waits, or modify(RESET)
-  kErrorFound = 1u << 11,     // `found` is written: the engine is to begin the end
-  kFail = 1u << 12,           // from any thread: a completion queue is broken
-  kReturn = 1u << 13,         // from any thread: pollers are to receive no more
-  kStopped = 1u << 14,        // a poller found what only the engine may deal with: `stopped_by`
-  kBurst = 1u << 15,          // requests are posted in quick succession
+  kSenderStopped = 1u << 6,  // the sender will not touch the stream again
+  kSendFailed = 1u << 7,     // the socket takes nothing any more, ever: `send_error`
+  kDisconnect = 1u << 8,     // from any thread: graceful close wanted
+  kReceivePosted = 1u << 9,  // a receive for the Send that waits
+  kDestroy = 1u << 10,       // ~QueuePair waits, or modify(RESET)
+  kErrorFound = 1u << 11,    // `found` is written: the engine is to begin the end
+  kFail = 1u << 12,          // from any thread: a completion queue is broken
+  kReturn = 1u << 13,        // from any thread: pollers are to receive no more
+  kStopped = 1u << 14,       // a poller found what only the engine may deal with: `stopped_by`
+  kBurst = 1u << 15,         // requests are posted in quick succession
 };
 // What the engine can do while pollers receive.
 constexpr uint32_t kNeedsNoReceiver = kRtrSent | kWantWritable | kContinue | kBurst;
 
-class State final : public engine::Task, public transport::StreamHandler, public queue::ReceiveWaiter {
+class State final : public engine::Task,
+                    public transport::StreamHandler,
+                    public queue::ReceiveWaiter {
  public:
   State(engine::Engine& on, const QueuePairOptions& wanted) : engine(on), options(wanted) {}
 
-  engine::Engine& engine;          // [any]
-  const QueuePairOptions options;  // [any]
-  std::unique_ptr<qp::SendQueue> send_queue;            // [any]
-  std::unique_ptr<queue::ReceiveQueue> own_receives;    // [any] null with an SRQ
-  queue::ReceiveQueue* receives = nullptr;              // [any]
-  std::atomic<ibv_qp_state> state{IBV_QPS_INIT};        // [any]
-  std::atomic<int> access_flags{0};                     // [any] as ibv_modify_qp set them
-  std::atomic<uint32_t> ird{0}, ord{0};                 // [any] for ibv_query_qp
-  std::atomic<bool> by_number{false};                   // [any] expect_peer() was called
-  std::unique_ptr<qp::Connection> connection;           // [any] replaced only by reset()
+  engine::Engine& engine;                             // [any]
+  const QueuePairOptions options;                     // [any]
+  std::unique_ptr<qp::SendQueue> send_queue;          // [any]
+  std::unique_ptr<queue::ReceiveQueue> own_receives;  // [any] null with an SRQ
+  queue::ReceiveQueue* receives = nullptr;            // [any]
+  std::atomic<ibv_qp_state> state{IBV_QPS_INIT};      // [any]
+  std::atomic<int> access_flags{0};                   // [any] as ibv_modify_qp set them
+  std::atomic<uint32_t> ird{0}, ord{0};               // [any] for ibv_query_qp
+  std::atomic<bool> by_number{false};                 // [any] expect_peer() was called
+  std::unique_ptr<qp::Connection> connection;         // [any] replaced only by reset()
 
   // --- sender ---
   queue::Role sender_role;
@@ -69,17 +71,19 @@ class State final : public engine::Task, public transport::StreamHandler, public
   bool fin_sent = false;                      // [sender]
   uint32_t sends_since_emss = 0;              // [sender]
   // Wishes of the engine, set before it enters or knocks at the role.
-  std::atomic<bool> wish_start{false};     // `stream` is to be sent on
-  std::atomic<bool> wish_error{false};     // `plan` is written
-  std::atomic<bool> wish_drain{false};     // send what is posted, then FIN
-  std::atomic<bool> wish_finish{false};    // send what is begun, then FIN: the peer has closed
-  std::atomic<bool> wish_stop{false};      // let go of the stream
-  std::atomic<bool> wish_wake{false};      // an empty Write, should the peer have overlooked what came first
+  std::atomic<bool> wish_start{false};   // `stream` is to be sent on
+  std::atomic<bool> wish_error{false};   // `plan` is written
+  std::atomic<bool> wish_drain{false};   // send what is posted, then FIN
+  std::atomic<bool> wish_finish{false};  // send what is begun, then FIN: the peer has closed
+  std::atomic<bool> wish_stop{false};    // let go of the stream
+  // An empty Write, should the peer have overlooked what came first.
+  std::atomic<bool> wish_wake{false};
   std::atomic<bool> wish_writable{false};  // the socket takes octets again
   std::atomic<bool> wish_continue{false};  // the engine's turn has come
 
-  // One error ends a connection. All errors begin on the engine, which stops receiving first: no octet
-  // may be placed for a work request that was flushed. The sender tells what it found by `found`.
+  // One error ends a connection. All errors begin on the engine, which stops receiving first: no
+  // octet may be placed for a work request that was flushed. The sender tells what it found by
+  // `found`.
   struct ErrorPlan {
     bool send_terminate = false;
     bool has_received = false;
@@ -88,63 +92,66 @@ class State final : public engine::Task, public transport::StreamHandler, public
     rdmap::Terminate terminate{}, received{};
     uint64_t failed_slot = qp::kNoSlot;
     ibv_wc_status failed_status = IBV_WC_SUCCESS;
-    int error = 0;         // for the observer
+    int error = 0;  // for the observer
   };
-  ErrorPlan plan;       // [engine] until wish_error, then constant
-  ErrorPlan found;      // [sender] until kErrorFound, then [engine]
-  int send_error = 0;   // [sender] until kSendFailed, then [engine]
-  bool error_found = false;  // [sender]
-  bool blamed = false;  // [sender], read by the engine after kErrorHandled
+  ErrorPlan plan;                        // [engine] until wish_error, then constant
+  ErrorPlan found;                       // [sender] until kErrorFound, then [engine]
+  int send_error = 0;                    // [sender] until kSendFailed, then [engine]
+  bool error_found = false;              // [sender]
+  bool blamed = false;                   // [sender], read by the engine after kErrorHandled
   std::atomic<uint64_t> octets_sent{0};  // [sender] writes
 
   // --- posters (lingering.cc) ---
-  std::atomic<uint64_t> post_ended{0};           // [any] ticks
-  std::atomic<uint32_t> quick_posts{0};          // [any] in a row
-  std::atomic<uint32_t> patience{0};             // [any] posts to be sent at once, as earlier ones lay too long
+  std::atomic<uint64_t> post_ended{0};   // [any] ticks
+  std::atomic<uint32_t> quick_posts{0};  // [any] in a row
+  // [any] Posts to be sent at once, as earlier ones lay too long.
+  std::atomic<uint32_t> patience{0};
   std::atomic<uint32_t> unsent_requests{0}, unsent_octets{0};  // [any] roughly
-  uint32_t batch_requests = 0;                   // between begin_batch() and end_batch(): under the queue's lock
+  uint32_t batch_requests = 0;  // between begin_batch() and end_batch(): under the queue's lock
   uint64_t batch_octets = 0;
-  std::atomic<bool> unsent{false};               // [any] something posted waits for a poll
-  std::atomic<bool> has_poller{false};           // [any] the engine writes: in a poll group
+  std::atomic<bool> unsent{false};      // [any] something posted waits for a poll
+  std::atomic<bool> has_poller{false};  // [any] the engine writes: in a poll group
 
   // --- receiver ---
   // connection->rx, and what a poller came upon; it then receives no more.
   bool lent = false;
   bool stopped = false;
-  long stopped_by = 0;                          // 0 or -errno: the end of the stream; 1: `stopped_status`
+  long stopped_by = 0;  // 0 or -errno: the end of the stream; 1: `stopped_status`
   qp::RxStatus stopped_status = qp::RxStatus::kOk;
-  std::atomic<bool> deferred{false};            // to be posted by the poller that leaves
+  std::atomic<bool> deferred{false};  // to be posted by the poller that leaves
 
   // --- engine ---
-  transport::StreamPtr stream;                // [engine] the sender reads it once, at wish_start; lent with the rest
-  PollGroup* group = nullptr;                 // whose pollers send what lingers and, if lent, receive
-  uint64_t octets_at_look = 0;                // of octets_sent
-  // How the completion queues were used when octets came last, and how often in a row somebody span.
+  transport::StreamPtr
+      stream;  // [engine] the sender reads it once, at wish_start; lent with the rest
+  PollGroup* group = nullptr;   // whose pollers send what lingers and, if lent, receive
+  uint64_t octets_at_look = 0;  // of octets_sent
+  // How the completion queues were used when octets came last, and how often in a row somebody
+  // span.
   struct Seen {
     uint32_t polls = 0, arms = 0;
   } seen_recv_cq, seen_send_cq;
   int spins = 0;
-  ConnectionObserver* observer = nullptr;     // [engine]
-  std::unique_ptr<uint8_t[]> leftover;        // [engine] until kStart
+  ConnectionObserver* observer = nullptr;  // [engine]
+  std::unique_ptr<uint8_t[]> leftover;     // [engine] until kStart
   size_t leftover_size = 0;
   uint64_t octets_at_timer = 0;  // of octets_sent, when close_timer was armed last
-  bool attached = false;        // a connection was made and has not ended
-  bool error_begun = false;     // `plan` is written
-  bool receive_dead = false;    // no octet is looked at any more
-  bool waiting = false;         // a Send waits for a receive
-  bool peer_closed = false;     // FIN seen
-  bool end_pending = false;     // FIN seen while a Send waits for a receive
+  bool attached = false;         // a connection was made and has not ended
+  bool error_begun = false;      // `plan` is written
+  bool receive_dead = false;     // no octet is looked at any more
+  bool waiting = false;          // a Send waits for a receive
+  bool peer_closed = false;      // FIN seen
+  bool end_pending = false;      // FIN seen while a Send waits for a receive
   bool first_fpdu_told = false;
-  int wakes = 0;                // empty Writes asked for
-  bool stream_broken = false;   // nothing more can be sent or received
-  bool fin_noted = false;       // kFinSent seen
-  bool error_noted = false;     // kErrorHandled seen
-  bool ending = false;          // waiting for kSenderStopped
-  bool destroying = false;      // or about to be reset: nothing begins any more
-  bool let_go = false;          // `released` was released
-  std::atomic<uint32_t> notes{0};             // [any]
-  core::Spinlock flush_lock;                  // [any] keeps flushed receives in order
-  std::binary_semaphore released{0};          // who rang kDestroy waits for the engine to let go
+  int wakes = 0;                      // empty Writes asked for
+  bool stream_broken = false;         // nothing more can be sent or received
+  bool fin_noted = false;             // kFinSent seen
+  bool error_noted = false;           // kErrorHandled seen
+  bool ending = false;                // waiting for kSenderStopped
+  bool destroying = false;            // or about to be reset: nothing begins any more
+  bool let_go = false;                // `released` was released
+  std::atomic<uint32_t> notes{0};     // [any]
+  core::Spinlock flush_lock;          // [any] keeps flushed receives in order
+  std::binary_semaphore released{0};  // who rang kDestroy waits for the engine to let go
 
   struct CloseTimer final : engine::Timer {
     explicit CloseTimer(State& state) : owner(state) {}
@@ -163,10 +170,10 @@ class State final : public engine::Task, public transport::StreamHandler, public
   } wake_timer{*this};
 
   // any thread
-  void ring(uint32_t note);                  // the engine's doorbell
-  int check_post() const;                    // ibv_post_send: 0 or errno
-  void kick_sender();                        // something may be to send
-  void flush_receives();                     // in an error state
+  void ring(uint32_t note);  // the engine's doorbell
+  int check_post() const;    // ibv_post_send: 0 or errno
+  void kick_sender();        // something may be to send
+  void flush_receives();     // in an error state
   void on_receive_posted() override { ring(kReceivePosted); }
   // The holder of the poll group's role. True when octets came. lending.cc
   bool receive_inline(std::span<uint8_t> buffer);
@@ -174,8 +181,8 @@ class State final : public engine::Task, public transport::StreamHandler, public
   // lingering.cc, any thread
   void after_post(uint32_t requests, uint64_t octets);
   bool may_linger(uint32_t requests, uint64_t octets);
-  bool send_unsent();      // true when something was
-  void send_overdue();     // [engine]
+  bool send_unsent();   // true when something was
+  void send_overdue();  // [engine]
 
   // sender.cc, [sender]
   void run_sender();
@@ -194,9 +201,9 @@ class State final : public engine::Task, public transport::StreamHandler, public
   void on_error(int error) override;
   void on_writable() override;
   void start_receiving();
-  void hear_news();          // [receiver]
-  // [receiver] One receive, to where the octets belong if that is known, else into `buffer`: how many, 0
-  // or -errno; `status` is what the receive machine says to them.
+  void hear_news();  // [receiver]
+  // [receiver] One receive, to where the octets belong if that is known, else into `buffer`: how
+  // many, 0 or -errno; `status` is what the receive machine says to them.
   long receive_once(std::span<uint8_t> buffer, qp::RxStatus& status);
   void receive_directly();
   void on_silence();
@@ -206,14 +213,14 @@ class State final : public engine::Task, public transport::StreamHandler, public
   void on_receive_timeout();
 
   // lending.cc, [engine]
-  bool owns_receiver();      // false: run() comes again
+  bool owns_receiver();  // false: run() comes again
   void consider_lending();
-  void on_returned();        // the poll group has given it back
+  void on_returned();  // the poll group has given it back
   void on_stopped();
 
   // lifecycle.cc, [engine]
-  int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement, core::Bytes leftover_octets,
-             ConnectionObserver* new_observer);
+  int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
+             core::Bytes leftover_octets, ConnectionObserver* new_observer);
   void begin_error(const ErrorPlan& new_plan);
   void error_handled_by_sender();
   void begin_disconnect();
@@ -223,7 +230,7 @@ class State final : public engine::Task, public transport::StreamHandler, public
   void on_close_timeout();
   void lose_peer();
   bool give_up_peer();
-  bool fail_now();           // false: not now, try again
+  bool fail_now();  // false: not now, try again
   void end_connection();
   void sender_stopped();
   void begin_destroy();

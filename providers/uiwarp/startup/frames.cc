@@ -52,7 +52,8 @@ void set_private_data(mpa::StartupFrame& frame, core::Bytes data) {
   std::copy(data.begin(), data.end(), frame.private_data);
 }
 
-mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, uint16_t ird, uint16_t ord) {
+mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, uint16_t ird,
+                       uint16_t ord) {
   mpa::Wishes wishes;
   wishes.revision = static_cast<uint8_t>(settings.mpa_revision);
   switch (settings.crc) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What everybody who starts a connection shares: MPA start-up frames taken from and given to a stream, and
-// what the settings wish for. Thread: engine.
+// What everybody who starts a connection shares: MPA start-up frames taken from and given to a
+// stream, and what the settings wish for. Thread: engine.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,9 @@ class Outbox {
 // Appends private data to a frame that has none.
 void set_private_data(mpa::StartupFrame& frame, core::Bytes data);
 
-// What we want of a connection with these depths. `peer_is_local`: on this host, where nothing can damage
-// the octets on the way.
-mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, uint16_t ird, uint16_t ord);
+// What we want of a connection with these depths. `peer_is_local`: on this host, where nothing can
+// damage the octets on the way.
+mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, uint16_t ird,
+                       uint16_t ord);
 
 }  // namespace uiw::startup

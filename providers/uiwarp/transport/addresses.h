@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// IPv4 and IPv6 socket addresses: the questions that are asked of them, and the socket that an outgoing
-// connection starts from.
+// IPv4 and IPv6 socket addresses: the questions that are asked of them, and the socket that an
+// outgoing connection starts from.
 #pragma once
 
 #include <netinet/in.h>

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/raw_sys.h"
-#include "transport/listener.h"
 #include "transport/addresses.h"
+#include "transport/listener.h"
 #include "transport/socket_options.h"
 
 namespace uiw::transport {

@@ -53,7 +53,7 @@ struct TcpStream::Impl final : engine::Task {
   StreamHandler* handler = nullptr;
   ReceiveOp receive_op{*this};
   WritableOp writable_op{*this};
-  uint32_t most = 0;    // octets of one receive
+  uint32_t most = 0;  // octets of one receive
   bool paused = false;
   bool ended = false;   // no more octets will come
   bool failed = false;  // on_error() was called, or kept to be

@@ -54,11 +54,13 @@ class TcpStream {
   // starts again. One receive that is already under way may still be delivered after pause().
   void pause_receive();
   void resume_receive();
-  // Thread: engine. Whether nothing is under way and nothing kept: paused, it delivers nothing more.
+  // Thread: engine. Whether nothing is under way and nothing kept: paused, it delivers nothing
+  // more.
   bool quiet() const;
-  // While it is quiet, for the engine or whoever it lets receive in its place: octets, 0 at the peer's
-  // FIN, or -errno; -EAGAIN when there is nothing. 0 and errors have to be handed to end() on the engine,
-  // since a socket tells an error once. The second one fills several pieces of memory.
+  // While it is quiet, for the engine or whoever it lets receive in its place: octets, 0 at the
+  // peer's FIN, or -errno; -EAGAIN when there is nothing. 0 and errors have to be handed to end()
+  // on the engine, since a socket tells an error once. The second one fills several pieces of
+  // memory.
   long receive_now(void* buffer, size_t size);
   long receive_now(const iovec* pieces, size_t count);
   void end(long result);

@@ -14,7 +14,8 @@ namespace uiw::verbs {
 
 // A queue pair, as its completion queue knows it.
 struct CqMember {
-  // The queue has lost a completion. Called once, with the queue's list locked: must only leave a note.
+  // The queue has lost a completion. Called once, with the queue's list locked: must only leave a
+  // note.
   virtual void on_cq_error() = 0;
 
   // The queue's, under its lock.

@@ -34,9 +34,9 @@ void fill(const device::Device& device, ibv_device_attr& attr) {
   attr.vendor_id = kVendor;
   attr.vendor_part_id = kVendorPart;
   // Type 2 windows are tied to a queue pair, whose protection domain must be theirs: that is 2B.
-  attr.device_cap_flags =
-      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-      IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_CURR_QP_STATE_MOD;
+  attr.device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+                          IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_SRQ_RESIZE |
+                          IBV_DEVICE_CURR_QP_STATE_MOD;
   attr.max_qp = Limits::kMaxQp;
   attr.max_qp_wr = Limits::kMaxQpWr;
   attr.max_sge = Limits::kMaxSge;

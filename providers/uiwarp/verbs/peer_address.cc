@@ -20,9 +20,12 @@ core::Errno refuse(const char* why) {
 core::Result<rendezvous::Appointment> appointment_for(const device::Device& device, uint32_t qp_num,
                                                       const ibv_qp_attr& attr, int mask) {
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
-  if ((mask & kBoth) != kBoth) return refuse("address vector and destination queue pair number go together");
+  if ((mask & kBoth) != kBoth)
+    return refuse("address vector and destination queue pair number go together");
   if (!attr.ah_attr.is_global)
-    return refuse("the peer has no GID, and a LID means nothing on TCP: choose a GID index (ibv_rc_pingpong: -g 0)");
+    return refuse(
+        "the peer has no GID, and a LID means nothing on TCP: choose a GID index (ibv_rc_pingpong: "
+        "-g 0)");
   const ibv_global_route& route = attr.ah_attr.grh;
   if (route.sgid_index >= device.gids.size()) return refuse("the device has no GID of that index");
   if (attr.dest_qp_num >> 24) return refuse("a queue pair number has 24 bits");
@@ -38,8 +41,10 @@ core::Result<rendezvous::Appointment> appointment_for(const device::Device& devi
     return refuse("the peer's GID is not the address of a host: both ends have to be uiwarp");
   sockaddr_storage source;
   if (const int error = device::route_source(
-          rendezvous::address_of(gid, rendezvous::port_of(attr.dest_qp_num), device.ifindex), source)) {
-    core::log(core::LogLevel::kWarn, "ibv_modify_qp to RTR: no route to the address that the peer's GID says: %s",
+          rendezvous::address_of(gid, rendezvous::port_of(attr.dest_qp_num), device.ifindex),
+          source)) {
+    core::log(core::LogLevel::kWarn,
+              "ibv_modify_qp to RTR: no route to the address that the peer's GID says: %s",
               strerrordesc_np(error));
     return core::Errno{error};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What a program says of its queue pair's peer in ibv_modify_qp, as programs do that exchange queue pair
-// numbers and GIDs by themselves.
+// What a program says of its queue pair's peer in ibv_modify_qp, as programs do that exchange queue
+// pair numbers and GIDs by themselves.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,14 +12,15 @@
 
 namespace uiw::verbs {
 
-// INIT to RTR with IBV_QP_AV and IBV_QP_DEST_QPN: whom to meet. What is wrong is logged. EINVAL: one of the
-// two is missing, no GID, no such GID index, a GID that is no address of a host; ENETUNREACH, EHOSTUNREACH:
-// no route.
+// INIT to RTR with IBV_QP_AV and IBV_QP_DEST_QPN: whom to meet. What is wrong is logged. EINVAL:
+// one of the two is missing, no GID, no such GID index, a GID that is no address of a host;
+// ENETUNREACH, EHOSTUNREACH: no route.
 core::Result<rendezvous::Appointment> appointment_for(const device::Device& device, uint32_t qp_num,
                                                       const ibv_qp_attr& attr, int mask);
 
-// How long InfiniBand would go on asking a peer that does not answer: 4.096 us * 2^timeout, retry_cnt more
-// times, and at least a second, as no adapter answers before a program does. 0: for ever.
+// How long InfiniBand would go on asking a peer that does not answer: 4.096 us * 2^timeout,
+// retry_cnt more times, and at least a second, as no adapter answers before a program does. 0: for
+// ever.
 core::Nanoseconds patience_of(const ibv_qp_attr& attr);
 
 // Takes what `mask` sets, for ibv_query_qp: hints that have no meaning on TCP, and the peer.

@@ -17,7 +17,8 @@ namespace uiw::verbs {
 namespace {
 
 constexpr uint32_t kBuckets = 4096;
-// Numbers without a port: below 1024, which no port of ours is. 0 and 1 are special QPs in InfiniBand.
+// Numbers without a port: below 1024, which no port of ours is. 0 and 1 are special QPs in
+// InfiniBand.
 constexpr uint32_t kPortless = 1024u << 8, kReserved = 2;
 
 // Differs from process to process, so that a stale number of another one finds nothing.
@@ -65,7 +66,8 @@ bool reserve_number(Registration& registration) {
   if (!all) return false;
   core::Result<uint32_t> number = rendezvous::take_number();
   if (!number) {
-    core::log(core::LogLevel::kInfo, "no TCP port for queue pair numbers (%s): only rdma_cm can connect this one",
+    core::log(core::LogLevel::kInfo,
+              "no TCP port for queue pair numbers (%s): only rdma_cm can connect this one",
               strerrordesc_np(number.error()));
   }
   const std::lock_guard lock(all->mutex);

@@ -19,13 +19,14 @@ struct Registration {
   Registration* next = nullptr;
 };
 
-// Gives `registration` a number that no other has: 24 bits, one that peers can meet (rendezvous/ports.h) or,
-// where no TCP port is to be had, one that only rdma_cm can connect: its upper 16 bits are below every port
-// that may be had. False when out of memory. Thread: any.
+// Gives `registration` a number that no other has: 24 bits, one that peers can meet
+// (rendezvous/ports.h) or, where no TCP port is to be had, one that only rdma_cm can connect: its
+// upper 16 bits are below every port that may be had. False when out of memory. Thread: any.
 bool reserve_number(Registration& registration);
 // From now on find_queue_pair() finds it. In the process that reserved its number. Thread: any.
 void publish(Registration& registration, session::QueuePair* queue_pair);
-// Gives the number back; idempotent. Thread: engine once it was published, else any that may wait for it.
+// Gives the number back; idempotent. Thread: engine once it was published, else any that may wait
+// for it.
 void unregister(Registration& registration);
 
 }  // namespace uiw::verbs

@@ -77,7 +77,8 @@ int ucma_init_qp_attr(UcmaFile& file, const UcmaRequest& request) {
     case IBV_QPS_RTR:
       response.qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
       response.qp_state = command.qp_state;
-      response.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+      response.qp_access_flags =
+          IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
       break;
     case IBV_QPS_RTS:
       response.qp_state = IBV_QPS_RTS;

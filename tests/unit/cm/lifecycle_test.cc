@@ -136,7 +136,8 @@ TEST_F(LifecycleTest, V6OnlyLeavesThePortToIpv4) {
   ASSERT_EQ(0, manager_.listen(channel_.channel, v6, 1));
   Route route;
   ASSERT_EQ(0, manager_.query(channel_.channel, v6, route));
-  ASSERT_EQ(0, manager_.bind(channel_.channel, v4, ip("0.0.0.0", transport::port_of(route.source))));
+  ASSERT_EQ(0,
+            manager_.bind(channel_.channel, v4, ip("0.0.0.0", transport::port_of(route.source))));
   EXPECT_EQ(0, manager_.listen(channel_.channel, v4, 1));
 }
 

@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "transport/addresses.h"
 #include "cm/manager.h"
 #include "cm/startup_io.h"
+#include "transport/addresses.h"
 
 namespace uiw::cm::test {
 

@@ -125,7 +125,8 @@ TEST(Addresses, Questions) {
   EXPECT_FALSE(transport::same_host(scoped, ip("fe80::1", 1)));
   EXPECT_TRUE(transport::same_host(ip("127.0.0.1", 1), ip("127.0.0.1", 2)));
   EXPECT_FALSE(transport::same_host(ip("127.0.0.1", 1), ip("::1", 1)));
-  EXPECT_TRUE(transport::same_host(transport::without_v4_mapping(ip("::ffff:127.0.0.1", 5)), ip("127.0.0.1", 0)));
+  EXPECT_TRUE(transport::same_host(transport::without_v4_mapping(ip("::ffff:127.0.0.1", 5)),
+                                   ip("127.0.0.1", 0)));
   EXPECT_EQ(5, transport::port_of(transport::without_v4_mapping(ip("::ffff:127.0.0.1", 5))));
   EXPECT_EQ(AF_INET6, transport::without_v4_mapping(ip("::1", 5)).ss_family);
 }

@@ -104,7 +104,7 @@ TEST(SettingsOfAProcess, ReportsEveryWrongValue) {
 TEST(SettingsOfAProcess, WarnsOfAMistypedName) {
   const Environment environment = {{"UIWARP_CRCC", "on"},
                                    {"UIWARP_RUNTIME_DIR", "/run/x"},
-                                   
+
                                    {"UIWARP_TEST_X", "1"}};
   Outcome outcome = in_child(environment, [] { return settings_error(); });
   EXPECT_EQ(outcome.status, 0) << "a warning is no error";

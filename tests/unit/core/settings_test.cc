@@ -104,7 +104,8 @@ TEST(Settings, MpaRtr) {
   EXPECT_EQ(s.mpa_rtr, RtrKind::kWrite);
   EXPECT_TRUE(accepted("UIWARP_MPA_RTR", "any", s));
   EXPECT_EQ(s.mpa_rtr, RtrKind::kAny);
-  for (const char* bad : {"", "send", "READ", "both"}) expect_refused("UIWARP_MPA_RTR", bad, "any|read|write");
+  for (const char* bad : {"", "send", "READ", "both"})
+    expect_refused("UIWARP_MPA_RTR", bad, "any|read|write");
 }
 
 TEST(Settings, Switches) {
@@ -175,9 +176,21 @@ TEST(Settings, UnknownName) {
 
 // Each changes what its default text makes of a Settings that differs everywhere.
 TEST(Settings, TableSaysTheDefaults) {
-  Settings s{
-      CrcPolicy::kOff, HostMode::kExclusive, EngineKind::kEpoll, EngineCpu::kFree, 1, false, true, false,
-      RtrKind::kWrite, 1, 1, 1, 1, 1, 3};
+  Settings s{CrcPolicy::kOff,
+             HostMode::kExclusive,
+             EngineKind::kEpoll,
+             EngineCpu::kFree,
+             1,
+             false,
+             true,
+             false,
+             RtrKind::kWrite,
+             1,
+             1,
+             1,
+             1,
+             1,
+             3};
   std::set<std::string> names;
   for (const SettingInfo& info : setting_table()) {
     SCOPED_TRACE(info.name);
@@ -215,8 +228,8 @@ TEST(Settings, Ports) {
   EXPECT_TRUE(accepted("UIWARP_PORTS", "auto", s));
   EXPECT_EQ(s.first_port, 0);
   EXPECT_EQ(s.last_port, 0);
-  for (const char* bad : {"", "5000", "5001-5000", "1023-2000", "0-0", "5000-65536", "5000-", "-5000", "5000-6000x", "a-b",
-                          " 5000-6000"})
+  for (const char* bad : {"", "5000", "5001-5000", "1023-2000", "0-0", "5000-65536", "5000-",
+                          "-5000", "5000-6000x", "a-b", " 5000-6000"})
     expect_refused("UIWARP_PORTS", bad, "auto|FIRST-LAST");
 }
 

@@ -46,8 +46,10 @@ TEST(Markers, Vectors) {
   const struct {
     const char* id;
     uint32_t position;
-  } rows[] = {{"V34-rfc5044-fig5", 0}, {"V35-rfc5044-fig6", 0x1ec}, {"V36-M1", 0},    {"V36-M2", 492},
-              {"V36-M3", 544},         {"V36-M4", 1024},            {"V36-M5", 1544}};
+  } rows[] = {{"V34-rfc5044-fig5", 0}, {"V35-rfc5044-fig6", 0x1ec},
+              {"V36-M1", 0},           {"V36-M2", 492},
+              {"V36-M3", 544},         {"V36-M4", 1024},
+              {"V36-M5", 1544}};
   for (const auto& row : rows) {
     SCOPED_TRACE(row.id);
     const Octets& octets = test::vector(row.id).octets;
@@ -114,7 +116,8 @@ TEST(Markers, OnlyThePointerCounts) {
           Octets changed = good;
           changed[at + octet] ^= static_cast<uint8_t>(1 << bit);
           const bool ignored = octet < 2 || (octet == 3 && bit < 2);
-          ASSERT_EQ(strip_markers(changed, position, plain.data()), ignored) << position << ' ' << at + octet << ' ' << bit;
+          ASSERT_EQ(strip_markers(changed, position, plain.data()), ignored)
+              << position << ' ' << at + octet << ' ' << bit;
         }
       }
     }
@@ -134,7 +137,8 @@ TEST(Markers, PositionsMayWrap) {
 TEST(Markers, MulpduLeavesRoomForThem) {
   for (uint32_t emss = 256; emss <= 65495; emss += emss < 3000 ? 1 : 7) {
     const uint32_t octets = fpdu_size(mulpdu(emss, true));
-    for (uint32_t position : {0u, 4u, 8u, 256u, 504u, 508u}) ASSERT_LE(marked_size(position, octets), emss) << position;
+    for (uint32_t position : {0u, 4u, 8u, 256u, 504u, 508u})
+      ASSERT_LE(marked_size(position, octets), emss) << position;
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Queue pairs connected to each other over loopback by the stock librdmacm, both ends in this process.
+// Queue pairs connected to each other over loopback by the stock librdmacm, both ends in this
+// process.
 #pragma once
 
 #include <arpa/inet.h>
@@ -47,7 +48,8 @@ using MakeQp = std::function<void(rdma_cm_id* id, bool passive)>;
 class Connector {
  public:
   // `host`: an address of this machine, in network order; its device is the one that is used.
-  explicit Connector(uint32_t host = htonl(INADDR_LOOPBACK)) : host_(host), channel_(rdma_create_event_channel()) {
+  explicit Connector(uint32_t host = htonl(INADDR_LOOPBACK))
+      : host_(host), channel_(rdma_create_event_channel()) {
     if (!channel_) ADD_FAILURE() << "rdma_create_event_channel: " << strerror(errno);
     EXPECT_EQ(rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_TCP), 0);
     sockaddr_in any = at_port(0);
@@ -117,7 +119,8 @@ class Connector {
   std::vector<rdma_cm_id*> ids_;
 };
 
-// A Connector, and what its queue pairs need: completion queues and registered memory on its context.
+// A Connector, and what its queue pairs need: completion queues and registered memory on its
+// context.
 class Connected : public ::testing::Test {
  protected:
   static constexpr size_t kSize = 64 * 1024;
@@ -148,7 +151,11 @@ class Connected : public ::testing::Test {
   ibv_qp_init_attr init_attr(bool passive) const {
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = passive ? peer_cq_ : cq_;
-    init.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 0};
+    init.cap = {.max_send_wr = 16,
+                .max_recv_wr = 16,
+                .max_send_sge = 4,
+                .max_recv_sge = 4,
+                .max_inline_data = 0};
     init.qp_type = IBV_QPT_RC;
     return init;
   }

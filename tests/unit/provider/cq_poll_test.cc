@@ -136,7 +136,8 @@ TEST_P(Iterator, MixesWithPolling) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Queues, Iterator, ::testing::Values(0u, uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}));
+INSTANTIATE_TEST_SUITE_P(Queues, Iterator,
+                         ::testing::Values(0u, uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}));
 
 // One iterates, the other waits until it has ended; every completion is seen once, whole.
 TEST_F(ExtendedQueues, ThreadsTakeTurns) {
@@ -186,8 +187,9 @@ TEST_F(ExtendedQueues, ThreadsTakeTurns) {
 }
 
 TEST_F(ExtendedQueues, WhatACompletionDoesNotHaveIsRefused) {
-  for (uint64_t flag : {IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG,
-                        IBV_WC_EX_WITH_TM_INFO, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK}) {
+  for (uint64_t flag :
+       {IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG,
+        IBV_WC_EX_WITH_TM_INFO, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK}) {
     ibv_cq_init_attr_ex init = attr();
     init.wc_flags |= flag;
     EXPECT_NULL_ERRNO(ibv_create_cq_ex(context_, &init), EOPNOTSUPP);

@@ -30,13 +30,14 @@ void in_child(Body&& body) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// A parent that has the device open, and children that connect. Comes first, because librdmacm keeps the
-// device open for itself from its first use on: what a parent used it for, its children cannot.
-// What programs that fork call before anything else, because of devices that pin pages.
+// A parent that has the device open, and children that connect. Comes first, because librdmacm
+// keeps the device open for itself from its first use on: what a parent used it for, its children
+// cannot. What programs that fork call before anything else, because of devices that pin pages.
 struct Preparation : ::testing::Environment {
   void SetUp() override { EXPECT_EQ(ibv_fork_init(), 0); }
 };
-const ::testing::Environment* const preparation = ::testing::AddGlobalTestEnvironment(new Preparation);
+const ::testing::Environment* const preparation =
+    ::testing::AddGlobalTestEnvironment(new Preparation);
 
 class ForkingServer : public Verbs {};
 

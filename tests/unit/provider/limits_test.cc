@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What ibv_query_device and ibv_query_port say can be had is had, and one more is refused. The limits of
-// how many objects there may be are in tests/unit/verbs.
+// What ibv_query_device and ibv_query_port say can be had is had, and one more is refused. The
+// limits of how many objects there may be are in tests/unit/verbs.
 #include "connected.h"
 
 namespace uiw::provider_test {
@@ -42,7 +42,8 @@ TEST_F(Limits, WorkRequestsOfAQueuePair) {
   const Ends ends = connect_greatest();
   ASSERT_TRUE(ends.b);
   ibv_recv_wr wr{}, *bad;
-  for (int i = 0; i < device_.max_qp_wr; ++i) ASSERT_EQ(ibv_post_recv(ends.a->qp, &wr, &bad), 0) << i;
+  for (int i = 0; i < device_.max_qp_wr; ++i)
+    ASSERT_EQ(ibv_post_recv(ends.a->qp, &wr, &bad), 0) << i;
   EXPECT_EQ(ibv_post_recv(ends.a->qp, &wr, &bad), ENOMEM);
   // In one batch, so that none of them is done before the last is posted.
   ibv_qp_ex* ex = ibv_qp_to_qp_ex(ends.a->qp);
@@ -122,7 +123,8 @@ TEST_F(Limits, OutstandingReads) {
   for (ibv_qp* qp : {ends.a->qp, ends.b->qp}) {
     ibv_qp_attr attr;
     ibv_qp_init_attr init;
-    ASSERT_EQ(ibv_query_qp(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC, &init), 0);
+    ASSERT_EQ(ibv_query_qp(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC, &init),
+              0);
     EXPECT_EQ(attr.max_rd_atomic, device_.max_qp_init_rd_atom);
     EXPECT_EQ(attr.max_dest_rd_atomic, device_.max_qp_rd_atom);
   }
@@ -147,8 +149,8 @@ TEST_F(Limits, OutstandingReads) {
   EXPECT_EQ(std::memcmp(ours_, theirs_, static_cast<size_t>(count) * 64), 0);
 }
 
-// 2 GiB, without having as much: the sender's pages are all the one of zeros, the receiver's SGEs all the
-// same piece.
+// 2 GiB, without having as much: the sender's pages are all the one of zeros, the receiver's SGEs
+// all the same piece.
 TEST_F(Limits, TheLargestMessage) {
   const size_t size = port_.max_msg_sz, piece = size / most(device_.max_sge);
   ASSERT_EQ(size, size_t{1} << 31);
@@ -162,8 +164,8 @@ TEST_F(Limits, TheLargestMessage) {
   const Ends ends = connect_greatest();
   ASSERT_TRUE(ends.b);
 
-  std::vector<ibv_sge> pieces(most(device_.max_sge),
-                              {reinterpret_cast<uintptr_t>(sink), static_cast<uint32_t>(piece), to->lkey});
+  std::vector<ibv_sge> pieces(most(device_.max_sge), {reinterpret_cast<uintptr_t>(sink),
+                                                      static_cast<uint32_t>(piece), to->lkey});
   ibv_recv_wr receive{}, *bad_receive;
   receive.sg_list = pieces.data();
   receive.num_sge = device_.max_sge;

@@ -35,7 +35,8 @@ class Overflow : public Connected {
 };
 
 TEST_F(Overflow, EndsEveryQueuePairThatUsesTheQueueAndNoOther) {
-  const Ends loser = connect(true, true), sends = connect(true, false), receives = connect(false, true);
+  const Ends loser = connect(true, true), sends = connect(true, false),
+             receives = connect(false, true);
   const Ends other = connect(false, false);
   ASSERT_TRUE(other.b);
   EXPECT_EQ(write(loser.a->qp, 1), 0);

@@ -94,7 +94,11 @@ TEST(Devices, AllAtOnce) {
     one.ends = one.connector->connect([&one](rdma_cm_id* id, bool) {
       ibv_qp_init_attr init{};
       init.send_cq = init.recv_cq = one.cq;
-      init.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+      init.cap = {.max_send_wr = 1,
+                  .max_recv_wr = 1,
+                  .max_send_sge = 1,
+                  .max_recv_sge = 1,
+                  .max_inline_data = 0};
       init.qp_type = IBV_QPT_RC;
       EXPECT_EQ(rdma_create_qp(id, one.pd, &init), 0);
     });

@@ -121,7 +121,8 @@ TEST_F(Windows, Type2FromBindingToInvalidation) {
 TEST_F(Windows, Type2TakenBackByLocalInvalidation) {
   ASSERT_NE(alloc(IBV_MW_TYPE_2), nullptr);
   const uint32_t rkey = ibv_inc_rkey(window_->rkey);
-  ASSERT_EQ(bind(rkey, part(0, kSize, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED)).status, IBV_WC_SUCCESS);
+  ASSERT_EQ(bind(rkey, part(0, kSize, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED)).status,
+            IBV_WC_SUCCESS);
   EXPECT_EQ(write_to(10, rkey, 100), IBV_WC_SUCCESS);
   EXPECT_EQ(std::memcmp(&theirs_[10], ours_, 100), 0);
   ibv_send_wr wr{}, *bad;
@@ -191,7 +192,8 @@ TEST_F(Windows, ABindingWithoutTheRightIsToldByItsCompletion) {
 }
 
 TEST_F(Windows, ByIbvWr) {
-  ends_ = connector_->connect(extended(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV));
+  ends_ = connector_->connect(
+      extended(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV));
   ASSERT_TRUE(ends_.a && ends_.b);
   ASSERT_NE(alloc(IBV_MW_TYPE_2), nullptr);
   ibv_qp_ex* ex = ibv_qp_to_qp_ex(ends_.a->qp);
@@ -237,7 +239,9 @@ TEST_F(Windows, AnotherPlaceByIbvReregMr) {
   ibv_pd* other = ibv_alloc_pd(context_);
   ASSERT_NE(other, nullptr);
   const uint32_t before = region_->rkey;
-  ASSERT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS,
+  ASSERT_EQ(ibv_rereg_mr(region_,
+                         IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+                             IBV_REREG_MR_CHANGE_ACCESS,
                          other, &theirs_[100], 200, IBV_ACCESS_LOCAL_WRITE),
             0);
   EXPECT_NE(region_->rkey, before);
@@ -253,14 +257,19 @@ TEST_F(Windows, AnotherPlaceByIbvReregMr) {
 
 TEST_F(Windows, WhatIbvReregMrRefuses) {
   EXPECT_EQ(ibv_rereg_mr(region_, 1 << 5, nullptr, nullptr, 0, 0), IBV_REREG_MR_ERR_INPUT);
-  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, nullptr, 8, 0), IBV_REREG_MR_ERR_INPUT);
-  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_PD, pd_, nullptr, 0, IBV_ACCESS_LOCAL_WRITE), IBV_REREG_MR_ERR_INPUT);
+  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, nullptr, 8, 0),
+            IBV_REREG_MR_ERR_INPUT);
+  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_PD, pd_, nullptr, 0, IBV_ACCESS_LOCAL_WRITE),
+            IBV_REREG_MR_ERR_INPUT);
   errno = 0;
-  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_REMOTE_WRITE),
+  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0,
+                         IBV_ACCESS_REMOTE_WRITE),
             IBV_REREG_MR_ERR_CMD);
   EXPECT_EQ(errno, EINVAL);
-  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_PD, nullptr, nullptr, 0, 0), IBV_REREG_MR_ERR_CMD);
-  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, reinterpret_cast<void*>(8), 8, 0),
+  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_PD, nullptr, nullptr, 0, 0),
+            IBV_REREG_MR_ERR_CMD);
+  EXPECT_EQ(ibv_rereg_mr(region_, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr,
+                         reinterpret_cast<void*>(8), 8, 0),
             IBV_REREG_MR_ERR_CMD);
   EXPECT_EQ(errno, EFAULT);
 }

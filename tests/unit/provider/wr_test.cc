@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// ibv_wr_*() through the stock calls: what goes over the wire, and batches that are posted as a whole or
-// not at all.
+// ibv_wr_*() through the stock calls: what goes over the wire, and batches that are posted as a
+// whole or not at all.
 #include <thread>
 
 #include "connected.h"
@@ -8,7 +8,8 @@
 namespace uiw::provider_test {
 namespace {
 
-constexpr uint64_t kBasic = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+constexpr uint64_t kBasic =
+    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
 
 class WorkRequests : public Connected {
  protected:
@@ -117,14 +118,21 @@ TEST_F(WorkRequests, AFailedBatchPostsNothing) {
     int error;
   } mistakes[] = {
       {"too many SGEs", [&] { ibv_wr_send(ex_), ibv_wr_set_sge_list(ex_, 5, five); }, EINVAL},
-      {"too much inline", [&] { ibv_wr_send(ex_), ibv_wr_set_inline_data(ex_, much.data(), much.size()); }, EINVAL},
-      {"too much in a list", [&] { ibv_wr_send(ex_), ibv_wr_set_inline_data_list(ex_, 2, lists); }, EINVAL},
-      {"a length beyond 32 bits",
-       [&] { ibv_wr_send(ex_), ibv_wr_set_inline_data(ex_, much.data(), (size_t{1} << 32) + 4); }, EINVAL},
-      {"an inline Read",
-       [&] { ibv_wr_rdma_read(ex_, peer_mr_->rkey, their_address(0)), ibv_wr_set_inline_data(ex_, much.data(), 4); },
+      {"too much inline",
+       [&] { ibv_wr_send(ex_), ibv_wr_set_inline_data(ex_, much.data(), much.size()); }, EINVAL},
+      {"too much in a list", [&] { ibv_wr_send(ex_), ibv_wr_set_inline_data_list(ex_, 2, lists); },
        EINVAL},
-      {"a setter with nothing to set", [&] { ibv_wr_set_sge(ex_, mr_->lkey, our_address(0), 1); }, EINVAL},
+      {"a length beyond 32 bits",
+       [&] { ibv_wr_send(ex_), ibv_wr_set_inline_data(ex_, much.data(), (size_t{1} << 32) + 4); },
+       EINVAL},
+      {"an inline Read",
+       [&] {
+         ibv_wr_rdma_read(ex_, peer_mr_->rkey, their_address(0)),
+             ibv_wr_set_inline_data(ex_, much.data(), 4);
+       },
+       EINVAL},
+      {"a setter with nothing to set", [&] { ibv_wr_set_sge(ex_, mr_->lkey, our_address(0), 1); },
+       EINVAL},
       {"a second setter",
        [&] {
          ibv_wr_send(ex_);
@@ -134,7 +142,8 @@ TEST_F(WorkRequests, AFailedBatchPostsNothing) {
        EINVAL},
       {"an immediate in a Send", [&] { ibv_wr_send_imm(ex_, 1); }, EINVAL},
       {"segmentation", [&] { ibv_wr_send_tso(ex_, much.data(), 4, 1000); }, EOPNOTSUPP},
-      {"a UD address", [&] { ibv_wr_send(ex_), ibv_wr_set_ud_addr(ex_, nullptr, 1, 2); }, EOPNOTSUPP},
+      {"a UD address", [&] { ibv_wr_send(ex_), ibv_wr_set_ud_addr(ex_, nullptr, 1, 2); },
+       EOPNOTSUPP},
       {"an XRC number", [&] { ibv_wr_send(ex_), ibv_wr_set_xrc_srqn(ex_, 1); }, EOPNOTSUPP},
       {"an atomic Write", [&] { ibv_wr_atomic_write(ex_, 0, 0, much.data()); }, EOPNOTSUPP},
   };
@@ -199,7 +208,8 @@ TEST_F(WorkRequests, BatchesAndListsTakeTurns) {
   for (uint64_t i = 0; i < 8; ++i) expect_done(i, IBV_WC_RDMA_WRITE);
 }
 
-// The manual: between start and complete "no other threads can enter", so every batch stays together.
+// The manual: between start and complete "no other threads can enter", so every batch stays
+// together.
 TEST_F(WorkRequests, ThreadsDoNotMixTheirBatches) {
   constexpr uint64_t kThreads = 3, kBatches = 300, kEach = 4;
   std::vector<std::thread> threads;
@@ -248,8 +258,10 @@ TEST_F(Atomics, AndAWriteWithImmediate) {
   ibv_qp_ex* ex = ibv_qp_to_qp_ex(ends.a->qp);
   ASSERT_NE(ex, nullptr);
   const uint64_t before = 40;
-  std::memcpy(theirs_ + 64, &before, sizeof before);  // before it is registered: the engine may use it from then on
-  ibv_mr* region = ibv_reg_mr(pd_, theirs_, kSize, IBV_ACCESS_LOCAL_WRITE + IBV_ACCESS_REMOTE_ATOMIC);
+  std::memcpy(theirs_ + 64, &before,
+              sizeof before);  // before it is registered: the engine may use it from then on
+  ibv_mr* region =
+      ibv_reg_mr(pd_, theirs_, kSize, IBV_ACCESS_LOCAL_WRITE + IBV_ACCESS_REMOTE_ATOMIC);
   ASSERT_NE(region, nullptr);
   receive(ends.b->qp, 9, 1024, 0);
   ex->wr_flags = IBV_SEND_SIGNALED;
@@ -285,7 +297,8 @@ TEST_F(Atomics, AndAWriteWithImmediate) {
   EXPECT_EQ(ibv_dereg_mr(region), 0);
 }
 
-// The peer binds a window and gives its key away; we write through it and invalidate it with a Send.
+// The peer binds a window and gives its key away; we write through it and invalidate it with a
+// Send.
 class Invalidation : public Connected {};
 
 TEST_F(Invalidation, BindSendWithInvalidateAndLocalInvalidate) {
@@ -295,7 +308,8 @@ TEST_F(Invalidation, BindSendWithInvalidateAndLocalInvalidate) {
     std::memcpy(&init, &common, sizeof common);
     init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     init.pd = pd_;
-    init.send_ops_flags = kBasic | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
+    init.send_ops_flags =
+        kBasic | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
     ASSERT_EQ(rdma_create_qp_ex(id, &init), 0) << strerror(errno);
   };
   const Ends ends = connector_->connect(make);
@@ -369,13 +383,14 @@ TEST_F(Creation, OnlyWhatIsSupportedMayBeAskedFor) {
     init.send_ops_flags = kBasic;
   };
   // Never on iWARP: RDMAP has no Send with immediate, RC no segmentation.
-  for (uint64_t op : {uint64_t{IBV_QP_EX_WITH_SEND_WITH_IMM}, uint64_t{IBV_QP_EX_WITH_TSO}, uint64_t{1} << 40}) {
+  for (uint64_t op :
+       {uint64_t{IBV_QP_EX_WITH_SEND_WITH_IMM}, uint64_t{IBV_QP_EX_WITH_TSO}, uint64_t{1} << 40}) {
     reset();
     init.send_ops_flags |= op;
     EXPECT_NULL_ERRNO(ibv_create_qp_ex(context_, &init), EOPNOTSUPP);
   }
-  for (uint32_t mask : {IBV_QP_INIT_ATTR_XRCD, IBV_QP_INIT_ATTR_MAX_TSO_HEADER, IBV_QP_INIT_ATTR_IND_TABLE,
-                        IBV_QP_INIT_ATTR_RX_HASH}) {
+  for (uint32_t mask : {IBV_QP_INIT_ATTR_XRCD, IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
+                        IBV_QP_INIT_ATTR_IND_TABLE, IBV_QP_INIT_ATTR_RX_HASH}) {
     reset();
     init.comp_mask |= mask;
     EXPECT_NULL_ERRNO(ibv_create_qp_ex(context_, &init), EOPNOTSUPP);

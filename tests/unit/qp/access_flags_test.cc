@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What ibv_modify_qp with IBV_QP_ACCESS_FLAGS forbids the peer is forbidden, whatever the region allows.
+// What ibv_modify_qp with IBV_QP_ACCESS_FLAGS forbids the peer is forbidden, whatever the region
+// allows.
 #include <gtest/gtest.h>
 
 #include "support/machine.h"
@@ -14,21 +15,26 @@ struct Operation {
   uint32_t right;
   uint16_t code;  // of the Terminate for an STag without the right (conformance 3.4)
 };
-constexpr Operation kOperations[] = {
-    {"write", mem::kRemoteWrite, 0x1100}, {"read", mem::kRemoteRead, 0x0102}, {"atomic", mem::kRemoteAtomic, 0x0102}};
+constexpr Operation kOperations[] = {{"write", mem::kRemoteWrite, 0x1100},
+                                     {"read", mem::kRemoteRead, 0x0102},
+                                     {"atomic", mem::kRemoteAtomic, 0x0102}};
 
 Octets request(const Operation& operation, const Buffer& target) {
   switch (operation.right) {
-    case mem::kRemoteWrite: return fpdu(tagged(0, target.stag(), target.start(), pattern(8, 5)));
-    case mem::kRemoteRead: return fpdu(untagged(1, 1, 1, 0, read_request(9, 0, 8, target.stag(), target.start())));
-    default: return fpdu(untagged(10, 1, 1, 0, atomic_request(0, 9, target.stag(), target.start(), 1, 0)));
+    case mem::kRemoteWrite:
+      return fpdu(tagged(0, target.stag(), target.start(), pattern(8, 5)));
+    case mem::kRemoteRead:
+      return fpdu(untagged(1, 1, 1, 0, read_request(9, 0, 8, target.stag(), target.start())));
+    default:
+      return fpdu(untagged(10, 1, 1, 0, atomic_request(0, 9, target.stag(), target.start(), 1, 0)));
   }
 }
 
 TEST(AccessFlags, ForbidEachOperationOfThePeer) {
   constexpr uint32_t kAll = mem::kRemoteWrite | mem::kRemoteRead | mem::kRemoteAtomic;
   for (const Operation& operation : kOperations) {
-    for (const uint32_t rights : {kAll, operation.right, kAll & ~operation.right, uint32_t{mem::kLocalWrite}, 0u}) {
+    for (const uint32_t rights :
+         {kAll, operation.right, kAll & ~operation.right, uint32_t{mem::kLocalWrite}, 0u}) {
       SCOPED_TRACE(operation.name + (" with rights " + std::to_string(rights)));
       Machine m({.initiator = false});
       Buffer target(m.memory, pattern(8), kAll | mem::kLocalWrite);

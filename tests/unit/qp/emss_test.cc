@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// MULPDU follows the effective MSS (RFC 5044 4.5, conformance MF-15): FPDUs built after a change fit,
-// those before it are not cut again.
+// MULPDU follows the effective MSS (RFC 5044 4.5, conformance MF-15): FPDUs built after a change
+// fit, those before it are not cut again.
 #include <gtest/gtest.h>
 
 #include "support/marked_stream.h"
@@ -15,7 +15,8 @@ TEST(Emss, FpdusBuiltAfterAChangeFit) {
     Buffer from(m.memory, pattern(4 << 20));
     m.post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, 1).to(0, 9));
     Octets stream;
-    std::vector<size_t> mulpdu_until;  // for the FPDUs of one batch, with the stream's size behind it
+    std::vector<size_t>
+        mulpdu_until;  // for the FPDUs of one batch, with the stream's size behind it
     std::vector<size_t> ends;
     const uint32_t sizes[] = {1460, 576, 100, 8948, 1448};
     for (size_t batch = 0; m.tx().fill(); ++batch) {
@@ -36,7 +37,8 @@ TEST(Emss, FpdusBuiltAfterAChangeFit) {
     size_t at = 0, batch = 0;
     uint64_t octets = 0;
     for (const Octets& ulpdu : markers ? marked_ulpdus_of(stream) : ulpdus_of(stream)) {
-      at = markers ? (marked.next(ulpdu, false), marked.position()) : at + fpdu(ulpdu, false).size();
+      at =
+          markers ? (marked.next(ulpdu, false), marked.position()) : at + fpdu(ulpdu, false).size();
       const bool last = octets + ulpdu.size() - 14 == from.size();
       if (last) {
         ASSERT_LE(ulpdu.size(), mulpdu_until[batch]);

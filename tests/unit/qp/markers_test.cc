@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Both machines with MPA markers (RFC 5044 4.3): what is sent has them wherever they belong, what is
-// received is checked and rid of them.
+// Both machines with MPA markers (RFC 5044 4.3): what is sent has them wherever they belong, what
+// is received is checked and rid of them.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,7 +13,9 @@ namespace {
 
 using qp::RxStatus;
 
-uint16_t code_of(Machine& m) { return static_cast<uint16_t>(m.rx().fault().terminate.code); }
+uint16_t code_of(Machine& m) {
+  return static_cast<uint16_t>(m.rx().fault().terminate.code);
+}
 
 // --- sending ---
 
@@ -30,7 +32,8 @@ TEST(TxMarkers, TheFirstOctetsAreAMarker) {
 TEST(TxMarkers, SendsTheVectors) {
   Machine m({.tx_markers = true});
   Buffer zeros(m.memory, Octets(1000));
-  for (const auto& [id, payload] : {std::pair{"V36-M1", 464u}, {"V36-M2", 24u}, {"V36-M3", 456u}, {"V36-M4", 487u}}) {
+  for (const auto& [id, payload] :
+       {std::pair{"V36-M1", 464u}, {"V36-M2", 24u}, {"V36-M3", 456u}, {"V36-M4", 487u}}) {
     m.post(SendWr(IBV_WR_SEND, {zeros.sge(0, payload)}));
     EXPECT_EQ(to_hex(m.transmit()), to_hex(vector(id).octets)) << id;
   }
@@ -48,15 +51,19 @@ TEST(TxMarkers, EverySizeInEveryPiece) {
         const Octets content = pattern(140000);
         Buffer from(m.memory, content);
         Octets expected_payload, inline_data = pattern(200, 3);
-        m.post(SendWr(IBV_WR_RDMA_WRITE, {from.sge(0, 70000), from.sge(70001, 333), from.sge(90000, 50000)}, 0).to(0, 9));
+        m.post(SendWr(IBV_WR_RDMA_WRITE,
+                      {from.sge(0, 70000), from.sge(70001, 333), from.sge(90000, 50000)}, 0)
+                   .to(0, 9));
         m.post(SendWr(IBV_WR_SEND, {{reinterpret_cast<uint64_t>(inline_data.data()), 200, 0}}, 1)
                    .flags(IBV_SEND_SIGNALED | IBV_SEND_INLINE));
-        for (uint64_t id = 2; id < 40; ++id) m.post(SendWr(IBV_WR_SEND, {from.sge(id, id * 11)}, id));
+        for (uint64_t id = 2; id < 40; ++id)
+          m.post(SendWr(IBV_WR_SEND, {from.sge(id, id * 11)}, id));
         Octets stream;
         while (m.tx().fill()) {
           const Octets pending = m.pending();
           const size_t taken = std::min(piece, pending.size());
-          stream.insert(stream.end(), pending.begin(), pending.begin() + static_cast<std::ptrdiff_t>(taken));
+          stream.insert(stream.end(), pending.begin(),
+                        pending.begin() + static_cast<std::ptrdiff_t>(taken));
           m.take(taken);
         }
         EXPECT_EQ(m.sent().size(), 40u);
@@ -65,7 +72,8 @@ TEST(TxMarkers, EverySizeInEveryPiece) {
         for (const Octets& ulpdu : ulpdus) {
           ASSERT_LE(ulpdu.size(), mpa::mulpdu(emss, true));
           if ((ulpdu[1] & 0xf) == 0) written.insert(written.end(), ulpdu.begin() + 14, ulpdu.end());
-          if ((ulpdu[1] & 0xf) == 3 && read_be32(&ulpdu[10]) == 39) last.insert(last.end(), ulpdu.begin() + 18, ulpdu.end());
+          if ((ulpdu[1] & 0xf) == 3 && read_be32(&ulpdu[10]) == 39)
+            last.insert(last.end(), ulpdu.begin() + 18, ulpdu.end());
         }
         Octets wanted(content.begin(), content.begin() + 70000);
         wanted.insert(wanted.end(), content.begin() + 70001, content.begin() + 70334);
@@ -80,13 +88,17 @@ TEST(TxMarkers, EverySizeInEveryPiece) {
 TEST(TxMarkers, ReadResponses) {
   Machine m({.initiator = false, .tx_markers = true});
   Buffer source(m.memory, pattern(100000));
-  ASSERT_EQ(m.feed(fpdu(untagged(1, 1, 1, 0, read_request(9, 0, 100000, source.stag(), source.start())))), RxStatus::kOk);
+  ASSERT_EQ(
+      m.feed(fpdu(untagged(1, 1, 1, 0, read_request(9, 0, 100000, source.stag(), source.start())))),
+      RxStatus::kOk);
   Octets got;
-  for (const Octets& ulpdu : marked_ulpdus_of(m.transmit())) got.insert(got.end(), ulpdu.begin() + 14, ulpdu.end());
+  for (const Octets& ulpdu : marked_ulpdus_of(m.transmit()))
+    got.insert(got.end(), ulpdu.begin() + 14, ulpdu.end());
   EXPECT_TRUE(got == source.content());
 }
 
-// A batch of which some FPDUs are forgotten: the Terminate has its markers where the stream really is.
+// A batch of which some FPDUs are forgotten: the Terminate has its markers where the stream really
+// is.
 TEST(TxMarkers, ATerminateFollowsAWholeFpduWhereverTheStreamIs) {
   const rdmap::Terminate terminate{.code = core::TermCode::kMpaCrc};
   const Octets expected = untagged(7, 2, 1, 0, from_hex("20020000"));
@@ -124,9 +136,7 @@ struct Conversation {
   void expect_delivered(Machine& m) {
     const std::vector<ibv_wc> got = m.received();
     ASSERT_EQ(got.size(), 3u);
-    const struct {
-      uint32_t size, seed;
-    } sends[] = {{470, 1}, {3, 3}, {1000, 6}};
+    const struct { uint32_t size, seed; } sends[] = {{470, 1}, {3, 3}, {1000, 6}};
     for (size_t i = 0; i < 3; ++i) {
       EXPECT_EQ(got[i].status, IBV_WC_SUCCESS);
       EXPECT_EQ(got[i].byte_len, sends[i].size);
@@ -136,7 +146,8 @@ struct Conversation {
     EXPECT_TRUE(target.content() == concat(pattern(1200, 2), pattern(1800, 4)));
     EXPECT_TRUE(m.rx().at_boundary());
     Octets answer;
-    for (const Octets& ulpdu : ulpdus_of(m.transmit())) answer.insert(answer.end(), ulpdu.begin() + 14, ulpdu.end());
+    for (const Octets& ulpdu : ulpdus_of(m.transmit()))
+      answer.insert(answer.end(), ulpdu.begin() + 14, ulpdu.end());
     EXPECT_TRUE(answer == pattern(64, 5));
   }
   Buffer target, to, source;
@@ -150,7 +161,8 @@ TEST(RxMarkers, EveryCutOfAStream) {
     Conversation conversation(m);
     const Octets& stream = conversation.octets;
     for (size_t at = 0; at < stream.size(); at += piece)
-      ASSERT_EQ(m.feed({stream.data() + at, std::min(piece, stream.size() - at)}), RxStatus::kOk) << at;
+      ASSERT_EQ(m.feed({stream.data() + at, std::min(piece, stream.size() - at)}), RxStatus::kOk)
+          << at;
     conversation.expect_delivered(m);
   }
 }
@@ -166,7 +178,9 @@ TEST(RxMarkers, TheVectors) {
   // The Write names an STag that is not ours: the echo shows that it was understood.
   ASSERT_EQ(m.feed(vector("V36-M5").octets), RxStatus::kFault);
   EXPECT_EQ(code_of(m), 0x1100);
-  EXPECT_EQ(to_hex({m.rx().fault().terminate.ddp_header, 14}), "c1401122334400000000" "00001000");
+  EXPECT_EQ(to_hex({m.rx().fault().terminate.ddp_header, 14}),
+            "c1401122334400000000"
+            "00001000");
 }
 
 // MF-07 with markers: any octet that changes is noticed, and nothing of its FPDU is delivered.
@@ -194,7 +208,8 @@ TEST(RxMarkers, APointerThatDisagrees) {
       Machine m({.crc = crc, .rx_markers = true});
       Buffer to(m.memory, 1000);
       m.receive(RecvWr({to.sge()}, 1));
-      const RxStatus status = m.feed(MarkedStream().next(untagged(3, 0, 1, 0, pattern(600)), crc, error));
+      const RxStatus status =
+          m.feed(MarkedStream().next(untagged(3, 0, 1, 0, pattern(600)), crc, error));
       if (error == 3) {
         ASSERT_EQ(status, RxStatus::kOk);
         EXPECT_EQ(m.received().at(0).byte_len, 600u);
@@ -216,7 +231,8 @@ TEST(RxMarkers, WaitsForAReceiveAndLosesNothing) {
     Buffer to(m.memory, 800);
     MarkedStream reference;
     Octets stream;
-    for (uint32_t msn = 1; msn <= 4; ++msn) stream = concat(stream, reference.next(untagged(3, 0, msn, 0, pattern(msn * 190, msn))));
+    for (uint32_t msn = 1; msn <= 4; ++msn)
+      stream = concat(stream, reference.next(untagged(3, 0, msn, 0, pattern(msn * 190, msn))));
     RxStatus status = RxStatus::kOk;
     for (size_t at = 0; at < stream.size(); at += piece)
       status = m.feed({stream.data() + at, std::min(piece, stream.size() - at)});
@@ -232,8 +248,8 @@ TEST(RxMarkers, WaitsForAReceiveAndLosesNothing) {
   }
 }
 
-// Lengths, pointers and contents of all kinds, with and without a CRC to guard them, in pieces of all
-// sizes: what is placed is placed where it may be, and nothing else is touched.
+// Lengths, pointers and contents of all kinds, with and without a CRC to guard them, in pieces of
+// all sizes: what is placed is placed where it may be, and nothing else is touched.
 TEST(RxMarkers, NothingAStrangerSaysDoesHarm) {
   for (uint32_t seed = 1; seed <= 3000; ++seed) {
     SCOPED_TRACE(seed);
@@ -247,16 +263,21 @@ TEST(RxMarkers, NothingAStrangerSaysDoesHarm) {
     for (uint32_t msn = 1; msn <= 8; ++msn) {
       const size_t size = random() % 700;
       const Octets payload = pattern(size, seed);
-      const Octets ulpdu = random() % 2 ? untagged(3, 0, msn, 0, payload) : tagged(0, target.stag(), target.start(), payload);
-      stream = concat(std::move(stream), reference.next(ulpdu, crc, random() % 8 == 0 ? static_cast<uint16_t>(random()) : 0));
+      const Octets ulpdu = random() % 2 ? untagged(3, 0, msn, 0, payload)
+                                        : tagged(0, target.stag(), target.start(), payload);
+      stream = concat(
+          std::move(stream),
+          reference.next(ulpdu, crc, random() % 8 == 0 ? static_cast<uint16_t>(random()) : 0));
     }
     for (uint32_t damaged = random() % 4; damaged > 0; --damaged)
       stream[random() % std::min<size_t>(stream.size(), 1500)] = static_cast<uint8_t>(random());
     RxStatus status = RxStatus::kOk;
     for (size_t at = 0; at < stream.size() && status == RxStatus::kOk;) {
-      const size_t piece = std::min<size_t>(1 + random() % (1u << random() % 12), stream.size() - at);
+      const size_t piece =
+          std::min<size_t>(1 + random() % (1u << random() % 12), stream.size() - at);
       // Of its own, so that a look beyond it is noticed.
-      const Octets octets(stream.begin() + static_cast<std::ptrdiff_t>(at), stream.begin() + static_cast<std::ptrdiff_t>(at + piece));
+      const Octets octets(stream.begin() + static_cast<std::ptrdiff_t>(at),
+                          stream.begin() + static_cast<std::ptrdiff_t>(at + piece));
       status = m.feed(octets);
       at += piece;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Atomic Requests and Responses, and Immediate Data, that are received: what is accepted and what is a fault.
+// Atomic Requests and Responses, and Immediate Data, that are received: what is accepted and what
+// is a fault.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -16,7 +17,9 @@ namespace {
 constexpr auto kAdd = IBV_WR_ATOMIC_FETCH_AND_ADD;
 constexpr auto kFault = qp::RxStatus::kFault;
 
-Octets atomic_fpdu(const Octets& header, uint32_t msn = 1) { return fpdu(untagged(0xa, 1, msn, 0, header)); }
+Octets atomic_fpdu(const Octets& header, uint32_t msn = 1) {
+  return fpdu(untagged(0xa, 1, msn, 0, header));
+}
 
 void expect_fault(Machine& m, uint16_t code, uint8_t flags, ibv_event_type event) {
   const qp::RxFault& fault = m.rx().fault();
@@ -35,8 +38,13 @@ TEST(RxAtomic, RefusesMemoryThatItMayNotUse) {
     const char* what;
     uint16_t code;
   };
-  for (const Wrong& wrong : {Wrong{"stag", 0x0100}, {"stale", 0x0100}, {"end", 0x0101}, {"start", 0x0101},
-                             {"rights", 0x0102}, {"domain", 0x0103}, {"wrap", 0x0104}}) {
+  for (const Wrong& wrong : {Wrong{"stag", 0x0100},
+                             {"stale", 0x0100},
+                             {"end", 0x0101},
+                             {"start", 0x0101},
+                             {"rights", 0x0102},
+                             {"domain", 0x0103},
+                             {"wrap", 0x0104}}) {
     SCOPED_TRACE(wrong.what);
     Machine m({.initiator = false});
     Buffer word(m.memory, pattern(16)), foreign(m.memory, pattern(16), kAllAccess, kOtherPd),
@@ -61,7 +69,8 @@ TEST(RxAtomic, RefusesAMisalignedWord) {
   for (uint64_t offset = 1; offset < 8; ++offset) {
     Machine m({.initiator = false});
     Buffer words(m.memory, pattern(24));
-    ASSERT_EQ(m.feed(atomic_fpdu(atomic_request(0, 9, words.stag(), words.start() + offset, 1, 0))), kFault);
+    ASSERT_EQ(m.feed(atomic_fpdu(atomic_request(0, 9, words.stag(), words.start() + offset, 1, 0))),
+              kFault);
     expect_fault(m, 0x0207, 0xc0, IBV_EVENT_QP_REQ_ERR);
     EXPECT_TRUE(words.content() == pattern(24));
     m.tx().abandon({.send = &m.rx().fault().terminate});
@@ -73,7 +82,8 @@ TEST(RxAtomic, RefusesAMisalignedWord) {
 TEST(RxAtomic, LooksAtTheAddressNotTheOffset) {
   Machine m({.initiator = false});
   Buffer words(m.memory, Octets(32), kAllAccess, kPd, 0x1003);
-  ASSERT_EQ(m.feed(atomic_fpdu(atomic_request(0, 9, words.stag(), 0x100b, 3, 0))), qp::RxStatus::kOk);
+  ASSERT_EQ(m.feed(atomic_fpdu(atomic_request(0, 9, words.stag(), 0x100b, 3, 0))),
+            qp::RxStatus::kOk);
   EXPECT_EQ(words.content()[8], 3);
   ASSERT_EQ(m.feed(atomic_fpdu(atomic_request(0, 9, words.stag(), 0x1008, 3, 0), 2)), kFault);
   expect_fault(m, 0x0207, 0xc0, IBV_EVENT_QP_REQ_ERR);
@@ -115,8 +125,12 @@ TEST(RxAtomic, RefusesWhatDdpRefuses) {
     bool last;
     uint16_t code;
   };
-  for (const Wrong& w : {Wrong{0, 1, 0, true, 0x1201}, {3, 1, 0, true, 0x1201}, {1, 2, 0, true, 0x1203},
-                         {1, 0, 0, true, 0x1203}, {1, 1, 4, true, 0x1204}, {1, 1, 0, false, 0x1204}}) {
+  for (const Wrong& w : {Wrong{0, 1, 0, true, 0x1201},
+                         {3, 1, 0, true, 0x1201},
+                         {1, 2, 0, true, 0x1203},
+                         {1, 0, 0, true, 0x1203},
+                         {1, 1, 4, true, 0x1204},
+                         {1, 1, 0, false, 0x1204}}) {
     SCOPED_TRACE(w.code);
     Machine m({.initiator = false});
     Buffer word(m.memory, Octets(8));
@@ -132,7 +146,8 @@ TEST(RxAtomic, RefusesMoreThanIrd) {
   Machine m({.initiator = false, .ird = 2});
   Buffer word(m.memory, Octets(8));
   ASSERT_EQ(m.feed(fpdu(untagged(1, 1, 1, 0, read_request(1, 0, 0, 1, 0)))), qp::RxStatus::kOk);
-  ASSERT_EQ(m.feed(atomic_fpdu(atomic_request(0, 1, word.stag(), word.start(), 1, 0), 2)), qp::RxStatus::kOk);
+  ASSERT_EQ(m.feed(atomic_fpdu(atomic_request(0, 1, word.stag(), word.start(), 1, 0), 2)),
+            qp::RxStatus::kOk);
   ASSERT_EQ(m.feed(atomic_fpdu(atomic_request(0, 2, word.stag(), word.start(), 1, 0), 3)), kFault);
   expect_fault(m, 0x1202, 0xc0, IBV_EVENT_QP_REQ_ERR);
   EXPECT_EQ(word.content()[0], 1);
@@ -191,8 +206,14 @@ TEST(RxAtomic, RefusesAWrongResponse) {
     const char* what;
     uint16_t code;
   };
-  for (const Wrong& wrong : {Wrong{"msn", 0x1203}, {"id", 0x02ff}, {"short", 0x02ff}, {"long", 0x02ff}, {"mo", 0x1204},
-                             {"more", 0x1204}, {"queue", 0x1201}, {"read", 0x0206}}) {
+  for (const Wrong& wrong : {Wrong{"msn", 0x1203},
+                             {"id", 0x02ff},
+                             {"short", 0x02ff},
+                             {"long", 0x02ff},
+                             {"mo", 0x1204},
+                             {"more", 0x1204},
+                             {"queue", 0x1201},
+                             {"read", 0x0206}}) {
     SCOPED_TRACE(wrong.what);
     const std::string what = wrong.what;
     Machine m;
@@ -202,13 +223,15 @@ TEST(RxAtomic, RefusesAWrongResponse) {
     Octets response = atomic_response(what == "id" ? id ^ 1 : id, 7);
     if (what == "short") response.pop_back();
     if (what == "long") response.push_back(0);
-    const Octets ulpdu = what == "read" ? tagged(2, id, 0, {})
-                                        : untagged(0xb, what == "queue" ? 1 : 3, what == "msn" ? 2 : 1,
-                                                   what == "mo" ? 1 : 0, response, what != "more");
+    const Octets ulpdu = what == "read"
+                             ? tagged(2, id, 0, {})
+                             : untagged(0xb, what == "queue" ? 1 : 3, what == "msn" ? 2 : 1,
+                                        what == "mo" ? 1 : 0, response, what != "more");
     ASSERT_EQ(m.feed(fpdu(ulpdu)), kFault);
     expect_fault(m, wrong.code, 0xc0, IBV_EVENT_QP_FATAL);
     EXPECT_TRUE(sink.content() == Octets(8));
-    m.tx().abandon({.failed_slot = m.rx().fault().failed_slot, .failed_status = m.rx().fault().failed_status});
+    m.tx().abandon(
+        {.failed_slot = m.rx().fault().failed_slot, .failed_status = m.rx().fault().failed_status});
     EXPECT_EQ(m.sent().at(0).status, what == "queue" ? IBV_WC_WR_FLUSH_ERR : IBV_WC_BAD_RESP_ERR);
   }
 }
@@ -237,8 +260,10 @@ TEST(RxAtomic, RefusesAResponseBeforeThatOfAnEarlierRead) {
   m.post(SendWr(IBV_WR_RDMA_READ, {sink.sge(0, 8)}, 4).to(1, 1));
   m.post(SendWr(kAdd, {sink.sge(8, 8)}, 5).atomic(0x2000, 1, 1));
   const std::vector<Octets> sent = ulpdus_of(m.transmit());
-  ASSERT_EQ(m.feed(fpdu(tagged(2, read_be32(&sent[0][18]), 0, pattern(4), false))), qp::RxStatus::kOk);
-  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0, atomic_response(read_be32(&sent[1][22]), 7)))), kFault);
+  ASSERT_EQ(m.feed(fpdu(tagged(2, read_be32(&sent[0][18]), 0, pattern(4), false))),
+            qp::RxStatus::kOk);
+  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0, atomic_response(read_be32(&sent[1][22]), 7)))),
+            kFault);
   expect_fault(m, 0x0206, 0xc0, IBV_EVENT_QP_FATAL);
   EXPECT_TRUE(std::equal(sink.data() + 8, sink.data() + 32, Octets(24).data()));
 }
@@ -251,7 +276,8 @@ TEST(RxAtomic, TellsOfASinkThatWentAway) {
   sink.deregister();
   ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0, atomic_response(id, 7)))), kFault);
   expect_fault(m, 0x0000, 0, IBV_EVENT_QP_ACCESS_ERR);
-  m.tx().abandon({.failed_slot = m.rx().fault().failed_slot, .failed_status = m.rx().fault().failed_status});
+  m.tx().abandon(
+      {.failed_slot = m.rx().fault().failed_slot, .failed_status = m.rx().fault().failed_status});
   EXPECT_EQ(m.sent().at(0).status, IBV_WC_LOC_PROT_ERR);
   EXPECT_TRUE(sink.content() == Octets(8));
 }
@@ -263,8 +289,11 @@ class RxImmediate : public testing::Test {
   RxImmediate() : to(m.memory, 64), target(m.memory, 4096) {
     for (uint64_t id = 1; id <= 4; ++id) m.receive(RecvWr({to.sge()}, id));
   }
-  Octets write(size_t size, bool last = true) { return fpdu(tagged(0, target.stag(), target.start(), pattern(size), last)); }
-  static Octets immediate(uint32_t msn, uint8_t opcode = 8, std::string_view octets = "deadbeef00000000") {
+  Octets write(size_t size, bool last = true) {
+    return fpdu(tagged(0, target.stag(), target.start(), pattern(size), last));
+  }
+  static Octets immediate(uint32_t msn, uint8_t opcode = 8,
+                          std::string_view octets = "deadbeef00000000") {
     return fpdu(untagged(opcode, 0, msn, 0, from_hex(octets)));
   }
   ibv_wc one() {
@@ -292,7 +321,8 @@ TEST_F(RxImmediate, CompletesAReceiveAndWritesNothing) {
 }
 
 TEST_F(RxImmediate, IsNumberedWithTheSends) {
-  ASSERT_EQ(m.feed(concat(vector("V03-send5-crc").octets, immediate(2, 9, "0000000001020304"))), qp::RxStatus::kOk);
+  ASSERT_EQ(m.feed(concat(vector("V03-send5-crc").octets, immediate(2, 9, "0000000001020304"))),
+            qp::RxStatus::kOk);
   ASSERT_EQ(m.feed(concat(fpdu(untagged(3, 0, 3, 0, {})), immediate(4))), qp::RxStatus::kOk);
   const std::vector<ibv_wc> all = m.received();
   ASSERT_EQ(all.size(), 4u);
@@ -316,10 +346,12 @@ TEST_F(RxImmediate, CountsTheWriteBeforeIt) {
   EXPECT_EQ(one().byte_len, 0u);
   // A Send between them: the Immediate Data is not the Write's.
   for (uint64_t id = 5; id <= 8; ++id) m.receive(RecvWr({}, id));
-  ASSERT_EQ(m.feed(concat(write(100), concat(fpdu(untagged(3, 0, 4, 0, {})), immediate(5)))), qp::RxStatus::kOk);
+  ASSERT_EQ(m.feed(concat(write(100), concat(fpdu(untagged(3, 0, 4, 0, {})), immediate(5)))),
+            qp::RxStatus::kOk);
   EXPECT_EQ(m.received().back().byte_len, 0u);
   // A Send inside the Write (conformance DS-20) does not shorten it.
-  ASSERT_EQ(m.feed(concat(concat(write(100, false), fpdu(untagged(3, 0, 6, 0, {}))), concat(write(9), immediate(7)))),
+  ASSERT_EQ(m.feed(concat(concat(write(100, false), fpdu(untagged(3, 0, 6, 0, {}))),
+                          concat(write(9), immediate(7)))),
             qp::RxStatus::kOk);
   EXPECT_EQ(m.received().back().byte_len, 109u);
 }
@@ -343,7 +375,9 @@ TEST_F(RxImmediate, RefusesWhatDdpRefuses) {
     bool last;
     uint16_t code;
   };
-  for (const Wrong& w : {Wrong{1, 1, 0, true, 0x1201}, {0, 2, 0, true, 0x1203}, {0, 1, 8, true, 0x1204},
+  for (const Wrong& w : {Wrong{1, 1, 0, true, 0x1201},
+                         {0, 2, 0, true, 0x1203},
+                         {0, 1, 8, true, 0x1204},
                          {0, 1, 0, false, 0x1204}}) {
     for (uint8_t opcode : {8, 9}) {
       Machine other;
@@ -386,7 +420,8 @@ TEST_F(RxImmediate, NeedsAReceive) {
 
   Machine patient({.wait_for_receive = true});
   Buffer area(patient.memory, 100);
-  const Octets octets = concat(fpdu(tagged(0, area.stag(), area.start(), pattern(100))), immediate(1));
+  const Octets octets =
+      concat(fpdu(tagged(0, area.stag(), area.start(), pattern(100))), immediate(1));
   ASSERT_EQ(patient.feed(octets), qp::RxStatus::kWantReceive);
   EXPECT_TRUE(area.content() == pattern(100));
   ASSERT_EQ(patient.rx().resume(), qp::RxStatus::kWantReceive);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Large segments without CRC, which are placed as they come or received where they belong. What ordinary
-// segments have to do they have to do as well: tests/sim runs everything with both.
+// Large segments without CRC, which are placed as they come or received where they belong. What
+// ordinary segments have to do they have to do as well: tests/sim runs everything with both.
 #include <gtest/gtest.h>
 
 #include "support/scene.h"

@@ -12,7 +12,9 @@ namespace {
 
 using qp::RxStatus;
 
-uint16_t code_of(Machine& m) { return static_cast<uint16_t>(m.rx().fault().terminate.code); }
+uint16_t code_of(Machine& m) {
+  return static_cast<uint16_t>(m.rx().fault().terminate.code);
+}
 Octets send(uint32_t msn, std::span<const uint8_t> payload, uint8_t opcode = 3) {
   return fpdu(untagged(opcode, 0, msn, 0, payload));
 }
@@ -65,7 +67,8 @@ TEST(Rx, TakesMoreWhileItWaits) {
   Machine m({.wait_for_receive = true});
   Buffer to(m.memory, 200000);
   EXPECT_EQ(m.feed(send(1, pattern(100))), RxStatus::kWantReceive);
-  for (uint32_t msn = 2; msn <= 5; ++msn) EXPECT_EQ(m.feed(send(msn, pattern(60000, msn))), RxStatus::kWantReceive);
+  for (uint32_t msn = 2; msn <= 5; ++msn)
+    EXPECT_EQ(m.feed(send(msn, pattern(60000, msn))), RxStatus::kWantReceive);
   for (uint64_t id = 1; id <= 5; ++id) m.receive(RecvWr({to.sge()}, id));
   EXPECT_EQ(m.rx().resume(), RxStatus::kOk);
   EXPECT_EQ(m.received().size(), 5u);
@@ -137,7 +140,8 @@ TEST(Rx, SolicitedSendsWakeWhoWaitsForThemOnly) {
   EXPECT_EQ(m.feed(send(2, {}, 5)), RxStatus::kOk);
   EXPECT_EQ(events.events, 1);
   cq->arm(true);
-  EXPECT_EQ(m.feed(fpdu(untagged(3, 0, 3, 0, pattern(1)))), RxStatus::kFault);  // an error wakes as well
+  EXPECT_EQ(m.feed(fpdu(untagged(3, 0, 3, 0, pattern(1)))),
+            RxStatus::kFault);  // an error wakes as well
   EXPECT_EQ(events.events, 2);
 }
 
@@ -174,9 +178,11 @@ TEST(Rx, ASendBetweenTheSegmentsOfAWrite) {
   Machine m;
   Buffer target(m.memory, 20);
   m.receive(RecvWr({}, 1));
-  EXPECT_EQ(m.feed(fpdu(tagged(0, target.stag(), target.start(), pattern(10), false))), RxStatus::kOk);
+  EXPECT_EQ(m.feed(fpdu(tagged(0, target.stag(), target.start(), pattern(10), false))),
+            RxStatus::kOk);
   EXPECT_EQ(m.feed(send(1, {})), RxStatus::kOk);
-  EXPECT_EQ(m.feed(fpdu(tagged(0, target.stag(), target.start() + 10, pattern(10)))), RxStatus::kOk);
+  EXPECT_EQ(m.feed(fpdu(tagged(0, target.stag(), target.start() + 10, pattern(10)))),
+            RxStatus::kOk);
   EXPECT_EQ(m.received().size(), 1u);
 }
 
@@ -191,12 +197,16 @@ TEST(Rx, InterleavedSendsAreRefused) {
   Buffer other(n.memory, 64);
   n.receive(RecvWr({other.sge()}, 1));
   EXPECT_EQ(n.feed(fpdu(untagged(3, 0, 1, 0, pattern(5), false))), RxStatus::kOk);
-  EXPECT_EQ(n.feed(fpdu(untagged(5, 0, 1, 5, pattern(5)))), RxStatus::kFault);  // another opcode in the middle
+  EXPECT_EQ(n.feed(fpdu(untagged(5, 0, 1, 5, pattern(5)))),
+            RxStatus::kFault);  // another opcode in the middle
   EXPECT_EQ(code_of(n), 0x0206);
 }
 
 TEST(Rx, QueueNumbersMustFitTheOpcode) {
-  struct { uint8_t opcode; uint32_t qn; } wrong[] = {{3, 0xffffffff}, {1, 0}, {7, 0}, {3, 2}, {0xb, 0}};
+  struct {
+    uint8_t opcode;
+    uint32_t qn;
+  } wrong[] = {{3, 0xffffffff}, {1, 0}, {7, 0}, {3, 2}, {0xb, 0}};
   for (const auto& w : wrong) {
     Machine m;
     m.receive(RecvWr({}, 1));
@@ -211,7 +221,8 @@ TEST(Rx, InvalidationIsRefusedAtTheEndOfTheMessage) {
     Buffer to(m.memory, 64);
     m.receive(RecvWr({to.sge()}, 1));
     EXPECT_EQ(m.feed(fpdu(untagged(opcode, 0, 1, 0, pattern(5), false, to.stag()))), RxStatus::kOk);
-    EXPECT_EQ(m.feed(fpdu(untagged(opcode, 0, 1, 5, pattern(5), true, to.stag()))), RxStatus::kFault);
+    EXPECT_EQ(m.feed(fpdu(untagged(opcode, 0, 1, 5, pattern(5), true, to.stag()))),
+              RxStatus::kFault);
     // RFC 5040 8.1.1(7): a region is usable by every stream of its domain.
     EXPECT_EQ(code_of(m), 0x0209);
     EXPECT_FALSE(m.rx().fault().terminate.has_read_header);
@@ -299,7 +310,8 @@ TEST(Rx, SinkFieldsOfARequestAreEchoedUntouched) {
   for (uint32_t stag : {0u, 1u, 0xffffffffu}) {
     Machine m({.initiator = false});
     Buffer source(m.memory, pattern(10));
-    EXPECT_EQ(m.feed(fpdu(untagged(1, 1, 1, 0, read_request(stag, ~0ull - 2, 10, source.stag(), source.start())))),
+    EXPECT_EQ(m.feed(fpdu(untagged(
+                  1, 1, 1, 0, read_request(stag, ~0ull - 2, 10, source.stag(), source.start())))),
               RxStatus::kOk);
     EXPECT_EQ(to_hex(m.transmit()), to_hex(fpdu(tagged(2, stag, ~0ull - 2, pattern(10)))));
   }

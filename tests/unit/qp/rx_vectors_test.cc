@@ -42,13 +42,15 @@ TEST_P(Negatives, LeadToTheRightTerminate) {
     if (!expected.quiet) {
       const qp::RxFault& fault = m.rx().fault();
       EXPECT_EQ(static_cast<uint16_t>(fault.terminate.code), expected.code);
-      EXPECT_EQ((fault.terminate.has_length ? 0x80 : 0) | (fault.terminate.has_ddp_header ? 0x40 : 0) |
+      EXPECT_EQ((fault.terminate.has_length ? 0x80 : 0) |
+                    (fault.terminate.has_ddp_header ? 0x40 : 0) |
                     (fault.terminate.has_read_header ? 0x20 : 0),
                 expected.flags);
       EXPECT_EQ(fault.event, expected.event);
     }
     // RFC 5044 8: nothing is looked at after an error.
-    const Octets good = with_stags(fpdu(tagged(0, kVectorTarget, kVectorStart, of_text("again"))), scene.stags);
+    const Octets good =
+        with_stags(fpdu(tagged(0, kVectorTarget, kVectorStart, of_text("again"))), scene.stags);
     EXPECT_EQ(m.feed(good), qp::RxStatus::kOk);
     EXPECT_EQ(m.feed(vector("V03-send5-crc").octets), qp::RxStatus::kOk);
     EXPECT_TRUE(m.received().empty());
@@ -68,25 +70,31 @@ TEST(Outcomes, AreThoseOfTheNegatives) {
     } else if (o.quiet) {
       EXPECT_EQ(expect, "close");
     } else {
-      EXPECT_EQ(expect, to_hex(Octets{static_cast<uint8_t>(o.code >> 8), static_cast<uint8_t>(o.code)})) << o.id;
+      EXPECT_EQ(expect,
+                to_hex(Octets{static_cast<uint8_t>(o.code >> 8), static_cast<uint8_t>(o.code)}))
+          << o.id;
     }
   }
 }
 
-// A stream with everything that is right, for a machine with the scene's memory and one Read of its own.
+// A stream with everything that is right, for a machine with the scene's memory and one Read of its
+// own.
 struct Conversation {
   Conversation() : scene(m.memory), sink(m.memory, 16), big(m.memory, 256) {
-    m.post(SendWr(IBV_WR_RDMA_READ, {sink.sge(0, 5), sink.sge(5, 0), sink.sge(5, 11)}, 77).to(0x1008, 0x11223344));
+    m.post(SendWr(IBV_WR_RDMA_READ, {sink.sge(0, 5), sink.sge(5, 0), sink.sge(5, 11)}, 77)
+               .to(0x1008, 0x11223344));
     const Octets request = ulpdus_of(m.transmit()).at(0);
     const uint32_t cookie = read_be32(&request[18]);
-    for (uint64_t id = 1; id <= 3; ++id) m.receive(RecvWr({big.sge(0, 100), big.sge(100, 0), big.sge(100, 156)}, id));
+    for (uint64_t id = 1; id <= 3; ++id)
+      m.receive(RecvWr({big.sge(0, 100), big.sge(100, 0), big.sge(100, 156)}, id));
     append("V03-send5-crc");
     append("V04-send-se-zero");
     add(fpdu(tagged(0, kVectorTarget, kVectorStart + 0x10, counting(114), false)));
     add(fpdu(tagged(2, cookie, 0, of_text("0123456"), false)));
     add(fpdu(tagged(0, kVectorTarget, kVectorStart + 0x10 + 114, counting(86))));
     append("V17-write-zero");
-    Octets request_header = read_request(0xaabbcc01, 0x7f0000001000, 16, scene.target.stag(), kVectorStart + 8);
+    Octets request_header =
+        read_request(0xaabbcc01, 0x7f0000001000, 16, scene.target.stag(), kVectorStart + 8);
     add(fpdu(untagged(1, 1, 1, 0, request_header)));
     add(fpdu(untagged(3, 0, 3, 0, counting(110), false)));
     add(fpdu(tagged(2, cookie, 7, of_text("789abcdef"))));
@@ -116,7 +124,8 @@ struct Conversation {
       EXPECT_EQ(got[i].qp_num, 42u);
     }
     Octets expected = pattern(kVectorLength, 1);
-    const Octets first = counting(114), second = counting(86), third = counting(110), fourth = counting(40);
+    const Octets first = counting(114), second = counting(86), third = counting(110),
+                 fourth = counting(40);
     std::copy(first.begin(), first.end(), expected.begin() + 0x10);
     std::copy(second.begin(), second.end(), expected.begin() + 0x10 + 114);
     EXPECT_TRUE(scene.target.content() == expected);
@@ -127,7 +136,8 @@ struct Conversation {
     EXPECT_TRUE(m.rx().take_news());
     const std::vector<Octets> answers = ulpdus_of(m.transmit());
     ASSERT_EQ(answers.size(), 2u);
-    EXPECT_EQ(to_hex(answers[0]), to_hex(tagged(2, 0xaabbcc01, 0x7f0000001000, {expected.data() + 8, 16})));
+    EXPECT_EQ(to_hex(answers[0]),
+              to_hex(tagged(2, 0xaabbcc01, 0x7f0000001000, {expected.data() + 8, 16})));
     EXPECT_EQ(to_hex(answers[1]), to_hex(tagged(2, 1, 0, {})));
     const std::vector<ibv_wc> read = m.sent();
     ASSERT_EQ(read.size(), 1u);
@@ -145,7 +155,8 @@ TEST(Positives, WorkInOnePieceAndOctetByOctet) {
   EXPECT_EQ(whole.m.feed(whole.stream), qp::RxStatus::kOk);
   whole.expect_all_done();
   Conversation single;
-  for (const uint8_t& octet : single.stream) ASSERT_EQ(single.m.feed({&octet, 1}), qp::RxStatus::kOk);
+  for (const uint8_t& octet : single.stream)
+    ASSERT_EQ(single.m.feed({&octet, 1}), qp::RxStatus::kOk);
   single.expect_all_done();
 }
 
@@ -192,7 +203,8 @@ TEST(Positives, AreCaughtByTheCrcWhenAnyOctetIsDamaged) {
     const Octets sound = vector(id).octets;
     for (size_t at = 0; at < sound.size(); ++at) {
       for (int bit = 0; bit < 8; ++bit) {
-        SCOPED_TRACE(std::string(id) + " octet " + std::to_string(at) + " bit " + std::to_string(bit));
+        SCOPED_TRACE(std::string(id) + " octet " + std::to_string(at) + " bit " +
+                     std::to_string(bit));
         Machine m;
         Scene scene(m.memory);
         for (RecvWr& wr : scene.receive_list("")) m.receive(wr);
@@ -251,6 +263,8 @@ TEST(Terminates, EchoNothingOfABrokenFpdu) {
 
 }  // namespace
 
-void PrintTo(const Outcome& outcome, std::ostream* out) { *out << outcome.id; }
+void PrintTo(const Outcome& outcome, std::ostream* out) {
+  *out << outcome.id;
+}
 
 }  // namespace uiw::test

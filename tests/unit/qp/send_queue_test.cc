@@ -8,7 +8,9 @@
 namespace uiw::test {
 namespace {
 
-int post(qp::SendQueue& queue, SendWr wr) { return queue.post(wr.get(), false); }
+int post(qp::SendQueue& queue, SendWr wr) {
+  return queue.post(wr.get(), false);
+}
 
 TEST(SendQueue, HoldsExactlyItsDepth) {
   for (uint32_t depth : {1u, 3u, 64u}) {
@@ -53,7 +55,8 @@ TEST(SendQueue, ABatchIsPostedAsAWholeOrNotAtAll) {
   for (bool publish : {false, true}) {
     queue->begin();
     EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND, {}, 2).get(), false), 0);
-    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND_WITH_IMM, {}, 3).get(), false), EINVAL);  // takes no slot
+    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND_WITH_IMM, {}, 3).get(), false),
+              EINVAL);  // takes no slot
     EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND, {}, 4).flags(0).get(), false), 0);
     EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND, {}, 5).get(), false), ENOMEM);
     EXPECT_EQ(queue->posted(), 1u);
@@ -76,7 +79,8 @@ TEST(SendQueue, RefusesWhatCannotBeSent) {
   EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND_WITH_IMM)), EINVAL);
   EXPECT_EQ(post(*queue, SendWr(static_cast<ibv_wr_opcode>(77))), EINVAL);
   EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 1, 1}, {at, 1, 1}, {at, 1, 1}})), EINVAL);
-  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 9, 1}, {at, 8, 1}}).flags(IBV_SEND_INLINE)), EINVAL);
+  EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 9, 1}, {at, 8, 1}}).flags(IBV_SEND_INLINE)),
+            EINVAL);
   EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 8, 1}, {at, 8, 1}}).flags(IBV_SEND_INLINE)), 0);
   EXPECT_EQ(post(*queue, SendWr(IBV_WR_RDMA_READ, {{at, 8, 1}}).flags(IBV_SEND_INLINE)), EINVAL);
   EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 0x80000000, 1}})), 0);
@@ -91,8 +95,10 @@ TEST(SendQueue, RefusesWhatCannotBeSent) {
 TEST(SendQueue, KeepsTheOperandsOfAtomics) {
   auto queue = qp::SendQueue::create(4, 2, 16);
   const ibv_sge sink{0x1000, 8, 7};
-  ASSERT_EQ(post(*queue, SendWr(IBV_WR_ATOMIC_FETCH_AND_ADD, {sink}).atomic(0x3008, 0x44, 5, 6)), 0);
-  ASSERT_EQ(post(*queue, SendWr(IBV_WR_ATOMIC_CMP_AND_SWP, {sink, sink}).atomic(0x3010, 0x45, 5, 6)), 0);
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_ATOMIC_FETCH_AND_ADD, {sink}).atomic(0x3008, 0x44, 5, 6)),
+            0);
+  ASSERT_EQ(
+      post(*queue, SendWr(IBV_WR_ATOMIC_CMP_AND_SWP, {sink, sink}).atomic(0x3010, 0x45, 5, 6)), 0);
   const qp::SendRequest& add = queue->slot(queue->start());
   EXPECT_EQ(add.remote_addr, 0x3008u);
   EXPECT_EQ(add.rkey, 0x44u);
@@ -112,18 +118,23 @@ TEST(SendQueue, RefusesAtomicsThatCannotWork) {
   auto queue = qp::SendQueue::create(8, 2, 16);
   for (ibv_wr_opcode opcode : {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP}) {
     for (uint64_t offset = 0; offset < 8; ++offset)
-      EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 8, 7}}).atomic(0x3000 + offset, 1, 0)), offset ? EINVAL : 0);
+      EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 8, 7}}).atomic(0x3000 + offset, 1, 0)),
+                offset ? EINVAL : 0);
     EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 7, 7}}).atomic(0x3000, 1, 0)), EINVAL);
     EXPECT_EQ(post(*queue, SendWr(opcode).atomic(0x3000, 1, 0)), EINVAL);
-    EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 4, 7}, {0x2000, 4, 7}}).atomic(0x3000, 1, 0)), 0);
-    EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 8, 7}}).atomic(0x3000, 1, 0).flags(IBV_SEND_INLINE)), EINVAL);
+    EXPECT_EQ(post(*queue, SendWr(opcode, {{0x1000, 4, 7}, {0x2000, 4, 7}}).atomic(0x3000, 1, 0)),
+              0);
+    EXPECT_EQ(
+        post(*queue, SendWr(opcode, {{0x1000, 8, 7}}).atomic(0x3000, 1, 0).flags(IBV_SEND_INLINE)),
+        EINVAL);
   }
   EXPECT_EQ(queue->posted(), 4u);
 }
 
 TEST(SendQueue, KeepsImmediateData) {
   auto queue = qp::SendQueue::create(2, 2, 16);
-  ASSERT_EQ(post(*queue, SendWr(IBV_WR_RDMA_WRITE_WITH_IMM).to(0x3000, 0x44).immediate(0xdeadbeef)), 0);
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_RDMA_WRITE_WITH_IMM).to(0x3000, 0x44).immediate(0xdeadbeef)),
+            0);
   const qp::SendRequest& slot = queue->first_unstarted();
   EXPECT_EQ(slot.immediate, 0xefbeaddeu);  // network order in memory
   EXPECT_EQ(slot.remote_addr, 0x3000u);

@@ -15,7 +15,8 @@ class Maker {
   explicit Maker(uint32_t seed) : random_(seed) {}
 
   Octets input() {
-    Octets out = {static_cast<uint8_t>(random_()), static_cast<uint8_t>(some(4) ? random_() % 40 : 0),
+    Octets out = {static_cast<uint8_t>(random_()),
+                  static_cast<uint8_t>(some(4) ? random_() % 40 : 0),
                   static_cast<uint8_t>(random_())};
     if (some(8)) out[1] = static_cast<uint8_t>(random_());
     out[0] = static_cast<uint8_t>(out[0] | (some(6) ? 0 : 8));
@@ -47,16 +48,21 @@ class Maker {
   }
   uint64_t target() {
     switch (random_() % 8) {
-      case 0: return 0x1000 - 1;
-      case 1: return 0x1000 + 256 - random_() % 8;
-      case 2: return ~uint64_t{0} - random_() % 16;
-      default: return 0x1000 + random_() % 100;
+      case 0:
+        return 0x1000 - 1;
+      case 1:
+        return 0x1000 + 256 - random_() % 8;
+      case 2:
+        return ~uint64_t{0} - random_() % 16;
+      default:
+        return 0x1000 + random_() % 100;
     }
   }
   uint32_t stag(uint32_t usual) { return some(8) ? static_cast<uint32_t>(random_() % 8) : usual; }
   Octets segment() {
     switch (random_() % 9) {
-      case 0: return tagged(0, stag(1), target(), payload(150), !some(3));
+      case 0:
+        return tagged(0, stag(1), target(), payload(150), !some(3));
       case 1: {  // the answer to the Read outstanding: 130 octets
         const Octets part = payload(some(4) ? 150 : 65);
         const uint64_t at = read_at_;
@@ -67,14 +73,15 @@ class Maker {
       }
       case 2:
         return untagged(1, 1, some(8) ? static_cast<uint32_t>(random_() % 4) : ++request_msn_, 0,
-                        read_request(static_cast<uint32_t>(random_()), random_(), static_cast<uint32_t>(random_() % 100),
-                                     stag(2), target()));
+                        read_request(static_cast<uint32_t>(random_()), random_(),
+                                     static_cast<uint32_t>(random_() % 100), stag(2), target()));
       case 3: {
         const bool invalidates = some(6);
         const uint8_t opcode = some(6) ? static_cast<uint8_t>(random_() % 16) : invalidates ? 4 : 3;
         const Octets part = payload(some(4) ? 140 : 60);
         const bool last = !some(3);
-        Octets out = untagged(opcode, 0, send_msn_, some(10) ? 5 : send_at_, part, last, stag(invalidates ? 5 : 1));
+        Octets out = untagged(opcode, 0, send_msn_, some(10) ? 5 : send_at_, part, last,
+                              stag(invalidates ? 5 : 1));
         send_at_ += static_cast<uint32_t>(part.size());
         if (last) ++send_msn_, send_at_ = 0;
         return out;
@@ -83,21 +90,33 @@ class Maker {
         if (some(4)) return untagged(7, 2, 1, 0, payload(60));
         return tagged(0, 0, 0, {});
       case 5:
-        return untagged(0xa, 1, some(8) ? static_cast<uint32_t>(random_() % 4) : ++request_msn_, 0,
-                        atomic_request(some(8) ? static_cast<uint8_t>(random_()) : random_() % 2 * 2, 9, stag(1),
-                                       some(4) ? target() : 0x1000 + random_() % 32 * 8, random_(), random_(),
-                                       random_(), random_()));
-      case 6: return untagged(0xb, 3, some(8) ? 7 : ++atomic_msn_, 0, atomic_response(stag(4), random_()));
-      case 7: return untagged(some(2) ? 8 : 9, 0, send_at_ == 0 ? send_msn_++ : send_msn_, 0, Octets(some(6) ? 7 : 8));
-      default: return some(3) ? payload(80) : tagged(0, stag(5), target() + 64, payload(20));
+        return untagged(
+            0xa, 1, some(8) ? static_cast<uint32_t>(random_() % 4) : ++request_msn_, 0,
+            atomic_request(some(8) ? static_cast<uint8_t>(random_()) : random_() % 2 * 2, 9,
+                           stag(1), some(4) ? target() : 0x1000 + random_() % 32 * 8, random_(),
+                           random_(), random_(), random_()));
+      case 6:
+        return untagged(0xb, 3, some(8) ? 7 : ++atomic_msn_, 0,
+                        atomic_response(stag(4), random_()));
+      case 7:
+        return untagged(some(2) ? 8 : 9, 0, send_at_ == 0 ? send_msn_++ : send_msn_, 0,
+                        Octets(some(6) ? 7 : 8));
+      default:
+        return some(3) ? payload(80) : tagged(0, stag(5), target() + 64, payload(20));
     }
   }
   void damage(Octets& octets) {
     if (octets.empty()) return;
     switch (random_() % 3) {
-      case 0: octets[random_() % octets.size()] ^= static_cast<uint8_t>(1 << random_() % 8); break;
-      case 1: octets.resize(random_() % octets.size()); break;
-      default: octets[random_() % std::min<size_t>(octets.size(), 20)] = static_cast<uint8_t>(random_()); break;
+      case 0:
+        octets[random_() % octets.size()] ^= static_cast<uint8_t>(1 << random_() % 8);
+        break;
+      case 1:
+        octets.resize(random_() % octets.size());
+        break;
+      default:
+        octets[random_() % std::min<size_t>(octets.size(), 20)] = static_cast<uint8_t>(random_());
+        break;
     }
   }
 

@@ -10,7 +10,8 @@ namespace {
 constexpr auto kAdd = IBV_WR_ATOMIC_FETCH_AND_ADD, kSwap = IBV_WR_ATOMIC_CMP_AND_SWP;
 constexpr auto kWriteImm = IBV_WR_RDMA_WRITE_WITH_IMM;
 
-// The vector with our Request Identifier, which is the third group of four octets behind its FPDU header.
+// The vector with our Request Identifier, which is the third group of four octets behind its FPDU
+// header.
 Octets with_id(const Octets& request_fpdu, const Octets& ours) {
   Octets ulpdu(request_fpdu.begin() + 2, request_fpdu.end() - 4);
   std::copy_n(ours.begin() + 22, 4, ulpdu.begin() + 22);
@@ -39,7 +40,8 @@ TEST(TxAtomic, CompletesWithTheAnswer) {
   m.post(SendWr(kAdd, {sink.sge(0, 3), sink.sge(8, 5)}, 70).atomic(0x2000, 0x55667788, 5));
   m.post(SendWr(kSwap, {sink.sge(16, 16)}, 71).atomic(0x2008, 0x55667788, 1, 2));
   const std::vector<Octets> sent = ulpdus_of(m.transmit());
-  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0, atomic_response(read_be32(&sent[0][22]), 0x0102030405060708)))),
+  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0,
+                                 atomic_response(read_be32(&sent[0][22]), 0x0102030405060708)))),
             qp::RxStatus::kOk);
   EXPECT_TRUE(m.rx().take_news());
   m.tx().retire();
@@ -49,14 +51,18 @@ TEST(TxAtomic, CompletesWithTheAnswer) {
   EXPECT_EQ(done[0].status, IBV_WC_SUCCESS);
   EXPECT_EQ(done[0].opcode, IBV_WC_FETCH_ADD);
   EXPECT_EQ(done[0].byte_len, 8u);
-  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 2, 0, atomic_response(read_be32(&sent[1][22]), 42)))), qp::RxStatus::kOk);
+  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 2, 0, atomic_response(read_be32(&sent[1][22]), 42)))),
+            qp::RxStatus::kOk);
   m.tx().retire();
   done = m.sent();
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].opcode, IBV_WC_COMP_SWAP);
   EXPECT_EQ(done[0].byte_len, 8u);
   EXPECT_EQ(to_hex(sink.content()),
-            "0807060000000000" "0504030201000000" "2a00000000000000" "0000000000000000");
+            "0807060000000000"
+            "0504030201000000"
+            "2a00000000000000"
+            "0000000000000000");
 }
 
 // AT-16: Reads and atomics share ORD.
@@ -73,7 +79,8 @@ TEST(TxAtomic, CountsWithReadsAgainstOrd) {
   const uint32_t cookie = read_be32(&first[0][18]);
   ASSERT_EQ(m.feed(fpdu(tagged(2, cookie, 0, {}))), qp::RxStatus::kOk);
   EXPECT_EQ(ulpdus_of(m.transmit()).size(), 1u);
-  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0, atomic_response(read_be32(&first[1][22]), 0)))), qp::RxStatus::kOk);
+  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0, atomic_response(read_be32(&first[1][22]), 0)))),
+            qp::RxStatus::kOk);
   const std::vector<Octets> last = ulpdus_of(m.transmit());
   ASSERT_EQ(last.size(), 2u);
   EXPECT_EQ(last[0][1], 0x4a);
@@ -88,7 +95,8 @@ TEST(TxAtomic, HoldsAFencedRequestUntilTheAnswer) {
   m.post(SendWr(IBV_WR_SEND).flags(IBV_SEND_FENCE));
   const std::vector<Octets> sent = ulpdus_of(m.transmit());
   ASSERT_EQ(sent.size(), 1u);
-  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0, atomic_response(read_be32(&sent[0][22]), 0)))), qp::RxStatus::kOk);
+  ASSERT_EQ(m.feed(fpdu(untagged(0xb, 3, 1, 0, atomic_response(read_be32(&sent[0][22]), 0)))),
+            qp::RxStatus::kOk);
   EXPECT_EQ(ulpdus_of(m.transmit()).size(), 1u);
 }
 
@@ -131,9 +139,10 @@ TEST(TxAtomic, AnswersTheVectors) {
   ASSERT_EQ(m.feed(request("V13-cmpswap-req")), qp::RxStatus::kOk);
   EXPECT_EQ(to_hex(word.content()), "8877665544332211");
   EXPECT_TRUE(m.rx().take_news());
-  EXPECT_EQ(to_hex(m.transmit()),
-            to_hex(concat(concat(vector("V24-rtr-readresp").octets, vector("V12-fetchadd-resp").octets),
-                          vector("V14-cmpswap-resp").octets)));
+  EXPECT_EQ(
+      to_hex(m.transmit()),
+      to_hex(concat(concat(vector("V24-rtr-readresp").octets, vector("V12-fetchadd-resp").octets),
+                    vector("V14-cmpswap-resp").octets)));
 }
 
 // AT-04, AT-05: every operation of the vectors on memory.
@@ -142,13 +151,15 @@ TEST(TxAtomic, ComputesTheVectorsInMemory) {
     Machine m({.initiator = false});
     Buffer word(m.memory, 8);
     std::memcpy(word.data(), &v.original, 8);
-    const Octets request = atomic_request(v.fetch_add ? 0 : 2, 9, word.stag(), word.start(), v.add_or_swap,
-                                          v.add_or_swap_mask, v.compare, v.compare_mask);
+    const Octets request =
+        atomic_request(v.fetch_add ? 0 : 2, 9, word.stag(), word.start(), v.add_or_swap,
+                       v.add_or_swap_mask, v.compare, v.compare_mask);
     ASSERT_EQ(m.feed(fpdu(untagged(0xa, 1, 1, 0, request))), qp::RxStatus::kOk);
     uint64_t result;
     std::memcpy(&result, word.data(), 8);
     EXPECT_EQ(result, v.result);
-    EXPECT_EQ(to_hex(m.transmit()), to_hex(fpdu(untagged(0xb, 3, 1, 0, atomic_response(9, v.original)))));
+    EXPECT_EQ(to_hex(m.transmit()),
+              to_hex(fpdu(untagged(0xb, 3, 1, 0, atomic_response(9, v.original)))));
   }
 }
 
@@ -170,16 +181,18 @@ TEST(TxAtomic, AnswersReadsAndAtomicsInTheirOrder) {
   Octets stream;
   for (uint32_t i = 0; i < 8; ++i) {
     const bool read = i % 3 == 1;
-    stream = concat(stream, fpdu(untagged(read ? 1 : 0xa, 1, i + 1, 0,
-                                          read ? read_request(i, 0, 3000, source.stag(), source.start())
-                                               : atomic_request(0, i, word.stag(), word.start(), 1, 0))));
+    stream = concat(stream,
+                    fpdu(untagged(read ? 1 : 0xa, 1, i + 1, 0,
+                                  read ? read_request(i, 0, 3000, source.stag(), source.start())
+                                       : atomic_request(0, i, word.stag(), word.start(), 1, 0))));
   }
   ASSERT_EQ(m.feed(stream), qp::RxStatus::kOk);
   EXPECT_EQ(to_hex(word.content()), "0500000000000000");
   uint32_t expected = 0, atomics = 0;
   for (const Octets& ulpdu : ulpdus_of(m.transmit())) {
     if (ulpdu[1] == 0x4b) {
-      EXPECT_EQ(to_hex(ulpdu), to_hex(untagged(0xb, 3, atomics + 1, 0, atomic_response(expected, atomics))));
+      EXPECT_EQ(to_hex(ulpdu),
+                to_hex(untagged(0xb, 3, atomics + 1, 0, atomic_response(expected, atomics))));
       ++atomics;
       ++expected;
     } else {
@@ -201,11 +214,11 @@ TEST(TxImmediate, FollowsItsWriteOnTheQueueOfTheSends) {
   m.post(SendWr(kWriteImm, {many.sge()}, 9).to(0x1000, 0x11223344).immediate(0xdeadbeef));
   m.post(SendWr(IBV_WR_SEND).flags(0));
   const Octets content = many.content();
-  const Octets expected = concat(
-      concat(concat(fpdu(tagged(0, 0x11223344, 0x1000, {content.data(), 114}, false)),
-                    fpdu(tagged(0, 0x11223344, 0x1000 + 114, {content.data() + 114, 86}))),
-             vector("V15-imm").octets),
-      fpdu(untagged(3, 0, 7, 0, {})));
+  const Octets expected =
+      concat(concat(concat(fpdu(tagged(0, 0x11223344, 0x1000, {content.data(), 114}, false)),
+                           fpdu(tagged(0, 0x11223344, 0x1000 + 114, {content.data() + 114, 86}))),
+                    vector("V15-imm").octets),
+             fpdu(untagged(3, 0, 7, 0, {})));
   EXPECT_EQ(to_hex(m.transmit()), to_hex(expected));
   const std::vector<ibv_wc> done = m.sent();
   ASSERT_EQ(done.size(), 1u);
@@ -216,15 +229,23 @@ TEST(TxImmediate, FollowsItsWriteOnTheQueueOfTheSends) {
 
 TEST(TxImmediate, WithoutOctetsAndWithSolicitedEventAndInline) {
   Machine m;
-  m.post(SendWr(kWriteImm).to(0, 1).flags(IBV_SEND_SIGNALED | IBV_SEND_SOLICITED).immediate(0x01020304));
-  EXPECT_EQ(to_hex(m.transmit()), to_hex(concat(vector("V17-write-zero").octets,
-                                                fpdu(untagged(9, 0, 1, 0, from_hex("0102030400000000"))))));
+  m.post(SendWr(kWriteImm)
+             .to(0, 1)
+             .flags(IBV_SEND_SIGNALED | IBV_SEND_SOLICITED)
+             .immediate(0x01020304));
+  EXPECT_EQ(to_hex(m.transmit()),
+            to_hex(concat(vector("V17-write-zero").octets,
+                          fpdu(untagged(9, 0, 1, 0, from_hex("0102030400000000"))))));
   Octets text = of_text("hello");
   const ibv_sge sge{reinterpret_cast<uint64_t>(text.data()), 5, 0};
-  m.post(SendWr(kWriteImm, {sge}).to(0x1000, 7).flags(IBV_SEND_SIGNALED | IBV_SEND_INLINE).immediate(1));
+  m.post(SendWr(kWriteImm, {sge})
+             .to(0x1000, 7)
+             .flags(IBV_SEND_SIGNALED | IBV_SEND_INLINE)
+             .immediate(1));
   text[0] = 'x';
-  EXPECT_EQ(to_hex(m.transmit()), to_hex(concat(fpdu(tagged(0, 7, 0x1000, of_text("hello"))),
-                                                fpdu(untagged(8, 0, 2, 0, from_hex("0000000100000000"))))));
+  EXPECT_EQ(to_hex(m.transmit()),
+            to_hex(concat(fpdu(tagged(0, 7, 0x1000, of_text("hello"))),
+                          fpdu(untagged(8, 0, 2, 0, from_hex("0000000100000000"))))));
   EXPECT_EQ(m.sent().size(), 2u);
 }
 
@@ -253,11 +274,12 @@ rdmap::Terminate terminate_about(core::TermCode code, const Octets& ulpdu, uint3
 }
 
 TEST(TxAtomic, IsBlamedByItsMsn) {
-  for (const auto& [code, status] : {std::pair{core::TermCode::kRemoteAccess, IBV_WC_REM_ACCESS_ERR},
-                                     {core::TermCode::kRemoteInvalidStag, IBV_WC_REM_ACCESS_ERR},
-                                     {core::TermCode::kStreamCatastrophic, IBV_WC_REM_INV_REQ_ERR},
-                                     {core::TermCode::kUnexpectedOpcode, IBV_WC_REM_INV_REQ_ERR},
-                                     {core::TermCode::kUntaggedNoBuffer, IBV_WC_REM_INV_REQ_ERR}}) {
+  for (const auto& [code, status] :
+       {std::pair{core::TermCode::kRemoteAccess, IBV_WC_REM_ACCESS_ERR},
+        {core::TermCode::kRemoteInvalidStag, IBV_WC_REM_ACCESS_ERR},
+        {core::TermCode::kStreamCatastrophic, IBV_WC_REM_INV_REQ_ERR},
+        {core::TermCode::kUnexpectedOpcode, IBV_WC_REM_INV_REQ_ERR},
+        {core::TermCode::kUntaggedNoBuffer, IBV_WC_REM_INV_REQ_ERR}}) {
     Machine m;
     Buffer sink(m.memory, 8);
     m.post(SendWr(IBV_WR_RDMA_READ, {}, 0).to(1, 1));
@@ -286,8 +308,9 @@ TEST(TxImmediate, IsBlamedForItsWriteAndForItself) {
     const std::vector<Octets> sent = ulpdus_of(m.pending());
     ASSERT_EQ(sent.size(), 4u);
     m.take(52 + 24 + 4);  // the Write has begun
-    const rdmap::Terminate t = for_itself ? terminate_about(core::TermCode::kUnexpectedOpcode, sent[3], 18)
-                                          : terminate_about(core::TermCode::kTaggedBounds, sent[2], 14);
+    const rdmap::Terminate t = for_itself
+                                   ? terminate_about(core::TermCode::kUnexpectedOpcode, sent[3], 18)
+                                   : terminate_about(core::TermCode::kTaggedBounds, sent[2], 14);
     EXPECT_TRUE(m.tx().abandon({.received = &t}));
     const std::vector<ibv_wc> done = m.sent();
     ASSERT_EQ(done.size(), 3u);

@@ -14,11 +14,14 @@ constexpr uint32_t kSmallEmss = 100;
 // Posts one of each kind; what comes out is about 3,000 octets in 27 FPDUs.
 struct Mixture {
   explicit Mixture(bool crc = true)
-      : m({.initiator = false, .crc = crc, .emss = kSmallEmss}), from(m.memory, pattern(1500)), sink(m.memory, 100) {
+      : m({.initiator = false, .crc = crc, .emss = kSmallEmss}),
+        from(m.memory, pattern(1500)),
+        sink(m.memory, 100) {
     Octets request = read_request(9, 0, 700, from.stag(), from.start());
     EXPECT_EQ(m.feed(fpdu(untagged(1, 1, 1, 0, request), crc)), qp::RxStatus::kOk);
     m.post(SendWr(IBV_WR_SEND, {from.sge(0, 300)}, 0));
-    m.post(SendWr(IBV_WR_RDMA_WRITE, {from.sge(300, 900), from.sge(0, 0), from.sge(1200, 300)}, 1).to(0x1000, 0x55));
+    m.post(SendWr(IBV_WR_RDMA_WRITE, {from.sge(300, 900), from.sge(0, 0), from.sge(1200, 300)}, 1)
+               .to(0x1000, 0x55));
     m.post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 2).to(0x1000, 0x56));
     m.post(SendWr(IBV_WR_SEND, {}, 3));
   }
@@ -45,7 +48,8 @@ TEST(TxEnd, PartialSendsOfEverySizeGiveTheSameStream) {
     SCOPED_TRACE(piece);
     Mixture x;
     Octets got;
-    for (Octets part; !(part = x.send(piece)).empty();) got.insert(got.end(), part.begin(), part.end());
+    for (Octets part; !(part = x.send(piece)).empty();)
+      got.insert(got.end(), part.begin(), part.end());
     ASSERT_TRUE(got == whole);
     ASSERT_EQ(x.m.sent().size(), 2u);  // the rest waits for the Read
   }
@@ -80,7 +84,9 @@ TEST(TxEnd, ATerminateFollowsAWholeFpduWhereverTheStreamIs) {
       Mixture x;
       Octets stream = x.send(cut);
       if (cut == 0) x.m.tx().fill();
-      if (detach_before) { ASSERT_TRUE(x.m.tx().release_regions()); }
+      if (detach_before) {
+        ASSERT_TRUE(x.m.tx().release_regions());
+      }
       qp::Tx::Cause cause;
       cause.send = &terminate;
       EXPECT_FALSE(x.m.tx().abandon(cause));
@@ -91,7 +97,9 @@ TEST(TxEnd, ATerminateFollowsAWholeFpduWhereverTheStreamIs) {
       ASSERT_EQ(done.size(), 4u);
       for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(done[i].wr_id, i);
       for (size_t i = 1; i < 4; ++i) {  // once one is flushed, so are all behind it
-        if (done[i - 1].status != IBV_WC_SUCCESS) { EXPECT_EQ(done[i].status, IBV_WC_WR_FLUSH_ERR); }
+        if (done[i - 1].status != IBV_WC_SUCCESS) {
+          EXPECT_EQ(done[i].status, IBV_WC_WR_FLUSH_ERR);
+        }
       }
       EXPECT_EQ(done[2].status, IBV_WC_WR_FLUSH_ERR);
 
@@ -139,7 +147,8 @@ TEST(TxEnd, PostsAfterwardsAreFlushed) {
   for (uint64_t round = 0; round < 5; ++round) {
     ASSERT_EQ(m.post(SendWr(IBV_WR_SEND, {from.sge()}, 10).flags(0)), 0);
     ASSERT_EQ(m.post(SendWr(IBV_WR_RDMA_READ, {from.sge()}, 11).flags(0)), 0);
-    if (round == 0) m.take(m.pending().size());  // the FPDU begun is finished; its WR has long completed
+    if (round == 0)
+      m.take(m.pending().size());  // the FPDU begun is finished; its WR has long completed
     m.tx().flush(m.connection->shared);
     const std::vector<ibv_wc> done = m.sent();
     ASSERT_EQ(done.size(), 2u);
@@ -193,10 +202,12 @@ TEST(TxEnd, ABadKeyIsFoundAfterWhatCameBeforeWasSent) {
 }
 
 TEST(TxEnd, ARegionThatGoesDuringItsAnswerIsToldWithTheRestOfTheRequest) {
-  // RFC 5040 4.8: the echoed Read Request is advanced by what was sent. 300 octets in 114s: two went.
+  // RFC 5040 4.8: the echoed Read Request is advanced by what was sent. 300 octets in 114s: two
+  // went.
   Machine m({.initiator = false, .emss = kSmallEmss, .max_sge = 1});
   Buffer source(m.memory, pattern(40000));
-  const Octets header = read_request(0xaabbcc01, 0x7f0000001000, 40000, source.stag(), source.start());
+  const Octets header =
+      read_request(0xaabbcc01, 0x7f0000001000, 40000, source.stag(), source.start());
   const Octets request = untagged(1, 1, 1, 0, header);
   ASSERT_EQ(m.feed(fpdu(request)), qp::RxStatus::kOk);
   ASSERT_TRUE(m.tx().fill());
@@ -215,8 +226,9 @@ TEST(TxEnd, ARegionThatGoesDuringItsAnswerIsToldWithTheRestOfTheRequest) {
   m.tx().abandon(cause);
   Octets body = {0x01, 0x00, 0xe0, 0x00, 0x00, 46};
   body.insert(body.end(), request.begin(), request.begin() + 18);
-  body = concat(body, read_request(0xaabbcc01, 0x7f0000001000 + sent, static_cast<uint32_t>(40000 - sent), stag,
-                                   source.start() + sent));
+  body =
+      concat(body, read_request(0xaabbcc01, 0x7f0000001000 + sent,
+                                static_cast<uint32_t>(40000 - sent), stag, source.start() + sent));
   EXPECT_EQ(to_hex(ulpdus_of(m.pending()).at(0)), to_hex(untagged(7, 2, 1, 0, body)));
 }
 
@@ -232,7 +244,8 @@ class Blame : public testing::Test {
     m.post(SendWr(IBV_WR_SEND, {from.sge()}, 4));
     EXPECT_TRUE(m.tx().fill());  // built, not taken: none of the three is done
   }
-  std::vector<ibv_wc_status> after(uint16_t code, const Octets& ddp_header, const Octets& read_header = {}) {
+  std::vector<ibv_wc_status> after(uint16_t code, const Octets& ddp_header,
+                                   const Octets& read_header = {}) {
     rdmap::Terminate t;
     t.code = static_cast<core::TermCode>(code);
     t.has_length = t.has_ddp_header = !ddp_header.empty();
@@ -252,7 +265,8 @@ class Blame : public testing::Test {
   std::vector<Octets> requests;
   bool blamed = false;
 };
-constexpr auto kFlush = IBV_WC_WR_FLUSH_ERR, kAccess = IBV_WC_REM_ACCESS_ERR, kInvalid = IBV_WC_REM_INV_REQ_ERR;
+constexpr auto kFlush = IBV_WC_WR_FLUSH_ERR, kAccess = IBV_WC_REM_ACCESS_ERR,
+               kInvalid = IBV_WC_REM_INV_REQ_ERR;
 using Statuses = std::vector<ibv_wc_status>;
 
 TEST_F(Blame, AReadByItsCookieThoughTheMsnIsWrong) {

@@ -14,7 +14,9 @@ namespace {
 
 constexpr uint32_t kSmallEmss = 100;  // MULPDU is 128, the least there is
 
-Octets hello() { return of_text("hello"); }
+Octets hello() {
+  return of_text("hello");
+}
 Octets counting(size_t size) {
   Octets out(size);
   for (size_t i = 0; i < size; ++i) out[i] = static_cast<uint8_t>(i);
@@ -88,7 +90,8 @@ TEST(Tx, GoesOnWithAMessageThatIsLongerThanOneBatch) {
   Buffer long_one(m.memory, pattern(3 << 20));
   m.post(SendWr(IBV_WR_SEND, {long_one.sge()}, 9));
   Octets got;
-  for (const Octets& ulpdu : ulpdus_of(m.transmit())) got.insert(got.end(), ulpdu.begin() + 18, ulpdu.end());
+  for (const Octets& ulpdu : ulpdus_of(m.transmit()))
+    got.insert(got.end(), ulpdu.begin() + 18, ulpdu.end());
   EXPECT_TRUE(got == long_one.content());
   EXPECT_EQ(m.sent().size(), 1u);
 }
@@ -132,11 +135,13 @@ TEST(Tx, JoinsGatherLists) {
     Buffer one(m.memory, whole);
     // A zero-length SGE may name anything.
     const ibv_sge nothing{0xdead, 0, 0xbeef};
-    std::vector<ibv_sge> list = {nothing, one.sge(0, 1), one.sge(1, 600), nothing, nothing, one.sge(601, 513),
-                                 one.sge(1114, 3885), one.sge(4999, 1), nothing};
+    std::vector<ibv_sge> list = {nothing, one.sge(0, 1),     one.sge(1, 600),     nothing,
+                                 nothing, one.sge(601, 513), one.sge(1114, 3885), one.sge(4999, 1),
+                                 nothing};
     m.post(SendWr(IBV_WR_SEND, list));
     Octets got;
-    for (const Octets& ulpdu : ulpdus_of(m.transmit())) got.insert(got.end(), ulpdu.begin() + 18, ulpdu.end());
+    for (const Octets& ulpdu : ulpdus_of(m.transmit()))
+      got.insert(got.end(), ulpdu.begin() + 18, ulpdu.end());
     EXPECT_TRUE(got == whole);
     EXPECT_EQ(m.sent().at(0).status, IBV_WC_SUCCESS);
   }
@@ -201,7 +206,8 @@ TEST(Tx, AFenceWaitsForEarlierReads) {
 TEST(Tx, KeepsToOrd) {
   Machine m({.ord = 2});
   Buffer sink(m.memory, 5), text(m.memory, hello());
-  for (uint64_t id = 0; id < 5; ++id) m.post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, id).to(0x1000, 1));
+  for (uint64_t id = 0; id < 5; ++id)
+    m.post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, id).to(0x1000, 1));
   m.post(SendWr(IBV_WR_SEND, {text.sge()}, 5));  // later WRs wait in order
   std::deque<Octets> requests;
   const auto transmit = [&] {
@@ -249,7 +255,8 @@ TEST(Tx, UnsignaledRequestsCompleteSilently) {
 TEST(Tx, SendsMoreMessagesThanABatchHolds) {
   Machine m({.depth = 1000});
   Buffer text(m.memory, hello()), large(m.memory, pattern(600));
-  for (uint64_t id = 0; id < 1000; ++id) m.post(SendWr(IBV_WR_SEND, {id % 3 ? text.sge() : large.sge()}, id));
+  for (uint64_t id = 0; id < 1000; ++id)
+    m.post(SendWr(IBV_WR_SEND, {id % 3 ? text.sge() : large.sge()}, id));
   const std::vector<Octets> out = ulpdus_of(m.transmit());
   ASSERT_EQ(out.size(), 1000u);
   for (uint32_t i = 0; i < 1000; ++i)
@@ -342,7 +349,8 @@ TEST(Tx, LargeAnswersFromManyRegionsFillABatchByReferences) {
   }
   const std::vector<Octets> out = ulpdus_of(m.transmit(), false);
   ASSERT_EQ(out.size(), 20u);
-  for (uint32_t i = 0; i < 20; ++i) EXPECT_TRUE(out[i] == tagged(2, i + 1, 0, sources[i]->content()));
+  for (uint32_t i = 0; i < 20; ++i)
+    EXPECT_TRUE(out[i] == tagged(2, i + 1, 0, sources[i]->content()));
 }
 
 TEST(Tx, ReleasedRegionsCanGoAndTheOctetsStillComeOut) {

@@ -12,7 +12,9 @@ using Statuses = std::vector<ibv_wc_status>;
 
 constexpr uint32_t kThisQp = 42, kOtherQp = 43;  // Machine's, another
 
-uint16_t code_of(Machine& m) { return static_cast<uint16_t>(m.rx().fault().terminate.code); }
+uint16_t code_of(Machine& m) {
+  return static_cast<uint16_t>(m.rx().fault().terminate.code);
+}
 Octets send_inv(uint32_t stag, uint8_t opcode = 4, uint32_t msn = 1) {
   return fpdu(untagged(opcode, 0, msn, 0, of_text("inv"), true, stag));
 }
@@ -37,7 +39,8 @@ TEST(SendInvalidate, IsSentAsTheVectorsSay) {
   m.transmit();  // MSN 1 and 2
   m.post(invalidating(IBV_WR_SEND_WITH_INV, 0xaabbcc01, {text.sge()}));
   EXPECT_EQ(to_hex(m.transmit()), to_hex(vector("V08-send-inv").octets));
-  m.post(invalidating(IBV_WR_SEND_WITH_INV, 0xaabbcc02).flags(IBV_SEND_SIGNALED | IBV_SEND_SOLICITED));
+  m.post(
+      invalidating(IBV_WR_SEND_WITH_INV, 0xaabbcc02).flags(IBV_SEND_SIGNALED | IBV_SEND_SOLICITED));
   EXPECT_EQ(to_hex(m.transmit()), to_hex(vector("V09-send-se-inv").octets));
   const std::vector<ibv_wc> done = m.sent();
   ASSERT_EQ(done.size(), 4u);
@@ -68,9 +71,11 @@ TEST(SendInvalidate, InvalidatesBeforeItCompletes) {
     window.bind_now(kThisQp, region, 0, 64, mem::kRemoteWrite);
     m.receive(RecvWr({to.sge()}, 9));
     cq->arm(true);
-    ASSERT_EQ(m.feed(fpdu(untagged(opcode, 0, 1, 0, of_text("in"), false, window.stag()))), RxStatus::kOk);
+    ASSERT_EQ(m.feed(fpdu(untagged(opcode, 0, 1, 0, of_text("in"), false, window.stag()))),
+              RxStatus::kOk);
     EXPECT_TRUE(window.bound());  // delivered with its last segment (RFC 5040 5.3)
-    ASSERT_EQ(m.feed(fpdu(untagged(opcode, 0, 1, 2, of_text("v"), true, window.stag()))), RxStatus::kOk);
+    ASSERT_EQ(m.feed(fpdu(untagged(opcode, 0, 1, 2, of_text("v"), true, window.stag()))),
+              RxStatus::kOk);
     EXPECT_FALSE(window.bound());
     EXPECT_EQ(events.events, opcode == 6 ? 1 : 0);
     const std::vector<ibv_wc> got = drain(*cq);
@@ -100,38 +105,69 @@ TEST(SendInvalidate, APlainSendSaysNothingOfIt) {
 
 // RO-27, RO-28: what is not this stream's alone, and what is not valid.
 TEST(SendInvalidate, IsRefusedForEverythingElse) {
-  enum Wrong { kUnknown, kZero, kStaleKey, kUnbound, kTwice, kRegion, kType1, kOtherStream, kForeignWindow, kForeignRegion };
-  for (Wrong wrong : {kUnknown, kZero, kStaleKey, kUnbound, kTwice, kRegion, kType1, kOtherStream, kForeignWindow,
-                      kForeignRegion}) {
+  enum Wrong {
+    kUnknown,
+    kZero,
+    kStaleKey,
+    kUnbound,
+    kTwice,
+    kRegion,
+    kType1,
+    kOtherStream,
+    kForeignWindow,
+    kForeignRegion
+  };
+  for (Wrong wrong : {kUnknown, kZero, kStaleKey, kUnbound, kTwice, kRegion, kType1, kOtherStream,
+                      kForeignWindow, kForeignRegion}) {
     SCOPED_TRACE(wrong);
     Machine m;
-    Buffer region(m.memory, 64, kBindable), foreign(m.memory, 64, kBindable, kOtherPd), to(m.memory, 8);
+    Buffer region(m.memory, 64, kBindable), foreign(m.memory, 64, kBindable, kOtherPd),
+        to(m.memory, 8);
     Window mine(m.memory), unbound(m.memory), shared(m.memory, IBV_MW_TYPE_1), theirs(m.memory);
     Window other_domains(m.memory, IBV_MW_TYPE_2, kOtherPd);
     mine.bind_now(kThisQp, region, 0, 64, mem::kRemoteWrite);
     shared.bind_now(kThisQp, region, 0, 64, mem::kRemoteWrite);
     theirs.bind_now(kOtherQp, region, 0, 64, mem::kRemoteWrite);
     const uint32_t before = other_domains.stag();
-    ASSERT_EQ(m.memory.bind({kOtherPd, kThisQp}, {before, before, foreign.stag(), 0, foreign.start(), 64}), 0);
+    ASSERT_EQ(m.memory.bind({kOtherPd, kThisQp},
+                            {before, before, foreign.stag(), 0, foreign.start(), 64}),
+              0);
     for (uint64_t id = 0; id < 2; ++id) m.receive(RecvWr({to.sge()}, id));
 
     uint32_t stag = 0;
     uint16_t code = 0x0209;
     switch (wrong) {
-      case kUnknown: stag = mine.stag() ^ 0x100; break;
-      case kZero: break;
-      case kStaleKey: stag = mine.stag() ^ 1; break;
-      case kUnbound: stag = unbound.stag(); break;
+      case kUnknown:
+        stag = mine.stag() ^ 0x100;
+        break;
+      case kZero:
+        break;
+      case kStaleKey:
+        stag = mine.stag() ^ 1;
+        break;
+      case kUnbound:
+        stag = unbound.stag();
+        break;
       case kTwice:
         stag = mine.stag();
         ASSERT_EQ(m.feed(send_inv(stag)), RxStatus::kOk);
         ASSERT_EQ(m.received().size(), 1u);
         break;
-      case kRegion: stag = region.stag(); break;
-      case kType1: stag = shared.stag(); break;
-      case kOtherStream: stag = theirs.stag(), code = 0x0109; break;
-      case kForeignWindow: stag = other_domains.stag(), code = 0x0109; break;
-      case kForeignRegion: stag = foreign.stag(), code = 0x0109; break;
+      case kRegion:
+        stag = region.stag();
+        break;
+      case kType1:
+        stag = shared.stag();
+        break;
+      case kOtherStream:
+        stag = theirs.stag(), code = 0x0109;
+        break;
+      case kForeignWindow:
+        stag = other_domains.stag(), code = 0x0109;
+        break;
+      case kForeignRegion:
+        stag = foreign.stag(), code = 0x0109;
+        break;
     }
     EXPECT_EQ(m.feed(send_inv(stag, 4, wrong == kTwice ? 2 : 1)), RxStatus::kFault);
     EXPECT_EQ(code_of(m), code);
@@ -182,7 +218,8 @@ TEST(Local, TheyCompleteInTheirPlace) {
   m.post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, 0).to(0x1000, 1));
   m.post(window.bind(region, 0, 64, mem::kRemoteRead, 1));
   m.post(SendWr(IBV_WR_SEND, {}, 2));
-  m.post(invalidating(IBV_WR_LOCAL_INV, window.stag(), {}, 3).flags(IBV_SEND_SIGNALED | IBV_SEND_FENCE));
+  m.post(invalidating(IBV_WR_LOCAL_INV, window.stag(), {}, 3)
+             .flags(IBV_SEND_SIGNALED | IBV_SEND_FENCE));
   m.post(SendWr(IBV_WR_SEND, {}, 4));
   const std::vector<Octets> said = ulpdus_of(m.transmit());
   ASSERT_EQ(said.size(), 2u);  // the Read Request and the first Send: the fence waits for the Read
@@ -231,23 +268,36 @@ TEST(Local, AMistakeEndsTheQueue) {
     bad.lkey = region.stag() ^ 1;
     m.post(SendWr(IBV_WR_SEND, {}, 0));
     switch (wrong) {
-      case kRights: m.post(window.bind(closed, 0, 64, mem::kRemoteRead, 1)); break;
-      case kRange: m.post(window.bind(region, 1, 64, mem::kRemoteRead, 1)); break;
-      case kStag: m.post(window.bind(&bad, region.start(), 64, mem::kRemoteRead, 1)); break;
+      case kRights:
+        m.post(window.bind(closed, 0, 64, mem::kRemoteRead, 1));
+        break;
+      case kRange:
+        m.post(window.bind(region, 1, 64, mem::kRemoteRead, 1));
+        break;
+      case kStag:
+        m.post(window.bind(&bad, region.start(), 64, mem::kRemoteRead, 1));
+        break;
       case kBoundTwice:
         window.bind_now(kThisQp, region, 0, 64, mem::kRemoteRead);
         m.post(window.bind(region, 0, 64, mem::kRemoteRead, 1));
         break;
-      case kRegion: m.post(invalidating(IBV_WR_LOCAL_INV, region.stag(), {}, 1)); break;
-      case kUnbound: m.post(invalidating(IBV_WR_LOCAL_INV, window.stag(), {}, 1)); break;
-      case kOthers: m.post(invalidating(IBV_WR_LOCAL_INV, theirs.stag(), {}, 1)); break;
+      case kRegion:
+        m.post(invalidating(IBV_WR_LOCAL_INV, region.stag(), {}, 1));
+        break;
+      case kUnbound:
+        m.post(invalidating(IBV_WR_LOCAL_INV, window.stag(), {}, 1));
+        break;
+      case kOthers:
+        m.post(invalidating(IBV_WR_LOCAL_INV, theirs.stag(), {}, 1));
+        break;
     }
     m.post(SendWr(IBV_WR_SEND, {}, 2));
     const Octets said = m.transmit();
     EXPECT_EQ(ulpdus_of(said).size(), 1u);
     ASSERT_TRUE(m.tx().fault().raised);
     m.tx().abandon({.send = &m.tx().fault().terminate});
-    EXPECT_EQ(statuses(m.sent()), (Statuses{IBV_WC_SUCCESS, IBV_WC_MW_BIND_ERR, IBV_WC_WR_FLUSH_ERR}));
+    EXPECT_EQ(statuses(m.sent()),
+              (Statuses{IBV_WC_SUCCESS, IBV_WC_MW_BIND_ERR, IBV_WC_WR_FLUSH_ERR}));
     EXPECT_TRUE(m.memory.find(region.stag()));
     EXPECT_TRUE(theirs.bound());
   }
@@ -286,8 +336,8 @@ TEST(Local, PostingTellsWhatCannotBe) {
   EXPECT_EQ(statuses(m.sent()), Statuses{IBV_WC_SUCCESS});
 }
 
-// A reference of a window is never kept for longer than a copy, or an invalidation by the peer would
-// make the engine wait for a socket.
+// A reference of a window is never kept for longer than a copy, or an invalidation by the peer
+// would make the engine wait for a socket.
 TEST(WindowRead, IsCopiedWithAndWithoutCrc) {
   for (bool crc : {false, true}) {
     Machine m({.crc = crc});
@@ -295,12 +345,17 @@ TEST(WindowRead, IsCopiedWithAndWithoutCrc) {
     Buffer region(m.memory, content, kBindable);
     Window window(m.memory);
     window.bind_now(kThisQp, region, 0, 20000, mem::kRemoteRead);
-    ASSERT_EQ(m.feed(fpdu(untagged(1, 1, 1, 0, read_request(7, 0, 20000, window.stag(), region.start())), crc)), RxStatus::kOk);
+    ASSERT_EQ(
+        m.feed(fpdu(untagged(1, 1, 1, 0, read_request(7, 0, 20000, window.stag(), region.start())),
+                    crc)),
+        RxStatus::kOk);
     ASSERT_TRUE(m.tx().fill());
-    EXPECT_EQ(m.memory.invalidate({kPd, kThisQp}, window.stag()), mem::Invalidation::kDone);  // does not wait
+    EXPECT_EQ(m.memory.invalidate({kPd, kThisQp}, window.stag()),
+              mem::Invalidation::kDone);  // does not wait
     std::fill_n(region.data(), region.size(), 0);
     Octets got;
-    for (const Octets& ulpdu : ulpdus_of(m.pending(), crc)) got.insert(got.end(), ulpdu.begin() + 14, ulpdu.end());
+    for (const Octets& ulpdu : ulpdus_of(m.pending(), crc))
+      got.insert(got.end(), ulpdu.begin() + 14, ulpdu.end());
     ASSERT_FALSE(got.empty());
     EXPECT_TRUE(std::equal(got.begin(), got.end(), content.begin()));  // as it was before
   }

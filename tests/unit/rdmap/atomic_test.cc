@@ -71,12 +71,14 @@ TEST(Atomic, DecodesAndEncodesTheResponseVectors) {
 
 // Every octet at its own place; 28 reserved bits that nobody looks at.
 TEST(Atomic, KeepsEveryField) {
-  const AtomicRequest r{AtomicOp::kCmpSwap,  0x01020304,         0x11121314,        0x2122232425262728,
-                        0x3132333435363738, 0x4142434445464748, 0x5152535455565758, 0x6162636465666768};
+  const AtomicRequest r{AtomicOp::kCmpSwap, 0x01020304,         0x11121314,
+                        0x2122232425262728, 0x3132333435363738, 0x4142434445464748,
+                        0x5152535455565758, 0x6162636465666768};
   uint8_t out[kAtomicRequestSize];
   encode(out, r);
-  EXPECT_EQ(test::to_hex(out), test::to_hex(test::atomic_request(2, r.id, r.stag, r.to, r.add_or_swap,
-                                                                 r.add_or_swap_mask, r.compare, r.compare_mask)));
+  EXPECT_EQ(test::to_hex(out),
+            test::to_hex(test::atomic_request(2, r.id, r.stag, r.to, r.add_or_swap,
+                                              r.add_or_swap_mask, r.compare, r.compare_mask)));
   out[0] = out[1] = out[2] = 0xff;
   out[3] |= 0xf0;
   const AtomicRequest back = decode_atomic_request(out);
@@ -120,8 +122,11 @@ TEST(Atomic, AddsAsTheRfcDoesBitByBit) {
   for (int i = 0; i < 20000; ++i) {
     const uint64_t original = random(), add = random();
     // Few, some and many fields.
-    const uint64_t mask = i % 4 == 0 ? random() & random() & random() : i % 4 == 1 ? random() | random() : random();
-    ASSERT_EQ(masked_sum(original, add, mask), reference_sum(original, add, mask)) << original << " " << add << " " << mask;
+    const uint64_t mask = i % 4 == 0   ? random() & random() & random()
+                          : i % 4 == 1 ? random() | random()
+                                       : random();
+    ASSERT_EQ(masked_sum(original, add, mask), reference_sum(original, add, mask))
+        << original << " " << add << " " << mask;
     ASSERT_EQ(masked_sum(original, add, 0), original + add);
     // The end of the word ends the last field anyway.
     ASSERT_EQ(masked_sum(original, add, uint64_t{1} << 63), original + add);
@@ -130,8 +135,11 @@ TEST(Atomic, AddsAsTheRfcDoesBitByBit) {
 }
 
 TEST(Atomic, SwapsWhatTheMasksSay) {
-  AtomicRequest r{.op = AtomicOp::kCmpSwap, .add_or_swap = 0xaaaaaaaaaaaaaaaa, .add_or_swap_mask = 0xff00,
-                  .compare = 0x1200000000000034, .compare_mask = 0xff000000000000ff};
+  AtomicRequest r{.op = AtomicOp::kCmpSwap,
+                  .add_or_swap = 0xaaaaaaaaaaaaaaaa,
+                  .add_or_swap_mask = 0xff00,
+                  .compare = 0x1200000000000034,
+                  .compare_mask = 0xff000000000000ff};
   EXPECT_EQ(atomic_result(r, 0x1266666666666634), 0x126666666666aa34u);
   EXPECT_EQ(atomic_result(r, 0x1366666666666634), 0x1366666666666634u);
   EXPECT_EQ(atomic_result(r, 0x1266666666666635), 0x1266666666666635u);

@@ -21,7 +21,9 @@ TEST(Immediate, DecodesAndEncodesTheVector) {
 
 // IM-10: in the first half, or in the second where the first says nothing.
 TEST(Immediate, IsFoundInEitherHalf) {
-  const auto found = [](std::string_view hex) { return ntohl(decode_immediate(test::from_hex(hex).data())); };
+  const auto found = [](std::string_view hex) {
+    return ntohl(decode_immediate(test::from_hex(hex).data()));
+  };
   EXPECT_EQ(found("01020304 00000000"), 0x01020304u);
   EXPECT_EQ(found("00000000 01020304"), 0x01020304u);
   EXPECT_EQ(found("01020304 05060708"), 0x01020304u);

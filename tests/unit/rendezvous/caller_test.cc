@@ -18,17 +18,22 @@ class Calls : public OnEngine {
     EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)), 0);
     EXPECT_EQ(listen(listener_, 4), 0);
     EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    peer = {loopback_gid(), static_cast<uint32_t>(ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port)) << 8 | 3};
+    peer = {
+        loopback_gid(),
+        static_cast<uint32_t>(ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port)) << 8 | 3};
   }
   ~Calls() override { close(listener_); }
 
   // The next call, after its Request.
   RawPeer answer(const Party& party, mpa::StartupFrame& request) {
     RawPeer caller(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
-    const Octets octets = caller.receive(mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize);
+    const Octets octets =
+        caller.receive(mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize);
     uint32_t consumed = 0;
-    EXPECT_EQ(mpa::parse(octets, mpa::FrameKind::kRequest, request, consumed), mpa::ParseStatus::kComplete);
-    EXPECT_EQ(decode_greeting({request.private_data, request.private_size}), (Greeting{party.name, peer}));
+    EXPECT_EQ(mpa::parse(octets, mpa::FrameKind::kRequest, request, consumed),
+              mpa::ParseStatus::kComplete);
+    EXPECT_EQ(decode_greeting({request.private_data, request.private_size}),
+              (Greeting{party.name, peer}));
     return caller;
   }
   static Octets reply_to(const mpa::StartupFrame& request, const Greeting& greeting) {
@@ -58,7 +63,8 @@ TEST_F(Calls, OnlyThePeersAnswerCounts) {
     return [greeting](const mpa::StartupFrame& request) { return reply_to(request, greeting); };
   };
   const std::pair<const char*, std::function<Octets(const mpa::StartupFrame&)>> answers[] = {
-      {"another protocol", [](const mpa::StartupFrame&) { return of_text("HTTP/1.1 400 Bad Request\r\n\r\n"); }},
+      {"another protocol",
+       [](const mpa::StartupFrame&) { return of_text("HTTP/1.1 400 Bad Request\r\n\r\n"); }},
       {"a neighbour of the peer", with({{peer.gid, peer.qp_num ^ 1}, party.name})},
       {"the peer of a neighbour", with({peer, {party.name.gid, party.name.qp_num ^ 1}})},
       {"our own words", with({party.name, peer})},

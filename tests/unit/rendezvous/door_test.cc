@@ -15,7 +15,8 @@ class Doors : public OnEngine {
   static RawPeer call(const Party& party) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_storage door = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
-    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)), 0) << strerror(errno);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)), 0)
+        << strerror(errno);
     return RawPeer(fd);
   }
   static mpa::StartupFrame request(const Greeting& greeting) {
@@ -34,12 +35,15 @@ class Doors : public OnEngine {
   static void expect_welcome(Party& party) {
     RawPeer peer = call(party);
     ASSERT_TRUE(peer.send(octets_of(request({peer_of(party), party.name}))));
-    const Octets reply = peer.receive(mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize);
+    const Octets reply =
+        peer.receive(mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize);
     mpa::StartupFrame frame;
     uint32_t consumed = 0;
-    ASSERT_EQ(mpa::parse(reply, mpa::FrameKind::kReply, frame, consumed), mpa::ParseStatus::kComplete);
+    ASSERT_EQ(mpa::parse(reply, mpa::FrameKind::kReply, frame, consumed),
+              mpa::ParseStatus::kComplete);
     EXPECT_FALSE(frame.reject);
-    EXPECT_EQ(decode_greeting({frame.private_data, frame.private_size}), (Greeting{party.name, peer_of(party)}));
+    EXPECT_EQ(decode_greeting({frame.private_data, frame.private_size}),
+              (Greeting{party.name, peer_of(party)}));
   }
 };
 
@@ -81,13 +85,26 @@ TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
          octets.push_back(0);
          return octets;
        }},
-      {"a number nobody has", [&] { return octets_of(request({peer, {party.name.gid, party.name.qp_num ^ 1}})); }},
+      {"a number nobody has",
+       [&] {
+         return octets_of(request({peer, {party.name.gid, party.name.qp_num ^ 1}}));
+       }},
       {"a number of another port",
-       [&] { return octets_of(request({peer, {party.name.gid, party.name.qp_num ^ 0x100}})); }},
+       [&] {
+         return octets_of(request({peer, {party.name.gid, party.name.qp_num ^ 0x100}}));
+       }},
       {"another peer",
-       [&] { return octets_of(request({{peer.gid, peer.qp_num ^ 2}, party.name})); }},
-      {"another GID of ours", [&] { return octets_of(request({peer, {in6addr_loopback, party.name.qp_num}})); }},
-      {"an address that is not his", [&] { return octets_of(request({{in6addr_loopback, peer.qp_num}, party.name})); }},
+       [&] {
+         return octets_of(request({{peer.gid, peer.qp_num ^ 2}, party.name}));
+       }},
+      {"another GID of ours",
+       [&] {
+         return octets_of(request({peer, {in6addr_loopback, party.name.qp_num}}));
+       }},
+      {"an address that is not his",
+       [&] {
+         return octets_of(request({{in6addr_loopback, peer.qp_num}, party.name}));
+       }},
   };
   for (const auto& [what, says] : strangers) {
     SCOPED_TRACE(what);

@@ -74,7 +74,8 @@ TEST_F(Meetings, ManyOnOnePortInAnyOrder) {
     Party& other = i % 2 ? *right[i] : *left[i];
     ASSERT_EQ(one.meet(other.name), 0);
   }
-  for (int i = 0; i < 20; ++i) ASSERT_EQ((i % 2 ? right[i] : left[i])->meet((i % 2 ? left[i] : right[i])->name), 0);
+  for (int i = 0; i < 20; ++i)
+    ASSERT_EQ((i % 2 ? right[i] : left[i])->meet((i % 2 ? left[i] : right[i])->name), 0);
   for (int i = 0; i < 20; ++i) {
     ASSERT_EQ(left[i]->ready(), 0);
     ASSERT_EQ(right[i]->ready(), 0);
@@ -84,7 +85,8 @@ TEST_F(Meetings, ManyOnOnePortInAnyOrder) {
 
 TEST_F(Meetings, AQueuePairWithItself) {
   Party self(*engine);
-  Buffer from(self.host.memory, pattern(70000)), to(self.host.memory, 70000), copy(self.host.memory, 70000);
+  Buffer from(self.host.memory, pattern(70000)), to(self.host.memory, 70000),
+      copy(self.host.memory, 70000);
   ASSERT_EQ(self.meet(self.name), 0);
   ASSERT_EQ(self.ready(), 0);
   ASSERT_EQ(self.host.receive(RecvWr({to.sge()})), 0);
@@ -92,7 +94,8 @@ TEST_F(Meetings, AQueuePairWithItself) {
   ASSERT_TRUE(self.wait_for_received(1));
   EXPECT_EQ(self.host.received()[0].byte_len, 70000u);
   EXPECT_EQ(to.content(), from.content());
-  ASSERT_EQ(self.host.post(SendWr(IBV_WR_RDMA_READ, {copy.sge()}, 2).to(from.start(), from.stag())), 0);
+  ASSERT_EQ(self.host.post(SendWr(IBV_WR_RDMA_READ, {copy.sge()}, 2).to(from.start(), from.stag())),
+            0);
   ASSERT_TRUE(self.wait_for_sent(2));
   EXPECT_EQ(self.host.sent()[1].status, IBV_WC_SUCCESS);
   EXPECT_EQ(copy.content(), from.content());
@@ -133,7 +136,8 @@ TEST_F(Meetings, NobodyNoticesThatThePeerHasGoneUntilHeWantsSomething) {
     EXPECT_EQ(a.host.state(), IBV_QPS_RTS);
     EXPECT_EQ(a.host.received().size(), 1u);
     EXPECT_EQ(a.host.post(SendWr(IBV_WR_SEND, {memory.sge()}, 8)), 0);
-    return wait_until([&] { return a.host.sent().size() > 1; }) && a.host.sent().back().status != IBV_WC_SUCCESS;
+    return wait_until([&] { return a.host.sent().size() > 1; }) &&
+           a.host.sent().back().status != IBV_WC_SUCCESS;
   }));
   // One that TCP still took completes; the next is told that nobody answers.
   EXPECT_EQ(a.host.sent().back().status, IBV_WC_RETRY_EXC_ERR);

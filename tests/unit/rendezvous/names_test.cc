@@ -21,7 +21,8 @@ in6_addr gid(const char* text) {
 }
 
 TEST(Name, OrderedByGidThenNumber) {
-  const Name low{gid("::ffff:10.0.0.1"), 9}, same_host{gid("::ffff:10.0.0.1"), 10}, high{gid("fe80::1"), 1};
+  const Name low{gid("::ffff:10.0.0.1"), 9}, same_host{gid("::ffff:10.0.0.1"), 10},
+      high{gid("fe80::1"), 1};
   EXPECT_LT(low, same_host);
   EXPECT_LT(same_host, high);
   EXPECT_GT(high, low);
@@ -54,9 +55,10 @@ TEST(Name, GidIsAnAddress) {
 TEST(Greeting, LaidOutAsDocumented) {
   uint8_t octets[kGreetingSize];
   encode(octets, {{gid("::ffff:10.0.0.1"), 0x123456}, {gid("2001:db8::9"), 0xabcdef}});
-  const uint8_t expected[] = {'U', 'I', 'W', 'M', 1, 0, 0, 0,  //
-                              0, 0x12, 0x34, 0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1,
-                              0, 0xab, 0xcd, 0xef, 0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};
+  const uint8_t expected[] = {
+      'U', 'I',  'W',  'M',  1,    0, 0,    0,  //
+      0,   0x12, 0x34, 0x56, 0,    0, 0,    0,    0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1,
+      0,   0xab, 0xcd, 0xef, 0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0,    0,    0,  0, 0, 9};
   static_assert(sizeof expected == kGreetingSize);
   EXPECT_EQ(std::memcmp(octets, expected, sizeof expected), 0);
   const auto back = decode_greeting(octets);
@@ -84,7 +86,9 @@ TEST(Greeting, RefusesEveryOtherSizeKeyVersionAndNumber) {
 int connect_to(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_storage address = address_of(gid("::ffff:127.0.0.1"), port, 0);
-  const int error = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)) == 0 ? 0 : errno;
+  const int error =
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)) == 0 ? 0
+                                                                                         : errno;
   close(fd);
   return error;
 }
@@ -116,7 +120,8 @@ TEST(Ports, NumbersDifferAndTheirPortIsHeldButClosed) {
   for (uint16_t port : ports) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_storage everywhere = address_of(gid("::ffff:0.0.0.0"), port, 0);
-    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)), 0) << strerror(errno);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)), 0)
+        << strerror(errno);
     close(fd);
   }
 }

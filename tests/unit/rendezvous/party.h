@@ -30,7 +30,8 @@ class Party {
   int meet(const Name& peer) {
     int error = 0;
     host.engine.run_sync([&] {
-      auto arranged = Meeting::arrange(host.engine, *host.qp, {.own = name, .peer = peer, .ird = 4});
+      auto arranged =
+          Meeting::arrange(host.engine, *host.qp, {.own = name, .peer = peer, .ird = 4});
       error = arranged ? host.qp->expect_peer() : arranged.error();
       if (error != 0) return;
       meeting = std::move(*arranged);

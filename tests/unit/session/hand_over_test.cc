@@ -62,7 +62,11 @@ TEST(HandOver, OctetsThatArriveDuringItReachTheQueuePair) {
   options.memory = &memory;
   options.send_cq = options.recv_cq = cq.get();
   options.events = &watcher;
-  options.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+  options.cap = {.max_send_wr = 4,
+                 .max_recv_wr = 4,
+                 .max_send_sge = 1,
+                 .max_recv_sge = 1,
+                 .max_inline_data = 0};
   auto qp = session::QueuePair::create(*engine, options);
   ASSERT_TRUE(qp);
   RecvWr receive({}, 77);
@@ -78,7 +82,8 @@ TEST(HandOver, OctetsThatArriveDuringItReachTheQueuePair) {
   agreement.ird = agreement.ord = 1;
   engine->run_sync([&] {
     auto stream = transport::TcpStream::adopt(*engine, ours);
-    // The start-up's receive is armed, the kernel has octets for it, and then the stream changes hands.
+    // The start-up's receive is armed, the kernel has octets for it, and then the stream changes
+    // hands.
     stream->set_handler(&start_up);
     ASSERT_EQ(write(peer, send.data(), send.size()), static_cast<ssize_t>(send.size()));
     engine->flush();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whoever polls in vain receives by himself, and sends what lingers: whatever happens to the connection
-// meanwhile, and when the polls cease.
+// Whoever polls in vain receives by himself, and sends what lingers: whatever happens to the
+// connection meanwhile, and when the polls cease.
 #include "session/poll_group.h"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,8 @@ TEST_F(PollGroups, AnEndIsFoundByWhoPolls) {
     ASSERT_TRUE(wait_until([&] { return poll(), host->ended(); }));
     poll();
     EXPECT_EQ(host->end_error(), reset ? ECONNRESET : 0);
-    EXPECT_EQ(host->events(), reset ? std::vector{IBV_EVENT_QP_FATAL} : std::vector<ibv_event_type>{});
+    EXPECT_EQ(host->events(),
+              reset ? std::vector{IBV_EVENT_QP_FATAL} : std::vector<ibv_event_type>{});
     ASSERT_FALSE(received.empty());
     EXPECT_EQ(received.back().wr_id, 99u);
     EXPECT_EQ(received.back().status, IBV_WC_WR_FLUSH_ERR);
@@ -155,10 +156,18 @@ TEST_F(PollGroups, EndsBelowThosePolling) {
     for (int i = 0; i < 50; ++i) ASSERT_EQ(host->receive(RecvWr({}, 1)), 0);
     for (int i = 0; i < 50; ++i) peer->send(next_send());
     switch (how) {
-      case kDestroy: host->destroy(); break;
-      case kError: EXPECT_EQ(host->modify(IBV_QPS_ERR), 0); break;
-      case kReset: EXPECT_EQ(host->modify(IBV_QPS_RESET), 0); break;
-      case kDisconnect: engine->run_sync([&] { host->qp->disconnect(); }); break;
+      case kDestroy:
+        host->destroy();
+        break;
+      case kError:
+        EXPECT_EQ(host->modify(IBV_QPS_ERR), 0);
+        break;
+      case kReset:
+        EXPECT_EQ(host->modify(IBV_QPS_RESET), 0);
+        break;
+      case kDisconnect:
+        engine->run_sync([&] { host->qp->disconnect(); });
+        break;
     }
     peer->receive_all();
     peer->finish();
@@ -293,7 +302,8 @@ TEST_F(Bursts, SeveralThreadsPost) {
     for (int i = 0; i < 10000; ++i) {
       posted.fetch_add(1);
       // No more than the completion queue holds.
-      ASSERT_TRUE(wait_until([&] { return posted - done < 2000 && host->post(SendWr(IBV_WR_SEND)) == 0; }));
+      ASSERT_TRUE(
+          wait_until([&] { return posted - done < 2000 && host->post(SendWr(IBV_WR_SEND)) == 0; }));
     }
   };
   std::thread one(post), two(post);

@@ -68,7 +68,8 @@ TEST_F(QueuePair, InErrorEverythingIsFlushed) {
   EXPECT_EQ(host.modify(IBV_QPS_ERR), 0);
   EXPECT_EQ(host.state(), IBV_QPS_ERR);
   EXPECT_EQ(host.receive(RecvWr({}, 3)), 0);
-  for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(host.post(SendWr(IBV_WR_RDMA_READ, {}, i).flags(0)), 0);
+  for (uint64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(host.post(SendWr(IBV_WR_RDMA_READ, {}, i).flags(0)), 0);
   ASSERT_TRUE(wait_until([&] { return host.sent().size() == 3 && host.received().size() == 4; }));
   for (const auto& list : {host.sent(), host.received()}) {
     for (size_t i = 0; i < list.size(); ++i) {
@@ -105,7 +106,9 @@ TEST_F(QueuePair, TellsWhichWorkRequestIsWrong) {
     EXPECT_EQ(host.post(SendWr(opcode, {octets.sge()})), EINVAL) << opcode;
   EXPECT_EQ(host.post(SendWr(IBV_WR_SEND, std::vector<ibv_sge>(5, octets.sge()))), EINVAL);
   EXPECT_EQ(host.post(SendWr(IBV_WR_RDMA_READ, {octets.sge()}).flags(IBV_SEND_INLINE)), EINVAL);
-  EXPECT_EQ(host.post(SendWr(IBV_WR_SEND, {{octets.start(), 65, octets.stag()}}).flags(IBV_SEND_INLINE)), EINVAL);
+  EXPECT_EQ(
+      host.post(SendWr(IBV_WR_SEND, {{octets.start(), 65, octets.stag()}}).flags(IBV_SEND_INLINE)),
+      EINVAL);
   EXPECT_EQ(host.post(SendWr(IBV_WR_SEND, {{octets.start(), 0x80000001, octets.stag()}})), EINVAL);
   EXPECT_EQ(host.receive(RecvWr(std::vector<ibv_sge>(5, octets.sge()))), EINVAL);
 }
@@ -167,10 +170,12 @@ TEST_F(QueuePair, ConnectsAgainAfterReset) {
     RawPeer peer(sockets.theirs);
     ASSERT_EQ(host.attach(sockets.ours), 0);
     EXPECT_EQ(host.post(SendWr(IBV_WR_SEND, {}, 7)), 0);
-    EXPECT_EQ(to_hex(peer.receive(24)), to_hex(fpdu(untagged(3, 0, 1, 0, {}))));  // from MSN 1 again
+    EXPECT_EQ(to_hex(peer.receive(24)),
+              to_hex(fpdu(untagged(3, 0, 1, 0, {}))));  // from MSN 1 again
     EXPECT_EQ(host.receive(RecvWr()), 0);
     EXPECT_TRUE(peer.send(fpdu(untagged(3, 0, 1, 0, {}))));
-    ASSERT_TRUE(wait_until([&] { return host.received().size() == static_cast<size_t>(round) + 1; }));
+    ASSERT_TRUE(
+        wait_until([&] { return host.received().size() == static_cast<size_t>(round) + 1; }));
     engine->run_sync([&] { host.qp->disconnect(); });
     EXPECT_TRUE(peer.receive_all().empty());
     peer.finish();
@@ -227,11 +232,14 @@ TEST_F(QueuePair, LooksAtTheOctetsThatCameBehindThePeersFrame) {
 
 TEST_F(QueuePair, GoesAwayRightAfterItWasAttached) {
   for (int i = 0; i < 50; ++i) {
-    auto host = std::make_unique<Host>(*engine, HostOptions{.initiator = i % 2 == 0, .rtr = mpa::Rtr::kRead});
+    auto host = std::make_unique<Host>(
+        *engine, HostOptions{.initiator = i % 2 == 0, .rtr = mpa::Rtr::kRead});
     const SocketEnds sockets = connect_sockets();
     RawPeer peer(sockets.theirs);
     if (i % 3 == 0) peer.send(vector("V03-send5-crc").octets);
-    ASSERT_EQ(host->attach(sockets.ours, i % 5 == 0 ? core::Bytes(vector("V03-send5-crc").octets) : core::Bytes()), 0);
+    ASSERT_EQ(host->attach(sockets.ours, i % 5 == 0 ? core::Bytes(vector("V03-send5-crc").octets)
+                                                    : core::Bytes()),
+              0);
     host.reset();
     peer.finish();
     peer.receive_all();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "transport/addresses.h"
 #include "transport/socket_options.h"
+#include "transport/addresses.h"
 
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>

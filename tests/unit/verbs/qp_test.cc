@@ -117,22 +117,30 @@ TEST_F(QueuePairs, ModifyChecksItsArguments) {
   EXPECT_EQ(modify(IBV_QP_QKEY, [](auto&) {}), EINVAL);
   EXPECT_EQ(modify(IBV_QP_CAP, [](auto&) {}), EOPNOTSUPP);
   EXPECT_EQ(modify(IBV_QP_RATE_LIMIT, [](auto&) {}), EOPNOTSUPP);
-  EXPECT_EQ(modify(IBV_QP_EN_SQD_ASYNC_NOTIFY, [](auto& attr) { attr.en_sqd_async_notify = 1; }), EOPNOTSUPP);
+  EXPECT_EQ(modify(IBV_QP_EN_SQD_ASYNC_NOTIFY, [](auto& attr) { attr.en_sqd_async_notify = 1; }),
+            EOPNOTSUPP);
   EXPECT_EQ(modify(IBV_QP_EN_SQD_ASYNC_NOTIFY, [](auto&) {}), 0);
   EXPECT_EQ(modify(IBV_QP_PKEY_INDEX, [](auto& attr) { attr.pkey_index = 1; }), EINVAL);
-  EXPECT_EQ(modify(IBV_QP_ACCESS_FLAGS, [](auto& attr) { attr.qp_access_flags = 1 << 19; }), EINVAL);
-  EXPECT_EQ(modify(IBV_QP_MAX_QP_RD_ATOMIC, [](auto& attr) { attr.max_rd_atomic = Limits::kMaxReads; }), 0);
-  EXPECT_EQ(modify(IBV_QP_MAX_QP_RD_ATOMIC, [](auto& attr) { attr.max_rd_atomic = Limits::kMaxReads + 1; }), EINVAL);
-  EXPECT_EQ(modify(IBV_QP_MAX_DEST_RD_ATOMIC, [](auto& attr) { attr.max_dest_rd_atomic = Limits::kMaxReads + 1; }),
+  EXPECT_EQ(modify(IBV_QP_ACCESS_FLAGS, [](auto& attr) { attr.qp_access_flags = 1 << 19; }),
+            EINVAL);
+  EXPECT_EQ(
+      modify(IBV_QP_MAX_QP_RD_ATOMIC, [](auto& attr) { attr.max_rd_atomic = Limits::kMaxReads; }),
+      0);
+  EXPECT_EQ(modify(IBV_QP_MAX_QP_RD_ATOMIC,
+                   [](auto& attr) { attr.max_rd_atomic = Limits::kMaxReads + 1; }),
+            EINVAL);
+  EXPECT_EQ(modify(IBV_QP_MAX_DEST_RD_ATOMIC,
+                   [](auto& attr) { attr.max_dest_rd_atomic = Limits::kMaxReads + 1; }),
             EINVAL);
   EXPECT_EQ(modify(IBV_QP_CUR_STATE, [](auto& attr) { attr.cur_qp_state = IBV_QPS_RTS; }), EINVAL);
   EXPECT_EQ(modify(IBV_QP_CUR_STATE, [](auto& attr) { attr.cur_qp_state = IBV_QPS_INIT; }), 0);
-  EXPECT_EQ(modify(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MTU |
-                       IBV_QP_SQ_PSN | IBV_QP_RQ_PSN,
+  EXPECT_EQ(modify(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER |
+                       IBV_QP_PATH_MTU | IBV_QP_SQ_PSN | IBV_QP_RQ_PSN,
                    [](auto& attr) { attr.timeout = 14; }),
             0);
   // A refused call changes nothing.
-  EXPECT_EQ(modify(IBV_QP_STATE | IBV_QP_CAP, [](auto& attr) { attr.qp_state = IBV_QPS_ERR; }), EOPNOTSUPP);
+  EXPECT_EQ(modify(IBV_QP_STATE | IBV_QP_CAP, [](auto& attr) { attr.qp_state = IBV_QPS_ERR; }),
+            EOPNOTSUPP);
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
   ASSERT_EQ(uiwarp_qp_query(qp, &attr, IBV_QP_STATE, &init), 0);

@@ -180,7 +180,8 @@ TEST_F(UcmaTest, QueuePairAttributes) {
     EXPECT_EQ(0x29u, attr.qp_attr_mask);
     EXPECT_EQ(state, attr.qp_state);
     EXPECT_EQ(1, attr.port_num);
-    EXPECT_EQ(static_cast<uint32_t>(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC),
+    EXPECT_EQ(static_cast<uint32_t>(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                    IBV_ACCESS_REMOTE_ATOMIC),
               attr.qp_access_flags);
   }
   ASSERT_EQ(0, ask(id, IBV_QPS_RTS, attr));
