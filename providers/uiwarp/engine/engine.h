@@ -161,6 +161,7 @@ class Engine {
   void accept(Op& op, int listen_fd);  // multishot; result = new descriptor (CLOEXEC|NONBLOCK)
   // `to` is not copied: it must stay until completion.
   void connect(Op& op, int fd, const sockaddr_storage& to);
+  static constexpr size_t kReceiveBuffer = 256 << 10;  // octets
   // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0:
   // what the buffer holds). result 0 = end of stream.
   void receive(Op& op, int fd, uint32_t most = 0);

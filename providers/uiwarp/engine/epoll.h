@@ -45,7 +45,7 @@ class Epoll final : public Backend {
   static constexpr int kPerBlock = 1024;
   static constexpr int kBlocks = 1024;
   static constexpr int kBatch = 64;
-  static constexpr size_t kBufferSize = 256 << 10;
+  static constexpr size_t kBufferSize = Engine::kReceiveBuffer;
 
   Epoll() = default;
   int start();

@@ -117,6 +117,8 @@ void Ring::connect(Op& op, int fd, const sockaddr_storage& to) {
   sqe->user_data = user_data_of(op);
 }
 
+static_assert(BufferRing::kSize == Engine::kReceiveBuffer);
+
 void Ring::receive(Op& op, int fd, uint32_t most) {
   if (fd != fd_of(op)) set_drained(op, false);
   begin(op, Kind::kReceive, fd);

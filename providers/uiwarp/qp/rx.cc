@@ -102,7 +102,21 @@ inline bool Rx::crc_is_right(Bytes fpdu) const {
   return core::crc32c(fpdu.data(), covered) == received;
 }
 
+// What begins in one receive and ends in the next is copied once more.
+size_t Rx::good_size(size_t room) const {
+  if (last_fpdu_ < kWorthLanding || open_.active || waiting_) return room;
+  size_t rest = 0;
+  if (!staging_.empty()) {
+    const mpa::Extent begun = extent(staging_.octets());
+    if (!begun.whole) return room;
+    rest = begun.size - staging_.size();
+  }
+  const size_t good = rest + (room - std::min(room, rest)) / last_fpdu_ * last_fpdu_;
+  return good > 0 ? std::min(good, room) : room;
+}
+
 RxStatus Rx::on_fpdu(Bytes fpdu) {
+  last_fpdu_ = static_cast<uint32_t>(fpdu.size());
   if (markers_) return on_marked_fpdu(fpdu);
   if (!crc_is_right(fpdu)) return raise(TermCode::kMpaCrc, nullptr);
   const uint32_t size = core::load_be16(fpdu.data());

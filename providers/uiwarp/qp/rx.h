@@ -63,6 +63,9 @@ class Rx {
   // False when there is no such place, or too little of it: feed on_octets().
   bool land(Landing& out);
   bool may_land() const { return open_.active && open_.left >= kWorthLanding; }
+  // How much of `room` to receive when there is no such place, so that it is likely to end where
+  // an FPDU does.
+  size_t good_size(size_t room) const;
   // So many octets, of the last landing or fewer, were received there.
   void landed(size_t octets) { advance(octets); }
   // After kWantReceive. The same statuses; kWantReceive again when there still is none.
@@ -182,6 +185,7 @@ class Rx {
   bool receiving_ = false;
   bool write_begun_ = false;  // more of the last Write is to come
   bool write_ended_ = false;  // what the peer posted last was a Write, and it is complete
+  uint32_t last_fpdu_ = 0;    // octets of the latest one
   bool waiting_ = false;      // kWantReceive was reported
   bool wait_for_receive_ = false;
   bool ended_ = false;  // a fault or Terminate: nothing more is looked at (RFC 5044 8)

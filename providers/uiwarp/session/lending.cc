@@ -3,6 +3,7 @@
 // it afterwards. Thread: engine, but for receive_inline().
 #include <cerrno>
 
+#include "core/clock.h"
 #include "core/settings.h"
 #include "session/state.h"
 
@@ -17,17 +18,19 @@ constexpr int kArrivals = 4;
 
 }  // namespace
 
+// Whether somebody span on `cq` since this was asked last.
+bool State::spun_on(const queue::CompletionQueue& cq, Seen& seen) {
+  const Seen now{cq.empty_polls(), cq.arms()};
+  const Seen before = std::exchange(seen, now);
+  return now.polls - before.polls >= kPollsOfSpinner && now.arms == before.arms;
+}
+
 bool State::owns_receiver() {
   return !group || group->take_back(*this, true);
 }
 
 void State::consider_lending() {
   if (!core::settings().poll_progress) return;
-  auto spun_on = [](queue::CompletionQueue& cq, Seen& seen) {
-    const Seen now{cq.empty_polls(), cq.arms()};
-    const Seen before = std::exchange(seen, now);
-    return now.polls - before.polls >= kPollsOfSpinner && now.arms == before.arms;
-  };
   queue::CompletionQueue* spun = nullptr;
   if (spun_on(*options.send_cq, seen_send_cq)) spun = options.send_cq;
   if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq))
@@ -44,6 +47,26 @@ void State::consider_lending() {
   if (!settled || !stream->quiet()) return;
   PollGroup* const to = PollGroup::of(engine, *spun);
   if (to && (!group || group == to)) to->lend(*this, true);
+}
+
+// A stream that is often blocked while somebody spins: the spinning thread could send itself.
+void State::consider_poller_sending() {
+  if (!core::settings().poll_progress || group || !attached) return;
+  blocked_spins = spun_on(*options.send_cq, seen_when_blocked) ? blocked_spins + 1 : 0;
+  if (blocked_spins < kArrivals) return;
+  blocked_spins = 0;
+  if (PollGroup* const to = PollGroup::of(engine, *options.send_cq)) to->lend(*this, false);
+}
+
+bool State::send_unfinished(bool at_once) {
+  if (!unfinished.load(std::memory_order_seq_cst)) return false;
+  if (!at_once && core::ticks() < retry_at.load(std::memory_order_relaxed)) return false;
+  if (!unfinished.exchange(false, std::memory_order_acq_rel)) return false;
+  const uint64_t before = octets_sent.load(std::memory_order_relaxed);
+  wish_writable.store(true, std::memory_order_release);
+  wish_continue.store(true, std::memory_order_release);
+  kick_sender();
+  return octets_sent.load(std::memory_order_relaxed) != before;
 }
 
 bool State::receive_inline(std::span<uint8_t> buffer) {
@@ -67,6 +90,7 @@ void State::on_returned() {
   // Whoever posts either sees this or is seen here.
   has_poller.store(false, std::memory_order_seq_cst);
   send_unsent();
+  send_unfinished(true);
   if (!std::exchange(lent, false)) return;
   // With octets that nobody may look past, or at an end that the socket does not tell twice,
   // on_stopped() decides how it goes on.

@@ -17,6 +17,10 @@ namespace {
 constexpr core::Nanoseconds kFirstLook = 50 * core::kMicrosecond;
 constexpr core::Nanoseconds kLastLook = 200 * core::kMicrosecond;
 
+// Polls that always find something never come here. So many looks of the engine may pass like that,
+// for whoever has received much at once deals with it first.
+constexpr uint32_t kLooksMissed = 5;
+
 // What a spinning thread waits for may need its CPU: about 10 us of polls (doc/decisions/004).
 constexpr uint32_t kPollsPerYield = 32;
 
@@ -50,6 +54,7 @@ bool PollGroup::lend(State& state, bool receiving) {
   leave();
   if (room && !armed()) {
     polls_seen_ = cq_.polls();
+    looks_missed_ = 0;
     interval_ = kFirstLook;
     engine_.arm(*this, interval_);
   }
@@ -98,10 +103,11 @@ bool PollGroup::progress() {
   if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return false;
   if (!role_.try_enter()) return false;
   bool done = false;
+  ++rounds_;
   const size_t count = count_.load(std::memory_order_relaxed);
   for (size_t i = 0; i < count; ++i) {
     State& state = *members_[i];
-    done |= state.send_unsent();
+    done |= state.send_unsent() | state.send_unfinished(false);
     if (state.lent) done |= state.receive_inline({buffer_.get(), kBufferSize});
   }
   const bool yield = !done && ++vain_ % kPollsPerYield == 0;
@@ -122,9 +128,11 @@ void PollGroup::expire() {
     return;
   }
   const uint32_t polls = cq_.polls();
+  const bool polled = std::exchange(polls_seen_, polls) != polls;
+  looks_missed_ = std::exchange(rounds_seen_, rounds_) != rounds_ ? 0 : looks_missed_ + 1;
   std::array<State*, kMost> returned{};
   size_t count = 0;
-  if (std::exchange(polls_seen_, polls) != polls) {
+  if (polled && looks_missed_ < kLooksMissed) {
     for (size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i) members_[i]->send_overdue();
     interval_ = std::min(interval_ * 2, kLastLook);
     engine_.arm(*this, interval_);

@@ -60,8 +60,9 @@ class PollGroup final : public queue::Progress, public engine::Timer {
   std::atomic<bool> sleepy_{false};      // the queue was armed
   std::unique_ptr<uint8_t[]> buffer_;    // the holder's
   uint32_t vain_ = 0;                    // the holder's
+  uint32_t rounds_ = 0;                  // the holder's: times that a poller was here
   // Thread: engine.
-  uint32_t polls_seen_ = 0;
+  uint32_t polls_seen_ = 0, rounds_seen_ = 0, looks_missed_ = 0;
   core::Nanoseconds interval_ = 0;
 };
 

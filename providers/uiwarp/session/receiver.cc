@@ -30,6 +30,7 @@ void State::run() {
   if (seen & kStart) start_receiving();
   if ((seen & kRtrSent) && observer) observer->on_first_fpdu();
   if ((seen & kWantWritable) && stream) stream->want_writable();
+  if (seen & (kWantWritable | kContinue)) consider_poller_sending();
   if ((seen & kBurst) && attached && !group)
     if (PollGroup* const to = PollGroup::of(engine, *options.send_cq)) to->lend(*this, false);
   if (seen & kContinue) {
@@ -102,7 +103,7 @@ long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
       landed = got > 0 ? std::min(static_cast<size_t>(got), landing.size) : 0;
       if (landed > 0) rx.landed(landed);
     } else {
-      got = stream->receive_now(buffer.data(), buffer.size());
+      got = stream->receive_now(buffer.data(), rx.good_size(buffer.size()));
     }
   }  // No region is held from here: a message may want to invalidate it.
   if (got > 0 && static_cast<size_t>(got) > landed)
@@ -126,8 +127,12 @@ void State::receive_directly() {
     engine.received_directly(static_cast<uint64_t>(got));
     handle(status);
   }
-  if (stream)
-    stream->receive_at_most(attached && !receive_dead && connection->rx.may_land() ? kBehind : 0);
+  if (!stream) return;
+  const qp::Rx& rx = connection->rx;
+  const size_t most = !attached || receive_dead ? 0
+                      : rx.may_land()           ? kBehind
+                                                : rx.good_size(engine::Engine::kReceiveBuffer);
+  stream->receive_at_most(static_cast<uint32_t>(most));
 }
 
 void State::hear_news() {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/clock.h"
 #include "session/state.h"
 
 namespace uiw::session {
@@ -17,6 +18,9 @@ constexpr int kPosterShare = 4;
 constexpr int kEngineShare = 4;
 // The path MTU may change (RFC 5044 4.5); asking costs a system call.
 constexpr uint32_t kSendsPerEmssCheck = 64;
+// How long a poller leaves a full socket alone: about 10 us. Meanwhile TCP gets rid of enough for
+// the next call to be worth it.
+constexpr uint64_t kRetry = 30000;  // ticks
 
 }  // namespace
 
@@ -101,7 +105,18 @@ void State::pump() {
     if (!send_once()) return;
   }
   engine_carries_on = true;
-  ring(kContinue);
+  send_later(kContinue);
+}
+
+// Whoever spins on the completion queue goes on, or else the engine, by `note`.
+void State::send_later(uint32_t note) {
+  if (has_poller.load(std::memory_order_relaxed)) {
+    unfinished.store(true, std::memory_order_seq_cst);
+    // The engine, taking the queue pair from its pollers, either sees this or is seen here.
+    if (has_poller.load(std::memory_order_seq_cst)) return;
+    if (!unfinished.exchange(false, std::memory_order_acq_rel)) return;
+  }
+  ring(note);
 }
 
 // The engine begins the end and comes back with wish_error.
@@ -132,7 +147,8 @@ bool State::send_once() {
       send_failed(ENOMEM);
       return false;
     }
-    ring(kWantWritable);
+    retry_at.store(core::ticks() + kRetry, std::memory_order_relaxed);
+    send_later(kWantWritable);
     return false;
   }
   if (sent < 0) {

@@ -111,6 +111,9 @@ class State final : public engine::Task,
   uint64_t batch_octets = 0;
   std::atomic<bool> unsent{false};      // [any] something posted waits for a poll
   std::atomic<bool> has_poller{false};  // [any] the engine writes: in a poll group
+  // [any] what is built waits for a poller, and not before `retry_at` (ticks)
+  std::atomic<bool> unfinished{false};
+  std::atomic<uint64_t> retry_at{0};
 
   // --- receiver ---
   // connection->rx, and what a poller came upon; it then receives no more.
@@ -131,6 +134,8 @@ class State final : public engine::Task,
     uint32_t polls = 0, arms = 0;
   } seen_recv_cq, seen_send_cq;
   int spins = 0;
+  Seen seen_when_blocked;  // the same of sending: how the send queue was used when it was blocked
+  int blocked_spins = 0;
   ConnectionObserver* observer = nullptr;  // [engine]
   std::unique_ptr<uint8_t[]> leftover;     // [engine] until kStart
   size_t leftover_size = 0;
@@ -177,6 +182,7 @@ class State final : public engine::Task,
   void on_receive_posted() override { ring(kReceivePosted); }
   // The holder of the poll group's role. True when octets came. lending.cc
   bool receive_inline(std::span<uint8_t> buffer);
+  bool send_unfinished(bool at_once);  // true when octets went
 
   // lingering.cc, any thread
   void after_post(uint32_t requests, uint64_t octets);
@@ -190,6 +196,7 @@ class State final : public engine::Task,
   void pump();
   void report_error(const ErrorPlan& error);
   bool send_once();
+  void send_later(uint32_t note);
   void send_failed(int error);
   void finish_if_due();
   void notice_lost_peer();
@@ -213,8 +220,10 @@ class State final : public engine::Task,
   void on_receive_timeout();
 
   // lending.cc, [engine]
+  static bool spun_on(const queue::CompletionQueue& cq, Seen& seen);
   bool owns_receiver();  // false: run() comes again
   void consider_lending();
+  void consider_poller_sending();
   void on_returned();  // the poll group has given it back
   void on_stopped();
 

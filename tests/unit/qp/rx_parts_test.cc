@@ -61,6 +61,27 @@ TEST(RxParts, WithCrcNothingIsPlacedUnverified) {
   EXPECT_TRUE(target.content() == Octets(kSize));
 }
 
+// What begins in one receive and ends in the next is copied once more.
+TEST(RxParts, AReceiveIsToEndWhereAnFpduDoes) {
+  Machine m({.crc = true});
+  Buffer target(m.memory, kSize);
+  constexpr size_t kRoom = 256 << 10;
+  const Octets octets = fpdu(tagged(0, target.stag(), target.start(), pattern(kSize)));
+  EXPECT_EQ(m.rx().good_size(kRoom), kRoom);  // nothing is known
+  ASSERT_EQ(m.feed(octets), RxStatus::kOk);
+  EXPECT_EQ(m.rx().good_size(kRoom), kRoom / octets.size() * octets.size());
+  ASSERT_EQ(m.feed({octets.data(), 1}), RxStatus::kOk);
+  EXPECT_EQ(m.rx().good_size(kRoom), kRoom);  // nor is its size
+  ASSERT_EQ(m.feed({octets.data() + 1, 99}), RxStatus::kOk);
+  const size_t rest = octets.size() - 100;
+  EXPECT_EQ(m.rx().good_size(kRoom), rest + (kRoom - rest) / octets.size() * octets.size());
+  EXPECT_EQ(m.rx().good_size(rest + 1), rest);
+  EXPECT_EQ(m.rx().good_size(rest - 1), rest - 1);
+  ASSERT_EQ(m.feed({octets.data() + 100, rest}), RxStatus::kOk);
+  ASSERT_EQ(m.feed(fpdu(tagged(0, target.stag(), target.start(), pattern(8)))), RxStatus::kOk);
+  EXPECT_EQ(m.rx().good_size(kRoom), kRoom);  // small ones are not worth it
+}
+
 // RFC 5044 7.1.2(4): valid is what is there as a whole.
 TEST(RxParts, TheFirstFpduCountsWhenItIsWhole) {
   Machine m({.initiator = false, .crc = false});

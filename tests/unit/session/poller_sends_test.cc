@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A stream that is often blocked is sent by whoever spins on its completion queue; and by the
+// engine as soon as nobody does.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <semaphore>
+#include <thread>
+
+#include "ddp/header.h"
+#include "mpa/framing.h"
+#include "session/poll_group.h"
+#include "support/host.h"
+
+namespace uiw::test {
+namespace {
+
+constexpr uint32_t kSize = 1 << 18;
+
+// Reads Writes that begin at tagged offset 0, and compares them with what was written.
+class Reader {
+ public:
+  Reader(RawPeer& peer, const Octets& content)
+      : peer_(peer), content_(content), thread_([this] { run(); }) {}
+  ~Reader() {
+    paused_ = false;
+    shutdown(peer_.fd(), SHUT_RDWR);
+    thread_.join();
+  }
+  // While somebody posts: what is posted is to be more than the sockets hold.
+  void pause(bool now) { paused_ = now; }
+  int messages() const { return messages_; }
+  bool all_right() const { return all_right_; }
+
+ private:
+  void run() {
+    for (;;) {
+      while (paused_) std::this_thread::yield();
+      const Octets size = peer_.receive(mpa::kLengthSize);
+      if (size.size() < mpa::kLengthSize) return;
+      const Octets rest =
+          peer_.receive(mpa::fpdu_size(core::load_be16(size.data())) - mpa::kLengthSize);
+      if (rest.size() < ddp::kTaggedHeaderSize) return;
+      const uint32_t payload = core::load_be16(size.data()) - ddp::kTaggedHeaderSize;
+      const uint64_t to = core::load_be64(rest.data() + 6);
+      if (to + payload > content_.size() ||
+          std::memcmp(content_.data() + to, rest.data() + ddp::kTaggedHeaderSize, payload) != 0)
+        all_right_ = false;
+      // An initiator wakes a silent peer by empty ones. RFC 5041 4.1: the Last flag.
+      if (payload > 0 && (rest[0] & 0x40)) ++messages_;
+    }
+  }
+
+  RawPeer& peer_;
+  const Octets& content_;
+  std::atomic<bool> paused_{false};
+  std::atomic<int> messages_{0};
+  std::atomic<bool> all_right_{true};
+  std::thread thread_;
+};
+
+class PollerSends : public testing::Test {
+ protected:
+  void start() {
+    stop();
+    const SocketEnds ends = connect_sockets();
+    // So that what the sockets hold is less than what is posted.
+    const int window = 64 * 1024;
+    ASSERT_EQ(setsockopt(ends.theirs, SOL_SOCKET, SO_RCVBUF, &window, sizeof window), 0);
+    peer = std::make_unique<RawPeer>(ends.theirs);
+    host = std::make_unique<Host>(*engine, HostOptions{.initiator = true, .cq_events = &signals});
+    ASSERT_EQ(host->attach(ends.ours), 0);
+    reader = std::make_unique<Reader>(*peer, content);
+    source = std::make_unique<Buffer>(host->memory, content);
+    posted = 0;
+  }
+  void stop() {
+    reader.reset();
+    if (host) host->destroy();
+    source.reset();
+    host.reset();
+  }
+  void TearDown() override { stop(); }
+  void post(int count) {
+    reader->pause(true);
+    for (int i = 0; i < count; ++i)
+      ASSERT_EQ(host->post(SendWr(IBV_WR_RDMA_WRITE, {source->sge()}, posted++).to(0, 1)), 0);
+    reader->pause(false);
+  }
+  // Much, completed while the engine stands still. False: it was needed.
+  bool completes_without_engine() {
+    constexpr int kCount = 40;
+    std::atomic<bool> stands{false};
+    std::binary_semaphore go{0};
+    std::thread stopper([&] {
+      engine->run_sync([&] {
+        stands = true;
+        go.acquire();
+      });
+    });
+    while (!stands) std::this_thread::yield();
+    post(kCount);
+    int done = 0;
+    ibv_wc wc;
+    // Whoever reads is slower than this at times: only very many polls in vain say anything.
+    for (int vain = 0; done < kCount && vain < 100000; ++vain)
+      while (host->send_cq->poll(1, &wc) == 1) ++done, vain = 0;
+    const bool all = done == kCount;
+    go.release();
+    stopper.join();
+    EXPECT_TRUE(wait_until([&] {
+      while (host->send_cq->poll(1, &wc) == 1) ++done;
+      return done == kCount;
+    }));
+    return all;
+  }
+  void start_as_member() {
+    start();
+    ASSERT_TRUE(wait_until([&] { return completes_without_engine() || HasFatalFailure(); }));
+  }
+  bool peer_has_all() {
+    return wait_until([&] { return reader->messages() == posted; }) && reader->all_right();
+  }
+
+  struct Signals final : queue::CompletionEvents {
+    void on_completion_event() override {}
+    void on_overflow() override {}
+  } signals;
+  const Octets content = pattern(kSize);
+  std::unique_ptr<engine::Engine> engine{std::move(*engine::Engine::start())};
+  std::unique_ptr<Host> host;
+  std::unique_ptr<RawPeer> peer;
+  std::unique_ptr<Buffer> source;
+  std::unique_ptr<Reader> reader;
+  int posted = 0;
+};
+
+TEST_F(PollerSends, WhoPollsSends) {
+  start_as_member();
+  EXPECT_TRUE(peer_has_all());
+}
+
+TEST_F(PollerSends, TheEngineSendsWhenPollsCease) {
+  for (int round = 0; round < 2; ++round) {
+    start_as_member();
+    post(40);
+    EXPECT_TRUE(peer_has_all());
+  }
+}
+
+TEST_F(PollerSends, ArmingTheQueueGivesItToTheEngine) {
+  for (int round = 0; round < 2; ++round) {
+    start_as_member();
+    post(40);
+    ibv_wc wc;
+    for (int i = 0; i < 10; ++i) host->send_cq->poll(1, &wc);
+    host->send_cq->arm(false);
+    EXPECT_TRUE(peer_has_all());
+  }
+}
+
+// Polls go on, but never in vain: nobody would look.
+TEST_F(PollerSends, TheEngineSendsWhereTheQueueIsNeverEmpty) {
+  start_as_member();
+  std::atomic<bool> over{false};
+  for (int i = 0; i < 4; ++i) host->send_cq->push({}, false);
+  std::thread poller([&] {
+    ibv_wc wc;
+    while (!over) {
+      host->send_cq->push({}, false);
+      host->send_cq->poll(1, &wc);
+    }
+  });
+  post(40);
+  EXPECT_TRUE(peer_has_all());
+  over = true;
+  poller.join();
+}
+
+TEST_F(PollerSends, EndsBelowThosePolling) {
+  enum How { kDestroy, kError, kReset, kDisconnect, kPeer };
+  for (How how : {kDestroy, kError, kReset, kDisconnect, kPeer}) {
+    SCOPED_TRACE(how);
+    start_as_member();
+    std::atomic<bool> over{false};
+    queue::CompletionQueue& cq = *host->send_cq;
+    const auto spin = [&] {
+      ibv_wc wc;
+      while (!over) cq.poll(1, &wc);
+    };
+    std::thread one(spin), two(spin);
+    post(40);
+    switch (how) {
+      case kDestroy:
+        host->destroy();
+        break;
+      case kError:
+        EXPECT_EQ(host->modify(IBV_QPS_ERR), 0);
+        break;
+      case kReset:
+        EXPECT_EQ(host->modify(IBV_QPS_RESET), 0);
+        break;
+      case kDisconnect:
+        engine->run_sync([&] { host->qp->disconnect(); });
+        EXPECT_TRUE(peer_has_all());
+        break;
+      case kPeer:
+        shutdown(peer->fd(), SHUT_RDWR);
+        break;
+    }
+    reader.reset();
+    if (how == kDisconnect) {
+      peer->close();
+    } else {
+      peer->reset();  // at once, and not at TCP's next probe of a closed window
+    }
+    if (how == kError || how == kDisconnect || how == kPeer) EXPECT_TRUE(host->wait_for_end());
+    host->destroy();
+    over = true;
+    one.join();
+    two.join();
+  }
+}
+
+}  // namespace
+}  // namespace uiw::test
