@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the provider (libuiwarp-rdmav34.so) and the preload library (libuiwarp-preload.so) agree on
+ * What the provider (libuiwarp-rdmavNN.so) and the preload library (libuiwarp-preload.so) agree on
  * with libuiwarp.so.0. Private to uiwarp: all three come from one build and say so by
  * UIWARP_ABI_VERSION. Plain C; of libibverbs only the public structures of <infiniband/verbs.h>.
  *

@@ -27,16 +27,27 @@ static void async_event(struct ibv_context *context, struct ibv_async_event *eve
 	uiwarp_context_events_taken(core_context(context));
 }
 
+/* Where the loaded libibverbs has the beginning of our struct verbs_context. */
+static size_t verbs_at(const struct provider_layout *layout)
+{
+	return offsetof(struct provider_context, verbs.context) - layout->context_at;
+}
+
+static struct verbs_context *verbs_of(struct provider_context *mine)
+{
+	return (struct verbs_context *)((char *)mine + verbs_at(mine->layout));
+}
+
 static void free_context(struct ibv_context *context)
 {
 	struct provider_context *mine = context_of(context);
 
 	uiwarp_context_close(mine->core);
-	verbs_uninit_context(&mine->verbs);
+	verbs_uninit_context(verbs_of(mine));
 	free(mine);
 }
 
-static const struct verbs_context_ops ops = {
+static const struct verbs_all_ops ops = {
 	.alloc_mw = provider_alloc_mw,
 	.alloc_pd = provider_alloc_pd,
 	.async_event = async_event,
@@ -87,23 +98,29 @@ static bool virtual_kernel_active(const char *device)
 
 struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
 {
+	const struct provider_layout *layout = provider_loaded_layout();
+	verbs_other_op table[UIWARP_OPERATIONS_MAX];
 	struct provider_context *mine;
 	int error;
 
 	(void)private_data;
-	mine = _verbs_init_and_alloc_context(device, cmd_fd, sizeof(*mine),
-					     (void *)offsetof(struct provider_context, verbs), 0);
+	mine = _verbs_init_and_alloc_context(device, cmd_fd, sizeof(*mine), (void *)verbs_at(layout), 0);
 	if (!mine)
 		return NULL;
+	mine->layout = layout;
 	error = ENODEV;
-	if (virtual_kernel_active(ibv_get_device_name(device)))
+	/* The size that libibverbs itself gives its structure: the last word on which layout this is. */
+	if (mine->verbs.sz != layout->context_at + sizeof(struct ibv_context))
+		fprintf(stderr, "uiwarp: this libibverbs lays out its contexts in a way that uiwarp does not know\n");
+	else if (virtual_kernel_active(ibv_get_device_name(device)))
 		error = uiwarp_context_open(uiwarp_device_find(ibv_get_device_name(device)), &mine->core,
 					    &mine->verbs.context.async_fd);
 	if (error) {
-		verbs_uninit_context(&mine->verbs);
+		verbs_uninit_context(verbs_of(mine));
 		return provider_fail(mine, error);
 	}
 	mine->verbs.context.num_comp_vectors = 1;
-	verbs_set_ops(&mine->verbs, &ops);
-	return &mine->verbs;
+	provider_operations(layout, &ops, table);
+	verbs_set_ops(verbs_of(mine), table);
+	return verbs_of(mine);
 }

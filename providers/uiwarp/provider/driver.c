@@ -40,16 +40,17 @@ __attribute__((constructor)) static void register_driver(void)
 {
 	if (uiwarp_abi_version() != UIWARP_ABI_VERSION) {
 		fprintf(stderr,
-			"uiwarp: libuiwarp.so.0 (interface %d) and libuiwarp-rdmav34.so (interface %d) come from "
-			"different builds; install both from the same one\n",
-			uiwarp_abi_version(), UIWARP_ABI_VERSION);
+			"uiwarp: libuiwarp.so.0 (interface %d) and libuiwarp-rdmav%d.so (interface %d) come "
+			"from different builds; install both from the same one\n",
+			uiwarp_abi_version(), UIWARP_PABI, UIWARP_ABI_VERSION);
 		return;
 	}
 	if (!provider_qp_flags_at()) {
 		fprintf(stderr,
-			"uiwarp: this libibverbs lays out its queue pairs in a way that uiwarp does not know, so its "
-			"devices are not available; rdma-core up to 56 is supported\n");
+			"uiwarp: this libibverbs (private ABI %d) lays out its queue pairs in a way that uiwarp does "
+			"not know, so its devices are not available; rdma-core up to 64 is supported\n",
+			UIWARP_PABI);
 		return;
 	}
-	verbs_register_driver_34(&driver);
+	verbs_register_driver(&driver);
 }

@@ -8,12 +8,27 @@
 
 #include <errno.h>
 
-#include "abi/rdmav34.h"
+#include "abi/rdmav.h"
 #include "uiwarp/uiwarp-abi.h"
 
 struct provider_context {
-	struct verbs_context verbs; /* first: libibverbs frees nothing, we free the whole */
+	/*
+	 * libibverbs' structure ends where `verbs` does, whatever its version; a newer one than we are built with
+	 * begins in here (provider_layout).
+	 */
+	char room[64];
+	struct verbs_context verbs;
+	char spare[64]; /* one that we do not know ends in here, and is refused then */
+	const struct provider_layout *layout;
 	struct uiwarp_context *core;
+};
+
+/* A form of what libibverbs and a provider share, as far as forms differ. */
+struct provider_layout {
+	int pabi; /* the number it goes by, */
+	int since; /* but the operations are those of this release (abi/operations.h) */
+	size_t context_at; /* where struct verbs_context has its ibv_context */
+	const char *mark; /* a function that only such a libibverbs has; NULL: no need to look */
 };
 
 struct provider_pd {
@@ -67,10 +82,10 @@ struct provider_qp {
 	int wr_error; /* the first of the batch */
 };
 
-/* All structures above begin with libibverbs' one. */
+/* The structures above but for the first begin with libibverbs' one. */
 static inline struct provider_context *context_of(struct ibv_context *context)
 {
-	return (struct provider_context *)((char *)context - offsetof(struct verbs_context, context));
+	return (struct provider_context *)((char *)context - offsetof(struct provider_context, verbs.context));
 }
 static inline struct uiwarp_context *core_context(struct ibv_context *context)
 {
@@ -99,7 +114,7 @@ static inline int provider_result(int error)
 
 /*
  * Where in a queue pair the loaded libibverbs looks for its flags: an offset into the space of struct
- * provider_qp. 0: neither where rdma-core up to 44 has them nor where 45 to 56 do.
+ * provider_qp. 0: neither where rdma-core up to 44 has them nor where 45 and later do.
  */
 size_t provider_qp_flags_at(void);
 
@@ -141,6 +156,16 @@ int provider_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int provider_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
 int provider_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int provider_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/*
+ * The layout that goes by this private ABI in a libibverbs that has the functions `has` says; NULL: there is
+ * none. The second is that of the libibverbs that loaded us.
+ */
+const struct provider_layout *provider_layout_of(int pabi, bool (*has)(const char *function));
+const struct provider_layout *provider_loaded_layout(void);
+/* Writes the table that a libibverbs of this layout expects, and returns how many operations it has. */
+size_t provider_operations(const struct provider_layout *layout, const struct verbs_all_ops *all,
+			   verbs_other_op table[UIWARP_OPERATIONS_MAX]);
 
 struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data);
 

@@ -34,7 +34,7 @@ TEST(Library, TheProviderGetsTheSameInstance) {
   ASSERT_NE(root, nullptr);
   EXPECT_STRNE(root(), "");  // the instance that answered the stat() above
 
-  void* provider = dlopen(UIWARP_TEST_LIBRARY_DIR "/libuiwarp-rdmav34.so", RTLD_NOW);
+  void* provider = dlopen(UIWARP_TEST_LIBRARY_DIR "/" UIWARP_TEST_PROVIDER, RTLD_NOW);
   ASSERT_NE(provider, nullptr) << dlerror();
   EXPECT_EQ(mapped("libuiwarp.so").size(), 1u);
   dlclose(provider);
