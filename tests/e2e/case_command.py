@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The uiwarp command itself."""
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -57,20 +58,45 @@ def run(world):
     expect("libuiwarp.so" not in tool.output, "the stack was loaded into a program that needs no RDMA", tool)
 
 
+def run_paths(folder):
+    """Where the loader would look for the libraries that the programs and libraries in `folder` need: (file, place)."""
+    for path in (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names):
+        with open(path, "rb") as file:
+            if file.read(4) != b"\x7fELF":
+                continue
+        dynamic = subprocess.run(["readelf", "-d", path], text=True, stdout=subprocess.PIPE, check=True).stdout
+        for places in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
+            for place in places.split(":"):
+                yield path, place
+
+
 @case("command-installed", worlds=["lo4-root"], seconds=90)
 def installed(world):
-    """What `cmake --install` puts elsewhere works from there, also when moved."""
-    if not shutil.which("cmake"):
-        raise Skipped("needs cmake")
+    """What `cmake --install` puts elsewhere works from there, also when moved, and does not lead back to the build."""
+    if not shutil.which("cmake") or not shutil.which("readelf"):
+        raise Skipped("needs cmake and readelf")
+    build = os.path.dirname(world.bin)
     folder = tempfile.mkdtemp(prefix="uiwarp-installed-")
     try:
         first, moved = os.path.join(folder, "first"), os.path.join(folder, "moved")
-        done = subprocess.run(["cmake", "--install", os.path.dirname(world.bin), "--prefix", first], text=True,
+        done = subprocess.run(["cmake", "--install", build, "--prefix", first], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         expect(done.returncode == 0, f"cmake --install failed: {done.stdout}")
         os.rename(first, moved)
-        tool = world.start("client", os.path.join(moved, "bin", "uiwarp"), "doctor", plain=True)
+        for name in ["share/man/man1/uiwarp.1", "share/man/man7/uiwarp.7", "etc/libibverbs.d/uiwarp.driver"]:
+            expect(os.path.isfile(os.path.join(moved, name)), f"{name} was not installed: {done.stdout}")
+        for path, place in run_paths(moved):
+            # An empty place would be the folder that the program is started in.
+            expect(place and not place.startswith(build), f"{path} looks for libraries in '{place}'")
+        command = os.path.join(moved, "bin", "uiwarp")
+        tool = world.start("client", command, "doctor", plain=True)
         world.finish(tool, 60, 0)
         expect(f"{moved}/lib" in tool.output, "it does not use the installed libraries", tool)
+        # The first file makes it load the stack, the second shows what is loaded.
+        tool = world.start("client", command, "run", "cat", "/sys/class/infiniband/uiw_lo/node_type", "/proc/self/maps",
+                           plain=True)
+        world.finish(tool, 20, 0)
+        expect("4: RNIC" in tool.output and "/libuiwarp.so.0" in tool.output, "there is no device", tool)
+        expect(build not in tool.output, "something of the build tree is loaded", tool)
     finally:
         shutil.rmtree(folder)
