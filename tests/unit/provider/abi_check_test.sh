@@ -102,4 +102,11 @@ for archive in missing.a unreadable.a; do
   configure "with_$archive" "-DUIWARP_LIBIBVERBS_ARCHIVE=$scratch/$archive"
   expect 0 "is missing or cannot be read" "UIWARP_LIBIBVERBS_ARCHIVE"
 done
+
+# The packages have to know each one, too.
+known=$(sed -n 's/^set(_known \(.*\))$/\1/p' "$root/buildlib/RdmaCoreAbi.cmake")
+[ "$known" ] || { echo "no list of known private ABIs in RdmaCoreAbi.cmake"; exit 1; }
+for number in $known; do
+  grep -q "^until_$number = " "$root/debian/rules" || { echo "debian/rules lacks private ABI $number"; exit 1; }
+done
 echo "all as expected"

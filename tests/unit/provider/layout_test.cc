@@ -3,7 +3,7 @@
 // each.
 #include <gtest/gtest.h>
 
-#include <cstdint>
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
