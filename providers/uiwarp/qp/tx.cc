@@ -11,11 +11,11 @@ namespace uiw::qp {
 
 namespace {
 
-// An FPDU needs a header piece, one per SGE and a trailer piece, and up to 570 octets of the arena;
-// what is asked for beyond that always leaves room for a Terminate behind it. With markers an FPDU
-// is one piece of the copies.
+// An FPDU needs a header piece, one per SGE and a trailer piece, and up to 2106 octets of the
+// arena; what is asked for beyond that always leaves room for a Terminate behind it. With markers
+// an FPDU is one piece of the copies.
 constexpr uint32_t kPiecesPerFpdu = queue::kMaxSge + 4;
-constexpr uint32_t kArenaPerFpdu = 768;
+constexpr uint32_t kArenaPerFpdu = 2304;
 constexpr uint32_t kCopiedPerFpdu =
     mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaPerFpdu;
 static_assert(kCopiedPerFpdu <= TxBatch::kMaxCopied);

@@ -18,8 +18,8 @@ namespace uiw::qp {
 class TxBatch {
  public:
   static constexpr uint32_t kMaxPieces = 192;
-  static constexpr uint32_t kMaxFpdus = 96;
-  static constexpr uint32_t kArena = 48 * 1024;
+  static constexpr uint32_t kMaxFpdus = 128;
+  static constexpr uint32_t kArena = 192 * 1024;
   static constexpr uint32_t kMaxOctets = 1024 * 1024;
   static constexpr uint32_t kMaxRefs = 8;
   static constexpr uint32_t kMaxCopied = 512 * 1024;

@@ -4,8 +4,8 @@
 // be woken for it. doc/decisions/006 says what that brings.
 //
 // They also send: what was posted in quick succession and waits to be sent together
-// (session/lingering.cc), and what the socket did not take. Queue pairs that do not receive here may
-// be members for that alone.
+// (session/lingering.cc), and what the socket did not take. Queue pairs that do not receive here
+// may be members for that alone.
 //
 // The engine lends a queue pair when its completion queue is polled in vain again and again, and
 // takes it back when the polls cease, when the queue is armed, or when anything is to be done that
