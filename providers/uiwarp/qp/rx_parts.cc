@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/be.h"
+#include "qp/place.h"
 #include "qp/rx.h"
 #include "qp/scatter.h"
 
@@ -92,8 +93,7 @@ RxStatus Rx::place(Bytes payload) {
     const uint64_t to = ddp::decode_tagged(open_.header).to + (segment.payload_size() - open_.left);
     mem::RegionRef region;
     status = find_sink(segment, to, open_.left, region);
-    if (status == RxStatus::kOk)
-      std::memcpy(region->memory + (to - region->start), payload.data(), payload.size());
+    if (status == RxStatus::kOk) qp::place(region->memory + (to - region->start), payload);
   }
   open_.left -= static_cast<uint32_t>(payload.size());
   return status;
@@ -128,7 +128,8 @@ bool Rx::land(Landing& out) {
     if (!region || mem::check_remote(*region, shared_->stream(), to, open_.left,
                                      mem::kRemoteWrite) != mem::Fault::kNone)
       return false;
-    out.pieces[0] = {region->memory + (to - region->start), open_.left};
+    // In what order the kernel stores is unknown: the end is placed here.
+    out.pieces[0] = {region->memory + (to - region->start), open_.left - kPlacedLast};
     out.count = 1;
   }
   out.size = 0;

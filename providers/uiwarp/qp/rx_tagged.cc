@@ -2,6 +2,7 @@
 // Tagged messages: RDMA Write and Read Response. RFC 5041 7.1 (tagged), RFC 5040 5.1 and 5.2.
 #include <cstring>
 
+#include "qp/place.h"
 #include "qp/rx.h"
 #include "qp/scatter.h"
 
@@ -32,7 +33,7 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   const RxStatus found = find_sink(segment, header.to, segment.payload_size(), region);
   if (found != RxStatus::kOk) return found;
   const core::Bytes payload = segment.payload();
-  std::memcpy(region->memory + (header.to - region->start), payload.data(), payload.size());
+  qp::place(region->memory + (header.to - region->start), payload);
   return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Placing what a Write brings.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/bytes.h"
+
+namespace uiw::qp {
+
+// A Write brings so many octets at least in one store, after all that comes before them.
+constexpr uint32_t kPlacedLast = 8;
+
+template <class Word>
+bool place_last(uint8_t* to, core::Bytes payload) {
+  if (payload.size() < sizeof(Word) ||
+      reinterpret_cast<uintptr_t>(to + payload.size()) % alignof(Word) != 0)
+    return false;
+  const size_t before = payload.size() - sizeof(Word);
+  Word last;
+  std::memcpy(&last, payload.data() + before, sizeof last);
+  std::memcpy(to, payload.data(), before);
+  __atomic_store_n(reinterpret_cast<Word*>(to + before), last, __ATOMIC_RELEASE);
+  return true;
+}
+
+// Programs that want no completion watch the end of a Write in memory: when it changes, the rest is
+// there. No RFC promises it (RFC 5040 5.5), every adapter does it, and memcpy() does not: glibc's
+// stores the first octets last. A counter or flag of 8, 4 or 2 octets at the end is not torn.
+inline void place(uint8_t* to, core::Bytes payload) {
+  if (payload.empty()) return;
+  static_cast<void>(place_last<uint64_t>(to, payload) || place_last<uint32_t>(to, payload) ||
+                    place_last<uint16_t>(to, payload) || place_last<uint8_t>(to, payload));
+}
+
+}  // namespace uiw::qp
