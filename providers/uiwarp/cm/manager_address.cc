@@ -71,7 +71,12 @@ int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& add
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
   if (id->state != IdState::kIdle) return EINVAL;
-  return bind_locked(*id, address);
+  if ((error = bind_locked(*id, address)) != 0) return error;
+  // Linux has no device for a loopback address. Who names a port as well wants to be reached there
+  // and gets ours at once, everybody else when listening. libfabric does not: it binds to localhost
+  // to learn which devices there are, and drops all but the one that this chooses.
+  if (transport::is_loopback(address) && transport::port_of(address) == 0) id->device = nullptr;
+  return 0;
 }
 
 int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_storage& source,

@@ -84,6 +84,38 @@ TEST_F(LifecycleTest, BindErrors) {
   EXPECT_EQ(0, manager_.listen(channel_.channel, id, 1));
 }
 
+// libfabric asks in this way which devices there are.
+TEST_F(LifecycleTest, LoopbackWithoutPortChoosesNoDevice) {
+  for (const char* address : {"127.0.0.1", "127.1.2.3", "::1"}) {
+    SCOPED_TRACE(address);
+    Route route;
+    const uint32_t open = new_id(1), named = new_id(2);
+    ASSERT_EQ(0, manager_.bind(channel_.channel, open, ip(address, 0)));
+    ASSERT_EQ(0, manager_.query(channel_.channel, open, route));
+    EXPECT_EQ(0u, route.node_guid);
+    const sockaddr_storage source = route.source;
+    destroy(open);
+    ASSERT_EQ(0, manager_.bind(channel_.channel, named, source));
+    ASSERT_EQ(0, manager_.query(channel_.channel, named, route));
+    EXPECT_NE(0u, route.node_guid);
+    destroy(named);
+  }
+}
+
+TEST_F(LifecycleTest, LoopbackWithoutPortHasItsDeviceWhenItIsUsed) {
+  const uint32_t listener = new_id(1), client = new_id(2);
+  ASSERT_EQ(0, manager_.bind(channel_.channel, listener, ip("127.0.0.1", 0)));
+  ASSERT_EQ(0, manager_.listen(channel_.channel, listener, 1));
+  Route route;
+  ASSERT_EQ(0, manager_.query(channel_.channel, listener, route));
+  EXPECT_NE(0u, route.node_guid);
+  ASSERT_EQ(0, manager_.bind(channel_.channel, client, ip("127.0.0.1", 0)));
+  ASSERT_EQ(0, resolve(client, route.source));
+  channel_.expect(EventType::kAddrResolved);
+  ASSERT_EQ(0, manager_.query(channel_.channel, client, route));
+  EXPECT_NE(0u, route.node_guid);
+}
+
 TEST_F(LifecycleTest, OnePortForOneBoundIdUnlessBothAskForReuse) {
   const uint32_t first = new_id(1), second = new_id(2);
   const int on = 1;
