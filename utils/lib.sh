@@ -15,7 +15,7 @@ die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 packages_for() {
   local column=$1 purpose; shift
   for purpose in "$@"; do
-    awk -v purpose="$purpose" -v column="$column" '$1 == purpose { print $column }' "$root/utils/packages"
+    awk -v purpose="$purpose" -v column="$column" '$1 == purpose && $column != "-" { print $column }' "$root/utils/packages"
   done | sort -u
 }
 

@@ -21,9 +21,12 @@ import case_devices    # noqa: F401
 import case_exchange   # noqa: F401
 import case_failures   # noqa: F401
 import case_leak       # noqa: F401
+import case_libfabric  # noqa: F401
 import case_perftest   # noqa: F401
 import case_pyverbs    # noqa: F401
 import case_rping      # noqa: F401
+import case_rsockets   # noqa: F401
+import case_storage    # noqa: F401
 from harness import Failed, Skipped
 from registry import CASES
 from worlds import World

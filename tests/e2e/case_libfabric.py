@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""libfabric's verbs provider, by its own tools and under Open MPI. It never uses loopback interfaces."""
+import os
+
+from applications import folder, need
+from harness import expect
+from registry import case
+
+WORLDS = ["ns-root", "ns-user"]
+CONTROL_PORT = 47592   # fi_pingpong's own, for TCP; in a namespace nobody else has it
+RDM = "verbs;ofi_rxm"
+
+
+@case("fi-info", worlds=WORLDS, seconds=30)
+def info(world):
+    need("fi_info", "libfabric-bin")
+    tool = world.run("server", "fi_info", "-p", "verbs")
+    for line in (f"domain: {world.device}", "type: FI_EP_MSG", "protocol: FI_PROTO_IWARP", "type: FI_EP_RDM"):
+        expect(line in tool.output, f"does not say '{line}'", tool)
+
+
+def pingpong(world, *options, server_ends=True):
+    common = ["fi_pingpong", "-c", "-I", "50", *options]
+    server = world.start_server(*common, port=CONTROL_PORT)
+    client = world.start("client", *common, world.server)
+    world.finish(client, 40, 0, server)
+    ends = [client]
+    if server_ends:
+        world.finish(server, 20, 0, client)
+        ends.append(server)
+    else:
+        server.destroy()
+    for end in ends:
+        rows = [line for line in end.output.splitlines() if "=50" in line]
+        expect(len(rows) == (1 if "-S" in options else 6), "results are missing", client, server)
+
+
+@case("fi-pingpong", worlds=WORLDS, seconds=100)
+def message(world):
+    """Both ends compare what comes (-c)."""
+    need("fi_pingpong", "libfabric-bin")
+    pingpong(world, "-p", "verbs", "-e", "msg")
+    pingpong(world, "-p", "verbs", "-e", "msg", "-S", "4000001")
+
+
+@case("fi-pingpong-rdm", worlds=WORLDS, seconds=100)
+def reliable_datagrams(world):
+    """A server that found wrong data would end, and its client with it. Whether it ends well is not asked: when the
+    client's last message and the end of the connection come together, ofi_rxm 1.17 destroys the queue pair before
+    it has polled that message, and waits for it."""
+    need("fi_pingpong", "libfabric-bin")
+    pingpong(world, "-p", RDM, "-e", "rdm", server_ends=False)
+    pingpong(world, "-p", RDM, "-e", "rdm", "-m", "tagged", server_ends=False)
+
+
+@case("openmpi", worlds=WORLDS, seconds=60)
+def openmpi(world):
+    """NetPIPE compares what arrives. Two processes on one host, by way of the address that its device has."""
+    need("mpirun", "openmpi-bin")
+    need("NPopenmpi", "netpipe-openmpi")
+    with folder(world) as path:
+        # mpirun wants a place for its sockets, and for the unprivileged user a home.
+        settings = {"HOME": path, "TMPDIR": path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        tool = world.run("server", "mpirun", "--oversubscribe", "-np", "2", "--mca", "pml", "cm", "--mca", "mtl", "ofi",
+                         "--mca", "mtl_ofi_provider_include", RDM,
+                         "NPopenmpi", "-i", "-l", "1", "-u", "300000", "-n", "3", "-o", os.path.join(path, "np.out"),
+                         seconds=45, settings=settings)
+        rows = [line for line in tool.output.splitlines() if " bytes " in line and " times --> " in line]
+        expect(len(rows) > 30 and all(row.rstrip().endswith("Integrity check passed") for row in rows),
+               "not every size passed its integrity check", tool)
