@@ -35,7 +35,7 @@ def pingpong(world, *options, server_ends=True):
         expect(len(rows) == (1 if "-S" in options else 6), "results are missing", client, server)
 
 
-@case("fi-pingpong", worlds=WORLDS, seconds=100)
+@case("fi-pingpong", worlds=WORLDS, seconds=100, serial=True)
 def message(world):
     """Both ends compare what comes (-c)."""
     need("fi_pingpong", "libfabric-bin")
@@ -43,7 +43,7 @@ def message(world):
     pingpong(world, "-p", "verbs", "-e", "msg", "-S", "4000001")
 
 
-@case("fi-pingpong-rdm", worlds=WORLDS, seconds=100)
+@case("fi-pingpong-rdm", worlds=WORLDS, seconds=100, serial=True)
 def reliable_datagrams(world):
     """A server that found wrong data would end, and its client with it. Whether it ends well is not asked: when the
     client's last message and the end of the connection come together, ofi_rxm 1.17 destroys the queue pair before
@@ -53,7 +53,7 @@ def reliable_datagrams(world):
     pingpong(world, "-p", RDM, "-e", "rdm", "-m", "tagged", server_ends=False)
 
 
-@case("openmpi", worlds=WORLDS, seconds=60)
+@case("openmpi", worlds=WORLDS, seconds=60, serial=True)
 def openmpi(world):
     """NetPIPE compares what arrives. Two processes on one host, by way of the address that its device has."""
     need("mpirun", "openmpi-bin")

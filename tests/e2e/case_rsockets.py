@@ -44,7 +44,7 @@ def rstream(world):
     stream(world, "rstream", "-T", "resolve")
 
 
-@case("riostream", worlds=["lo4-root", "lo4-user", "ns-root"], seconds=60)
+@case("riostream", worlds=["lo4-root", "lo4-user", "ns-root"], seconds=60, serial=True)
 def riostream(world):
     """Its ends watch the last octet of what the other writes, and compare what lies before it."""
     for size in (1000, 4096, 65536):
