@@ -56,11 +56,12 @@ TEST_P(Close, QueuedWorkGoesOutFirst) {
 TEST_P(Close, BothSidesAtOnce) {
   connect();
   Buffer one(a->memory, pattern(1000)), other(b->memory, pattern(1000));
+  Buffer to_one(a->memory, 1000), to_other(b->memory, 1000);
   ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {}, 99)), 0);
   ASSERT_REACHED(a->sent_count() == 1);
   for (uint64_t i = 0; i < 10; ++i) {
-    ASSERT_EQ(a->receive(RecvWr({one.sge()}, i)), 0);
-    ASSERT_EQ(b->receive(RecvWr({other.sge()}, i)), 0);
+    ASSERT_EQ(a->receive(RecvWr({to_one.sge()}, i)), 0);
+    ASSERT_EQ(b->receive(RecvWr({to_other.sge()}, i)), 0);
     ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {one.sge()}, i)), 0);
     ASSERT_EQ(b->post(SendWr(IBV_WR_SEND, {other.sge()}, i)), 0);
   }

@@ -107,7 +107,8 @@ bool PollGroup::progress() {
   const size_t count = count_.load(std::memory_order_relaxed);
   for (size_t i = 0; i < count; ++i) {
     State& state = *members_[i];
-    done |= state.send_unsent() | state.send_unfinished(false);
+    done |= state.send_unsent();
+    done |= state.send_unfinished(false);
     if (state.lent) done |= state.receive_inline({buffer_.get(), kBufferSize});
   }
   const bool yield = !done && ++vain_ % kPollsPerYield == 0;

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <semaphore>
 #include <thread>
+#include <utility>
 
+#include "core/clock.h"
 #include "ddp/header.h"
 #include "mpa/framing.h"
 #include "session/poll_group.h"
@@ -30,6 +32,7 @@ class Reader {
   }
   // While somebody posts: what is posted is to be more than the sockets hold.
   void pause(bool now) { paused_ = now; }
+  uint64_t octets() const { return octets_; }
   int messages() const { return messages_; }
   bool all_right() const { return all_right_; }
 
@@ -44,6 +47,7 @@ class Reader {
       if (rest.size() < ddp::kTaggedHeaderSize) return;
       const uint32_t payload = core::load_be16(size.data()) - ddp::kTaggedHeaderSize;
       const uint64_t to = core::load_be64(rest.data() + 6);
+      octets_ += payload;
       if (to + payload > content_.size() ||
           std::memcmp(content_.data() + to, rest.data() + ddp::kTaggedHeaderSize, payload) != 0)
         all_right_ = false;
@@ -55,6 +59,7 @@ class Reader {
   RawPeer& peer_;
   const Octets& content_;
   std::atomic<bool> paused_{false};
+  std::atomic<uint64_t> octets_{0};
   std::atomic<int> messages_{0};
   std::atomic<bool> all_right_{true};
   std::thread thread_;
@@ -103,9 +108,16 @@ class PollerSends : public testing::Test {
     post(kCount);
     int done = 0;
     ibv_wc wc;
-    // Whoever reads is slower than this at times: only very many polls in vain say anything.
-    for (int vain = 0; done < kCount && vain < 100000; ++vain)
-      while (host->send_cq->poll(1, &wc) == 1) ++done, vain = 0;
+    // Until the reader has had nothing to read for long: whoever would send then stands still.
+    uint64_t read = 0;
+    for (core::Nanoseconds since = core::now(); done < kCount;) {
+      while (host->send_cq->poll(1, &wc) == 1) ++done;
+      if (std::exchange(read, reader->octets()) != read) {
+        since = core::now();
+      } else if (core::now() - since > 300 * core::kMillisecond) {
+        break;
+      }
+    }
     const bool all = done == kCount;
     go.release();
     stopper.join();
