@@ -112,8 +112,8 @@ long recvmsg(int fd, msghdr* message, int flags) {
   return raw(SYS_recvmsg, fd, message, flags);
 }
 long recv(int fd, void* buffer, size_t size, int flags) {
-  return raw(SYS_recvfrom, fd, buffer, size, flags,
-             0L);  // the address, and so its size, is not wanted
+  // The address, and so its size, is not wanted.
+  return raw(SYS_recvfrom, fd, buffer, size, flags, 0L);
 }
 int eventfd(unsigned initial, int flags) {
   return static_cast<int>(raw(SYS_eventfd2, initial, flags));

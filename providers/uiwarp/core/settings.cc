@@ -34,8 +34,7 @@ constexpr SettingInfo kTable[] = {
      "scheduler."},
     {"UIWARP_POLL_PROGRESS", "on|off", "on",
      "A program that keeps polling an empty completion queue receives by itself for its "
-     "connections, "
-     "instead of the engine."},
+     "connections, and sends on where a socket was full, instead of the engine."},
     {"UIWARP_MPA_REVISION", "1|2", "2",
      "MPA revision to connect with: 2 negotiates read depths and a ready-to-receive frame (RFC "
      "6581)."},

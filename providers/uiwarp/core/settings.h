@@ -38,8 +38,8 @@ struct Settings {
   RtrKind mpa_rtr = RtrKind::kAny;  // UIWARP_MPA_RTR: which one
   bool wake_peer = true;            // UIWARP_WAKE_PEER: empty Writes to a silent responder
   bool poll_progress = true;        // UIWARP_POLL_PROGRESS: who polls in vain receives itself
-  uint16_t first_port = 0,
-           last_port = 0;  // UIWARP_PORTS: of queue pair numbers; 0: the system chooses
+  // UIWARP_PORTS: of queue pair numbers; 0: the system chooses
+  uint16_t first_port = 0, last_port = 0;
   uint32_t connect_timeout_ms = 10000;
   uint32_t reply_timeout_ms = 30000;   // until the remote application accepts
   uint32_t request_timeout_ms = 5000;  // until an accepted TCP connection sent its whole Request

@@ -227,12 +227,8 @@ void Epoll::accept_all(Op& op, int fd) {
 }
 
 void Epoll::receive_once(Op& op, int fd) {
-  iovec piece{buffer_.get(),
-              most_of(op) > 0 ? std::min<size_t>(most_of(op), kBufferSize) : kBufferSize};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  const long result = sys::recvmsg(fd, &message, MSG_DONTWAIT);
+  const size_t most = most_of(op) > 0 ? std::min<size_t>(most_of(op), kBufferSize) : kBufferSize;
+  const long result = sys::recv(fd, buffer_.get(), most, MSG_DONTWAIT);
   if (result == -EAGAIN || result == -EINTR) return;
   forget(op);
   const size_t size = result > 0 ? static_cast<size_t>(result) : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Private ABI 34 has two layouts of a queue pair under one symbol version: up to rdma-core 44 its flags
- * are at octet 352, from 45 on at 360, as with all later private ABIs. A public function tells which one is loaded, without crashing
- * on either.
+ * are at octet 352, from 45 on at 360, as with all later private ABIs. A public function tells which one is
+ * loaded, without crashing on either.
  */
 #include <string.h>
 

@@ -26,9 +26,7 @@ inline mpa::Extent Rx::extent(Bytes seen) const {
 
 RxStatus Rx::on_octets(Bytes octets) {
   if (ended_) return RxStatus::kOk;
-  if (waiting_)
-    return staging_.append(octets) ? RxStatus::kWantReceive
-                                   : raise(TermCode::kDdpLocalCatastrophic, nullptr);
+  if (waiting_) return hold_back(RxStatus::kWantReceive, octets);
   while (!octets.empty()) {
     if (open_.active) {
       const RxStatus status = on_part(octets);
@@ -38,19 +36,12 @@ RxStatus Rx::on_octets(Bytes octets) {
     // An FPDU that lies whole in what arrived is used where it lies; only the rest is kept.
     const mpa::Extent wanted = extent(staging_.empty() ? octets : staging_.octets());
     if (staging_.empty() && wanted.whole && octets.size() >= wanted.size) {
-      const RxStatus status = on_fpdu(octets.first(wanted.size));
-      if (status == RxStatus::kWantReceive && !staging_.append(octets))
-        return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+      const RxStatus status = hold_back(on_fpdu(octets.first(wanted.size)), octets);
       if (status != RxStatus::kOk) return status;
       octets = octets.subspan(wanted.size);
       continue;
     }
-    if (staging_.empty() && comes_by_parts(octets)) {
-      const RxStatus status = begin_parts(octets);
-      if (status == RxStatus::kWantReceive && !staging_.append(octets))
-        return raise(TermCode::kDdpLocalCatastrophic, nullptr);
-      return status;
-    }
+    if (staging_.empty() && comes_by_parts(octets)) return hold_back(begin_parts(octets), octets);
     // Of what may come by parts the header is enough to decide.
     const bool head_first =
         wanted.whole && staging_.size() < kHead && may_come_by_parts(wanted.size - kHead);
@@ -62,20 +53,23 @@ RxStatus Rx::on_octets(Bytes octets) {
     if (taken < missing || !wanted.whole) continue;
     if (head_first && !comes_by_parts(staging_.octets())) continue;
     if (head_first) {
-      const RxStatus status = begin_parts(staging_.octets());
-      if (status == RxStatus::kWantReceive && !staging_.append(octets))
-        return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+      const RxStatus status = hold_back(begin_parts(staging_.octets()), octets);
       if (status != RxStatus::kOk) return status;
       staging_.clear();
       continue;
     }
-    const RxStatus status = on_fpdu(staging_.octets());
-    if (status == RxStatus::kWantReceive && !staging_.append(octets))
-      return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+    const RxStatus status = hold_back(on_fpdu(staging_.octets()), octets);
     if (status != RxStatus::kOk) return status;
     staging_.clear();
   }
   return RxStatus::kOk;
+}
+
+// Keeps what has come with, and behind, a Send that waits for its receive.
+RxStatus Rx::hold_back(RxStatus status, Bytes octets) {
+  if (status == RxStatus::kWantReceive && !staging_.append(octets))
+    return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+  return status;
 }
 
 RxStatus Rx::resume() {

@@ -114,6 +114,7 @@ class Rx {
 
   mpa::Extent extent(core::Bytes seen) const;
   bool crc_is_right(core::Bytes fpdu) const;
+  RxStatus hold_back(RxStatus status, core::Bytes octets);
   RxStatus on_fpdu(core::Bytes fpdu);
   RxStatus on_marked_fpdu(core::Bytes fpdu);
   RxStatus on_ulpdu(core::Bytes ulpdu, uint32_t size);

@@ -15,28 +15,45 @@
 
 namespace uiw::qp {
 
-// Copies `data` to the position `offset` of the concatenated SGEs. Each SGE is looked up and
-// checked (region of protection domain `pd`, local write) while a reference holds it, so that
-// nothing is ever written into memory whose deregistration has returned. The caller has checked
-// that it fits. False: an SGE is not valid memory; what was copied before it stays.
-inline bool scatter(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint32_t count,
-                    uint64_t offset, core::Bytes data) {
-  for (uint32_t i = 0; i < count && !data.empty(); ++i) {
+// Calls take(place, size, region) for the pieces of memory that `length` octets from the position
+// `offset` of the concatenated SGEs on occupy, until it says false. Each SGE is looked up and
+// checked (region of protection domain `pd`, local write) while `region` holds it, so that nothing
+// is ever written into memory whose deregistration has returned. Ends early where an SGE is not
+// valid memory. Returns how many octets were taken.
+template <class Take>
+uint64_t for_each_place(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint32_t count,
+                        uint64_t offset, uint64_t length, Take&& take) {
+  uint64_t taken = 0;
+  for (uint32_t i = 0; i < count && taken < length; ++i) {
     const ibv_sge& sge = sges[i];
     if (offset >= sge.length) {
       offset -= sge.length;
       continue;
     }
-    const size_t size = std::min<size_t>(data.size(), sge.length - offset);
+    const uint64_t size = std::min<uint64_t>(length - taken, sge.length - offset);
     mem::RegionRef region = memory.find(sge.lkey);
     if (!region ||
         mem::check(*region, pd, sge.addr, sge.length, mem::kLocalWrite) != mem::Fault::kNone)
-      return false;
-    std::memcpy(region->memory + (sge.addr - region->start) + offset, data.data(), size);
-    data = data.subspan(size);
+      break;
+    uint8_t* const place = region->memory + (sge.addr - region->start) + offset;
+    if (!take(place, size, std::move(region))) break;
+    taken += size;
     offset = 0;
   }
-  return data.empty();
+  return taken;
+}
+
+// Copies `data` there. The caller has checked that it fits. False: an SGE is not valid memory; what
+// was copied before it stays.
+inline bool scatter(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint32_t count,
+                    uint64_t offset, core::Bytes data) {
+  const uint8_t* from = data.data();
+  const auto copy = [&](uint8_t* place, uint64_t size, mem::RegionRef&&) {
+    std::memcpy(place, from, size);
+    from += size;
+    return true;
+  };
+  return for_each_place(memory, pd, sges, count, offset, data.size(), copy) == data.size();
 }
 
 // The same places as pieces of memory, `length` octets or as much as there is room for in `pieces`,
@@ -47,22 +64,13 @@ size_t collect(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint3
                uint64_t offset, uint64_t length, std::array<iovec, most>& pieces,
                std::array<mem::RegionRef, most>& regions) {
   size_t found = 0;
-  for (uint32_t i = 0; i < count && length > 0 && found < most; ++i) {
-    const ibv_sge& sge = sges[i];
-    if (offset >= sge.length) {
-      offset -= sge.length;
-      continue;
-    }
-    const uint64_t size = std::min<uint64_t>(length, sge.length - offset);
-    mem::RegionRef region = memory.find(sge.lkey);
-    if (!region ||
-        mem::check(*region, pd, sge.addr, sge.length, mem::kLocalWrite) != mem::Fault::kNone)
-      break;
-    pieces[found] = {region->memory + (sge.addr - region->start) + offset, size};
-    regions[found++] = std::move(region);
-    length -= size;
-    offset = 0;
-  }
+  for_each_place(memory, pd, sges, count, offset, length,
+                 [&](uint8_t* place, uint64_t size, mem::RegionRef&& region) {
+                   if (found == most) return false;
+                   pieces[found] = {place, size};
+                   regions[found++] = std::move(region);
+                   return true;
+                 });
   return found;
 }
 

@@ -17,7 +17,9 @@ namespace {
 // Payloads up to this size are copied behind their header: many small FPDUs then make one piece
 // (measured: 22 against 10 million 64-octet messages per second). With CRC, which brings the
 // payload into the cache anyway, that pays up to an Ethernet's segments (7 % of the bandwidth).
-constexpr uint32_t kFlatPayload = 512, kFlatWithCrc = 2048;
+constexpr uint32_t flat_payload(bool crc) {
+  return crc ? 2048 : 512;
+}
 
 // RFC 5040 5.2: STag 1 in the RTR's Read Request; siw and some hardware treat STag 0 specially.
 constexpr uint32_t kRtrStag = 1;
@@ -148,11 +150,11 @@ bool Tx::build_response_segment() {
       return false;
     }
     if (!ensure_batch()) return false;
-    const uint32_t flat = crc_ ? kFlatWithCrc : kFlatPayload;
+    const bool flat = size <= flat_payload(crc_);
     payload = region->memory + (request.source_to + message_.offset - region->start);
     if (markers_) {
       // Copied among them by build_fpdu(), under this reference.
-    } else if (size > flat && (crc_ || region->is_window())) {
+    } else if (!flat && (crc_ || region->is_window())) {
       // The peers of this region and its owner may write to it at any time: that may tear what the
       // reader gets, but must not make the CRC wrong and end the connection. And the engine waits
       // for references of a window that the peer invalidates, so none of them is kept beyond a
@@ -162,7 +164,7 @@ bool Tx::build_response_segment() {
         if (batch_->empty()) raise_no_memory();
         return false;
       }
-    } else if (size > flat && !batch_->holds(*region) && !batch_->hold(std::move(region))) {
+    } else if (!flat && !batch_->holds(*region) && !batch_->hold(std::move(region))) {
       return false;  // in place, so the region must stay until sent; pieces of one share a
                      // reference
     }
@@ -217,7 +219,7 @@ void Tx::build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8
   if (markers_)
     return build_marked_fpdu(header_size, gather, payload, payload_size, completed_slot);
   uint32_t crc = core::crc32c_begin();
-  const bool flat = payload_size <= (crc_ ? kFlatWithCrc : kFlatPayload);
+  const bool flat = payload_size <= flat_payload(crc_);
   uint32_t in_arena = mpa::kLengthSize + header_size;
   if (!flat) {
     if (crc_) crc = core::crc32c_update(crc, start, in_arena);

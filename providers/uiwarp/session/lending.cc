@@ -12,7 +12,8 @@ namespace uiw::session {
 namespace {
 
 // Polls in vain between two arrivals that make a spinning thread, and how many arrivals in a row
-// have to find one: a program that polls once or twice after each event does not spin.
+// (or full sockets, for sending) have to find one: a program that polls once or twice after each
+// event does not spin.
 constexpr uint32_t kPollsOfSpinner = 32;
 constexpr int kArrivals = 4;
 
@@ -55,6 +56,12 @@ void State::consider_poller_sending() {
   blocked_spins = spun_on(*options.send_cq, seen_when_blocked) ? blocked_spins + 1 : 0;
   if (blocked_spins < kArrivals) return;
   blocked_spins = 0;
+  join_pollers();
+}
+
+// For sending alone: of the queue that completes what is sent.
+void State::join_pollers() {
+  if (group || !attached) return;
   if (PollGroup* const to = PollGroup::of(engine, *options.send_cq)) to->lend(*this, false);
 }
 

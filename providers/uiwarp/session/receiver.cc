@@ -31,8 +31,7 @@ void State::run() {
   if ((seen & kRtrSent) && observer) observer->on_first_fpdu();
   if ((seen & kWantWritable) && stream) stream->want_writable();
   if (seen & (kWantWritable | kContinue)) consider_poller_sending();
-  if ((seen & kBurst) && attached && !group)
-    if (PollGroup* const to = PollGroup::of(engine, *options.send_cq)) to->lend(*this, false);
+  if (seen & kBurst) join_pollers();
   if (seen & kContinue) {
     wish_continue.store(true, std::memory_order_release);
     kick_sender();

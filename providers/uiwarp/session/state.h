@@ -124,8 +124,8 @@ class State final : public engine::Task,
   std::atomic<bool> deferred{false};  // to be posted by the poller that leaves
 
   // --- engine ---
-  transport::StreamPtr
-      stream;  // [engine] the sender reads it once, at wish_start; lent with the rest
+  // [engine] The sender reads it once, at wish_start; lent with the rest.
+  transport::StreamPtr stream;
   PollGroup* group = nullptr;   // whose pollers send what lingers and, if lent, receive
   uint64_t octets_at_look = 0;  // of octets_sent
   // How the completion queues were used when octets came last, and how often in a row somebody
@@ -224,6 +224,7 @@ class State final : public engine::Task,
   bool owns_receiver();  // false: run() comes again
   void consider_lending();
   void consider_poller_sending();
+  void join_pollers();
   void on_returned();  // the poll group has given it back
   void on_stopped();
 

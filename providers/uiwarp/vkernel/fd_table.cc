@@ -51,6 +51,11 @@ int marking_flags(const DeviceFile& file) {
   return file.kind() == DeviceFile::Kind::kUverbs ? O_APPEND | O_RDWR : 0;
 }
 
+FileRef reference(const OpenFile& open) {
+  open.file->add_reference();
+  return FileRef(open.file);
+}
+
 bool is_unchanged(int fd, const OpenFile& open) {
   struct stat status;
   if (sys::fstat(fd, &status) != 0) return false;
@@ -188,8 +193,7 @@ FileRef find_file(int fd) {
   if (open == nullptr || open->from_parent || !may_change_table() || !is_unchanged(fd, *open)) {
     return {};
   }
-  open->file->add_reference();
-  return FileRef(open->file);
+  return reference(*open);
 }
 
 ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& handled,
@@ -215,8 +219,7 @@ ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& han
       error_number = ENODEV;
       return -1;
     } else {
-      open->file->add_reference();
-      file = FileRef(open->file);
+      file = reference(*open);
     }
   }
   finish(stale);
@@ -232,8 +235,7 @@ void forget_descriptor(int fd) {
     std::lock_guard lock(table.lock);
     OpenFile* open = table.slots[fd];
     if (open != nullptr && open->descriptors == 1 && !open->from_parent) {
-      open->file->add_reference();
-      ending = FileRef(open->file);
+      ending = reference(*open);
     }
   }
   if (ending) ending->closing();
