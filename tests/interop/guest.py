@@ -156,7 +156,7 @@ class Image:
         (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
         self._add_modules(root, busybox)
         for name in VARIANTS:
-            shutil.copy(self.folder / f"siw-{name}.ko", root / f"root/siw-{name}.ko")
+            shutil.copy(self.folder / f"siw-{name}.ko", root / f"siw-{name}.ko")
 
     def _add_modules(self, root, busybox):
         unpacked, place = self.folder / "kernel", f"lib/modules/{self.release}"

@@ -184,7 +184,7 @@ class Matrix:
             return
         status, output = self.guest.run(
             "rdma link delete siw0 2>/dev/null; rmmod siw 2>/dev/null\n"
-            f"insmod /root/siw-{variant}.ko && rdma link add siw0 type siw netdev eth0")
+            f"insmod /siw-{variant}.ko && rdma link add siw0 type siw netdev eth0")
         if status != 0:
             raise RuntimeError(f"siw ({variant}) cannot be loaded in the guest: {output}")
         self.loaded = variant

@@ -4,12 +4,12 @@
 // SimEnd decides here in the plainest way.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <random>
 
 #include "cm/startup_io.h"
 #include "sim/world.h"
+#include "support/landing.h"
 
 namespace uiw::test {
 
@@ -141,19 +141,7 @@ class SimEnd final : public End {
   }
   // As a driver does: now and then straight to where the octets belong.
   qp::RxStatus receive(core::Bytes octets) {
-    {
-      qp::Rx::Landing landing;
-      if (random_() % 2 == 0 && c_.rx.land(landing)) {
-        size_t landed = 0;
-        for (size_t i = 0; i < landing.count && landed < octets.size(); ++i) {
-          const size_t size = std::min(landing.pieces[i].iov_len, octets.size() - landed);
-          std::memcpy(landing.pieces[i].iov_base, octets.data() + landed, size);
-          landed += size;
-        }
-        c_.rx.landed(landed);
-        octets = octets.subspan(landed);
-      }
-    }
+    if (random_() % 2 == 0) octets = land_octets(c_.rx, octets);
     return octets.empty() ? qp::RxStatus::kOk : c_.rx.on_octets(octets);
   }
   size_t piece() {

@@ -11,10 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 #include "session/queue_pair.h"
 #include "support/machine.h"
@@ -126,6 +128,28 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
     attr.qp_state = state;
     return qp->modify(attr, IBV_QP_STATE);
   }
+  // What ends a queue pair from this side.
+  enum class Ending { kDestroy, kError, kReset, kDisconnect };
+  static constexpr Ending kEndings[] = {Ending::kDestroy, Ending::kError, Ending::kReset,
+                                        Ending::kDisconnect};
+  void end_by(Ending how) {
+    switch (how) {
+      case Ending::kDestroy:
+        destroy();
+        break;
+      case Ending::kError:
+        EXPECT_EQ(modify(IBV_QPS_ERR), 0);
+        break;
+      case Ending::kReset:
+        EXPECT_EQ(modify(IBV_QPS_RESET), 0);
+        break;
+      case Ending::kDisconnect:
+        engine.run_sync([&] { qp->disconnect(); });
+        break;
+    }
+  }
+  // Whether the observer is told of it.
+  static bool is_told(Ending how) { return how == Ending::kError || how == Ending::kDisconnect; }
   ibv_qp_state state() {
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
@@ -180,6 +204,28 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
   std::vector<ibv_event_type> events_;
   std::optional<int> end_error_;
   bool heard_ = false;
+};
+
+// Two threads that poll a completion queue in vain, or throw away what they find.
+class Spinners {
+ public:
+  explicit Spinners(queue::CompletionQueue& cq) {
+    const auto spin = [this, &cq] {
+      ibv_wc wc;
+      while (!over_) cq.poll(1, &wc);
+    };
+    one_ = std::thread(spin);
+    two_ = std::thread(spin);
+  }
+  ~Spinners() {
+    over_ = true;
+    one_.join();
+    two_.join();
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread one_, two_;
 };
 
 // The other end of a connection: a socket that says what the test wants, wherever it wants.

@@ -3,6 +3,7 @@
 // ordinary segments have to do they have to do as well: tests/sim runs everything with both.
 #include <gtest/gtest.h>
 
+#include "support/landing.h"
 #include "support/scene.h"
 
 namespace uiw::test {
@@ -16,21 +17,9 @@ Octets large_write(const Buffer& target, const Octets& payload) {
   return fpdu(tagged(0, target.stag(), target.start(), payload), false);
 }
 
-// As a driver receives: `octets` go to the landing first, what remains is fed.
+// `octets` go to the landing first, what remains is fed.
 RxStatus land(Machine& m, core::Bytes octets) {
-  {
-    qp::Rx::Landing landing;
-    if (m.rx().land(landing)) {
-      size_t landed = 0;
-      for (size_t i = 0; i < landing.count && landed < octets.size(); ++i) {
-        const size_t size = std::min(landing.pieces[i].iov_len, octets.size() - landed);
-        std::memcpy(landing.pieces[i].iov_base, octets.data() + landed, size);
-        landed += size;
-      }
-      m.rx().landed(landed);
-      octets = octets.subspan(landed);
-    }
-  }
+  octets = land_octets(m.rx(), octets);
   return octets.empty() ? RxStatus::kOk : m.feed(octets);
 }
 

@@ -142,40 +142,19 @@ TEST_F(PollGroups, AFaultIsFoundByWhoPolls) {
 
 // Two threads poll; the queue pair changes state or goes away below them.
 TEST_F(PollGroups, EndsBelowThosePolling) {
-  enum How { kDestroy, kError, kReset, kDisconnect };
-  for (How how : {kDestroy, kError, kReset, kDisconnect, kDestroy, kError, kReset, kDisconnect}) {
-    SCOPED_TRACE(how);
-    start_lent();
-    std::atomic<bool> over{false};
-    queue::CompletionQueue& cq = *host->recv_cq;
-    const auto spin = [&] {
-      ibv_wc wc;
-      while (!over) cq.poll(1, &wc);
-    };
-    std::thread one(spin), two(spin);
-    for (int i = 0; i < 50; ++i) ASSERT_EQ(host->receive(RecvWr({}, 1)), 0);
-    for (int i = 0; i < 50; ++i) peer->send(next_send());
-    switch (how) {
-      case kDestroy:
-        host->destroy();
-        break;
-      case kError:
-        EXPECT_EQ(host->modify(IBV_QPS_ERR), 0);
-        break;
-      case kReset:
-        EXPECT_EQ(host->modify(IBV_QPS_RESET), 0);
-        break;
-      case kDisconnect:
-        engine->run_sync([&] { host->qp->disconnect(); });
-        break;
+  for (int round = 0; round < 2; ++round) {
+    for (Host::Ending how : Host::kEndings) {
+      SCOPED_TRACE(static_cast<int>(how));
+      start_lent();
+      const Spinners spinners(*host->recv_cq);
+      for (int i = 0; i < 50; ++i) ASSERT_EQ(host->receive(RecvWr({}, 1)), 0);
+      for (int i = 0; i < 50; ++i) peer->send(next_send());
+      host->end_by(how);
+      peer->receive_all();
+      peer->finish();
+      if (Host::is_told(how)) EXPECT_TRUE(host->wait_for_end());
+      host->destroy();
     }
-    peer->receive_all();
-    peer->finish();
-    if (how == kError || how == kDisconnect) EXPECT_TRUE(host->wait_for_end());
-    host->destroy();
-    over = true;
-    one.join();
-    two.join();
   }
 }
 

@@ -210,48 +210,34 @@ TEST_F(PollerSends, TheEngineSendsWhereTheQueueIsNeverEmpty) {
 }
 
 TEST_F(PollerSends, EndsBelowThosePolling) {
-  enum How { kDestroy, kError, kReset, kDisconnect, kPeer };
-  for (How how : {kDestroy, kError, kReset, kDisconnect, kPeer}) {
-    SCOPED_TRACE(how);
+  for (Host::Ending how : Host::kEndings) {
+    SCOPED_TRACE(static_cast<int>(how));
     start_as_member();
-    std::atomic<bool> over{false};
-    queue::CompletionQueue& cq = *host->send_cq;
-    const auto spin = [&] {
-      ibv_wc wc;
-      while (!over) cq.poll(1, &wc);
-    };
-    std::thread one(spin), two(spin);
+    const Spinners spinners(*host->send_cq);
     post(40);
-    switch (how) {
-      case kDestroy:
-        host->destroy();
-        break;
-      case kError:
-        EXPECT_EQ(host->modify(IBV_QPS_ERR), 0);
-        break;
-      case kReset:
-        EXPECT_EQ(host->modify(IBV_QPS_RESET), 0);
-        break;
-      case kDisconnect:
-        engine->run_sync([&] { host->qp->disconnect(); });
-        EXPECT_TRUE(peer_has_all());
-        break;
-      case kPeer:
-        shutdown(peer->fd(), SHUT_RDWR);
-        break;
-    }
+    host->end_by(how);
+    const bool orderly = how == Host::Ending::kDisconnect;
+    if (orderly) EXPECT_TRUE(peer_has_all());
     reader.reset();
-    if (how == kDisconnect) {
+    if (orderly) {
       peer->close();
     } else {
       peer->reset();  // at once, and not at TCP's next probe of a closed window
     }
-    if (how == kError || how == kDisconnect || how == kPeer) EXPECT_TRUE(host->wait_for_end());
+    if (Host::is_told(how)) EXPECT_TRUE(host->wait_for_end());
     host->destroy();
-    over = true;
-    one.join();
-    two.join();
   }
+}
+
+TEST_F(PollerSends, ThePeerEndsBelowThosePolling) {
+  start_as_member();
+  const Spinners spinners(*host->send_cq);
+  post(40);
+  shutdown(peer->fd(), SHUT_RDWR);
+  reader.reset();
+  peer->reset();
+  EXPECT_TRUE(host->wait_for_end());
+  host->destroy();
 }
 
 }  // namespace
