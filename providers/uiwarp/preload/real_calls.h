@@ -77,7 +77,8 @@ typedef int glob_error(const char *, int);
 	X(int, fcntl64, (int, int, ...))                                                           \
 	X(int, close_range, (unsigned, unsigned, int))                                             \
 	X(void, closefrom, (int))                                                                  \
-	X(int, socket, (int, int, int))
+	X(int, socket, (int, int, int))                                                            \
+	X(void *, dlopen, (const char *, int))
 
 struct real_calls {
 #define UIWARP_FIELD(result, name, arguments) result(*name) arguments;

@@ -54,4 +54,22 @@ TEST(Library, StaysOutOfTheProgramsSymbols) {
   dlclose(preload);
 }
 
+// dlopen() searches where the RUNPATH of the object that calls it says, which a hook must not
+// become.
+TEST(Library, AProgramsOwnSearchPathCounts) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's own dlopen() stands between";
+#endif
+  void* preload = dlopen(UIWARP_TEST_LIBRARY_DIR "/libuiwarp-preload.so", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(preload, nullptr) << dlerror();
+  EXPECT_EQ(dlsym(RTLD_DEFAULT, "dlopen"), dlsym(preload, "dlopen"));  // the hook is in use
+  dlclose(preload);
+  for (int flags : {RTLD_NOW, RTLD_NOW | RTLD_DEEPBIND}) {
+    void* found = dlopen("libuiwarp-only-here.so", flags);
+    ASSERT_NE(found, nullptr) << dlerror();
+    EXPECT_NE(dlsym(found, "uiwarp_test_found"), nullptr);
+    dlclose(found);
+  }
+}
+
 }  // namespace
