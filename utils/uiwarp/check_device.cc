@@ -5,6 +5,7 @@
 
 #include "checks.h"
 #include "child.h"
+#include "system_wide.h"
 
 namespace uiw::tool {
 namespace {
@@ -55,11 +56,32 @@ void check_loopback(const Layout& layout, Report& report) {
         "Run `UIWARP_LOG=debug uiwarp doctor`; a packet filter on lo may also be the cause.");
 }
 
+// A library that cannot be preloaded does not stop a program: ld.so says why, in each, and goes on.
+void check_system_wide(const Layout& layout, Report& report) {
+  const std::string library = preloaded_system_wide();
+  if (library.empty()) return;
+  if (const std::string closed = closed_to_others(library); !closed.empty()) {
+    report.fail(
+        "/etc/ld.so.preload names " + library + ", but other users may not get at " + closed,
+        "Their programs complain. Open it to them (chmod), or install uiwarp elsewhere.");
+    return;
+  }
+  const ChildResult result =
+      run_child(layout, {layout.probe, "devices"}, kListLimitMs, Visibility::kSystemWide);
+  if (result.status == 0 && result.output.find("\nuiw_") != std::string::npos &&
+      result.output.find("cannot be preloaded") == std::string::npos)
+    report.ok("seen by every program, without `uiwarp run`: /etc/ld.so.preload names " + library);
+  else
+    report.fail("/etc/ld.so.preload names " + library + ", which does not work: " + said(result),
+                "As root: `uiwarp enable` to put it right, or `uiwarp disable`.");
+}
+
 }  // namespace
 
 void check_device(const Layout& layout, Report& report) {
   if (!layout.complete() || layout.probe.empty()) return;  // already reported by check_install
   if (check_visible(layout, report)) check_loopback(layout, report);
+  check_system_wide(layout, report);
 }
 
 }  // namespace uiw::tool

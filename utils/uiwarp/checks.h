@@ -11,8 +11,8 @@ namespace uiw::tool {
 void check_host(Report& report);
 // rdma-core's libraries, our libraries, settings, real RDMA devices. (check_install.cc)
 void check_install(const Layout& layout, Report& report);
-// What a program sees under `uiwarp run`: devices, and a connection over loopback.
-// (check_device.cc)
+// What a program sees under `uiwarp run`: devices, and a connection over loopback; and what it sees
+// without, where /etc/ld.so.preload names us. (check_device.cc)
 void check_device(const Layout& layout, Report& report);
 
 }  // namespace uiw::tool

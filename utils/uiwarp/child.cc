@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,10 +20,16 @@ int64_t now_ms() {
   return ts.tv_sec * int64_t{1000} + ts.tv_nsec / 1000000;
 }
 
+int run_plainly(char** argv) {
+  for (const char* name : {"LD_PRELOAD", "IBV_DRIVERS", "RDMAV_DRIVERS"}) unsetenv(name);
+  execv(argv[0], argv);
+  return 126;
+}
+
 }  // namespace
 
-ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments,
-                      int limit_ms) {
+ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms,
+                      Visibility how) {
   ChildResult result;
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return result;
@@ -40,7 +47,7 @@ ChildResult run_child(const Layout& layout, const std::vector<std::string>& argu
     for (const std::string& argument : arguments)
       argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
-    _exit(run_program(layout, argv.data()));
+    _exit(how == Visibility::kRun ? run_program(layout, argv.data()) : run_plainly(argv.data()));
   }
   setpgid(pid, pid);
   close(fds[1]);

@@ -15,8 +15,12 @@ struct ChildResult {
   std::string output;      // standard output and standard error, in order
 };
 
-// Starts `arguments` with the device visible, waits at most `limit_ms`, then kills it.
-ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments,
-                      int limit_ms);
+// How the helper comes to see the devices: as what `uiwarp run` starts, or only by what the system
+// has, with nothing in its environment that would help.
+enum class Visibility { kRun, kSystemWide };
+
+// Starts `arguments` (the first an absolute path), waits at most `limit_ms`, then kills it.
+ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms,
+                      Visibility how = Visibility::kRun);
 
 }  // namespace uiw::tool

@@ -15,7 +15,10 @@ std::string env(const char* name) {
   return value ? value : "";
 }
 
-std::string missing(const Layout& layout) {
+}  // namespace
+
+std::string why_incomplete(const Layout& layout) {
+  if (layout.complete()) return {};
   std::string text = "not found:";
   if (layout.preload.empty()) text += " libuiwarp-preload.so";
   if (layout.core.empty()) text += " libuiwarp.so.0";
@@ -24,8 +27,6 @@ std::string missing(const Layout& layout) {
   for (const std::string& directory : layout.looked_in) text += " " + directory;
   return text + ". Build everything (cmake --build build) or install uiwarp again.";
 }
-
-}  // namespace
 
 std::string prepend(const std::string& item, const std::string& list, const char* separators,
                     char separator) {
@@ -47,10 +48,8 @@ std::string prepend(const std::string& item, const std::string& list, const char
 }
 
 bool set_environment(const Layout& layout, std::string& problem) {
-  if (!layout.complete()) {
-    problem = missing(layout);
-    return false;
-  }
+  problem = why_incomplete(layout);
+  if (!problem.empty()) return false;
   // ld.so divides LD_PRELOAD at spaces and colons, libibverbs its list at colons and semicolons.
   if (layout.preload.find_first_of(" :;") != std::string::npos) {
     problem = "the path " + layout.preload +

@@ -13,6 +13,9 @@ namespace uiw::tool {
 std::string prepend(const std::string& item, const std::string& list, const char* separators,
                     char separator);
 
+// Empty when all parts are there; else a sentence that says which are not.
+std::string why_incomplete(const Layout& layout);
+
 // Changes this process's environment (LD_PRELOAD, and the driver list of libibverbs) so that what
 // it executes sees the device. Returns false and a sentence when that cannot work.
 bool set_environment(const Layout& layout, std::string& problem);

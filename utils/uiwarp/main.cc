@@ -11,6 +11,7 @@
 #include "layout.h"
 #include "run.h"
 #include "settings_page.h"
+#include "system_wide.h"
 
 namespace {
 
@@ -66,6 +67,9 @@ int main(int argc, char** argv) {
       app.add_subcommand("devices", "List the devices that a program sees under `uiwarp run`");
   CLI::App* doctor =
       app.add_subcommand("doctor", "Check this machine and say what to do about each problem");
+  CLI::App* enable = app.add_subcommand(
+      "enable", "Let every program of this system see the devices, by /etc/ld.so.preload");
+  CLI::App* disable = app.add_subcommand("disable", "End what `uiwarp enable` did");
   CLI::App* settings =
       app.add_subcommand("settings", "List every UIWARP_* setting, its values and default");
   bool markdown = false, list_settings = false;
@@ -75,6 +79,8 @@ int main(int argc, char** argv) {
 
   if (devices->parsed()) return devices_command();
   if (doctor->parsed() && !list_settings) return uiw::tool::doctor(uiw::tool::find_layout());
+  if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
+  if (disable->parsed()) return uiw::tool::disable_system_wide();
   if (markdown)
     uiw::tool::print_settings_markdown();
   else

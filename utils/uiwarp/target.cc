@@ -11,6 +11,8 @@
 
 #include <cstring>
 
+#include "system_wide.h"
+
 namespace uiw::tool {
 namespace {
 
@@ -69,8 +71,10 @@ std::string inspect(const std::string& path, int depth) {
   if (!interpreter.empty()) {
     if (depth == 0) problem = inspect(interpreter, depth + 1);
   } else if (gains_privilege(fd)) {
-    problem =
-        path + " is set-uid, set-gid or has file capabilities, so the loader ignores LD_PRELOAD";
+    if (preloaded_system_wide().empty())
+      problem = path +
+                " is set-uid, set-gid or has file capabilities, so the loader ignores LD_PRELOAD "
+                "(`uiwarp enable` would reach it)";
   } else if (const Kind kind = elf_kind(fd); kind == Kind::kStatic) {
     problem = path + " is statically linked, so nothing can be preloaded into it";
   } else if (kind == Kind::kForeignClass) {
