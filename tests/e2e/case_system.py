@@ -1,60 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""A system in which every program sees the devices (`uiwarp enable`): a mount namespace with an /etc of its own."""
+"""A system in which every program sees the devices (`uiwarp enable`)."""
 import os
-import shutil
-import tempfile
 
-from harness import Skipped, expect, wait_until
+from harness import expect
 from registry import case
+from system import System
 
 ROOT = ["lo4-root"]
 BARE = ["env", "-i"]   # nothing of the environment gets to the program
-
-
-class System:
-    """`folder` is seen inside only; /etc inside is a copy."""
-
-    def __init__(self, world):
-        for program in ("unshare", "nsenter"):
-            if not shutil.which(program):
-                raise Skipped(f"needs {program} (package util-linux)")
-        self._world = world
-        self.folder = tempfile.mkdtemp(prefix="uiwarp-system-")
-        self._holder = world.start("client", "unshare", "--mount", "--propagation", "private", "sh", "-c", f"""
-            mount -t tmpfs -o mode=755 tmpfs {self.folder} && cp -a /etc {self.folder}/etc &&
-            mount --bind {self.folder}/etc /etc && rm -f /etc/ld.so.preload /etc/libibverbs.d/uiwarp.driver &&
-            echo made && exec sleep 1000""", plain=True)
-        wait_until(lambda: self._holder.ended() or "made" in self._holder.output, 20, "a mount namespace is made")
-        if self._holder.ended():
-            self.close()
-            raise Skipped(f"cannot make a mount namespace here: {self._holder.output.strip()}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def close(self):
-        self._holder.destroy()
-        os.rmdir(self.folder)
-
-    def start(self, *program):
-        return self._world.start("client", "nsenter", "--mount", f"--target={self._holder.pid}", "--", *program, plain=True)
-
-    def run(self, *program, status=0, seconds=60):
-        tool = self.start(*program)
-        self._world.finish(tool, seconds, status)
-        return tool
-
-    def uiwarp(self, *arguments, status=0):
-        return self.run(os.path.join(self._world.bin, "uiwarp"), *arguments, status=status)
-
-    def preload_list(self):
-        return self.run("cat", "/etc/ld.so.preload").output
-
-    def write_preload_list(self, content):
-        self.run("sh", "-c", 'printf "%s" "$1" >/etc/ld.so.preload', "sh", content)
 
 
 def library(world):

@@ -23,6 +23,7 @@ import case_failures   # noqa: F401
 import case_leak       # noqa: F401
 import case_loading    # noqa: F401
 import case_libfabric  # noqa: F401
+import case_neighbour  # noqa: F401
 import case_perftest   # noqa: F401
 import case_pyverbs    # noqa: F401
 import case_rping      # noqa: F401

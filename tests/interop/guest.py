@@ -51,6 +51,11 @@ def output_of(*command):
     return done.stdout if done.returncode == 0 else ""
 
 
+def libraries_of(file):
+    """What the loader would load for a program or library: absolute paths."""
+    return re.findall(r"(/\S+) \(0x", output_of("ldd", file))
+
+
 class Image:
     """Kernel and first file system of the guest, kept in `folder` from one run to the next."""
 
@@ -132,7 +137,7 @@ class Image:
         target = root / str(at or file).lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, target)
-        for library in re.findall(r"(/\S+) \(0x", output_of("ldd", file)):
+        for library in libraries_of(file):
             if not (root / library.lstrip("/")).exists():
                 self._add(root, library)
 

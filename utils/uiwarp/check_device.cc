@@ -5,6 +5,7 @@
 
 #include "checks.h"
 #include "child.h"
+#include "host_devices.h"
 #include "system_wide.h"
 
 namespace uiw::tool {
@@ -79,7 +80,8 @@ void check_system_wide(const Layout& layout, Report& report) {
 }  // namespace
 
 void check_device(const Layout& layout, Report& report) {
-  if (!layout.complete() || layout.probe.empty()) return;  // already reported by check_install
+  // Already reported by check_install.
+  if (!layout.complete() || layout.probe.empty() || stays_away()) return;
   if (check_visible(layout, report)) check_loopback(layout, report);
   check_system_wide(layout, report);
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "build_config.h"
 #include "checks.h"
 #include "core/settings.h"
+#include "host_devices.h"
 #include "uiwarp/uiwarp-abi.h"
 
 namespace uiw::tool {
@@ -106,24 +106,14 @@ void check_settings(Report& report) {
 }
 
 void check_real_devices(Report& report) {
-  std::string names;
-  if (DIR* directory = opendir("/sys/class/infiniband")) {
-    while (const dirent* entry = readdir(directory)) {
-      // Under `uiwarp run uiwarp doctor` our own devices are in the list.
-      if (entry->d_name[0] != '.' && strncmp(entry->d_name, "uiw_", 4) != 0)
-        names += std::string(" ") + entry->d_name;
-    }
-    closedir(directory);
-  }
-  const char* mode = getenv("UIWARP_MODE");
+  const std::string names = host_devices();
   if (names.empty())
     report.ok("no other RDMA device on this host");
-  else if (mode && strcmp(mode, "exclusive") == 0)
+  else if (!stays_away())
     report.ok("RDMA devices of this host are hidden (UIWARP_MODE=exclusive):" + names);
   else
-    report.warn(
-        "this host has RDMA devices:" + names,
-        "uiwarp stays out of their way. To use uiwarp instead of them: UIWARP_MODE=exclusive.");
+    report.fail("this host has RDMA devices, so programs see those and not uiwarp's:" + names,
+                "To use uiwarp instead of them: UIWARP_MODE=exclusive.");
 }
 
 }  // namespace

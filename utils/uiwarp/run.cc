@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "environment.h"
+#include "host_devices.h"
 #include "target.h"
 
 namespace uiw::tool {
@@ -38,6 +40,13 @@ int run_program(const Layout& layout, char** argv) {
   problem = why_invisible(path);
   if (!problem.empty())
     fprintf(stderr, "uiwarp: warning: %s: it will not see the uiwarp device.\n", problem.c_str());
+  // Who says that it is to be so needs no warning.
+  if (!getenv("UIWARP_MODE") && stays_away())
+    fprintf(stderr,
+            "uiwarp: warning: this host has RDMA devices, and %s will see those:%s. "
+            "UIWARP_MODE=exclusive shows uiwarp's instead, UIWARP_MODE=auto is as now without "
+            "this warning.\n",
+            path.c_str(), host_devices().c_str());
   // By the name given, so that argv[0] and a script without "#!" behave as in a shell.
   execvp(argv[0], argv);
   error = errno;
