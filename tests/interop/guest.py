@@ -7,6 +7,7 @@ root is needed. Its user network ends each TCP connection and opens another: the
 each other's stream, not its segments.
 """
 import base64
+import hashlib
 import os
 import pathlib
 import queue
@@ -56,6 +57,15 @@ def libraries_of(file):
     return re.findall(r"(/\S+) \(0x", output_of("ldd", file))
 
 
+def add_options(parser):
+    """What each test with a guest takes."""
+    parser.add_argument("--bin", required=True, help="folder of the uiwarp command")
+    parser.add_argument("--cache", help="folder for the guest's kernel and files",
+                        default=os.environ.get("UIWARP_INTEROP_CACHE") or
+                        os.path.expanduser("~/.cache/uiwarp-interop"))
+    parser.add_argument("--console", help="file for the guest's console")
+
+
 class Image:
     """Kernel and first file system of the guest, kept in `folder` from one run to the next."""
 
@@ -71,7 +81,9 @@ class Image:
             raise Missing("apt knows no package linux-image-amd64 (Debian 12 does, after apt-get update)")
         self.release = release[1]
         stamp = self.folder / "made"
-        if not (stamp.exists() and stamp.read_text() == self.release):
+        # What another version of this file made may lack something.
+        wanted = f"{self.release} {hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()}"
+        if not (stamp.exists() and stamp.read_text() == wanted):
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
             self._fetch_kernel()
@@ -80,7 +92,7 @@ class Image:
             self._write_base()
             for part in ("source", "kernel", "debs"):
                 shutil.rmtree(self.folder / part)
-            stamp.write_text(self.release)
+            stamp.write_text(wanted)
         self._add_init()
 
     def _fetch(self, *packages):

@@ -17,7 +17,7 @@ import tempfile
 
 sys.dont_write_bytecode = True   # leave the source tree as it is
 
-from guest import GUEST, Guest, Image, Missing, libraries_of
+from guest import GUEST, Guest, Image, Missing, add_options, libraries_of
 
 SKIPPED = 77
 EXCLUSIVE = "UIWARP_MODE=exclusive uiwarp run "
@@ -79,7 +79,7 @@ class Checks:
 
 
 def check(guest):
-    status, output = guest.run("insmod /siw-plain.ko 2>/dev/null; rdma link add siw0 type siw netdev eth0 && rdma link")
+    status, output = guest.run("rdma link add siw0 type siw netdev eth0 && rdma link")
     if status != 0:
         raise RuntimeError(f"siw cannot be set up in the guest: {output}")
     checks = Checks(guest)
@@ -101,11 +101,7 @@ def check(guest):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", required=True, help="folder of the uiwarp command")
-    parser.add_argument("--cache", help="folder for the guest's kernel and files",
-                        default=os.environ.get("UIWARP_INTEROP_CACHE") or
-                        os.path.expanduser("~/.cache/uiwarp-interop"))
-    parser.add_argument("--console", help="file for the guest's console")
+    add_options(parser)
     arguments = parser.parse_args()
     guest = None
     try:

@@ -24,7 +24,7 @@ import time
 
 sys.dont_write_bytecode = True   # leave the source tree as it is
 
-from guest import GUEST, HOST, VARIANTS, Guest, Image, Missing
+from guest import GUEST, HOST, VARIANTS, Guest, Image, Missing, add_options
 
 SKIPPED = 77
 SECONDS = 45   # for one tool; a few when nothing is wrong
@@ -238,12 +238,8 @@ class Matrix:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", required=True, help="folder of the uiwarp command")
-    parser.add_argument("--cache", help="folder for the guest's kernel and files",
-                        default=os.environ.get("UIWARP_INTEROP_CACHE") or
-                        os.path.expanduser("~/.cache/uiwarp-interop"))
+    add_options(parser)
     parser.add_argument("--list", action="store_true", help="say the names of the tests")
-    parser.add_argument("--console", help="file for the guest's console")
     parser.add_argument("pattern", nargs="*", default=["*"])
     arguments = parser.parse_args()
     wanted = [name for name in cases() if any(fnmatch.fnmatch(name, p) for p in arguments.pattern)]
