@@ -34,6 +34,7 @@ class Backend {
   virtual void accept(Op& op, int listen_fd) = 0;
   virtual void connect(Op& op, int fd, const sockaddr_storage& to) = 0;
   virtual void receive(Op& op, int fd, uint32_t most) = 0;
+  virtual void poll_readable(Op& op, int fd) = 0;
   virtual void poll_writable(Op& op, int fd) = 0;
   virtual void cancel(Op& op) = 0;
 

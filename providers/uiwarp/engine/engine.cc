@@ -282,6 +282,10 @@ void Engine::receive(Op& op, int fd, uint32_t most) {
 void Engine::received_directly(uint64_t octets) {
   state_->direct_octets += octets;
 }
+void Engine::poll_readable(Op& op, int fd) {
+  state_->backend->poll_readable(op, fd);
+}
+
 void Engine::poll_writable(Op& op, int fd) {
   state_->backend->poll_writable(op, fd);
 }

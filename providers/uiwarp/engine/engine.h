@@ -36,7 +36,7 @@ class OpState {
 
  private:
   friend class Backend;
-  enum class Kind : uint8_t { kAccept, kConnect, kReceive, kWritable };
+  enum class Kind : uint8_t { kAccept, kConnect, kReceive, kReadable, kWritable };
   int fd_ = -1;        // what it works on, for a backend that has to start it again
   uint32_t most_ = 0;  // octets to receive; 0: no limit
   Kind kind_ = Kind::kAccept;
@@ -168,6 +168,7 @@ class Engine {
   // From inside complete(): so many more were received by the caller itself. For counters and
   // placement.
   void received_directly(uint64_t octets);
+  void poll_readable(Op& op, int fd);  // once; counts as one that receives
   void poll_writable(Op& op, int fd);  // once
   void cancel(Op& op);                 // asks; the completion still comes
   // Hands what was queued to the kernel now instead of at the end of this turn. After it a

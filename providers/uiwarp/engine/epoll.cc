@@ -66,7 +66,7 @@ void Epoll::wait_on(Op& op, int fd) {
     end_later(op, -ENOMEM);
     return;
   }
-  const bool in = kind_of(op) == Kind::kReceive || kind_of(op) == Kind::kAccept;
+  const bool in = kind_of(op) != Kind::kConnect && kind_of(op) != Kind::kWritable;
   Op*& place = in ? waiting->in : waiting->out;
   UIW_ASSERT(!place);
   place = &op;
@@ -115,6 +115,11 @@ void Epoll::connect(Op& op, int fd, const sockaddr_storage& to) {
 void Epoll::receive(Op& op, int fd, uint32_t most) {
   begin(op, Kind::kReceive, fd);
   set_most(op, most);
+  wait_on(op, fd);
+}
+
+void Epoll::poll_readable(Op& op, int fd) {
+  begin(op, Kind::kReadable, fd);
   wait_on(op, fd);
 }
 
@@ -201,14 +206,17 @@ Delivered Epoll::dispatch() {
 void Epoll::ready(int fd, uint32_t events) {
   Waiting& waiting = *waiting_on(fd);
   constexpr uint32_t kBroken = EPOLLHUP | EPOLLERR;
-  if (waiting.in && (events & (EPOLLIN | EPOLLRDHUP | kBroken))) ready_in(*waiting.in, fd);
+  if (waiting.in && (events & (EPOLLIN | EPOLLRDHUP | kBroken))) ready_in(*waiting.in, fd, events);
   if (waiting.out && (events & (EPOLLOUT | kBroken))) ready_out(*waiting.out, fd, events);
   // The event has ended the registration of both.
   if (waiting.in || waiting.out) queue(fd, waiting);
 }
 
-void Epoll::ready_in(Op& op, int fd) {
-  if (kind_of(op) == Kind::kAccept) {
+void Epoll::ready_in(Op& op, int fd, uint32_t events) {
+  if (kind_of(op) == Kind::kReadable) {
+    forget(op);
+    complete(op, static_cast<int>(events), false, {});
+  } else if (kind_of(op) == Kind::kAccept) {
     accept_all(op, fd);
   } else {
     receive_once(op, fd);

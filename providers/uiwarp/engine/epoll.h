@@ -25,6 +25,7 @@ class Epoll final : public Backend {
   void accept(Op& op, int listen_fd) override;
   void connect(Op& op, int fd, const sockaddr_storage& to) override;
   void receive(Op& op, int fd, uint32_t most) override;
+  void poll_readable(Op& op, int fd) override;
   void poll_writable(Op& op, int fd) override;
   void cancel(Op& op) override;
   void wait(core::Nanoseconds timeout) override;
@@ -37,7 +38,7 @@ class Epoll final : public Backend {
  private:
   // The operations that wait on one descriptor.
   struct Waiting {
-    Op* in = nullptr;   // receive or accept
+    Op* in = nullptr;   // receive, readable or accept
     Op* out = nullptr;  // writable or connect
     bool queued = false;
     int next_queued = -1;
@@ -56,7 +57,7 @@ class Epoll final : public Backend {
   int control(int operation, int fd, uint32_t events);
   void register_queued();
   void ready(int fd, uint32_t events);
-  void ready_in(Op& op, int fd);
+  void ready_in(Op& op, int fd, uint32_t events);
   void ready_out(Op& op, int fd, uint32_t events);
   void accept_all(Op& op, int fd);
   void receive_once(Op& op, int fd);

@@ -136,10 +136,19 @@ void Ring::queue_receive(Op& op) {
   sqe->user_data = user_data_of(op);
 }
 
+void Ring::poll_readable(Op& op, int fd) {
+  begin(op, Kind::kReadable, fd);
+  poll(op, fd, POLLIN);
+}
+
 void Ring::poll_writable(Op& op, int fd) {
   begin(op, Kind::kWritable, fd);
+  poll(op, fd, POLLOUT);
+}
+
+void Ring::poll(Op& op, int fd, unsigned events) {
   io_uring_sqe* sqe = next_sqe();
-  io_uring_prep_poll_add(sqe, fd, POLLOUT);
+  io_uring_prep_poll_add(sqe, fd, events);
   sqe->user_data = user_data_of(op);
 }
 

@@ -23,6 +23,7 @@ class Ring final : public Backend {
   void accept(Op& op, int listen_fd) override;
   void connect(Op& op, int fd, const sockaddr_storage& to) override;
   void receive(Op& op, int fd, uint32_t most) override;
+  void poll_readable(Op& op, int fd) override;
   void poll_writable(Op& op, int fd) override;
   void cancel(Op& op) override;
   void wait(core::Nanoseconds timeout) override;
@@ -44,6 +45,7 @@ class Ring final : public Backend {
   io_uring_sqe* next_sqe();
   void queue_cancel(uint64_t user_data);
   void read_wake();
+  void poll(Op& op, int fd, unsigned events);
   void queue_receive(Op& op);
   void deliver(const Completion& completion);
   void deliver_receive(Op& op, const Completion& completion);

@@ -284,6 +284,24 @@ TEST_F(EngineIo, PollWritableWaitsForRoom) {
   close(theirs);
 }
 
+TEST_F(EngineIo, PollReadableWaitsForSomethingAndTakesNothing) {
+  const test::SocketPair pair = test::connected_pair();
+  WatchedOp op;
+  engine->run_sync([&] { engine->poll_readable(op, pair.ours); });
+  engine->run_sync([] {});
+  EXPECT_EQ(op.outcome.get().completions, 0);
+  ASSERT_EQ(write(pair.theirs, "xy", 2), 2);
+  EXPECT_GT(op.wait().result, 0);
+  char octets[4];
+  EXPECT_EQ(recv(pair.ours, octets, sizeof octets, MSG_DONTWAIT), 2);
+  // Again, and cancelled this time.
+  engine->run_sync([&] { engine->poll_readable(op, pair.ours); });
+  engine->run_sync([&] { engine->cancel(op); });
+  EXPECT_EQ(op.wait(2).result, -ECANCELED);
+  close(pair.ours);
+  close(pair.theirs);
+}
+
 TEST_F(EngineIo, MoreOperationsAtOnceThanTheRingHasEntries) {
   constexpr int kOps = 400;
   const test::SocketPair pair = test::connected_pair();
