@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 1
+#define UIWARP_ABI_VERSION 2
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -32,9 +32,9 @@ struct uiwarp_qp;
 
 UIWARP_EXPORT int uiwarp_abi_version(void);
 
-/* ---- devices: constant for the life of the process ---- */
+/* ---- devices: valid for the life of the process, also when the network interface has gone ---- */
 
-/* NULL when `ibdev_name` ("uiw_lo") is not one of ours. */
+/* NULL when `ibdev_name` ("uiw_lo") is not one of ours that is there now. */
 UIWARP_EXPORT const struct uiwarp_device *uiwarp_device_find(const char *ibdev_name);
 
 /* ---- context: ibv_open_device ---- */
@@ -42,9 +42,9 @@ UIWARP_EXPORT const struct uiwarp_device *uiwarp_device_find(const char *ibdev_n
 /*
  * Opens a device: starts the engine when it is the first. *async_fd becomes a descriptor that
  * ibv_get_async_event can read (struct ib_uverbs_async_event_desc records); it belongs to the caller,
- * who closes it after uiwarp_context_close(). Errors: EMFILE, ENOMEM, EPERM (io_uring refused),
- * EINVAL (a wrong UIWARP_* setting, already reported). What a process opened is dead in its forks: there,
- * making, modifying and posting to queue pairs gives ENODEV. A fork that opens a device itself may use that.
+ * who closes it after uiwarp_context_close(). Errors: ENODEV (NULL, or it has gone), EMFILE, ENOMEM, EPERM
+ * (io_uring refused), EINVAL (a wrong UIWARP_* setting, already reported). From then on the descriptor tells what
+ * happens to the network interface. What a process opened is dead in its forks: there, making, modifying and posting to queue pairs gives ENODEV. A fork that opens a device itself may use that.
  */
 UIWARP_EXPORT int uiwarp_context_open(const struct uiwarp_device *device, struct uiwarp_context **context,
 				      int *async_fd);
@@ -162,10 +162,10 @@ UIWARP_EXPORT uint64_t uiwarp_qp_send_ops(void);
 UIWARP_EXPORT int uiwarp_vk_redirect(const char *path, char *out, size_t out_size);
 
 /*
- * The directory that redirected paths begin with, "" when nothing is redirected: what the application
- * gets to see of such a path (realpath, glob) must not show it. Constant after the first redirect.
+ * How many octets of `path` are the directory that redirected paths begin with, 0: it is no such path.
+ * What the application gets to see of one (realpath, glob) must not show them.
  */
-UIWARP_EXPORT const char *uiwarp_vk_root(void);
+UIWARP_EXPORT size_t uiwarp_vk_root_length(const char *path);
 
 /* open() of /dev/infiniband/rdma_cm or /dev/infiniband/uverbsN of ours; -2 when `path` is neither. */
 UIWARP_EXPORT int uiwarp_vk_open(const char *path, int flags);

@@ -20,6 +20,7 @@ import case_command    # noqa: F401
 import case_devices    # noqa: F401
 import case_exchange   # noqa: F401
 import case_failures   # noqa: F401
+import case_interfaces # noqa: F401
 import case_leak       # noqa: F401
 import case_loading    # noqa: F401
 import case_libfabric  # noqa: F401

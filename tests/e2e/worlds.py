@@ -82,6 +82,10 @@ class World:
         """What to start a command by so that it runs in the network of `side`."""
         return ["ip", "netns", "exec", self._namespaces[0 if side == "server" else 1]] if self._namespaces else []
 
+    def ip(self, side, *arguments):
+        """ip(8) in the network of `side`."""
+        _run("ip", "-n", self._namespaces[0 if side == "server" else 1], *arguments)
+
     def one_segment_at_a_time(self):
         """TCP gives the interfaces single segments, so that captures show them as they are on a wire."""
         for namespace in self._namespaces:

@@ -73,7 +73,7 @@ struct Files {
       CHECK(fd >= 0);
     }
     const std::string node =
-        "/dev/infiniband/uverbs" + std::to_string(uiw::device::devices()[0].uverbs_minor);
+        "/dev/infiniband/uverbs" + std::to_string(uiw::device::devices()[0].device->uverbs_minor);
     verbs = uiwarp_vk_open(node.c_str(), O_RDWR | O_CLOEXEC);
     CHECK(verbs >= 0);
   }

@@ -17,9 +17,12 @@
 namespace uiw::cm {
 
 Manager::Manager(QueuePairs& queue_pairs, const core::Settings& settings)
-    : queue_pairs_(queue_pairs), settings_(settings) {}
+    : queue_pairs_(queue_pairs), settings_(settings) {
+  device::subscribe(*this);
+}
 
 Manager::~Manager() {
+  device::unsubscribe(*this);
   UIW_ASSERT(open_channels_ == 0 && ids_.size() == 0);
 }
 
@@ -144,6 +147,16 @@ int Manager::create_id(Channel& channel, uint64_t uid, PortSpace space, bool rel
   id->connectable = connectable;
   number = id->number;
   return 0;
+}
+
+// As the kernel's rdma_cm does for every id that is bound to a device. What becomes of its
+// connection is TCP's affair; the application is asked to destroy the id.
+void Manager::device_changed(const device::Device& device, device::Change change) {
+  if (change != device::Change::kGone) return;
+  std::lock_guard hold(lock_);
+  for (Id* id = ids_.next(0); id != nullptr; id = ids_.next(id->number)) {
+    if (id->device == &device) push(*id, EventType::kDeviceRemoval, 0);
+  }
 }
 
 // Takes an id out of everything and frees it. What it had on the engine ends by an order.

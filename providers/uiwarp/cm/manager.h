@@ -3,7 +3,8 @@
 //
 // Threads: every function of the first part may be called from any thread but the engine's. One
 // lock guards all ids, channels and event queues; it is never held across a wait or a system call
-// that can block. Engine callbacks take it too, so nobody may hold it in Engine::run_sync().
+// that can block. Engine callbacks take it too, so nobody may hold it in Engine::run_sync(), and so
+// does what device::refresh() calls.
 // Lock order: this lock, then the list of endpoints, then whatever EventSink takes.
 //
 // Return values are 0 or a positive errno. Common to all that take an id: ENOENT no such id, EINVAL
@@ -21,11 +22,12 @@
 #include "cm/queue_pairs.h"
 #include "core/list.h"
 #include "core/settings.h"
+#include "device/device.h"
 #include "engine/engine.h"
 
 namespace uiw::cm {
 
-class Manager {
+class Manager final : public device::Observer {
  public:
   // What an application may set on an id; values of RDMA_OPTION_ID_*.
   enum class Option : uint32_t { kTos = 0, kReuseAddress = 1, kV6Only = 2, kAckTimeout = 3 };
@@ -81,6 +83,11 @@ class Manager {
 
   // Takes the oldest event. EAGAIN: none.
   int next_event(Channel& channel, Event& event);
+
+  // --- for device/ ---
+
+  // DEVICE_REMOVAL for the ids of a device that has gone.
+  void device_changed(const device::Device& device, device::Change change) override;
 
   // --- for endpoints ---
 

@@ -21,6 +21,13 @@ int check_own_address(const sockaddr_storage& address, const device::Device*& de
   return device::is_local_address(address) ? ENODEV : EADDRNOTAVAIL;
 }
 
+// Before an address is said to be nobody's: it may have come while no device was open, when nobody
+// follows the interfaces. With no lock held.
+void look_for(const sockaddr_storage& address) {
+  if (!transport::is_ip(address) || transport::is_wildcard(address)) return;
+  if (device::find_by_address(address) == nullptr) device::refresh();
+}
+
 // Addresses of this host that a peer can mean by ours: with one of them wildcard, all.
 bool overlap(const sockaddr_storage& a, const sockaddr_storage& b) {
   if (transport::port_of(a) != transport::port_of(b)) return false;
@@ -66,6 +73,7 @@ int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
 }
 
 int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& address) {
+  look_for(address);
   std::lock_guard hold(lock_);
   int error;
   Id* id = find(channel, number, error);
@@ -84,6 +92,7 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
   if (!transport::is_ip(destination)) return EAFNOSUPPORT;
   if (source.ss_family != 0 && source.ss_family != destination.ss_family) return EINVAL;
 
+  look_for(source);
   uint64_t serial;
   sockaddr_storage to = destination;
   sockaddr_storage from{};
@@ -124,6 +133,7 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
   int error = device::route_source(to, routed);
   if (error == 0 && from.ss_family != 0 && !transport::is_wildcard(from)) routed = from;
   transport::set_port(routed, transport::port_of(from));
+  if (error == 0) look_for(routed);
   const device::Device* device = error == 0 ? device::find_by_address(routed) : nullptr;
   if (error == 0 && device == nullptr) error = ENODEV;
 

@@ -38,7 +38,12 @@ void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engi
   }
   // A wildcard listener hears every address of the host; only those of a device are ours.
   if (device == nullptr) {
-    device = device::find_by_address(transport::without_v4_mapping(stream->local_address()));
+    const sockaddr_storage local = transport::without_v4_mapping(stream->local_address());
+    device = device::find_by_address(local);
+    if (device == nullptr) {  // it may be so new that nobody has seen it
+      device::refresh();
+      device = device::find_by_address(local);
+    }
   }
   if (device == nullptr) return;
   auto* responder = new (std::nothrow) Responder(acceptor, manager, engine, std::move(stream));

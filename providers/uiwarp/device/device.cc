@@ -1,29 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "device/device.h"
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <memory>
 #include <mutex>
-#include <new>
+#include <utility>
 
 #include "core/log.h"
 #include "device/interface.h"
+#include "device/table.h"
 
 namespace uiw::device {
 namespace {
 
-// Read once; lives as long as the process, since pointers into it are handed out everywhere.
-constinit std::atomic<const std::vector<Device>*> known_devices{nullptr};
-constinit std::mutex reading;
+// Never destroyed: pointers to devices are handed out everywhere, and threads may outlive main().
+struct World {
+  // Held while looking and telling; taken before `lock`. Observers take locks of theirs under it.
+  std::mutex looking;
+  std::vector<Observer*> observers;       // under looking
+  std::unique_ptr<InterfaceWatch> watch;  // under looking
+  InterfaceWatch* parents = nullptr;      // its sockets are the parent's too: never read here
+  bool complained = false;                // under looking
 
-const std::vector<Device>* read_devices() {
-  std::vector<Interface> interfaces;
-  if (int error = read_interfaces(interfaces); error != 0) {
-    core::log(core::LogLevel::kError,
-              "cannot list the network interfaces (netlink: %s); no RDMA device is offered",
-              strerrordesc_np(error));
+  std::mutex lock;  // the last of all locks, held for a few look-ups
+  Table table;      // under lock
+  std::atomic<uint64_t> version{0};
+};
+
+void before_fork();
+void in_parent();
+void in_child();
+
+void look(World& all);
+
+constinit std::atomic<World*> the_world{nullptr};
+constinit std::mutex making;
+
+World& make_world() {
+  std::lock_guard hold(making);
+  if (World* made = the_world.load(std::memory_order_relaxed)) return *made;
+  auto* all = new World;
+  {
+    std::lock_guard hold_it(all->looking);
+    look(*all);
   }
-  return new (std::nothrow) std::vector<Device>(make_devices(interfaces));
+  the_world.store(all, std::memory_order_release);
+  pthread_atfork(before_fork, in_parent, in_child);
+  return *all;
+}
+
+// Devices are found when the first who asks comes here.
+World& world() {
+  World* made = the_world.load(std::memory_order_acquire);
+  return made != nullptr ? *made : make_world();
+}
+
+// A child must not find these locked by a thread that it does not have.
+void before_fork() {
+  world().looking.lock();
+  world().lock.lock();
+}
+
+void in_parent() {
+  world().lock.unlock();
+  world().looking.unlock();
+}
+
+// Allocates and frees nothing: the child of a process with threads may not.
+void in_child() {
+  World& all = world();
+  all.observers.clear();
+  if (all.watch != nullptr) all.parents = all.watch.release();
+  all.lock.unlock();
+  all.looking.unlock();
+}
+
+void complain(World& all, int error) {
+  if (std::exchange(all.complained, true)) return;
+  const bool first = all.version.load(std::memory_order_relaxed) == 0;
+  core::log(core::LogLevel::kError, "cannot list the network interfaces (netlink: %s); %s",
+            strerrordesc_np(error),
+            first ? "no RDMA device is offered" : "RDMA devices stay as they were found");
+}
+
+// With `looking` held.
+void look(World& all) {
+  std::vector<Interface> interfaces;
+  const int error =
+      all.watch != nullptr ? all.watch->read(interfaces) : read_interfaces(interfaces);
+  if (error != 0) return complain(all, error);
+  std::vector<Table::Noticed> noticed;
+  {
+    std::lock_guard hold(all.lock);
+    noticed = all.table.update(interfaces);
+    all.version.store(all.table.version(), std::memory_order_release);
+  }
+  for (const Table::Noticed& one : noticed) {
+    for (Observer* observer : all.observers) observer->device_changed(*one.device, one.change);
+  }
+}
+
+// The first that is there and for which `wanted` is true.
+template <class Wanted>
+const Device* find(Wanted&& wanted) {
+  World& all = world();
+  std::lock_guard hold(all.lock);
+  for (const auto& entry : all.table.entries()) {
+    if (!entry->state.gone && wanted(entry->device, entry->state)) return &entry->device;
+  }
+  return nullptr;
 }
 
 // All of 127.0.0.0/8 is the loopback interface's, whatever is configured (RFC 1122
@@ -33,62 +123,90 @@ bool is_loopback_address(const in6_addr& address) {
   return IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127;
 }
 
-const Device* loopback() {
-  for (const Device& device : devices()) {
-    for (const in6_addr& gid : device.gids) {
-      if (is_loopback_address(gid)) return &device;
-    }
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-std::span<const Device> devices() {
-  const std::vector<Device>* known = known_devices.load(std::memory_order_acquire);
-  if (known == nullptr) {
-    std::lock_guard lock(reading);
-    known = known_devices.load(std::memory_order_relaxed);
-    if (known == nullptr) {
-      known = read_devices();
-      if (known == nullptr) return {};
-      known_devices.store(known, std::memory_order_release);
-    }
+void refresh() {
+  World& all = world();
+  std::lock_guard hold(all.looking);
+  look(all);
+}
+
+std::vector<Listed> devices() {
+  World& all = world();
+  std::vector<Listed> list;
+  std::lock_guard hold(all.lock);
+  for (const auto& entry : all.table.entries()) {
+    if (!entry->state.gone) list.push_back({&entry->device, entry->state});
   }
-  return *known;
+  return list;
+}
+
+State state_of(const Device& device) {
+  World& all = world();
+  std::lock_guard hold(all.lock);
+  auto entries = all.table.entries();
+  auto entry = std::ranges::find_if(entries, [&](auto& e) { return &e->device == &device; });
+  return entry == entries.end() ? State{} : (*entry)->state;
+}
+
+uint64_t version() {
+  return world().version.load(std::memory_order_acquire);
 }
 
 const Device* find_by_name(const char* name) {
   if (name == nullptr) return nullptr;
-  for (const Device& device : devices()) {
-    if (device.name == name) return &device;
-  }
-  return nullptr;
+  return find([&](const Device& device, const State&) { return device.name == name; });
 }
 
-const Device* find_by_guid(uint64_t node_guid) {
-  for (const Device& device : devices()) {
-    if (device.node_guid == node_guid) return &device;
-  }
-  return nullptr;
+const Device* find_by_minor(uint32_t uverbs_minor) {
+  return find(
+      [&](const Device& device, const State&) { return device.uverbs_minor == uverbs_minor; });
 }
 
 const Device* find_by_address(const sockaddr_storage& address) {
   in6_addr wanted;
-  if (!address_of(address, wanted)) return nullptr;
-  if (is_loopback_address(wanted)) return loopback();
+  if (!address_of(address, wanted) || IN6_IS_ADDR_UNSPECIFIED(&wanted)) return nullptr;
+  const bool loopback = is_loopback_address(wanted);
   // A link-local address may exist on several interfaces; the scope says which one is meant.
   unsigned scope = 0;
   if (IN6_IS_ADDR_LINKLOCAL(&wanted)) {
     scope = reinterpret_cast<const sockaddr_in6&>(address).sin6_scope_id;
   }
-  for (const Device& device : devices()) {
-    if (scope != 0 && device.ifindex != scope) continue;
-    for (const in6_addr& gid : device.gids) {
-      if (std::memcmp(&gid, &wanted, sizeof gid) == 0) return &device;
-    }
-  }
-  return nullptr;
+  return find([&](const Device& device, const State& state) {
+    if (scope != 0 && device.ifindex != scope) return false;
+    return std::ranges::any_of(state.gids, [&](const in6_addr& gid) {
+      return loopback ? is_loopback_address(gid) : std::memcmp(&gid, &wanted, sizeof gid) == 0;
+    });
+  });
+}
+
+void subscribe(Observer& observer) {
+  World& all = world();
+  std::lock_guard hold(all.looking);
+  all.observers.push_back(&observer);
+}
+
+void unsubscribe(Observer& observer) {
+  World& all = world();
+  std::lock_guard hold(all.looking);
+  std::erase(all.observers, &observer);
+}
+
+int start_watching(int& fd) {
+  World& all = world();
+  std::lock_guard hold(all.looking);
+  int error = 0;
+  all.watch = InterfaceWatch::start(error);
+  if (all.watch == nullptr) return error;
+  fd = all.watch->fd();
+  look(all);  // what it knows is younger than what we knew
+  return 0;
+}
+
+void stop_watching() {
+  World& all = world();
+  std::lock_guard hold(all.looking);
+  all.watch.reset();
 }
 
 }  // namespace uiw::device

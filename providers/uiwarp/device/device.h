@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The RDMA devices of this host: one per network interface that is up and has an address,
-// loopback included. Found once per process (libnl-route) and constant after that, because
-// libibverbs identifies a device by name and modification time for the life of the process.
+// The RDMA devices of this host: one per network interface that is, or once was, up with an
+// address, loopback included. They follow the interfaces while the program runs
+// (doc/decisions/007): what identifies a device never changes, the state of its port does.
 #pragma once
 
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -34,25 +32,75 @@ struct Limits {
   static constexpr uint32_t kMaxMessage = 1u << 31;
 };
 
+// What identifies a device. Constant, and valid for the life of the process: a device whose
+// interface has gone stays known to those who opened it.
 struct Device {
-  std::string name;       // "uiw_lo", "uiw_eth0"; at most 63 octets
-  std::string interface;  // "lo"
+  std::string name;  // "uiw_lo", "uiw_eth0"; at most 63 octets. Not changed by renaming "eth0"
   unsigned ifindex = 0;
-  uint32_t mtu = 0;  // of the interface
-  uint8_t mac[6] = {};
-  uint64_t node_guid = 0;      // host order; stable, distinct per interface, never 0
-  std::vector<in6_addr> gids;  // one per address, IPv4-mapped ones first; never empty
-  uint32_t uverbs_minor = 0;   // the N of /dev/infiniband/uverbsN that we show
+  uint64_t node_guid = 0;     // host order; never 0, and no other device of the process had it
+  uint32_t uverbs_minor = 0;  // the N of /dev/infiniband/uverbsN that we show; as unique
 };
 
-// All devices, the same span for the life of the process. Thread-safe. Empty when none.
-std::span<const Device> devices();
+// What may change while the program runs.
+struct State {
+  std::string interface;  // its name now
+  uint32_t mtu = 0;       // of the interface
+  bool active = false;    // up, with a carrier
+  bool gone = false;      // there is no such interface any more, and never will be again
+  // One per address. A slot whose address was removed is all zero until a new address takes it,
+  // so that no other GID ever changes its index.
+  std::vector<in6_addr> gids;
+};
 
+struct Listed {
+  const Device* device;
+  State state;
+};
+
+// All below: thread any.
+
+// The devices that there are. Empty when none.
+std::vector<Listed> devices();
+State state_of(const Device& device);
+// Grows with every change of what devices() says.
+uint64_t version();
+
+// These find none that has gone.
 const Device* find_by_name(const char* name);
-const Device* find_by_guid(uint64_t node_guid);
+const Device* find_by_minor(uint32_t uverbs_minor);
 // The device an address of this host belongs to; null when it is not ours.
 // All of 127.0.0.0/8 belongs to the loopback device.
 const Device* find_by_address(const sockaddr_storage& address);
+
+// Looks at the interfaces now. Where the kernel does not answer (any more) all stays as it was.
+// Calls observers.
+void refresh();
+
+enum class Change {
+  kPortActive,
+  kPortDown,
+  kGids,  // addresses came or went
+  kGone,
+};
+
+class Observer {
+ public:
+  // On the thread that noticed, with a lock held that refresh() and all of the following take.
+  virtual void device_changed(const Device& device, Change change) = 0;
+
+ protected:
+  ~Observer() = default;
+};
+
+// No call comes after unsubscribe(), which may be called twice. A fork starts without observers.
+void subscribe(Observer& observer);
+void unsubscribe(Observer& observer);
+
+// From here on a descriptor becomes readable when there may be something to refresh(), which then
+// reads what the kernel has sent instead of asking for everything. Once at a time. 0 or errno; the
+// descriptor stays ours. In a fork nobody watches.
+int start_watching(int& fd);
+void stop_watching();
 
 // The address this host would use to reach `to` (kernel routing). Errno: ENETUNREACH, EHOSTUNREACH,
 // EAFNOSUPPORT. Returns 0 and sets `source` (port 0).

@@ -1,39 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// From network interfaces to RDMA devices: naming, GUIDs, GIDs. Private to device/. Pure.
+// What the kernel says of network interfaces. Private to device/.
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "device/device.h"
+struct nl_cache;
+struct nl_cache_mngr;
 
 namespace uiw::device {
 
-// What the kernel says of one network interface.
 struct Interface {
   std::string name;
   unsigned ifindex = 0;
-  unsigned flags = 0;  // IFF_*
+  bool up = false;
+  bool carrier = false;  // up, and something at the other end of the cable
   uint32_t mtu = 0;
   uint8_t mac[6] = {};
   bool has_mac = false;             // an Ethernet-like address of 6 octets
   std::vector<in6_addr> addresses;  // in the kernel's order, IPv4 mapped to ::ffff:a.b.c.d
 };
 
-// The kernel numbers real uverbs devices from 0 upwards: no host has so many that ours clash.
-inline constexpr uint32_t kFirstUverbsMinor = 250;
-
-// The devices for these interfaces: those that are up and have an address, in order of ifindex.
-std::vector<Device> make_devices(std::span<const Interface> interfaces);
-
 // Every interface of this network namespace, asked from the kernel by libnl-route.
 // 0 or a positive errno. libnl uses libc's socket(): our own preload library refuses only
 // NETLINK_RDMA there and librspreload takes only TCP sockets, so neither minds.
 int read_interfaces(std::vector<Interface>& interfaces);
+
+// The same, kept up to date by what the kernel tells. Reading it takes none of the kernel's locks,
+// under which a full answer may wait long: the engine thread can do it. Not thread-safe.
+class InterfaceWatch {
+ public:
+  // Null with errno in `error`.
+  static std::unique_ptr<InterfaceWatch> start(int& error);
+  ~InterfaceWatch();
+  // Readable when there is something to read().
+  int fd() const;
+  // Takes in what the kernel has told since. When it told more than fits into the socket
+  // (ENOBUFS), asks for everything. 0 or a positive errno.
+  int read(std::vector<Interface>& interfaces);
+
+ private:
+  InterfaceWatch() = default;
+  bool take_in();
+  nl_cache_mngr* manager_ = nullptr;
+  nl_cache* links_ = nullptr;  // the manager's
+  nl_cache* addresses_ = nullptr;
+};
 
 // ::ffff:a.b.c.d
 in6_addr mapped(in_addr ipv4);

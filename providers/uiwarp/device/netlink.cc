@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/if.h>
 #include <linux/if_addr.h>
+#include <netlink/cache.h>
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
@@ -7,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "device/interface.h"
 
@@ -41,7 +44,9 @@ Interface describe(rtnl_link* link) {
   Interface interface;
   interface.name = rtnl_link_get_name(link);
   interface.ifindex = static_cast<unsigned>(rtnl_link_get_ifindex(link));
-  interface.flags = rtnl_link_get_flags(link);
+  const unsigned flags = rtnl_link_get_flags(link);
+  interface.up = (flags & IFF_UP) != 0;
+  interface.carrier = (flags & IFF_LOWER_UP) != 0;
   interface.mtu = rtnl_link_get_mtu(link);
   nl_addr* mac = rtnl_link_get_addr(link);
   if (mac != nullptr && nl_addr_get_len(mac) == sizeof interface.mac) {
@@ -74,12 +79,32 @@ void add_addresses(nl_cache* cache, Interface& interface) {
   }
 }
 
-}  // namespace
-
-int read_interfaces(std::vector<Interface>& interfaces) {
+int connect(nl_sock*& connected) {
   Socket socket(nl_socket_alloc());
   if (!socket) return ENOMEM;
   if (int error = nl_connect(socket.get(), NETLINK_ROUTE); error < 0) return to_errno(error);
+  connected = socket.release();
+  return 0;
+}
+
+void describe_all(nl_cache* links, nl_cache* addresses, std::vector<Interface>& interfaces) {
+  for (nl_object* object = nl_cache_get_first(links); object != nullptr;
+       object = nl_cache_get_next(object)) {
+    auto* link = reinterpret_cast<rtnl_link*>(object);
+    // A bridge tells of its ports by messages of its own, about the same interfaces.
+    if (rtnl_link_get_family(link) != AF_UNSPEC || rtnl_link_get_name(link) == nullptr) continue;
+    Interface interface = describe(link);
+    add_addresses(addresses, interface);
+    interfaces.push_back(std::move(interface));
+  }
+}
+
+}  // namespace
+
+int read_interfaces(std::vector<Interface>& interfaces) {
+  nl_sock* connected;
+  if (int error = connect(connected)) return error;
+  Socket socket(connected);
 
   nl_cache* found = nullptr;
   if (int error = rtnl_link_alloc_cache(socket.get(), AF_UNSPEC, &found); error < 0) {
@@ -88,15 +113,55 @@ int read_interfaces(std::vector<Interface>& interfaces) {
   Cache links(found);
   if (int error = rtnl_addr_alloc_cache(socket.get(), &found); error < 0) return to_errno(error);
   Cache addresses(found);
+  describe_all(links.get(), addresses.get(), interfaces);
+  return 0;
+}
 
-  for (nl_object* object = nl_cache_get_first(links.get()); object != nullptr;
-       object = nl_cache_get_next(object)) {
-    auto* link = reinterpret_cast<rtnl_link*>(object);
-    if (rtnl_link_get_name(link) == nullptr) continue;
-    Interface interface = describe(link);
-    add_addresses(addresses.get(), interface);
-    interfaces.push_back(std::move(interface));
+std::unique_ptr<InterfaceWatch> InterfaceWatch::start(int& error) {
+  std::unique_ptr<InterfaceWatch> watch(new (std::nothrow) InterfaceWatch);
+  error = ENOMEM;
+  if (watch == nullptr) return nullptr;
+  int result = nl_cache_mngr_alloc(nullptr, NETLINK_ROUTE, 0, &watch->manager_);
+  if (result == 0) {
+    result = nl_cache_mngr_add(watch->manager_, "route/link", nullptr, nullptr, &watch->links_);
   }
+  if (result == 0) {
+    result = nl_cache_mngr_add(watch->manager_, "route/addr", nullptr, nullptr, &watch->addresses_);
+  }
+  if (result == 0) return watch;
+  error = to_errno(result);
+  return nullptr;
+}
+
+InterfaceWatch::~InterfaceWatch() {
+  if (manager_ != nullptr) nl_cache_mngr_free(manager_);
+}
+
+int InterfaceWatch::fd() const {
+  return nl_cache_mngr_get_fd(manager_);
+}
+
+// Takes in all that waits in the socket. False when something was lost (ENOBUFS) or not understood.
+bool InterfaceWatch::take_in() {
+  constexpr int kErrors = 8;  // one is what is to be expected
+  for (int i = 0; i < kErrors; ++i) {
+    const int result = nl_cache_mngr_data_ready(manager_);
+    if (result >= 0 || result == -NLE_AGAIN) return i == 0;
+  }
+  return false;
+}
+
+int InterfaceWatch::read(std::vector<Interface>& interfaces) {
+  if (!take_in()) {
+    // Only now that the socket is empty: what waits there is older than the answer to this.
+    nl_sock* connected;
+    if (int error = connect(connected)) return error;
+    Socket socket(connected);
+    int result = nl_cache_refill(socket.get(), links_);
+    if (result >= 0) result = nl_cache_refill(socket.get(), addresses_);
+    if (result < 0) return to_errno(result);
+  }
+  describe_all(links_, addresses_, interfaces);
   return 0;
 }
 

@@ -58,7 +58,7 @@ bool is_local_address(const sockaddr_storage& address) {
     return false;
   }
   if (find_by_address(address) != nullptr) return true;
-  // Addresses that came after the device list was read: a local one is reached from itself.
+  // An address without a device: a local one is reached from itself.
   sockaddr_storage source;
   in6_addr chosen;
   return route_source(address, source) == 0 && address_of(source, chosen) &&

@@ -67,7 +67,7 @@ static bool find_functions(void *library, struct core *found)
 		return false;
 	}
 #define FIND(field, name) (*(void **)&found->field = dlsym(library, name))
-	if (FIND(redirect, "uiwarp_vk_redirect") && FIND(root, "uiwarp_vk_root") &&
+	if (FIND(redirect, "uiwarp_vk_redirect") && FIND(root_length, "uiwarp_vk_root_length") &&
 	    FIND(open, "uiwarp_vk_open") && FIND(fd_flags, "uiwarp_vk_fd_flags") &&
 	    FIND(write, "uiwarp_vk_write") && FIND(closing, "uiwarp_vk_closing") &&
 	    FIND(fix_stat, "uiwarp_vk_fix_stat") && FIND(dup, "uiwarp_vk_dup"))
@@ -99,7 +99,7 @@ static void load(void)
 		/* Every thread stores the same values, and none reads before one has stored them all. */
 #define PUBLISH(field) __atomic_store_n(&core.field, found.field, __ATOMIC_RELAXED)
 		PUBLISH(redirect);
-		PUBLISH(root);
+		PUBLISH(root_length);
 		PUBLISH(open);
 		PUBLISH(fd_flags);
 		PUBLISH(write);

@@ -16,7 +16,7 @@
 /* The entry points of libuiwarp.so.0. */
 struct core {
 	int (*redirect)(const char *path, char *out, size_t out_size);
-	const char *(*root)(void);
+	size_t (*root_length)(const char *path);
 	int (*open)(const char *path, int flags);
 	const uint8_t *(*fd_flags)(void);
 	ssize_t (*write)(int fd, const void *buffer, size_t size, int *handled);

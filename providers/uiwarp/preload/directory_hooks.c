@@ -25,13 +25,10 @@ HOOK int scandir64(const char *restrict path, struct dirent64 ***restrict list,
 /* The paths found, as the program knows them: it will open them. */
 static void as_asked(char **paths, size_t count)
 {
-	const char *root = loaded_core()->root();
-	const size_t length = strlen(root);
-
 	for (size_t i = 0; i < count; i++) {
-		if (length > 0 && strncmp(paths[i], root, length) == 0 &&
-		    paths[i][length] == '/')
-			memmove(paths[i], paths[i] + length, strlen(paths[i] + length) + 1);
+		const size_t length = loaded_core()->root_length(paths[i]);
+
+		memmove(paths[i], paths[i] + length, strlen(paths[i] + length) + 1);
 	}
 }
 

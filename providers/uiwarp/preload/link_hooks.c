@@ -33,14 +33,15 @@ HOOK ssize_t __readlinkat_chk(int directory, const char *path, char *buffer, siz
  */
 static char *resolve(const char *redirected, char *resolved)
 {
-	const char *root = loaded_core()->root();
-	const size_t length = strlen(root);
+	const size_t length = loaded_core()->root_length(redirected);
 	char *found = real()->realpath(redirected, resolved);
+	size_t hidden;
 
-	if (!found || strncmp(redirected, root, length) != 0)
+	if (!found || length == 0)
 		return found;
-	if (strncmp(found, root, length) == 0 && found[length] == '/')
-		return memmove(found, found + length, strlen(found + length) + 1);
+	hidden = loaded_core()->root_length(found);
+	if (hidden > 0)
+		return memmove(found, found + hidden, strlen(found + hidden) + 1);
 	redirected += length;
 	if (strcmp(found, "/dev/null") != 0 || !STARTS_WITH(redirected, "/dev/infiniband/"))
 		return found;

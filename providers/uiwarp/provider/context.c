@@ -113,8 +113,7 @@ struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_
 	if (mine->verbs.sz != layout->context_at + sizeof(struct ibv_context))
 		fprintf(stderr, "uiwarp: this libibverbs lays out its contexts in a way that uiwarp does not know\n");
 	else if (virtual_kernel_active(ibv_get_device_name(device)))
-		error = uiwarp_context_open(uiwarp_device_find(ibv_get_device_name(device)), &mine->core,
-					    &mine->verbs.context.async_fd);
+		error = uiwarp_context_open(core_device(device), &mine->core, &mine->verbs.context.async_fd);
 	if (error) {
 		verbs_uninit_context(verbs_of(mine));
 		return provider_fail(mine, error);

@@ -14,8 +14,13 @@ static bool match_device(struct verbs_sysfs_dev *found)
 
 static struct verbs_device *alloc_device(struct verbs_sysfs_dev *found)
 {
-	(void)found;
-	return provider_new(sizeof(struct verbs_device));
+	struct provider_device *device = provider_new(sizeof(*device));
+
+	if (!device)
+		return NULL;
+	/* Not asked for again by name: an interface of the same name that comes later is another device. */
+	device->core = uiwarp_device_find(found->ibdev_name);
+	return &device->verbs;
 }
 
 static void uninit_device(struct verbs_device *device)

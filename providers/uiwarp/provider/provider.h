@@ -11,6 +11,11 @@
 #include "abi/rdmav.h"
 #include "uiwarp/uiwarp-abi.h"
 
+struct provider_device {
+	struct verbs_device verbs;
+	const struct uiwarp_device *core; /* NULL: it went while it was being found */
+};
+
 struct provider_context {
 	/*
 	 * libibverbs' structure ends where `verbs` does, whatever its version; a newer one than we are built with
@@ -83,6 +88,10 @@ struct provider_qp {
 };
 
 /* The structures above but for the first begin with libibverbs' one. */
+static inline const struct uiwarp_device *core_device(struct ibv_device *device)
+{
+	return ((struct provider_device *)device)->core;
+}
 static inline struct provider_context *context_of(struct ibv_context *context)
 {
 	return (struct provider_context *)((char *)context - offsetof(struct provider_context, verbs.context));

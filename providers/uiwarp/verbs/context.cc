@@ -9,6 +9,7 @@
 #include "core/raw_sys.h"
 #include "core/settings.h"
 #include "rendezvous/ports.h"
+#include "verbs/device_watch.h"
 
 using namespace uiw;
 
@@ -17,6 +18,7 @@ const uiwarp_device* uiwarp_device_find(const char* ibdev_name) {
 }
 
 int uiwarp_context_open(const uiwarp_device* device, uiwarp_context** context, int* async_fd) {
+  if (!device) return ENODEV;
   if (const int error = core::settings_error()) return error;
   std::unique_ptr<uiwarp_context> opened(new (std::nothrow) uiwarp_context(verbs::from_c(device)));
   if (!opened) return ENOMEM;
@@ -24,11 +26,34 @@ int uiwarp_context_open(const uiwarp_device* device, uiwarp_context** context, i
   if (!engine) return engine.error();
   opened->engine = std::move(*engine);
   if (const int error = opened->async.create(async_fd)) return error;
+  verbs::follow_interfaces(*opened->engine);
+  device::subscribe(*opened);
   *context = opened.release();
-  return 0;
+  // Later than this is an event.
+  if (!device::state_of(*verbs::from_c(device)).gone) return 0;
+  uiwarp_context_close(*context);
+  core::sys::close(*async_fd);
+  return ENODEV;
+}
+
+void uiwarp_context::device_changed(const device::Device& changed, device::Change change) {
+  if (&changed != device) return;
+  constexpr uint64_t kPort = 1;
+  switch (change) {
+    case device::Change::kPortActive:
+      return async.send(kPort, IBV_EVENT_PORT_ACTIVE);
+    case device::Change::kPortDown:
+      return async.send(kPort, IBV_EVENT_PORT_ERR);
+    case device::Change::kGids:
+      return async.send(kPort, IBV_EVENT_GID_CHANGE);
+    case device::Change::kGone:
+      return async.send(0, IBV_EVENT_DEVICE_FATAL);
+  }
 }
 
 void uiwarp_context_close(uiwarp_context* context) {
+  device::unsubscribe(*context);
+  verbs::leave_interfaces(*context->engine);
   // In a forked child deregistration leaves the table alone.
   const size_t in_table =
       context->engine->in_child() ? 0 : context->memory.size() + context->memory.windows();

@@ -38,8 +38,10 @@ inline const device::Device* from_c(const uiwarp_device* device) {
 
 }  // namespace uiw::verbs
 
-struct uiwarp_context {
+struct uiwarp_context final : uiw::device::Observer {
   explicit uiwarp_context(const uiw::device::Device* opened) : device(opened) {}
+  // What happens to the network interface becomes asynchronous events.
+  void device_changed(const uiw::device::Device& changed, uiw::device::Change change) override;
 
   const uiw::device::Device* const device;
   uiw::engine::EngineRef engine;

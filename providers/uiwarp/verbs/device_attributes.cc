@@ -73,18 +73,19 @@ int uiwarp_query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_
 int uiwarp_query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr) {
   if (port != 1) return EINVAL;
   std::memset(attr, 0, sizeof *attr);
-  attr->state = IBV_PORT_ACTIVE;
-  attr->max_mtu = largest_ib_mtu(context->device->mtu);
+  const device::State now = device::state_of(*context->device);
+  attr->state = now.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attr->max_mtu = largest_ib_mtu(now.mtu);
   attr->active_mtu = attr->max_mtu;
-  attr->gid_tbl_len = static_cast<int>(context->device->gids.size());
+  attr->gid_tbl_len = static_cast<int>(now.gids.size());
   attr->port_cap_flags = IBV_PORT_CM_SUP;
   attr->max_msg_sz = Limits::kMaxMessage;
   attr->pkey_tbl_len = 1;
   attr->max_vl_num = 1;
   // The speed of a virtual link is not known; the same as sysfs says in ports/1/rate.
-  attr->active_width = 2;   // 4X
-  attr->active_speed = 32;  // EDR: 25 Gb/s per lane
-  attr->phys_state = 5;     // LinkUp
+  attr->active_width = 2;                 // 4X
+  attr->active_speed = 32;                // EDR: 25 Gb/s per lane
+  attr->phys_state = now.active ? 5 : 3;  // LinkUp, Disabled: as siw
   attr->link_layer = IBV_LINK_LAYER_ETHERNET;
   return 0;
 }

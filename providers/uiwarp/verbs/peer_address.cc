@@ -27,10 +27,12 @@ core::Result<rendezvous::Appointment> appointment_for(const device::Device& devi
         "the peer has no GID, and a LID means nothing on TCP: choose a GID index (ibv_rc_pingpong: "
         "-g 0)");
   const ibv_global_route& route = attr.ah_attr.grh;
-  if (route.sgid_index >= device.gids.size()) return refuse("the device has no GID of that index");
+  const std::vector<in6_addr> gids = device::state_of(device).gids;
+  if (route.sgid_index >= gids.size() || IN6_IS_ADDR_UNSPECIFIED(&gids[route.sgid_index]))
+    return refuse("the device has no GID of that index");
   if (attr.dest_qp_num >> 24) return refuse("a queue pair number has 24 bits");
   rendezvous::Appointment appointment;
-  appointment.own = {device.gids[route.sgid_index], qp_num};
+  appointment.own = {gids[route.sgid_index], qp_num};
   static_assert(sizeof appointment.peer.gid == sizeof route.dgid);
   std::memcpy(&appointment.peer.gid, &route.dgid, sizeof route.dgid);
   appointment.peer.qp_num = attr.dest_qp_num;

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "core/raw_sys.h"
+#include "device/device.h"
 #include "uiwarp/uiwarp-abi.h"
 #include "vkernel/event_pipe.h"
 #include "vkernel/fd_table.h"
@@ -54,15 +55,18 @@ int uiwarp_vk_redirect(const char* path, char* out, size_t out_size) {
   if (length == 0 || !is_active()) return 0;
   std::string_view root = "";
   // "/sys/class/infiniband/../net" leaves our part: then the real path that it means is used.
-  if (is_rdma_path({normalised, length})) root = tree_root();
+  if (is_rdma_path({normalised, length})) {
+    if (lists_devices({normalised, length})) uiw::device::refresh();
+    root = tree_root();
+  }
   if (root.size() + length + 1 > out_size) return 0;
   std::memcpy(out, root.data(), root.size());
   std::memcpy(out + root.size(), normalised, length + 1);
   return 1;
 }
 
-const char* uiwarp_vk_root(void) {
-  return is_active() ? tree_root().data() : "";
+size_t uiwarp_vk_root_length(const char* path) {
+  return root_length(path);
 }
 
 int uiwarp_vk_open(const char* path, int flags) {

@@ -2,6 +2,7 @@
 #include "vkernel/paths.h"
 
 #include <atomic>
+#include <charconv>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -73,10 +74,17 @@ DeviceNode device_node(std::string_view normalised) {
   if (name == "rdma_cm") return DeviceNode::kRdmaCm;
   if (!name.starts_with(kUverbs)) return DeviceNode::kNone;
   name.remove_prefix(kUverbs.size());
-  for (const device::Device& device : device::devices()) {
-    if (name == std::to_string(device.uverbs_minor)) return DeviceNode::kUverbs;
-  }
-  return DeviceNode::kNone;
+  uint32_t minor = 0;
+  const auto parsed = std::from_chars(name.begin(), name.end(), minor);
+  const bool is_number = parsed.ec == std::errc() && parsed.ptr == name.end() && name[0] != '0';
+  return is_number && device::find_by_minor(minor) != nullptr ? DeviceNode::kUverbs
+                                                              : DeviceNode::kNone;
+}
+
+bool lists_devices(std::string_view normalised) {
+  if (normalised.ends_with('/')) normalised.remove_suffix(1);
+  return normalised == "/sys/class/infiniband_verbs" || normalised == "/sys/class/infiniband" ||
+         normalised == "/dev/infiniband";
 }
 
 bool stays_away(core::HostMode mode, const char* real_class) {

@@ -22,6 +22,10 @@ bool is_rdma_path(std::string_view normalised);
 enum class DeviceNode { kNone, kRdmaCm, kUverbs };
 DeviceNode device_node(std::string_view normalised);
 
+// Whether a normalised path names a directory that lists the devices: who opens it wants to know
+// which there are now.
+bool lists_devices(std::string_view normalised);
+
 // Whether uiwarp answers at all: not with UIWARP_MODE=auto on a host that has RDMA devices, and not
 // when the tree could not be written. Decided once. Thread-safe.
 bool is_active();

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "core/per_process.h"
 #include "core/raw_sys.h"
 #include "vkernel/raw_files.h"
 
@@ -178,65 +179,103 @@ core::Result<std::string> place_tree(std::string_view base, std::span<const Tree
 
 namespace {
 
-struct Placed {
-  std::vector<TreeEntry> entries;
-  std::string base;  // where it was placed; empty when nowhere
-  std::string root;
+// Where a tree lies. Lives as long as the process, for whoever was given the path.
+struct Root {
+  std::string base;
+  std::string path;  // empty: nowhere could be written to
+  const Root* next;
 };
 
-constinit std::atomic<Placed*> placed_tree{nullptr};
-constinit std::mutex placing;
+constinit std::atomic<const Root*> all_roots{nullptr};  // a list, which only grows
+constinit std::atomic<const Root*> current_root{nullptr};
+constinit std::atomic<uint64_t> placed_version{0};  // of the devices, which `current_root` shows
+constinit core::PerProcess<std::mutex> placing;     // a fork may come while a thread holds it
+constinit std::atomic<bool> complained{false};
 
-bool place_anywhere(Placed& placed) {
+// The one of that path: interfaces go to and fro between few states. With `placing` held.
+const Root* remember(std::string base, std::string path) {
+  const Root* first = all_roots.load(std::memory_order_relaxed);
+  for (const Root* root = first; root != nullptr; root = root->next) {
+    if (root->path == path) return root;
+  }
+  auto* root = new (std::nothrow) Root{std::move(base), std::move(path), first};
+  if (root != nullptr) all_roots.store(root, std::memory_order_release);
+  return root;
+}
+
+// Null when memory is short.
+const Root* place_anywhere(std::span<const TreeEntry> entries) {
   const char* chosen = secure_getenv("UIWARP_RUNTIME_DIR");
   const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
   int error = 0;
   std::string tried;
   for (const char* base : {chosen, runtime, "/dev/shm", "/tmp"}) {
     if (base == nullptr || base[0] != '/') continue;
-    core::Result<std::string> root = place_tree(base, placed.entries);
-    if (root) {
-      placed.base = base;
-      placed.root = std::move(*root);
-      return true;
-    }
-    error = root.error();
+    core::Result<std::string> path = place_tree(base, entries);
+    if (path) return remember(base, std::move(*path));
+    error = path.error();
     tried += std::string(tried.empty() ? "" : ", ") + base;
   }
   core::log(core::LogLevel::kError,
             "no RDMA device: cannot write below any of %s (last error: %s); set UIWARP_RUNTIME_DIR "
             "to a directory you may write to",
             tried.c_str(), strerrordesc_np(error));
-  return false;
+  return remember("", "");
 }
 
-bool has_vanished(const Placed& placed) {
+bool has_vanished(const Root& root) {
   struct stat status;
-  return raw::lstat((placed.root + "/sys/class/infiniband_verbs/abi_version").c_str(), &status) ==
+  return raw::lstat((root.path + "/sys/class/infiniband_verbs/abi_version").c_str(), &status) ==
          -ENOENT;
+}
+
+bool is_right(const Root* root) {
+  return root != nullptr && (root->path.empty() ||
+                             (placed_version.load(std::memory_order_acquire) == device::version() &&
+                              !has_vanished(*root)));
+}
+
+// With `placing` held. Where the next tree cannot be placed the last one stays.
+void place(const Root* last) {
+  const uint64_t version = device::version();  // first: what is read next may be younger
+  const std::vector<TreeEntry> entries = tree_content(device::devices());
+  const Root* root = nullptr;
+  if (last == nullptr) {
+    root = place_anywhere(entries);
+  } else if (core::Result<std::string> path = place_tree(last->base, entries)) {
+    root = remember(last->base, std::move(*path));
+  } else if (!complained.exchange(true)) {
+    core::log(core::LogLevel::kWarn,
+              "changes of RDMA devices do not show: cannot write below %s: %s", last->base.c_str(),
+              strerrordesc_np(path.error()));
+  }
+  if (root != nullptr) current_root.store(root, std::memory_order_release);
+  placed_version.store(version, std::memory_order_release);
 }
 
 }  // namespace
 
 std::string_view tree_root() {
-  Placed* placed = placed_tree.load(std::memory_order_acquire);
-  if (placed == nullptr) {
-    std::lock_guard lock(placing);
-    placed = placed_tree.load(std::memory_order_relaxed);
-    if (placed == nullptr) {
-      placed = new (std::nothrow) Placed{tree_content(device::devices()), {}, {}};
-      if (placed == nullptr) return "";
-      place_anywhere(*placed);
-      placed_tree.store(placed, std::memory_order_release);
+  if (!is_right(current_root.load(std::memory_order_acquire))) {
+    std::mutex* mutex = placing.get();
+    if (mutex == nullptr) return "";
+    std::lock_guard lock(*mutex);
+    const Root* last = current_root.load(std::memory_order_relaxed);
+    if (!is_right(last)) place(last);
+  }
+  const Root* root = current_root.load(std::memory_order_acquire);
+  return root == nullptr ? std::string_view("") : root->path;
+}
+
+size_t root_length(std::string_view path) {
+  for (const Root* root = all_roots.load(std::memory_order_acquire); root != nullptr;
+       root = root->next) {
+    const size_t length = root->path.size();
+    if (length > 0 && path.size() > length && path[length] == '/' && path.starts_with(root->path)) {
+      return length;
     }
-    return placed->root;
   }
-  if (!placed->root.empty() && has_vanished(*placed)) {
-    std::lock_guard lock(placing);
-    // Paths already handed out name the same root, so it has to come back at the same place.
-    if (has_vanished(*placed)) (void)place_tree(placed->base, placed->entries);
-  }
-  return placed->root;
+  return 0;
 }
 
 }  // namespace uiw::vkernel

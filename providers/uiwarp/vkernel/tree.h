@@ -2,9 +2,10 @@
 // Where the virtual /sys and /dev lie on disk: <base>/uiwarp-<uid>/<hash>/{sys,dev}.
 //
 // A tree is named by its content, appears by one rename() and never changes, so any number of
-// processes share it. All its times are a constant: libibverbs takes a device whose directory has
-// another modification time for a new one, and a tree that a /tmp cleaner removed and we made again
-// must not look like that.
+// processes share it. When the devices change, paths lead to another tree. All times are a
+// constant: libibverbs takes a device whose directory has another modification time for a new one,
+// and neither a tree that a /tmp cleaner removed and we made again nor the next one must make the
+// devices that are still there look like that.
 #pragma once
 
 #include <span>
@@ -29,10 +30,14 @@ inline constexpr long kKeepSeconds = 3600;
 core::Result<std::string> place_tree(std::string_view base, std::span<const TreeEntry> entries,
                                      long keep_seconds = kKeepSeconds);
 
-// The root for the devices of this process, in the first of $UIWARP_RUNTIME_DIR, $XDG_RUNTIME_DIR,
-// /dev/shm and /tmp that can be written; empty (reported once) when none can.
-// The same NUL-terminated string for the life of the process; when the tree has vanished it is made
-// again. Thread-safe.
+// The root for the devices of this process as they are now, in the first of $UIWARP_RUNTIME_DIR,
+// $XDG_RUNTIME_DIR, /dev/shm and /tmp that can be written; empty (reported once) when none can. The
+// text is valid for the life of the process; when the tree has vanished it is made again.
+// Thread-safe.
 std::string_view tree_root();
+
+// How many octets of `path` are the root of a tree that tree_root() has given, be it a former one;
+// 0: of none.
+size_t root_length(std::string_view path);
 
 }  // namespace uiw::vkernel

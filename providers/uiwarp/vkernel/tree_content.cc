@@ -7,6 +7,7 @@ namespace uiw::vkernel {
 namespace {
 
 using device::Device;
+using device::State;
 
 class Builder {
  public:
@@ -46,10 +47,10 @@ std::string gid_text(const in6_addr& gid) {
   return out;
 }
 
-void add_port(Builder& tree, const std::string& port, const Device& device) {
+void add_port(Builder& tree, const std::string& port, const State& state) {
   tree.directory(port);
-  tree.file(port + "/state", "4: ACTIVE");
-  tree.file(port + "/phys_state", "5: LinkUp");
+  tree.file(port + "/state", state.active ? "4: ACTIVE" : "1: DOWN");
+  tree.file(port + "/phys_state", state.active ? "5: LinkUp" : "3: Disabled");
   tree.file(port + "/link_layer", "Ethernet");
   tree.file(port + "/rate", "100 Gb/sec (4X EDR)");
   tree.file(port + "/lid", "0x0");
@@ -65,32 +66,33 @@ void add_port(Builder& tree, const std::string& port, const Device& device) {
   tree.directory(port + "/gid_attrs");
   tree.directory(port + "/gid_attrs/types");
   tree.directory(port + "/gid_attrs/ndevs");
-  for (size_t i = 0; i < device.gids.size(); ++i) {
+  for (size_t i = 0; i < state.gids.size(); ++i) {
     const std::string index = "/" + std::to_string(i);
-    tree.file(port + "/gids" + index, gid_text(device.gids[i]));
+    tree.file(port + "/gids" + index, gid_text(state.gids[i]));
     tree.file(port + "/gid_attrs/types" + index, "IB/RoCE v1");
-    tree.file(port + "/gid_attrs/ndevs" + index, device.interface);
+    if (IN6_IS_ADDR_UNSPECIFIED(&state.gids[i])) continue;  // a free slot
+    tree.file(port + "/gid_attrs/ndevs" + index, state.interface);
   }
-  // Empty: the tree never changes, so a number here would be a made-up one.
+  // Empty: files that never change cannot count.
   tree.directory(port + "/counters");
   tree.directory(port + "/hw_counters");
 }
 
-void add_device(Builder& tree, const Device& device) {
+void add_device(Builder& tree, const Device& device, const State& state) {
   const std::string base = "sys/class/infiniband/" + device.name;
   tree.directory(base);
   tree.file(base + "/node_type", "4: RNIC");
   tree.file(base + "/node_guid", guid_text(device.node_guid));
   tree.file(base + "/sys_image_guid", guid_text(device.node_guid));
-  tree.file(base + "/node_desc", "uiwarp " + device.interface);
+  tree.file(base + "/node_desc", "uiwarp " + state.interface);
   tree.file(base + "/fw_ver", "0.1.0");
   tree.file(base + "/hca_type", "uiwarp");
   tree.file(base + "/board_id", "uiwarp");
   tree.directory(base + "/device");
   tree.directory(base + "/device/net");
-  tree.directory(base + "/device/net/" + device.interface);
+  tree.directory(base + "/device/net/" + state.interface);
   tree.directory(base + "/ports");
-  add_port(tree, base + "/ports/1", device);
+  add_port(tree, base + "/ports/1", state);
 }
 
 void add_uverbs(Builder& tree, const Device& device) {
@@ -106,7 +108,7 @@ void add_uverbs(Builder& tree, const Device& device) {
 
 }  // namespace
 
-std::vector<TreeEntry> tree_content(std::span<const Device> devices) {
+std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices) {
   Builder tree;
   for (const char* path : {"sys", "sys/class", "sys/class/infiniband", "sys/class/infiniband_verbs",
                            "sys/class/misc", "sys/class/misc/rdma_cm", "dev", "dev/infiniband"}) {
@@ -116,9 +118,9 @@ std::vector<TreeEntry> tree_content(std::span<const Device> devices) {
   tree.file("sys/class/misc/rdma_cm/abi_version", "4");
   // stat() sees a character device; open() never comes here (paths.h).
   tree.link("dev/infiniband/rdma_cm", "/dev/null");
-  for (const Device& device : devices) {
-    add_device(tree, device);
-    add_uverbs(tree, device);
+  for (const auto& [device, state] : devices) {
+    add_device(tree, *device, state);
+    add_uverbs(tree, *device);
   }
   return tree.take();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the virtual /sys and /dev show: a pure function of the devices.
+// What the virtual /sys and /dev show: a pure function of the devices and their states.
 // Which file is read by whom: doc/vkernel.md.
 #pragma once
 
@@ -20,7 +20,7 @@ struct TreeEntry {
 };
 
 // Every entry, each directory before what it contains. The same devices give the same list.
-std::vector<TreeEntry> tree_content(std::span<const device::Device> devices);
+std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices);
 
 // 16 hexadecimal digits that name this content.
 std::string tree_hash(std::span<const TreeEntry> entries);

@@ -68,6 +68,28 @@ TEST_F(LifecycleTest, WrongStates) {
   EXPECT_EQ(EINVAL, connect(id, conn_param(1)));
 }
 
+TEST_F(LifecycleTest, WhenADeviceGoesItsIdsAreTold) {
+  const device::Device* lo = device::find_by_name("uiw_lo");
+  ASSERT_NE(lo, nullptr);
+  const uint32_t anywhere = new_id(5);
+  ASSERT_EQ(0, manager_.bind(channel_.channel, anywhere, ip("0.0.0.0", 0)));
+  const uint32_t id = new_id(6);
+  ASSERT_EQ(0, resolve(id, ip("127.0.0.1", 1)));
+  channel_.expect(EventType::kAddrResolved);
+  const device::Device other;
+  manager_.device_changed(other, device::Change::kGone);
+  manager_.device_changed(*lo, device::Change::kPortDown);
+  manager_.device_changed(*lo, device::Change::kGone);
+  const Event event = channel_.expect(EventType::kDeviceRemoval);
+  EXPECT_EQ(event.id, id);
+  EXPECT_EQ(event.uid, 6u);
+  // Nobody else was told, and both can be destroyed.
+  Event none;
+  EXPECT_EQ(EAGAIN, manager_.next_event(channel_.channel, none));
+  destroy(anywhere);
+  destroy(id);
+}
+
 TEST_F(LifecycleTest, BindErrors) {
   const uint32_t id = new_id(1);
   EXPECT_EQ(EADDRNOTAVAIL, manager_.bind(channel_.channel, id, ip("192.0.2.1", 0)));

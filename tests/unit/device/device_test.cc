@@ -5,7 +5,11 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -62,38 +66,44 @@ std::vector<HostAddress> host_addresses() {
   return found;
 }
 
-TEST(Devices, AreTheSameSpanForEveryThread) {
+TEST(Devices, AreTheSameForEveryThreadAndHoweverOftenLookedAt) {
   const Device* seen[4] = {};
   {
     std::vector<std::thread> threads;
-    for (const Device*& slot : seen) threads.emplace_back([&slot] { slot = devices().data(); });
+    for (const Device*& slot : seen) {
+      threads.emplace_back([&slot] {
+        refresh();
+        slot = loopback();
+      });
+    }
     for (std::thread& thread : threads) thread.join();
   }
-  for (const Device* data : seen) EXPECT_EQ(data, devices().data());
+  for (const Device* device : seen) EXPECT_EQ(device, loopback());
 }
 
 TEST(Devices, EveryInterfaceWithAnAddressIsThere) {
   std::set<std::string> wanted, got;
   for (const HostAddress& host : host_addresses()) wanted.insert("uiw_" + host.interface);
-  for (const Device& device : devices()) {
-    got.insert(device.name);
-    EXPECT_EQ(device.name, "uiw_" + device.interface);
-    EXPECT_FALSE(device.gids.empty());
-    EXPECT_NE(device.node_guid, 0u);
-    EXPECT_GT(device.mtu, 0u);
+  for (const auto& [device, state] : devices()) {
+    got.insert(device->name);
+    EXPECT_EQ(device->name, "uiw_" + state.interface);
+    EXPECT_FALSE(state.gids.empty());
+    EXPECT_FALSE(state.gone);
+    EXPECT_NE(device->node_guid, 0u);
+    EXPECT_GT(state.mtu, 0u);
   }
   EXPECT_EQ(got, wanted);
 }
 
-TEST(Devices, AreFoundByNameGuidAndAddress) {
-  for (const Device& device : devices()) {
-    EXPECT_EQ(find_by_name(device.name.c_str()), &device);
-    EXPECT_EQ(find_by_guid(device.node_guid), &device);
+TEST(Devices, AreFoundByNameMinorAndAddress) {
+  for (const auto& [device, state] : devices()) {
+    EXPECT_EQ(find_by_name(device->name.c_str()), device);
+    EXPECT_EQ(find_by_minor(device->uverbs_minor), device);
   }
   for (const HostAddress& host : host_addresses()) {
     const Device* device = find_by_address(host.address);
     ASSERT_NE(device, nullptr) << host.interface;
-    EXPECT_EQ(device->interface, host.interface);
+    EXPECT_EQ(state_of(*device).interface, host.interface);
     EXPECT_TRUE(is_local_address(host.address)) << host.interface;
   }
 }
@@ -102,10 +112,12 @@ TEST(Devices, WhatIsNotOursIsNotFound) {
   EXPECT_EQ(find_by_name("uiw_no_such_one"), nullptr);
   EXPECT_EQ(find_by_name(""), nullptr);
   EXPECT_EQ(find_by_name(nullptr), nullptr);
-  EXPECT_EQ(find_by_guid(0), nullptr);
+  EXPECT_EQ(find_by_minor(0), nullptr);
+  EXPECT_TRUE(state_of(Device{}).gids.empty());
   EXPECT_EQ(find_by_address(v4("203.0.113.77")), nullptr);
   EXPECT_EQ(find_by_address(v6("2001:db8:ffff::77")), nullptr);
   EXPECT_EQ(find_by_address(v4("0.0.0.0")), nullptr);
+  EXPECT_EQ(find_by_address(v6("::")), nullptr);
   sockaddr_storage unix_socket{};
   unix_socket.ss_family = AF_UNIX;
   EXPECT_EQ(find_by_address(unix_socket), nullptr);
@@ -113,6 +125,7 @@ TEST(Devices, WhatIsNotOursIsNotFound) {
 
 TEST(Devices, AllOfNet127IsLoopback) {
   ASSERT_NE(loopback(), nullptr);
+  EXPECT_TRUE(state_of(*loopback()).active);
   EXPECT_EQ(find_by_address(v4("127.0.0.1")), loopback());
   EXPECT_EQ(find_by_address(v4("127.255.3.9")), loopback());
   EXPECT_EQ(find_by_address(v6("::1")), loopback());
@@ -127,6 +140,49 @@ TEST(Devices, ScopeDecidesWhoseLinkLocalAddressItIs) {
     reinterpret_cast<sockaddr_in6&>(elsewhere).sin6_scope_id = 0x7ffffff0;
     EXPECT_EQ(find_by_address(elsewhere), nullptr);
   }
+}
+
+// For ThreadSanitizer, and for whoever forks meanwhile.
+TEST(Devices, CanBeLookedAtWatchedAskedForAndForkedAtTheSameTime) {
+  struct Ears final : Observer {
+    void device_changed(const Device&, Change) override {}
+  };
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  auto again_and_again = [&](auto call) {
+    threads.emplace_back([&over, call] {
+      while (!over) call();
+    });
+  };
+  again_and_again([] { refresh(); });
+  again_and_again([] {
+    EXPECT_EQ(find_by_address(v4("127.0.0.1")), loopback());
+    EXPECT_FALSE(state_of(*loopback()).gone);
+    EXPECT_GT(version(), 0u);
+  });
+  again_and_again([] {
+    Ears ears;
+    subscribe(ears);
+    unsubscribe(ears);
+    unsubscribe(ears);
+  });
+  for (int i = 0; i < 20; ++i) {
+    int fd = -1;
+    ASSERT_EQ(start_watching(fd), 0);
+    EXPECT_GE(fd, 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      refresh();
+      _exit(loopback() != nullptr && !devices().empty() ? 0 : 1);
+    }
+    stop_watching();
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Route, LoopbackIsReachedFromLoopback) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What the library is made of and brings into the process.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <set>
@@ -29,10 +31,13 @@ TEST(Library, TheProviderGetsTheSameInstance) {
   void* core =
       dlopen("libuiwarp.so.0", RTLD_NOW | RTLD_NOLOAD);  // by its soname, as DT_NEEDED does
   ASSERT_NE(core, nullptr) << dlerror();
-  using Root = const char*();
-  auto* root = reinterpret_cast<Root*>(dlsym(core, "uiwarp_vk_root"));
-  ASSERT_NE(root, nullptr);
-  EXPECT_STRNE(root(), "");  // the instance that answered the stat() above
+  using FdFlags = const uint8_t*();
+  auto* fd_flags = reinterpret_cast<FdFlags*>(dlsym(core, "uiwarp_vk_fd_flags"));
+  ASSERT_NE(fd_flags, nullptr);
+  const int rdma_cm = open("/dev/infiniband/rdma_cm", O_RDWR);
+  ASSERT_GE(rdma_cm, 0);
+  EXPECT_NE(fd_flags()[rdma_cm], 0);  // the instance that answered the open() above
+  close(rdma_cm);
 
   void* provider = dlopen(UIWARP_TEST_LIBRARY_DIR "/" UIWARP_TEST_PROVIDER, RTLD_NOW);
   ASSERT_NE(provider, nullptr) << dlerror();

@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "support.h"
+#include "verbs/context.h"
 
 namespace uiw::verbs {
 namespace {
@@ -101,13 +102,42 @@ TEST_F(Context, PortOneIsActive) {
   EXPECT_EQ(attr.pkey_tbl_len, 1);
   EXPECT_GE(attr.gid_tbl_len, 1);
   EXPECT_EQ(attr.phys_state, 5);
-  const uint32_t mtu = device::find_by_name("uiw_lo")->mtu;
+  const uint32_t mtu = device::state_of(*device::find_by_name("uiw_lo")).mtu;
   EXPECT_EQ(attr.max_mtu, attr.active_mtu);
   EXPECT_LE(attr.active_mtu, IBV_MTU_4096);
   EXPECT_LE(128u << attr.active_mtu, std::max(mtu, 256u));
   if (attr.active_mtu < IBV_MTU_4096) {
     EXPECT_GT(256u << attr.active_mtu, mtu);
   }
+}
+
+TEST_F(Context, WhatHappensToTheInterfaceIsAnEventOfItsDeviceAlone) {
+  using device::Change;
+  const device::Device& lo = *device::find_by_name("uiw_lo");
+  const device::Device other;
+  for (Change change : {Change::kPortDown, Change::kPortActive, Change::kGids, Change::kGone}) {
+    context_->device_changed(other, change);
+  }
+  EXPECT_TRUE(test::read_all<EventRecord>(async_fd_).empty());
+  const std::pair<Change, ibv_event_type> cases[] = {
+      {Change::kPortDown, IBV_EVENT_PORT_ERR},
+      {Change::kPortActive, IBV_EVENT_PORT_ACTIVE},
+      {Change::kGids, IBV_EVENT_GID_CHANGE},
+      {Change::kGone, IBV_EVENT_DEVICE_FATAL},
+  };
+  for (auto [change, type] : cases) {
+    context_->device_changed(lo, change);
+    const auto events = test::read_all<EventRecord>(async_fd_);
+    ASSERT_EQ(events.size(), 1u);
+    EXPECT_EQ(events[0].type, static_cast<uint32_t>(type));
+    EXPECT_EQ(events[0].element, change == Change::kGone ? 0u : 1u);  // the port
+  }
+}
+
+TEST(Device, OneThatIsNotThereCannotBeOpened) {
+  uiwarp_context* context = nullptr;
+  int async_fd = -1;
+  EXPECT_EQ(uiwarp_context_open(nullptr, &context, &async_fd), ENODEV);
 }
 
 TEST_F(Context, ProtectionDomainsEndAtTheLimit) {

@@ -78,7 +78,7 @@ TEST(IsRdmaPath, OnlyWholeComponents) {
 
 TEST(DeviceNode, OnlyOurs) {
   ASSERT_FALSE(device::devices().empty());
-  const uint32_t ours = device::devices()[0].uverbs_minor;
+  const uint32_t ours = device::devices()[0].device->uverbs_minor;
   const std::string name = "/dev/infiniband/uverbs" + std::to_string(ours);
   EXPECT_EQ(device_node("/dev/infiniband/rdma_cm"), DeviceNode::kRdmaCm);
   EXPECT_EQ(device_node(name), DeviceNode::kUverbs);
@@ -86,7 +86,7 @@ TEST(DeviceNode, OnlyOurs) {
        {std::string("/dev/infiniband"), std::string("/dev/infiniband/"),
         std::string("/dev/infiniband/uverbs"), std::string("/dev/infiniband/uverbs0"),
         std::string("/dev/infiniband/rdma_cm/"), std::string("/dev/infiniband/rdma_cmx"),
-        std::string("/dev/infiniband/umad0"), name + "/", name + "0",
+        std::string("/dev/infiniband/umad0"), name + "/", name + "0", name + "x",
         "/dev/infiniband/uverbs0" + std::to_string(ours), std::string("/sys/class/misc/rdma_cm")}) {
     EXPECT_EQ(device_node(path), DeviceNode::kNone) << path;
   }
@@ -133,13 +133,32 @@ TEST(Redirect, WhatDoesNotFitIsLeftToTheKernel) {
   EXPECT_EQ(uiwarp_vk_redirect("/sys/class/infiniband", small, sizeof small), 0);
 }
 
+TEST(ListsDevices, TheDirectoriesThatDoAndNothingBelow) {
+  for (const char* path : {"/sys/class/infiniband", "/sys/class/infiniband/",
+                           "/sys/class/infiniband_verbs", "/dev/infiniband"}) {
+    EXPECT_TRUE(lists_devices(path)) << path;
+  }
+  for (const char* path : {"/", "", "/sys/class/misc/rdma_cm", "/sys/class/infiniband/uiw_lo",
+                           "/dev/infiniband/rdma_cm"}) {
+    EXPECT_FALSE(lists_devices(path)) << path;
+  }
+}
+
+TEST(Redirect, WhatLeadsIntoTheTreeIsKnownToDoSo) {
+  const std::string root(tree_root());
+  EXPECT_EQ(uiwarp_vk_root_length((root + "/sys/class/infiniband").c_str()), root.size());
+  for (const std::string& path : {std::string("/sys/class/infiniband"), root, root + "x/sys"}) {
+    EXPECT_EQ(uiwarp_vk_root_length(path.c_str()), 0u) << path;
+  }
+}
+
 TEST(Redirect, EveryDeviceHasItsNodes) {
-  for (const device::Device& device : device::devices()) {
-    const std::string node = "/dev/infiniband/uverbs" + std::to_string(device.uverbs_minor);
+  for (const auto& [device, state] : device::devices()) {
+    const std::string node = "/dev/infiniband/uverbs" + std::to_string(device->uverbs_minor);
     struct stat status;
     ASSERT_EQ(stat(redirected(node.c_str()).c_str(), &status), 0) << node;
     EXPECT_TRUE(S_ISCHR(status.st_mode)) << node;
-    const std::string directory = "/sys/class/infiniband/" + device.name;
+    const std::string directory = "/sys/class/infiniband/" + device->name;
     ASSERT_EQ(stat(redirected(directory.c_str()).c_str(), &status), 0) << directory;
     EXPECT_TRUE(S_ISDIR(status.st_mode)) << directory;
   }

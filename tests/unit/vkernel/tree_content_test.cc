@@ -16,19 +16,11 @@ in6_addr gid(const char* text) {
   return out;
 }
 
-std::vector<device::Device> two_devices() {
-  std::vector<device::Device> devices(2);
-  devices[0].name = "uiw_lo";
-  devices[0].interface = "lo";
-  devices[0].node_guid = 0x0123456789abcdef;
-  devices[0].gids = {gid("::ffff:127.0.0.1"), gid("::1")};
-  devices[0].uverbs_minor = 250;
-  devices[1].name = "uiw_eth0";
-  devices[1].interface = "eth0";
-  devices[1].node_guid = 0x0002c90300001234;
-  devices[1].gids = {gid("::ffff:192.0.2.9")};
-  devices[1].uverbs_minor = 251;
-  return devices;
+std::vector<device::Listed> two_devices() {
+  static const device::Device lo = {"uiw_lo", 1, 0x0123456789abcdef, 250};
+  static const device::Device eth0 = {"uiw_eth0", 2, 0x0002c90300001234, 251};
+  return {{&lo, {"lo", 65536, true, false, {gid("::ffff:127.0.0.1"), gid("::1")}}},
+          {&eth0, {"eth0", 1500, true, false, {gid("::ffff:192.0.2.9")}}}};
 }
 
 std::map<std::string, TreeEntry> by_path(const std::vector<TreeEntry>& entries) {
@@ -81,6 +73,26 @@ TEST(TreeContent, FilesLibibverbsAndOthersRead) {
   }
 }
 
+TEST(TreeContent, AFreeSlotIsAZeroGidOfNoInterface) {
+  auto devices = two_devices();
+  devices[0].state.gids[0] = in6addr_any;
+  auto tree = by_path(tree_content(devices));
+  const std::string port = "sys/class/infiniband/uiw_lo/ports/1";
+  EXPECT_EQ(tree[port + "/gids/0"].content, "0000:0000:0000:0000:0000:0000:0000:0000\n");
+  EXPECT_TRUE(tree.contains(port + "/gid_attrs/types/0"));
+  EXPECT_FALSE(tree.contains(port + "/gid_attrs/ndevs/0"));
+  EXPECT_EQ(tree[port + "/gids/1"].content, "0000:0000:0000:0000:0000:0000:0000:0001\n");
+}
+
+TEST(TreeContent, APortThatIsDownSaysSo) {
+  auto devices = two_devices();
+  devices[1].state.active = false;
+  auto tree = by_path(tree_content(devices));
+  EXPECT_EQ(tree["sys/class/infiniband/uiw_eth0/ports/1/state"].content, "1: DOWN\n");
+  EXPECT_EQ(tree["sys/class/infiniband/uiw_eth0/ports/1/phys_state"].content, "3: Disabled\n");
+  EXPECT_EQ(tree["sys/class/infiniband/uiw_lo/ports/1/state"].content, "4: ACTIVE\n");
+}
+
 TEST(TreeContent, EveryDirectoryComesBeforeWhatItContains) {
   std::set<std::string> directories = {""};
   for (const TreeEntry& entry : tree_content(two_devices())) {
@@ -112,10 +124,11 @@ TEST(TreeHash, NamesTheContent) {
   EXPECT_EQ(hash.size(), 16u);
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
   EXPECT_EQ(tree_hash(tree_content(devices)), hash);
-  devices[1].gids.push_back(gid("fe80::1"));
+  devices[1].state.gids.push_back(gid("fe80::1"));
   EXPECT_NE(tree_hash(tree_content(devices)), hash);
   devices = two_devices();
-  devices[0].node_guid ^= 1;
+  const device::Device other = {"uiw_lo", 1, devices[0].device->node_guid ^ 1, 250};
+  devices[0].device = &other;
   EXPECT_NE(tree_hash(tree_content(devices)), hash);
 }
 

@@ -18,13 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<TreeEntry> content(const char* name = "uiw_test") {
-  std::vector<device::Device> devices(1);
-  devices[0].name = name;
-  devices[0].interface = "test0";
-  devices[0].node_guid = 42;
-  devices[0].gids = {in6addr_loopback};
-  devices[0].uverbs_minor = 250;
-  return tree_content(devices);
+  const device::Device device = {name, 7, 42, 250};
+  const device::Listed listed = {&device, {"test0", 1500, true, false, {in6addr_loopback}}};
+  return tree_content(std::span(&listed, 1));
 }
 
 std::string text(const std::string& path) {

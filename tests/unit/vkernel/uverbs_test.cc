@@ -22,7 +22,7 @@ namespace uiw::vkernel {
 namespace {
 
 std::string node() {
-  return "/dev/infiniband/uverbs" + std::to_string(device::devices()[0].uverbs_minor);
+  return "/dev/infiniband/uverbs" + std::to_string(device::devices()[0].device->uverbs_minor);
 }
 
 struct CreateChannel {

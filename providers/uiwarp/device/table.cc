@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "device/table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace uiw::device {
+namespace {
+
+constexpr size_t kMaxName = 63;
+
+// FNV-1a: spreads short strings well enough to tell interfaces of one host apart.
+uint64_t hash(std::string_view text, unsigned number) {
+  uint64_t h = 0xcbf29ce484222325;
+  auto mix = [&h](uint8_t octet) { h = (h ^ octet) * 0x100000001b3; };
+  for (char c : text) mix(static_cast<uint8_t>(c));
+  for (int shift = 0; shift < 32; shift += 8) mix(static_cast<uint8_t>(number >> shift));
+  return h;
+}
+
+// Modified EUI-64 of a MAC address (RFC 4291 appendix A).
+uint64_t eui64(const uint8_t mac[6]) {
+  const uint8_t octets[8] = {
+      static_cast<uint8_t>(mac[0] ^ 2), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+  uint64_t value = 0;
+  for (uint8_t octet : octets) value = value << 8 | octet;
+  return value;
+}
+
+bool is_same(const in6_addr& a, const in6_addr& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+bool contains(const std::vector<in6_addr>& list, const in6_addr& address) {
+  return std::ranges::any_of(list, [&](const in6_addr& a) { return is_same(a, address); });
+}
+
+// True when a slot changed.
+bool follow_addresses(std::vector<in6_addr>& gids, const std::vector<in6_addr>& addresses) {
+  bool changed = false;
+  for (in6_addr& gid : gids) {
+    if (IN6_IS_ADDR_UNSPECIFIED(&gid) || contains(addresses, gid)) continue;
+    gid = in6addr_any;
+    changed = true;
+  }
+  // IPv4 first: programs that take GID 0 want one whose low half is not zero.
+  for (bool ipv4 : {true, false}) {
+    for (const in6_addr& address : addresses) {
+      if (IN6_IS_ADDR_V4MAPPED(&address) != ipv4 || contains(gids, address)) continue;
+      auto free = std::ranges::find_if(
+          gids, [](const in6_addr& gid) { return IN6_IS_ADDR_UNSPECIFIED(&gid); });
+      if (free != gids.end()) {
+        *free = address;
+      } else {
+        gids.push_back(address);
+      }
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool Table::is_taken(uint64_t guid) const {
+  return std::ranges::any_of(entries_, [&](auto& e) { return e->device.node_guid == guid; });
+}
+
+// librdmacm finds the device of an id by GUID alone, and takes 0 for "none": so the GUID must be
+// distinct even where interfaces share a MAC (VLAN, bond), have none (lo, tun), or are made again
+// with the MAC that one which has gone had: librdmacm would go on with that.
+uint64_t Table::choose_guid(const Interface& interface) const {
+  static constexpr uint8_t kNoMac[6] = {};
+  if (interface.has_mac && std::memcmp(interface.mac, kNoMac, sizeof kNoMac) != 0) {
+    uint64_t guid = eui64(interface.mac);
+    if (!is_taken(guid)) return guid;
+  }
+  uint64_t guid = hash(interface.name, interface.ifindex);
+  while (guid == 0 || is_taken(guid)) ++guid;
+  return guid;
+}
+
+// The name is taken where an interface was renamed and another one got its name.
+std::string Table::choose_name(const Interface& interface) const {
+  std::string name = ("uiw_" + interface.name).substr(0, kMaxName);
+  const bool taken = std::ranges::any_of(
+      entries_, [&](auto& e) { return !e->state.gone && e->device.name == name; });
+  if (taken) name += "_" + std::to_string(interface.ifindex);
+  return name;
+}
+
+Table::Entry* Table::find(unsigned ifindex) {
+  for (auto& entry : entries_) {
+    if (!entry->state.gone && entry->device.ifindex == ifindex) return entry.get();
+  }
+  return nullptr;
+}
+
+void Table::follow(Entry& entry, const Interface& interface, std::vector<Noticed>& noticed) {
+  State& state = entry.state;
+  const bool active = interface.up && interface.carrier;
+  const bool gids = follow_addresses(state.gids, interface.addresses);
+  if (gids || state.active != active || state.mtu != interface.mtu ||
+      state.interface != interface.name) {
+    ++version_;
+  }
+  state.interface = interface.name;
+  state.mtu = interface.mtu;
+  // Who is told that a port is active finds its addresses.
+  if (gids) noticed.push_back({&entry.device, Change::kGids});
+  if (state.active != active) {
+    state.active = active;
+    noticed.push_back({&entry.device, active ? Change::kPortActive : Change::kPortDown});
+  }
+}
+
+void Table::end(Entry& entry, std::vector<Noticed>& noticed) {
+  ++version_;
+  State& state = entry.state;
+  state.gone = true;
+  std::ranges::fill(state.gids, in6addr_any);
+  if (state.active) noticed.push_back({&entry.device, Change::kPortDown});
+  state.active = false;
+  noticed.push_back({&entry.device, Change::kGone});
+}
+
+void Table::add(const Interface& interface) {
+  ++version_;
+  auto entry = std::make_unique<Entry>();
+  entry->device.name = choose_name(interface);
+  entry->device.ifindex = interface.ifindex;
+  entry->device.node_guid = choose_guid(interface);
+  entry->device.uverbs_minor = kFirstUverbsMinor + static_cast<uint32_t>(entries_.size());
+  entry->state.interface = interface.name;
+  entry->state.mtu = interface.mtu;
+  entry->state.active = interface.carrier;
+  follow_addresses(entry->state.gids, interface.addresses);
+  entries_.push_back(std::move(entry));
+}
+
+std::vector<Table::Noticed> Table::update(std::span<const Interface> interfaces) {
+  std::vector<Noticed> noticed;
+  for (auto& entry : entries_) {
+    if (entry->state.gone) continue;
+    auto now = std::ranges::find(interfaces, entry->device.ifindex, &Interface::ifindex);
+    if (now == interfaces.end()) {
+      end(*entry, noticed);
+    } else {
+      follow(*entry, *now, noticed);
+    }
+  }
+  std::vector<const Interface*> fresh;
+  for (const Interface& interface : interfaces) {
+    if (interface.up && !interface.addresses.empty() && find(interface.ifindex) == nullptr) {
+      fresh.push_back(&interface);
+    }
+  }
+  std::ranges::sort(fresh, {}, &Interface::ifindex);
+  for (const Interface* interface : fresh) add(*interface);
+  return noticed;
+}
+
+}  // namespace uiw::device

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// From network interfaces to RDMA devices, and from one look at the interfaces to the next: naming,
+// GUIDs, GIDs, what has changed. Private to device/. Pure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+#include "device/interface.h"
+
+namespace uiw::device {
+
+// The kernel numbers real uverbs devices from 0 upwards: no host has so many that ours clash.
+inline constexpr uint32_t kFirstUverbsMinor = 250;
+
+class Table {
+ public:
+  struct Entry {
+    Device device;
+    State state;
+  };
+  struct Noticed {
+    const Device* device;
+    Change change;
+    bool operator==(const Noticed&) const = default;
+  };
+
+  // All interfaces as they are now. Those that are up with an address and have no device get one,
+  // in order of ifindex, which is what a device knows its interface by.
+  std::vector<Noticed> update(std::span<const Interface> interfaces);
+
+  // In the order they came, with those that have gone: pointers to devices stay valid.
+  std::span<const std::unique_ptr<Entry>> entries() const { return entries_; }
+  uint64_t version() const { return version_; }
+
+ private:
+  Entry* find(unsigned ifindex);
+  void follow(Entry& entry, const Interface& interface, std::vector<Noticed>& noticed);
+  void end(Entry& entry, std::vector<Noticed>& noticed);
+  void add(const Interface& interface);
+  bool is_taken(uint64_t guid) const;
+  uint64_t choose_guid(const Interface& interface) const;
+  std::string choose_name(const Interface& interface) const;
+
+  std::vector<std::unique_ptr<Entry>> entries_;
+  uint64_t version_ = 0;
+};
+
+}  // namespace uiw::device
