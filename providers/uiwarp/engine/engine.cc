@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 
 #include <cerrno>
@@ -48,7 +49,7 @@ struct Engine::State {
   std::unique_ptr<Backend> backend;  // opened by the engine thread, wake() from any
   Counters counters;
 
-  // Set-up and post_and_wait(): guarded by mutex, every change is followed by a broadcast.
+  // Set-up: guarded by mutex, every change is followed by a broadcast.
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
   bool started = false;
@@ -235,25 +236,19 @@ void Engine::post(Task& task) {
 void Engine::post_and_wait(Task& task) {
   if (in_child()) return;
   struct Waited final : Task {
-    State* state;
     Task* inner;
-    bool done = false;
+    sem_t done;
     void run() override {
       inner->run();
-      // The waiter may free this as soon as it sees `done`, hence the engine's own mutex.
-      State* still_there = state;
-      pthread_mutex_lock(&still_there->mutex);
-      done = true;
-      pthread_cond_broadcast(&still_there->changed);
-      pthread_mutex_unlock(&still_there->mutex);
+      sem_post(&done);  // the waiter may free this before sem_post() returns, which it allows
     }
   } waited;
-  waited.state = state_.get();
   waited.inner = &task;
+  sem_init(&waited.done, 0, 0);
   post(waited);
-  pthread_mutex_lock(&state_->mutex);
-  while (!waited.done) pthread_cond_wait(&state_->changed, &state_->mutex);
-  pthread_mutex_unlock(&state_->mutex);
+  while (sem_wait(&waited.done) != 0) {
+  }
+  sem_destroy(&waited.done);
 }
 
 void Engine::arm(Timer& timer, core::Nanoseconds from_now) {

@@ -62,28 +62,18 @@ bool EventPipe::still_ours() const {
 }
 
 void EventPipe::push() {
-  if (!still_ours()) return;
-  if (overflow_ > 0 || sys::write(fd_, &kToken, sizeof kToken) != sizeof kToken) ++overflow_;
+  if (queued_++ == 0 && still_ours()) sys::write(fd_, &kToken, sizeof kToken);
 }
 
 void EventPipe::pop() {
-  // The octets that did not fit are taken first: the pipe stays readable until the last event.
-  if (overflow_ > 0) {
-    --overflow_;
-    return;
-  }
   char token;
-  if (still_ours()) sys::read(fd_, &token, sizeof token);
+  if (--queued_ == 0 && still_ours()) sys::read(fd_, &token, sizeof token);
 }
 
 int EventPipe::wait() const {
   if (!still_ours()) return EBADF;
   const int result = raw::poll_one(fd_, POLLIN);
   return result < 0 ? -result : 0;
-}
-
-void EventPipe::wake() {
-  if (still_ours()) sys::write(fd_, &kToken, sizeof kToken);
 }
 
 }  // namespace uiw::vkernel

@@ -5,7 +5,8 @@
 // It is one pipe opened O_RDWR through /proc/self/fd (never EOF, never SIGPIPE, one inode of its
 // own by which a reused descriptor number is recognised) with two open file descriptions: the
 // application's, which it owns, closes and may set O_NONBLOCK on, and ours, always non-blocking.
-// One octet in the pipe stands for one queued event.
+// One octet is in the pipe while events are queued: of a burst only the first one costs a system
+// call, and only it wakes a waiting thread.
 #pragma once
 
 #include <sys/types.h>
@@ -26,18 +27,16 @@ class EventPipe {
   // /proc). Call once.
   int create(int flags, int& application_fd);
 
-  // One more event is queued. Never blocks: beyond the pipe's capacity events are only counted.
-  // push and pop: the owner's lock must be held (they are two non-blocking system calls each).
+  // One more event is queued. Never blocks. push and pop: the owner's lock must be held (they are up
+  // to two non-blocking system calls each).
   void push();
   // One event was taken from the queue or purged. Call exactly once per push.
   void pop();
 
-  // Waits until an event is queued or wake() was called; another thread may take it first.
+  // Waits until an event is queued; another thread may take it first.
   // 0, or EINTR when a signal handler ran, or EBADF when the pipe was closed behind our back.
   // Any thread, no lock held.
   int wait() const;
-  // From now on wait() returns at once. Any thread.
-  void wake();
 
  private:
   bool still_ours() const;
@@ -45,7 +44,7 @@ class EventPipe {
   int fd_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;
-  uint32_t overflow_ = 0;  // events beyond what fits into the pipe
+  uint32_t queued_ = 0;
 };
 
 }  // namespace uiw::vkernel
