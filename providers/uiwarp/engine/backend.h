@@ -23,9 +23,10 @@ struct Delivered {
 
 class Backend {
  public:
-  static constexpr core::Nanoseconds kForever = -1;
+  // Of wait(); later and earlier than every time of core::now().
+  static constexpr core::Nanoseconds kForever = INT64_MAX;
+  static constexpr core::Nanoseconds kAtOnce = 0;
 
-  // Thread: any, after close().
   // Thread: any, after close().
   virtual ~Backend() = default;
 
@@ -38,9 +39,13 @@ class Backend {
   virtual void poll_writable(Op& op, int fd) = 0;
   virtual void cancel(Op& op) = 0;
 
-  // Starts what was queued and sleeps until something completed, wake() was called or `timeout`
-  // has passed (0: does not sleep, kForever: no limit). May return early.
-  virtual void wait(core::Nanoseconds timeout) = 0;
+  // Starts what was queued and sleeps until something completed, wake() was called or core::now()
+  // is `until`. May return early.
+  //
+  // Backends leave a timer of the kernel as it is for as long as it is early enough, and sleep once
+  // too often where it is too early: to set one before and cancel it after each sleep makes the
+  // processor's timer be programmed twice, which a virtual machine pays for with 12 us.
+  virtual void wait(core::Nanoseconds until) = 0;
   // Delivers everything that has completed.
   virtual Delivered dispatch() = 0;
   // Starts what was queued and lets the kernel act on it; delivers nothing.

@@ -5,6 +5,7 @@
 #include <semaphore.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -72,7 +73,7 @@ struct Engine::State {
   void loop();
   void run_tasks();
   bool may_leave();
-  core::Nanoseconds time_to_sleep();
+  core::Nanoseconds sleep_until() const;
 };
 
 // Once stopping: whether nothing keeps the thread any more.
@@ -107,14 +108,9 @@ void Engine::State::run_tasks() {
   }
 }
 
-core::Nanoseconds Engine::State::time_to_sleep() {
-  core::Nanoseconds deadline = lodgers ? evict_at : Backend::kForever;
-  if (!timers.empty() && (deadline == Backend::kForever || timers.next_deadline() < deadline)) {
-    deadline = timers.next_deadline();
-  }
-  if (deadline == Backend::kForever) return deadline;
-  const core::Nanoseconds left = deadline - core::now();
-  return left > 0 ? left : 0;
+core::Nanoseconds Engine::State::sleep_until() const {
+  const core::Nanoseconds timer = timers.empty() ? Backend::kForever : timers.next_deadline();
+  return lodgers ? std::min(evict_at, timer) : timer;
 }
 
 void Engine::State::loop() {
@@ -126,14 +122,14 @@ void Engine::State::loop() {
     timers.expire(now);
     if (stopping.load(std::memory_order_acquire) && may_leave()) break;
 
-    const core::Nanoseconds timeout = mailbox.try_sleep() ? time_to_sleep() : 0;
-    backend->wait(timeout);
+    const core::Nanoseconds until = mailbox.try_sleep() ? sleep_until() : Backend::kAtOnce;
+    backend->wait(until);
     mailbox.awake();
     now = core::now();
 
     Delivered delivered = backend->dispatch();
     delivered.octets += std::exchange(direct_octets, 0);
-    if (timeout != 0) counters.wakes.fetch_add(1, std::memory_order_relaxed);
+    if (until != Backend::kAtOnce) counters.wakes.fetch_add(1, std::memory_order_relaxed);
     if (delivered.receives == 0) continue;
     counters.receives.fetch_add(delivered.receives, std::memory_order_relaxed);
     counters.received_octets.fetch_add(delivered.octets, std::memory_order_relaxed);

@@ -4,12 +4,13 @@
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <new>
+#include <utility>
 
 #include "core/assert.h"
 #include "core/raw_sys.h"
@@ -19,7 +20,9 @@ namespace {
 
 namespace sys = core::sys;
 
-constexpr uint64_t kWake = UINT64_MAX;  // what the events of the eventfd carry; others: their fd
+// What the events of our own descriptors carry; others: their fd.
+constexpr uint64_t kWake = UINT64_MAX;
+constexpr uint64_t kAlarm = UINT64_MAX - 1;
 
 }  // namespace
 
@@ -37,14 +40,21 @@ int Epoll::start() {
   if (epoll_fd_ < 0) return errno;
   wake_fd_ = sys::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return -wake_fd_;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kWake;
-  return syscall(SYS_epoll_ctl, epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event) == 0 ? 0 : errno;
+  alarm_fd_ =
+      static_cast<int>(syscall(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (alarm_fd_ < 0) return errno;
+  for (const auto& [fd, name] : {std::pair(wake_fd_, kWake), std::pair(alarm_fd_, kAlarm)}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = name;
+    if (syscall(SYS_epoll_ctl, epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return errno;
+  }
+  return 0;
 }
 
 Epoll::~Epoll() {
   if (wake_fd_ >= 0) sys::close(wake_fd_);
+  if (alarm_fd_ >= 0) sys::close(alarm_fd_);
   if (epoll_fd_ >= 0) sys::close(epoll_fd_);
 }
 
@@ -164,18 +174,18 @@ void Epoll::register_queued() {
   }
 }
 
-void Epoll::wait(core::Nanoseconds timeout) {
+void Epoll::set_alarm(core::Nanoseconds at) {
+  const itimerspec when{{}, {at / core::kSecond, at % core::kSecond}};
+  if (syscall(SYS_timerfd_settime, alarm_fd_, TFD_TIMER_ABSTIME, &when, nullptr) == 0) alarm_ = at;
+}
+
+void Epoll::wait(core::Nanoseconds until) {
   register_queued();
-  int milliseconds = -1;
-  if (any_ended()) {
-    milliseconds = 0;
-  } else if (timeout >= 0) {
-    // Rounded up: a timer is not to find itself early and have the engine spin.
-    milliseconds = static_cast<int>(std::min<core::Nanoseconds>(
-        (timeout + core::kMillisecond - 1) / core::kMillisecond, INT_MAX));
-  }
+  const bool sleep = until != kAtOnce && !any_ended();
+  if (sleep && until < alarm_) set_alarm(until);
   // epoll_pwait: epoll_wait does not exist on every architecture.
-  const long count = syscall(SYS_epoll_pwait, epoll_fd_, events_, kBatch, milliseconds, nullptr, 0);
+  const long count =
+      syscall(SYS_epoll_pwait, epoll_fd_, events_, kBatch, sleep ? -1 : 0, nullptr, 0);
   event_count_ = count > 0 ? static_cast<int>(count) : 0;
 }
 
@@ -193,6 +203,10 @@ Delivered Epoll::dispatch() {
     if (events_[i].data.u64 == kWake) {
       uint64_t value;
       sys::read(wake_fd_, &value, sizeof value);
+    } else if (events_[i].data.u64 == kAlarm) {
+      uint64_t value;
+      sys::read(alarm_fd_, &value, sizeof value);
+      alarm_ = kForever;
     } else {
       ready(static_cast<int>(events_[i].data.u64), events_[i].events);
     }

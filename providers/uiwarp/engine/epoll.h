@@ -28,7 +28,7 @@ class Epoll final : public Backend {
   void poll_readable(Op& op, int fd) override;
   void poll_writable(Op& op, int fd) override;
   void cancel(Op& op) override;
-  void wait(core::Nanoseconds timeout) override;
+  void wait(core::Nanoseconds until) override;
   Delivered dispatch() override;
   void flush() override {}  // the kernel never holds a descriptor for us
   void wake() override;
@@ -56,6 +56,7 @@ class Epoll final : public Backend {
   bool forget(Op& op);
   int control(int operation, int fd, uint32_t events);
   void register_queued();
+  void set_alarm(core::Nanoseconds at);
   void ready(int fd, uint32_t events);
   void ready_in(Op& op, int fd, uint32_t events);
   void ready_out(Op& op, int fd, uint32_t events);
@@ -64,6 +65,8 @@ class Epoll final : public Backend {
 
   int epoll_fd_ = -1;
   int wake_fd_ = -1;
+  int alarm_fd_ = -1;                   // a timerfd
+  core::Nanoseconds alarm_ = kForever;  // when it becomes readable
   // One buffer serves all: its octets are used up before the next receive.
   std::unique_ptr<uint8_t[]> buffer_;
   std::unique_ptr<Waiting[]> blocks_[kBlocks];

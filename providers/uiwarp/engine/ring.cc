@@ -24,6 +24,7 @@ constexpr unsigned kBatch = 64;
 // user_data that is no Op.
 constexpr uint64_t kIgnore = 0;  // the answer to a cancel; the cancelled operation answers itself
 constexpr uint64_t kWake = 1;
+constexpr uint64_t kAlarm = 2;
 
 uint64_t user_data_of(Op& op) {
   return reinterpret_cast<uintptr_t>(&op);
@@ -162,16 +163,29 @@ void Ring::queue_cancel(uint64_t user_data) {
   sqe->user_data = kIgnore;
 }
 
-void Ring::wait(core::Nanoseconds timeout) {
-  // What these return is of no interest: failures to submit leave the entries queued for the next
-  // turn, and EINTR, ETIME and EBUSY end the wait early, which callers expect.
-  if (timeout == 0) {
-    io_uring_submit_and_get_events(&ring_);
+void Ring::set_alarm(core::Nanoseconds at) {
+  io_uring_sqe* sqe = next_sqe();
+  alarm_time_ = {at / core::kSecond, at % core::kSecond};
+  if (alarm_ == kForever) {
+    io_uring_prep_timeout(sqe, &alarm_time_, 0, IORING_TIMEOUT_ABS);
+    sqe->user_data = kAlarm;
+  } else {
+    // When it has just completed, there is nothing to move; deliver() hears of it next.
+    io_uring_prep_timeout_update(sqe, &alarm_time_, kAlarm, IORING_TIMEOUT_ABS);
+    sqe->user_data = kIgnore;
+  }
+  alarm_ = at;
+}
+
+void Ring::wait(core::Nanoseconds until) {
+  if (until == kAtOnce) {
+    flush();
     return;
   }
-  io_uring_cqe* first;
-  __kernel_timespec limit{timeout / core::kSecond, timeout % core::kSecond};
-  io_uring_submit_and_wait_timeout(&ring_, &first, 1, timeout > 0 ? &limit : nullptr, nullptr);
+  if (until < alarm_) set_alarm(until);
+  // What this returns is of no interest: failures to submit leave the entries queued for the next
+  // turn, and EINTR and EBUSY end the wait early, which callers expect.
+  io_uring_submit_and_wait(&ring_, 1);
 }
 
 void Ring::flush() {
@@ -201,6 +215,10 @@ Delivered Ring::dispatch() {
 
 void Ring::deliver(const Completion& completion) {
   if (completion.user_data == kIgnore) return;
+  if (completion.user_data == kAlarm) {
+    alarm_ = kForever;
+    return;
+  }
   if (completion.user_data == kWake) {
     wake_armed_ = false;
     if (!stopping_) read_wake();

@@ -26,7 +26,7 @@ class Ring final : public Backend {
   void poll_readable(Op& op, int fd) override;
   void poll_writable(Op& op, int fd) override;
   void cancel(Op& op) override;
-  void wait(core::Nanoseconds timeout) override;
+  void wait(core::Nanoseconds until) override;
   Delivered dispatch() override;
   void flush() override;
   void wake() override;
@@ -46,6 +46,7 @@ class Ring final : public Backend {
   void queue_cancel(uint64_t user_data);
   void read_wake();
   void poll(Op& op, int fd, unsigned events);
+  void set_alarm(core::Nanoseconds at);
   void queue_receive(Op& op);
   void deliver(const Completion& completion);
   void deliver_receive(Op& op, const Completion& completion);
@@ -56,7 +57,9 @@ class Ring final : public Backend {
   bool stopping_ = false;
   bool wake_armed_ = false;
   int wake_fd_ = -1;
-  uint64_t wake_value_ = 0;  // where the kernel reads the eventfd to; says nothing
+  uint64_t wake_value_ = 0;             // where the kernel reads the eventfd to; says nothing
+  core::Nanoseconds alarm_ = kForever;  // when the timeout operation in the kernel completes
+  __kernel_timespec alarm_time_{};      // where the kernel reads that when it is submitted
   Delivered delivered_;
 };
 

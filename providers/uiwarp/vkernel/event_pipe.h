@@ -27,8 +27,8 @@ class EventPipe {
   // /proc). Call once.
   int create(int flags, int& application_fd);
 
-  // One more event is queued. Never blocks. push and pop: the owner's lock must be held (they are up
-  // to two non-blocking system calls each).
+  // One more event is queued. Never blocks. push and pop: the owner's lock must be held (they are
+  // up to two non-blocking system calls each).
   void push();
   // One event was taken from the queue or purged. Call exactly once per push.
   void pop();

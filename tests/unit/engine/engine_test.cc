@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <array>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -151,6 +152,11 @@ TEST(Engine, StoppingRunsWhatWasPostedBefore) {
   EXPECT_EQ(runs, 100);
 }
 
+// The ring, or epoll and a timer; and the eventfd.
+int descriptors_of(const Engine& engine) {
+  return engine.backend_name() == std::string_view("epoll") ? 3 : 2;
+}
+
 TEST(Engine, StartingAndStoppingLeavesNothingBehind) {
   test::start_engine().reset();  // whatever the first one initialises for good
   const int descriptors = test::open_descriptors();
@@ -158,7 +164,7 @@ TEST(Engine, StartingAndStoppingLeavesNothingBehind) {
   for (int i = 0; i < 100; ++i) {
     auto engine = test::start_engine();
     ASSERT_TRUE(engine);
-    EXPECT_EQ(test::open_descriptors(), descriptors + 2);  // the ring or epoll, and the eventfd
+    EXPECT_EQ(test::open_descriptors(), descriptors + descriptors_of(*engine));
     EXPECT_GT(test::threads(), 1);
     engine->run_sync([] {});
   }
@@ -178,7 +184,7 @@ TEST(Engine, DescriptorsAreNotInherited) {
     ++ours;
     EXPECT_TRUE(flags & FD_CLOEXEC) << fd;
   }
-  EXPECT_EQ(ours, 2);
+  EXPECT_EQ(ours, descriptors_of(*engine));
 }
 
 TEST(Engine, StoppingWaitsForLodgersThatLeave) {
@@ -242,6 +248,24 @@ TEST(Engine, TimersExpireByDeadlineNotByOrderOfArming) {
     EXPECT_FALSE(never.armed());
   });
   EXPECT_EQ(log.wait([](auto& all) { return all.size() == 3; }), (std::vector{1, 2, 3}));
+}
+
+// The kernel's timer is set for the later one when the earlier one is armed, and still set for that
+// when it is gone.
+TEST(Engine, ATimerIsInTimeWhateverWasArmedBefore) {
+  auto engine = test::start_engine();
+  Watched<int> expired(0);
+  Alarm late, early([&] { expired.set(1); }), middle([&] { expired.set(2); });
+  engine->run_sync([&] { engine->arm(late, 3600 * core::kSecond); });
+  engine->run_sync([&] { engine->arm(early, 2 * core::kMillisecond); });
+  expired.wait([](int n) { return n == 1; });
+  engine->run_sync([&] { engine->arm(early, 2 * core::kMillisecond); });
+  engine->run_sync([&] {
+    engine->disarm(early);
+    engine->arm(middle, 4 * core::kMillisecond);
+  });
+  expired.wait([](int n) { return n == 2; });
+  engine->run_sync([&] { engine->disarm(late); });
 }
 
 TEST(Engine, TimerDoesNotExpireEarly) {
