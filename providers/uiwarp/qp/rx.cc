@@ -185,6 +185,7 @@ void Rx::complete_receive(ibv_wc& wc, bool solicited) {
   wc.wr_id = receive_.wr_id;
   wc.qp_num = shared_->qp_num;
   shared_->recv_cq->push(wc, solicited);
+  ++completed_;
 }
 
 }  // namespace uiw::qp

@@ -83,6 +83,8 @@ class Rx {
   bool take_news() { return std::exchange(news_, false); }
   // True when a message found a receive since the last call.
   bool take_progress() { return std::exchange(progress_, false); }
+  // How many receives, Reads and atomics the peer's octets have completed.
+  uint32_t completed() const { return completed_; }
   // An armed SRQ limit was crossed since the last call.
   bool take_limit_reached() { return std::exchange(limit_reached_, false); }
 
@@ -187,7 +189,8 @@ class Rx {
   bool write_begun_ = false;  // more of the last Write is to come
   bool write_ended_ = false;  // what the peer posted last was a Write, and it is complete
   uint32_t last_fpdu_ = 0;    // octets of the latest one
-  bool waiting_ = false;      // kWantReceive was reported
+  uint32_t completed_ = 0;
+  bool waiting_ = false;  // kWantReceive was reported
   bool wait_for_receive_ = false;
   bool ended_ = false;  // a fault or Terminate: nothing more is looked at (RFC 5044 8)
   bool news_ = false;

@@ -107,6 +107,7 @@ void Rx::finish_request() {
   const uint64_t slot = shared_->outstanding_requests.front()->slot;
   if (slot != kNoSlot) shared_->send_queue->slot(slot).done.store(true, std::memory_order_release);
   shared_->outstanding_requests.pop();
+  ++completed_;
   news_ = true;
 }
 

@@ -17,24 +17,36 @@ namespace {
 constexpr uint32_t kPollsOfSpinner = 32;
 constexpr int kArrivals = 4;
 
+// Where it shares its CPU with the threads that answer it, a spinning thread never gets to poll in
+// vain: they come first, and its next poll finds what it waits for. So it counts as well when few
+// octets come that complete something, soon after others, and the queue was polled in between.
+constexpr size_t kAnswer = 4096;
+constexpr core::Nanoseconds kSoon = 50 * core::kMicrosecond;
+
 }  // namespace
 
 // Whether somebody span on `cq` since this was asked last.
-bool State::spun_on(const queue::CompletionQueue& cq, Seen& seen) {
-  const Seen now{cq.empty_polls(), cq.arms()};
+bool State::spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered) {
+  const Seen now{cq.empty_polls(), cq.polls(), cq.arms()};
   const Seen before = std::exchange(seen, now);
-  return now.polls - before.polls >= kPollsOfSpinner && now.arms == before.arms;
+  if (now.arms != before.arms) return false;
+  return now.empty_polls - before.empty_polls >= kPollsOfSpinner ||
+         (answered && now.polls != before.polls);
 }
 
 bool State::owns_receiver() {
   return !group || group->take_back(*this, true);
 }
 
-void State::consider_lending() {
+void State::consider_lending(size_t octets) {
   if (!core::settings().poll_progress) return;
+  const core::Nanoseconds before = std::exchange(arrived_at, engine.now());
+  const uint32_t completed = connection->rx.completed();
+  const bool answered = octets <= kAnswer && arrived_at - before < kSoon &&
+                        std::exchange(completed_at, completed) != completed;
   queue::CompletionQueue* spun = nullptr;
-  if (spun_on(*options.send_cq, seen_send_cq)) spun = options.send_cq;
-  if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq))
+  if (spun_on(*options.send_cq, seen_send_cq, answered)) spun = options.send_cq;
+  if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq, answered))
     spun = options.recv_cq;
   if (!spun) {
     spins = 0;
@@ -53,7 +65,7 @@ void State::consider_lending() {
 // A stream that is often blocked while somebody spins: the spinning thread could send itself.
 void State::consider_poller_sending() {
   if (!core::settings().poll_progress || group || !attached) return;
-  blocked_spins = spun_on(*options.send_cq, seen_when_blocked) ? blocked_spins + 1 : 0;
+  blocked_spins = spun_on(*options.send_cq, seen_when_blocked, false) ? blocked_spins + 1 : 0;
   if (blocked_spins < kArrivals) return;
   blocked_spins = 0;
   join_pollers();

@@ -15,7 +15,7 @@ namespace {
 // How soon the engine notices that nobody polls any more: at first, and where polls went on for
 // long.
 constexpr core::Nanoseconds kFirstLook = 50 * core::kMicrosecond;
-constexpr core::Nanoseconds kLastLook = 200 * core::kMicrosecond;
+constexpr core::Nanoseconds kLastLook = 500 * core::kMicrosecond;
 
 // Polls that always find something never come here. So many looks of the engine may pass like that,
 // for whoever has received much at once deals with it first.

@@ -85,7 +85,7 @@ void State::on_octets(core::Bytes octets) {
   if (receive_dead) return;
   handle(connection->rx.on_octets(octets));
   receive_directly();
-  consider_lending();
+  consider_lending(octets.size());
 }
 
 long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {

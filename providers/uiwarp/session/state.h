@@ -131,8 +131,10 @@ class State final : public engine::Task,
   // How the completion queues were used when octets came last, and how often in a row somebody
   // span.
   struct Seen {
-    uint32_t polls = 0, arms = 0;
+    uint32_t empty_polls = 0, polls = 0, arms = 0;
   } seen_recv_cq, seen_send_cq;
+  core::Nanoseconds arrived_at = 0;
+  uint32_t completed_at = 0;  // of the receive machine, then
   int spins = 0;
   Seen seen_when_blocked;  // the same of sending: how the send queue was used when it was blocked
   int blocked_spins = 0;
@@ -220,9 +222,9 @@ class State final : public engine::Task,
   void on_receive_timeout();
 
   // lending.cc, [engine]
-  static bool spun_on(const queue::CompletionQueue& cq, Seen& seen);
+  static bool spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered);
   bool owns_receiver();  // false: run() comes again
-  void consider_lending();
+  void consider_lending(size_t octets);
   void consider_poller_sending();
   void join_pollers();
   void on_returned();  // the poll group has given it back
