@@ -62,9 +62,9 @@ def interface_follow(world):
     follow.says("port active", "active,", first)
 
     world.ip("server", "address", "add", LATER.format(2) + "/32", "dev", "new0")
-    follow.says("GID table change", f"active, {first} {second}")
+    follow.says("GID table change", f"active, {first} {second} (2)")
     world.ip("server", "address", "del", LATER.format(1) + "/32", "dev", "new0")
-    follow.says("GID table change", f"active, :: {second}")
+    follow.says("GID table change", f"active, :: {second} (1)")
 
     world.ip("server", "link", "set", "new0", "down")
     follow.says("port error", "down,")

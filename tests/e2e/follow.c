@@ -52,8 +52,10 @@ static struct ibv_context *wait_and_open(const char *name, struct ibv_device **l
 	return context;
 }
 
+/* State, GIDs, and how many of them ibv_query_gid_table() finds. */
 static void show_port(struct ibv_context *context)
 {
+	struct ibv_gid_entry entries[8];
 	struct ibv_port_attr port;
 	char text[INET6_ADDRSTRLEN];
 	union ibv_gid gid;
@@ -66,7 +68,7 @@ static void show_port(struct ibv_context *context)
 
 		printf(" %s", known ? inet_ntop(AF_INET6, &gid, text, sizeof(text)) : "-");
 	}
-	printf("\n");
+	printf(" (%zd)\n", ibv_query_gid_table(context, entries, 8, 0));
 }
 
 int main(int argc, char **argv)

@@ -26,6 +26,7 @@ struct World {
   std::unique_ptr<InterfaceWatch> watch;  // under looking
   InterfaceWatch* parents = nullptr;      // its sockets are the parent's too: never read here
   bool complained = false;                // under looking
+  bool over = false;                      // under looking: the process ends
 
   std::mutex lock;  // the last of all locks, held for a few look-ups
   Table table;      // under lock
@@ -80,6 +81,16 @@ void in_child() {
   all.looking.unlock();
 }
 
+// exit() takes libnl apart after us, whom it serves, and then it ends the process when it is asked
+// to look at, or to free, what it holds. librdmacm closes its devices later still, and the engine
+// of a program that leaves one open runs to the very end.
+__attribute__((destructor)) void end_looking() {
+  World* all = the_world.load(std::memory_order_acquire);
+  if (all == nullptr) return;
+  std::lock_guard hold(all->looking);
+  all->over = true;
+}
+
 void complain(World& all, int error) {
   if (std::exchange(all.complained, true)) return;
   const bool first = all.version.load(std::memory_order_relaxed) == 0;
@@ -90,6 +101,7 @@ void complain(World& all, int error) {
 
 // With `looking` held.
 void look(World& all) {
+  if (all.over) return;
   std::vector<Interface> interfaces;
   const int error =
       all.watch != nullptr ? all.watch->read(interfaces) : read_interfaces(interfaces);
@@ -195,6 +207,7 @@ void unsubscribe(Observer& observer) {
 int start_watching(int& fd) {
   World& all = world();
   std::lock_guard hold(all.looking);
+  if (all.over) return ECANCELED;
   int error = 0;
   all.watch = InterfaceWatch::start(error);
   if (all.watch == nullptr) return error;
@@ -206,7 +219,7 @@ int start_watching(int& fd) {
 void stop_watching() {
   World& all = world();
   std::lock_guard hold(all.looking);
-  all.watch.reset();
+  if (!all.over) all.watch.reset();
 }
 
 }  // namespace uiw::device

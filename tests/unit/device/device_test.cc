@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -183,6 +185,50 @@ TEST(Devices, CanBeLookedAtWatchedAskedForAndForkedAtTheSameTime) {
   }
   over = true;
   for (std::thread& thread : threads) thread.join();
+}
+
+// As where a container's seccomp profile forbids netlink.
+TEST(Devices, StayWhereTheKernelDoesNotAnswer) {
+  const size_t before = devices().size();
+  ASSERT_GT(before, 0u);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit no_socket{};
+    setrlimit(RLIMIT_NOFILE, &no_socket);
+    refresh();
+    int fd = -1;
+    const bool refused = start_watching(fd) != 0;
+    refresh();
+    _exit(refused && devices().size() == before && loopback() != nullptr ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// What exit() calls last, after the destructors that name no priority.
+bool looks_at_the_end = false;
+__attribute__((destructor(101))) void at_the_end() {
+  if (!looks_at_the_end) return;
+  refresh();
+  stop_watching();
+  int fd = -1;
+  _exit(start_watching(fd) == ECANCELED && loopback() != nullptr ? 0 : 1);
+}
+
+TEST(Devices, AreNotLookedAtOnceTheProcessEnds) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int fd = -1;
+    if (start_watching(fd) != 0) _exit(2);
+    looks_at_the_end = true;
+    exit(3);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Route, LoopbackIsReachedFromLoopback) {
