@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "core/log.h"
@@ -18,6 +19,22 @@ namespace {
 constexpr core::Nanoseconds kFirstPause = 1 * core::kMillisecond,
                             kLongestPause = 250 * core::kMillisecond;
 
+constexpr char kNoAnswer[] = "no answer, the host is down or a firewall drops TCP";
+constexpr char kNotReady[] = "the program is there, its queue pair is not in RTR";
+constexpr char kSentOff[] = "who listens there does not expect this queue pair";
+constexpr char kStranger[] = "who listens there is no uiwarp, or not the peer";
+
+const char* describe(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+      return "nobody listens there";
+    case ETIMEDOUT:
+      return kNoAnswer;
+    default:
+      return strerrordesc_np(error);
+  }
+}
+
 }  // namespace
 
 Caller::Caller(engine::Engine& engine, const Greeting& greeting, unsigned ifindex, uint16_t ird,
@@ -27,7 +44,8 @@ Caller::Caller(engine::Engine& engine, const Greeting& greeting, unsigned ifinde
       ifindex_(ifindex),
       ird_(ird),
       answered_(answered),
-      pause_(kFirstPause) {}
+      pause_(kFirstPause),
+      trouble_(kNoAnswer) {}
 
 Caller::~Caller() {
   engine_.disarm(*this);
@@ -45,30 +63,32 @@ void Caller::dial() {
     if (connector_) return;
     core::sys::close(*fd);
   }
-  call_again();
+  call_again_after(describe(fd ? ENOMEM : fd.error()));
 }
 
 void Caller::on_connect_failed(int error) {
   core::log(core::LogLevel::kDebug, "QP %u cannot reach QP %u yet: errno %d", greeting_.from.qp_num,
             greeting_.to.qp_num, error);
-  call_again();
+  call_again_after(describe(error));
 }
 
 void Caller::on_connected(int fd) {
   stream_ = transport::TcpStream::adopt(engine_, fd);
   if (!stream_) {
     core::sys::close(fd);
-    call_again();
+    call_again_after(describe(ENOMEM));
     return;
   }
+  trouble_ = kNotReady;
   wishes_ = wishes(stream_->peer_is_local(), ird_);
   request_ = mpa::make_request(wishes_);
   request_.private_size = kGreetingSize;
   encode(request_.private_data, greeting_);
   outbox_.set(request_);
   collector_ = {};
-  // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us.
-  engine_.arm(*this, core::settings().reply_timeout_ms * core::kMillisecond);
+  // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us. Longer than
+  // its door lets us (guest.cc), so that no answer crosses our leaving.
+  engine_.arm(*this, 2 * core::settings().reply_timeout_ms * core::kMillisecond);
   stream_->set_handler(this);
   send_request();
 }
@@ -78,7 +98,7 @@ void Caller::send_request() {
   if (error == EAGAIN) {
     stream_->want_writable();
   } else if (error != 0) {
-    call_again();
+    call_again_after(kSentOff);
   }
 }
 
@@ -99,7 +119,7 @@ void Caller::on_octets(core::Bytes octets) {
           Greeting{greeting_.to, greeting_.from}) {
     core::log(core::LogLevel::kInfo, "TCP port %u answers, but not as QP %u would",
               unsigned{port_of(greeting_.to.qp_num)}, greeting_.to.qp_num);
-    call_again();
+    call_again_after(kStranger);
     return;
   }
   engine_.disarm(*this);
@@ -107,19 +127,24 @@ void Caller::on_octets(core::Bytes octets) {
 }
 
 void Caller::on_end_of_stream() {
-  call_again();
+  call_again_after(kSentOff);
 }
 
 void Caller::on_error(int) {
-  call_again();
+  call_again_after(kSentOff);
 }
 
 void Caller::expire() {
   if (std::exchange(pausing_, false)) {
     dial();
   } else {
-    call_again();  // no answer
+    call_again();  // no Reply
   }
+}
+
+void Caller::call_again_after(const char* trouble) {
+  trouble_ = trouble;
+  call_again();
 }
 
 void Caller::call_again() {

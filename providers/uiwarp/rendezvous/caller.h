@@ -35,6 +35,8 @@ class Caller final : private transport::ConnectHandler,
 
   // Not from the constructor: the first attempt may fail at once.
   void begin() { dial(); }
+  // Why the peer is not reached yet, for people.
+  const char* trouble() const { return trouble_; }
 
  private:
   void on_connected(int fd) override;
@@ -48,6 +50,7 @@ class Caller final : private transport::ConnectHandler,
   void dial();
   void send_request();
   void call_again();
+  void call_again_after(const char* trouble);
 
   engine::Engine& engine_;
   const Greeting greeting_;
@@ -56,6 +59,7 @@ class Caller final : private transport::ConnectHandler,
   Answered& answered_;
   core::Nanoseconds pause_;
   bool pausing_ = false;
+  const char* trouble_;
   std::unique_ptr<transport::Connector> connector_;
   transport::StreamPtr stream_;
   mpa::Wishes wishes_;

@@ -41,7 +41,7 @@ void Door::on_accept(int fd, const sockaddr_storage&) {
     core::sys::close(fd);
     return;
   }
-  if (guests_.size() >= kMaxGuests) leave(*guests_.first());
+  if (guests_.size() >= kMaxGuests) send_off(*guests_.first(), "makes room for others");
   Guest::receive(*this, engine_, std::move(stream));
 }
 
@@ -68,11 +68,19 @@ void Door::enter(Guest& guest) {
 
 void Door::introduce(Guest& guest) {
   const uint32_t qp_num = guest.greeting().to.qp_num;
-  if (port_of(qp_num) == port_ && number_in_use(qp_num)) {
-    Resident* resident = residents_[index_of(qp_num)];
-    if (!resident) return;  // he waits: his queue pair has not been told of him yet
-    resident->welcome(guest);
+  if (port_of(qp_num) != port_ || !number_in_use(qp_num)) {
+    send_off(guest, "asks for a queue pair that is not here");
+    return;
   }
+  Resident* resident = residents_[index_of(qp_num)];
+  if (!resident) return;  // he waits: his queue pair has not been told of him yet
+  resident->welcome(guest);
+  leave(guest);
+}
+
+void Door::send_off(Guest& guest, const char* why) {
+  core::log(core::LogLevel::kInfo, "TCP port %u of queue pairs: who came from %s %s",
+            unsigned{port_}, text_of(gid_of(guest.stream().peer_address())).text, why);
   leave(guest);
 }
 

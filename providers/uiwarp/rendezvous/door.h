@@ -40,7 +40,8 @@ class Door final : private transport::AcceptHandler {
   // --- for guests ---
   void enter(Guest& guest);
   void introduce(Guest& guest);
-  void leave(Guest& guest);  // ends him
+  void leave(Guest& guest);                      // ends him
+  void send_off(Guest& guest, const char* why);  // ends him, and says why to our user
 
  private:
   Door(engine::Engine& engine, uint16_t port) : engine_(engine), port_(port) {}

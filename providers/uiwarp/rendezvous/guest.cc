@@ -33,8 +33,12 @@ void Guest::on_octets(core::Bytes octets) {
                                       ? mpa::ParseStatus::kBadLength
                                       : collector_.feed(octets, mpa::FrameKind::kRequest, request_);
   if (status == mpa::ParseStatus::kNeedMore) return;
-  if (status != mpa::ParseStatus::kComplete || !understand(octets)) {
-    door_.leave(*this);
+  if (status != mpa::ParseStatus::kComplete) {
+    door_.send_off(*this, "breaks the rules of MPA");
+    return;
+  }
+  if (!understand(octets)) {
+    door_.send_off(*this, "is no queue pair of uiwarp there");
     return;
   }
   introduced_ = true;
@@ -63,7 +67,8 @@ void Guest::on_error(int) {
 }
 
 void Guest::expire() {
-  door_.leave(*this);
+  door_.send_off(*this, introduced_ ? "asks for a queue pair that does not expect it"
+                                    : "does not say who it is");
 }
 
 }  // namespace uiw::rendezvous

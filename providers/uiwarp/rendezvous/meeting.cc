@@ -14,6 +14,11 @@
 #include "transport/addresses.h"
 
 namespace uiw::rendezvous {
+namespace {
+
+constexpr int kSteps = 4;  // of which patience is made
+
+}  // namespace
 
 core::Result<std::unique_ptr<Meeting>> Meeting::arrange(engine::Engine& engine,
                                                         session::QueuePair& queue_pair,
@@ -32,7 +37,12 @@ Meeting::~Meeting() {
 }
 
 int Meeting::make_ready() {
-  if (!number_in_use(appointment_.own.qp_num)) return EADDRNOTAVAIL;
+  if (!number_in_use(appointment_.own.qp_num)) {
+    core::log(core::LogLevel::kWarn,
+              "QP %u cannot be met, it has no TCP port: widen UIWARP_PORTS or end what uses them",
+              appointment_.own.qp_num);
+    return EADDRNOTAVAIL;
+  }
   if (appointment_.own == appointment_.peer) {
     core::Result<int> fd =
         transport::bind_tcp(address_of(appointment_.own.gid, 0, appointment_.ifindex), {});
@@ -64,22 +74,51 @@ void Meeting::begin() {
 }
 
 void Meeting::hurry(core::Nanoseconds patience) {
-  patience_ = patience;
-  if (patience > 0 && !met_) engine_.arm(*this, patience);
+  step_ = patience / kSteps;
+  if (step_ > 0 && !met_) engine_.arm(*this, step_);
 }
 
 void Meeting::expire() {
   if (met_) return;
-  if (queue_pair_.give_up_peer()) {
+  const session::PeerWanted wanted = queue_pair_.peer_wanted();
+  if (wanted == session::PeerWanted::kNow && steps_waited_++ == kSteps) {
+    give_up();
+  } else if (wanted == session::PeerWanted::kNoMore) {
     caller_.reset();
   } else {
-    engine_.arm(*this, patience_);  // nobody waits for anything yet: there is time
+    engine_.arm(*this, step_);
   }
+}
+
+void Meeting::give_up() {
+  const auto& [own, peer, ifindex, ird] = appointment_;
+  if (door_) {
+    core::log(
+        core::LogLevel::kWarn,
+        "QP %u at %s: its peer, QP %u at %s, did not connect to TCP port %u here. Does it know "
+        "this number and GID, and does a firewall let it in?",
+        own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
+        unsigned{port_of(own.qp_num)});
+  } else {
+    core::log(
+        core::LogLevel::kWarn,
+        "QP %u at %s: its peer, QP %u at %s, is not reached on TCP port %u: %s. Are number and "
+        "GID right, and has it been told ours?",
+        own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
+        unsigned{port_of(peer.qp_num)}, caller_ ? caller_->trouble() : "no TCP connection");
+  }
+  queue_pair_.give_up_peer();
+  caller_.reset();
 }
 
 // RFC 5044 7.1.2: the responder's side.
 void Meeting::welcome(Guest& guest) {
-  if (met_ || guest.greeting() != Greeting{appointment_.peer, appointment_.own}) return;
+  if (met_ || guest.greeting() != Greeting{appointment_.peer, appointment_.own}) {
+    core::log(core::LogLevel::kInfo, "QP %u sends QP %u at %s off: %s", appointment_.own.qp_num,
+              guest.greeting().from.qp_num, text_of(guest.greeting().from.gid).text,
+              met_ ? "its peer is there already" : "it was told another peer");
+    return;
+  }
   mpa::Agreement agreement;
   mpa::StartupFrame reply = mpa::make_reply(
       wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request(), agreement);

@@ -33,14 +33,15 @@ class Meeting final : private Resident,
   ~Meeting();
 
   void begin();
-  // From now on: when the peer has not come within `patience` and something was posted, that fails
-  // with IBV_WC_RETRY_EXC_ERR. 0: never.
+  // From now on what is posted waits for the peer for `patience`, or a quarter longer; then it
+  // fails with IBV_WC_RETRY_EXC_ERR. 0: waits for ever.
   void hurry(core::Nanoseconds patience);
 
  private:
   Meeting(engine::Engine& engine, session::QueuePair& queue_pair, const Appointment& appointment)
       : engine_(engine), queue_pair_(queue_pair), appointment_(appointment) {}
   int make_ready();
+  void give_up();
   void join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover);
 
   void welcome(Guest& guest) override;
@@ -55,7 +56,8 @@ class Meeting final : private Resident,
   engine::Engine& engine_;
   session::QueuePair& queue_pair_;
   const Appointment appointment_;
-  core::Nanoseconds patience_ = 0;
+  core::Nanoseconds step_ = 0;  // of our patience
+  int steps_waited_ = 0;        // since something was posted
   bool met_ = false;
   Door* door_ = nullptr;            // we wait there
   std::unique_ptr<Caller> caller_;  // or we call

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "rendezvous/name.h"
 
-#include "core/be.h"
+#include <arpa/inet.h>
 
 namespace uiw::rendezvous {
 
@@ -29,6 +29,16 @@ in6_addr gid_of(const sockaddr_storage& address) {
   gid.s6_addr[10] = gid.s6_addr[11] = 0xff;
   std::memcpy(gid.s6_addr + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
   return gid;
+}
+
+GidText text_of(const in6_addr& gid) {
+  GidText result;
+  if (IN6_IS_ADDR_V4MAPPED(&gid)) {
+    inet_ntop(AF_INET, gid.s6_addr + 12, result.text, sizeof result.text);
+  } else {
+    inet_ntop(AF_INET6, &gid, result.text, sizeof result.text);
+  }
+  return result;
 }
 
 }  // namespace uiw::rendezvous

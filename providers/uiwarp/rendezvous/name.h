@@ -44,4 +44,10 @@ sockaddr_storage address_of(const in6_addr& gid, uint16_t port, unsigned ifindex
 // The GID of an address.
 in6_addr gid_of(const sockaddr_storage& address);
 
+// The address behind a GID, for people.
+struct GidText {
+  char text[INET6_ADDRSTRLEN] = "";
+};
+GidText text_of(const in6_addr& gid);
+
 }  // namespace uiw::rendezvous

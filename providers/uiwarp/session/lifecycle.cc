@@ -18,6 +18,7 @@
 #include <new>
 #include <utility>
 
+#include "core/log.h"
 #include "core/settings.h"
 #include "session/linger.h"
 #include "session/state.h"
@@ -148,17 +149,20 @@ void State::on_close_timeout() {
 // The peer of a queue pair connected by number has gone, in good order or not. In InfiniBand nobody
 // would notice: receives stay posted, no event, no completion, until something is to be sent.
 void State::lose_peer() {
+  core::log(core::LogLevel::kInfo, "QP %u: the peer has gone", options.qp_num);
   receive_dead = true;
   end_connection();
 }
 
-bool State::give_up_peer() {
-  if (attached || ending || error_begun || destroying) return true;
-  if (send_queue->posted() == send_queue->retired()) return false;
+PeerWanted State::peer_wanted() const {
+  if (attached || ending || error_begun || destroying) return PeerWanted::kNoMore;
+  return send_queue->posted() == send_queue->retired() ? PeerWanted::kNotYet : PeerWanted::kNow;
+}
+
+void State::give_up_peer() {
   begin_error({.failed_slot = send_queue->retired(),
                .failed_status = IBV_WC_RETRY_EXC_ERR,
                .error = ETIMEDOUT});
-  return true;
 }
 
 // ibv_modify_qp to ERR.

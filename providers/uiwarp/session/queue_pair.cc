@@ -223,8 +223,12 @@ int QueuePair::expect_peer() {
   return EINVAL;
 }
 
-bool QueuePair::give_up_peer() {
-  return state_->give_up_peer();
+PeerWanted QueuePair::peer_wanted() const {
+  return state_->peer_wanted();
+}
+
+void QueuePair::give_up_peer() {
+  state_->give_up_peer();
 }
 
 int QueuePair::attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement,

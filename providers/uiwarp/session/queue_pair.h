@@ -32,6 +32,10 @@ class ConnectionObserver {
   ~ConnectionObserver() = default;
 };
 
+// Whether an expected peer that has not come yet is wanted: not before something is posted, and no
+// more when it is there or the queue pair is in error.
+enum class PeerWanted { kNotYet, kNow, kNoMore };
+
 // Async events about a QP (IBV_EVENT_QP_FATAL, ...). Thread: any.
 class QueuePairEvents {
  public:
@@ -110,10 +114,10 @@ class QueuePair {
 
   // --- for cm/ and rendezvous/, thread engine ---
 
-  // The expected peer has not come in time: if anything was posted it fails, the first with
-  // IBV_WC_RETRY_EXC_ERR. False when nothing was, so that there is time still. True also when there
-  // is nothing to give up any more.
-  bool give_up_peer();
+  PeerWanted peer_wanted() const;
+  // The expected peer has not come in time: what was posted fails, the first with
+  // IBV_WC_RETRY_EXC_ERR. Only while it is wanted.
+  void give_up_peer();
 
   // Enters RDMA mode on `stream`, just agreed on by MPA start-up; becomes RTS. `leftover` are
   // octets that came behind the peer's frame (copied); later ones come from the stream, whose

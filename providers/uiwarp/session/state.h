@@ -241,7 +241,8 @@ class State final : public engine::Task,
   static ErrorPlan plan_for_broken_stream(int send_error);
   void on_close_timeout();
   void lose_peer();
-  bool give_up_peer();
+  PeerWanted peer_wanted() const;
+  void give_up_peer();
   bool fail_now();  // false: not now, try again
   void end_connection();
   void sender_stopped();

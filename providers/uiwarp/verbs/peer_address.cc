@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/log.h"
+#include "transport/addresses.h"
 
 namespace uiw::verbs {
 namespace {
@@ -41,6 +42,16 @@ core::Result<rendezvous::Appointment> appointment_for(const device::Device& devi
   const in6_addr& gid = appointment.peer.gid;
   if (IN6_IS_ADDR_UNSPECIFIED(&gid) || IN6_IS_ADDR_MULTICAST(&gid))
     return refuse("the peer's GID is not the address of a host: both ends have to be uiwarp");
+  const in6_addr& own = appointment.own.gid;
+  if (IN6_IS_ADDR_V4MAPPED(&own) != IN6_IS_ADDR_V4MAPPED(&gid))
+    return refuse(
+        "one of the two GIDs is an IPv4 address, the other an IPv6 one: choose GID indices of one "
+        "kind at both ends");
+  if (transport::is_loopback(rendezvous::address_of(own, 0, 0)) &&
+      !device::is_local_address(rendezvous::address_of(gid, 0, device.ifindex)))
+    return refuse(
+        "the peer is on another host, which a loopback device does not reach: choose another "
+        "device (ibv_rc_pingpong: -d)");
   sockaddr_storage source;
   if (const int error = device::route_source(
           rendezvous::address_of(gid, rendezvous::port_of(attr.dest_qp_num), device.ifindex),

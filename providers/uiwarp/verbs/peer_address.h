@@ -13,8 +13,8 @@
 namespace uiw::verbs {
 
 // INIT to RTR with IBV_QP_AV and IBV_QP_DEST_QPN: whom to meet. What is wrong is logged. EINVAL:
-// one of the two is missing, no GID, no such GID index, a GID that is no address of a host;
-// ENETUNREACH, EHOSTUNREACH: no route.
+// one of the two is missing, no GID, no such GID index, a GID that is no address of a host, or none
+// that ours can reach; ENETUNREACH, EHOSTUNREACH: no route.
 core::Result<rendezvous::Appointment> appointment_for(const device::Device& device, uint32_t qp_num,
                                                       const ibv_qp_attr& attr, int mask);
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/settings.h"
 #include "mpa/startup_frame.h"
 #include "rendezvous/wishes.h"
 #include "unit/rendezvous/party.h"
@@ -100,6 +101,25 @@ TEST_F(Calls, OnlyThePeersAnswerCounts) {
   ASSERT_TRUE(caller.send(reply_to(request, right)));
   // An RTR: the queue pair has the stream.
   EXPECT_FALSE(caller.receive(20).empty());
+}
+
+// Run as test_rendezvous.timeouts. A door lets callers wait as long as this, counted from later: it
+// has to be the one that ends it, or its answer might cross our leaving and meet nobody.
+TEST_F(Calls, TimeoutsAreLongerThanADoors) {
+  const core::Nanoseconds door = core::settings().reply_timeout_ms * core::kMillisecond;
+  if (door > core::kSecond) GTEST_SKIP() << "the time-outs set are too long";
+  Party party(*engine);
+  ASSERT_EQ(inet_pton(AF_INET6, "::ffff:127.0.0.2", &party.name.gid), 1);
+  ASSERT_EQ(party.meet(peer), 0);
+  mpa::StartupFrame request;
+  RawPeer caller = answer(party, request);
+  const core::Nanoseconds called = core::now();
+  EXPECT_EQ(caller.receive_all(), Octets());
+  EXPECT_GT(core::now() - called, door + door / 2);
+  // And he comes again.
+  RawPeer again = answer(party, request);
+  ASSERT_TRUE(again.send(reply_to(request, {peer, party.name})));
+  EXPECT_FALSE(again.receive(20).empty());
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Whoever connects to the port of a queue pair without being its peer learns and changes nothing.
+#include <algorithm>
 #include <functional>
 
+#include "core/settings.h"
 #include "mpa/startup_frame.h"
 #include "unit/rendezvous/party.h"
 
@@ -146,6 +148,42 @@ TEST_F(Doors, OneWhoComesTooSoonWaits) {
   EXPECT_EQ(peer.receive(4), (Octets{'M', 'P', 'A', ' '}));
 }
 
+// Whoever says the right words second, from the same host, is too late, and the first keeps what he
+// has.
+TEST_F(Doors, ThePeerComesOnce) {
+  Party party(*engine);
+  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  const Octets says = octets_of(request({peer_of(party), party.name}));
+  RawPeer first = call(party);
+  ASSERT_TRUE(first.send(says));
+  EXPECT_FALSE(
+      first.receive(mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize).empty());
+  RawPeer second = call(party);
+  ASSERT_TRUE(second.send(says));
+  EXPECT_EQ(second.receive_all(), Octets());
+  uint8_t octet;
+  EXPECT_EQ(recv(first.fd(), &octet, 1, MSG_DONTWAIT), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(party.host.state(), IBV_QPS_RTR);
+}
+
+TEST_F(Doors, AFloodOfThoseWhoWaitIsCapped) {
+  Party early(*engine), open(*engine);
+  ASSERT_EQ(open.meet(peer_of(open)), 0);
+  const Octets says = octets_of(request({peer_of(early), early.name}));
+  std::vector<std::unique_ptr<RawPeer>> flood;
+  for (int i = 0; i < 300; ++i) {
+    flood.push_back(std::make_unique<RawPeer>(call(early)));
+    ASSERT_TRUE(flood.back()->send(says));
+  }
+  // 256 wait at most: the first had to go, the last is there.
+  EXPECT_EQ(flood.front()->receive_all(), Octets());
+  expect_welcome(open);
+  ASSERT_EQ(early.meet(peer_of(early)), 0);
+  const auto welcomed = [](const auto& peer) { return !peer->receive(4).empty(); };
+  EXPECT_EQ(std::ranges::count_if(flood, welcomed), 1);
+}
+
 TEST_F(Doors, AFloodLeavesRoomForThePeer) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
@@ -159,6 +197,43 @@ TEST_F(Doors, AFloodLeavesRoomForThePeer) {
   expect_welcome(party);
   // The oldest made room.
   EXPECT_EQ(flood.front()->receive_all(), Octets());
+}
+
+// Run as test_rendezvous.timeouts, with short ones.
+class DoorTimeouts : public Doors {
+ protected:
+  void SetUp() override {
+    if (core::settings().reply_timeout_ms > 1000) GTEST_SKIP() << "the time-outs set are too long";
+    Doors::SetUp();
+  }
+};
+
+TEST_F(DoorTimeouts, WhoDoesNotSayWhoHeIsIsSentOff) {
+  Party party(*engine);
+  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  const Octets whole = octets_of(request({peer_of(party), party.name}));
+  RawPeer silent = call(party), half = call(party), dribbling = call(party);
+  ASSERT_TRUE(half.send({whole.data(), whole.size() / 2}));
+  // An octet now and then does not win time: far more time than there is would be needed for all.
+  for (const uint8_t octet : whole) {
+    if (!dribbling.send({&octet, 1})) break;
+    usleep(core::settings().request_timeout_ms * 1000 / 10);
+  }
+  EXPECT_EQ(dribbling.receive_all(), Octets());
+  EXPECT_EQ(silent.receive_all(), Octets());
+  EXPECT_EQ(half.receive_all(), Octets());
+  EXPECT_EQ(party.host.state(), IBV_QPS_RTR);
+  expect_welcome(party);
+}
+
+TEST_F(DoorTimeouts, WhoWaitsTooLongIsSentOff) {
+  Party early(*engine), open(*engine);
+  ASSERT_EQ(open.meet(peer_of(open)), 0);
+  RawPeer peer = call(early);
+  ASSERT_TRUE(peer.send(octets_of(request({peer_of(early), early.name}))));
+  EXPECT_EQ(peer.receive_all(), Octets());
+  ASSERT_EQ(early.meet(peer_of(early)), 0);
+  expect_welcome(early);  // he comes again
 }
 
 TEST_F(Doors, ClosesWithItsLastQueuePair) {

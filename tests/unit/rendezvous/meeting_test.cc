@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Two queue pairs that know of each other nothing but GID and number.
+#include <gmock/gmock.h>
+
 #include "unit/rendezvous/party.h"
 
 namespace uiw::rendezvous {
@@ -120,6 +122,83 @@ TEST_F(Meetings, APeerThatNeverComesFailsWhatWasPosted) {
   }
 }
 
+// The log says who was awaited, and where, at which end it may lie and what to look at.
+TEST_F(Meetings, APeerThatNeverComesIsNamed) {
+  for (const bool we_wait : {true, false}) {
+    Party a(*engine), b(*engine);
+    Party& ours = (a.name < b.name) == we_wait ? a : b;
+    Party& absent = &ours == &a ? b : a;
+    Buffer from(ours.host.memory, pattern(10));
+    testing::internal::CaptureStderr();
+    ASSERT_EQ(ours.meet(absent.name), 0);
+    ASSERT_EQ(ours.ready(core::kMillisecond), 0);
+    ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
+    EXPECT_TRUE(ours.wait_for_sent(1));
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(said, testing::HasSubstr("peer, QP " + std::to_string(absent.name.qp_num) +
+                                         " at 127.0.0.1, "));
+    EXPECT_THAT(said,
+                testing::HasSubstr("TCP port " +
+                                   std::to_string(port_of((we_wait ? ours : absent).name.qp_num)) +
+                                   (we_wait ? " here" : ": nobody listens there")));
+  }
+}
+
+TEST_F(Meetings, NobodyIsBlamedWhileNothingIsPosted) {
+  Party a(*engine), b(*engine);
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(a.meet(b.name), 0);
+  ASSERT_EQ(a.ready(core::kMillisecond), 0);
+  usleep(50'000);  // many times that
+  EXPECT_EQ(a.host.modify(IBV_QPS_ERR), 0);
+  usleep(50'000);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(Meetings, WhatIsPostedLateWaitsAsLong) {
+  constexpr core::Nanoseconds kPatience = 400 * core::kMillisecond;
+  Party a(*engine), b(*engine);
+  Buffer from(a.host.memory, pattern(10));
+  ASSERT_EQ(a.meet(b.name), 0);
+  ASSERT_EQ(a.ready(kPatience), 0);
+  usleep(300'000);
+  const core::Nanoseconds posted = core::now();
+  ASSERT_EQ(a.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
+  ASSERT_TRUE(a.wait_for_sent(1));
+  EXPECT_EQ(a.host.sent()[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_GE(core::now() - posted, kPatience);
+}
+
+// Between RTR and RTS of the one that stays.
+TEST_F(Meetings, APeerThatDiesBeforeWeAreReady) {
+  for (const bool we_wait : {true, false}) {
+    Party a(*engine), b(*engine);
+    Party& ours = (a.name < b.name) == we_wait ? a : b;
+    Party& dying = &ours == &a ? b : a;
+    Buffer from(dying.host.memory, pattern(10)), to(ours.host.memory, 10);
+    ASSERT_EQ(ours.meet(dying.name), 0);
+    ASSERT_EQ(dying.meet(ours.name), 0);
+    ASSERT_EQ(ours.host.receive(RecvWr({to.sge()}, 6)), 0);
+    ASSERT_EQ(ours.host.receive(RecvWr({to.sge()}, 7)), 0);
+    ASSERT_EQ(dying.ready(), 0);
+    ASSERT_EQ(dying.host.post(SendWr(IBV_WR_SEND, {from.sge()})), 0);
+    ASSERT_TRUE(ours.wait_for_received(1));
+    dying.leave();
+    ASSERT_EQ(ours.ready(core::kMillisecond), 0);
+    // Some are still taken by TCP.
+    ASSERT_TRUE(wait_until([&] {
+      const size_t before = ours.host.sent().size();
+      EXPECT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {to.sge()}, 8)), 0);
+      return ours.wait_for_sent(before + 1) &&
+             ours.host.sent().back().status == IBV_WC_RETRY_EXC_ERR;
+    }));
+    ASSERT_TRUE(ours.wait_for_received(2));
+    EXPECT_EQ(ours.host.received()[1].status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(ours.host.received()[1].wr_id, 7u);
+    EXPECT_EQ(ours.host.state(), IBV_QPS_ERR);
+  }
+}
+
 TEST_F(Meetings, NobodyNoticesThatThePeerHasGoneUntilHeWantsSomething) {
   Party a(*engine);
   auto b = std::make_unique<Party>(*engine);
@@ -157,7 +236,9 @@ TEST_F(Meetings, OnlyInInit) {
   // A number that is not of this process's ports cannot be met.
   Party d(*engine);
   const Name real = std::exchange(d.name, Name{loopback_gid(), 77});
+  testing::internal::CaptureStderr();
   EXPECT_EQ(d.meet(b.name), EADDRNOTAVAIL);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("widen UIWARP_PORTS"));
   d.name = real;
 }
 

@@ -52,6 +52,11 @@ TEST(Name, GidIsAnAddress) {
   }
 }
 
+TEST(Name, GidIsReadAsPeopleWriteAddresses) {
+  EXPECT_STREQ(text_of(gid("::ffff:192.0.2.7")).text, "192.0.2.7");
+  EXPECT_STREQ(text_of(gid("2001:db8::1")).text, "2001:db8::1");
+}
+
 TEST(Greeting, LaidOutAsDocumented) {
   uint8_t octets[kGreetingSize];
   encode(octets, {{gid("::ffff:10.0.0.1"), 0x123456}, {gid("2001:db8::9"), 0xabcdef}});
