@@ -91,6 +91,27 @@ class Tool:
                 pass
         return False
 
+    def sockets(self):
+        """The TCP sockets of this process: (state, local port, remote port), the state as in /proc/net/tcp."""
+        own = set()
+        for name in os.listdir(f"/proc/{self.pid}/fd"):
+            try:
+                own.add(os.readlink(f"/proc/{self.pid}/fd/{name}"))
+            except OSError:
+                pass
+        found = []
+        for table in ("tcp", "tcp6"):
+            with open(f"/proc/{self.pid}/net/{table}") as lines:
+                for fields in map(str.split, list(lines)[1:]):
+                    if f"socket:[{fields[9]}]" in own:
+                        local, remote = (int(address.rpartition(":")[2], 16) for address in fields[1:3])
+                        found.append((fields[3], local, remote))
+        return found
+
+    def listening(self):
+        """The TCP ports on which this process listens."""
+        return {local for state, local, _ in self.sockets() if state == "0A"}
+
     def described(self):
         return " ".join(self.arguments[self.arguments.index("run") + 1:] if "run" in self.arguments
                         else self.arguments)

@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 
+#include "transport/addresses.h"
+
 namespace uiw::rendezvous {
 
 sockaddr_storage address_of(const in6_addr& gid, uint16_t port, unsigned ifindex) {
@@ -20,6 +22,10 @@ sockaddr_storage address_of(const in6_addr& gid, uint16_t port, unsigned ifindex
     if (IN6_IS_ADDR_LINKLOCAL(&gid)) v6.sin6_scope_id = ifindex;
   }
   return address;
+}
+
+bool is_loopback(const in6_addr& gid) {
+  return transport::is_loopback(address_of(gid, 0, 0));
 }
 
 in6_addr gid_of(const sockaddr_storage& address) {

@@ -4,7 +4,7 @@
 // Every end takes the same steps, some of which may be empty:
 //   begin_error()      the receive side is dead, receives are flushed, the sender is told
 //   handle_error()     [sender] the Terminate is built, the send queue is flushed
-//   error_handled...() the async event is raised
+//   error_handled...() receives are flushed if a send may be to blame, the async event is raised
 //   FIN                [sender] after the last octet; or the socket fails, or time runs out
 //   end_connection()   the sender lets go of the stream
 //   sender_stopped()   the stream lingers or closes; the observer is told
@@ -62,14 +62,14 @@ void State::begin_error(const ErrorPlan& new_plan) {
   plan = new_plan;
   state.store(IBV_QPS_ERR, std::memory_order_release);
   receive_dead = true;
-  connection->rx.fail_receive(IBV_WC_WR_FLUSH_ERR);
-  flush_receives();
+  if (!plan.may_blame_a_send()) fail_receives();
   wish_error.store(true, std::memory_order_release);
   kick_sender();
 }
 
 void State::error_handled_by_sender() {
   if (destroying) return;
+  if (plan.may_blame_a_send()) fail_receives();
   error_noted = true;
   waiting = false;
   engine.disarm(receive_timer);
@@ -231,6 +231,13 @@ int State::reset() {
       stream_broken = fin_noted = error_noted = ending = false;
   state.store(IBV_QPS_RESET, std::memory_order_release);
   return 0;
+}
+
+// Behind the work request that is to blame, if one is: many programs look at the first completion
+// only, and that should be the one that says why.
+void State::fail_receives() {
+  connection->rx.fail_receive(IBV_WC_WR_FLUSH_ERR);
+  flush_receives();
 }
 
 void State::flush_receives() {

@@ -93,6 +93,7 @@ class State final : public engine::Task,
     uint64_t failed_slot = qp::kNoSlot;
     ibv_wc_status failed_status = IBV_WC_SUCCESS;
     int error = 0;  // for the observer
+    bool may_blame_a_send() const { return failed_slot != qp::kNoSlot || has_received; }
   };
   ErrorPlan plan;                        // [engine] until wish_error, then constant
   ErrorPlan found;                       // [sender] until kErrorFound, then [engine]
@@ -234,6 +235,7 @@ class State final : public engine::Task,
   int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
              core::Bytes leftover_octets, ConnectionObserver* new_observer);
   void begin_error(const ErrorPlan& new_plan);
+  void fail_receives();
   void error_handled_by_sender();
   void begin_disconnect();
   void on_fin_sent();

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "core/log.h"
-#include "transport/addresses.h"
 
 namespace uiw::verbs {
 namespace {
@@ -47,7 +46,7 @@ core::Result<rendezvous::Appointment> appointment_for(const device::Device& devi
     return refuse(
         "one of the two GIDs is an IPv4 address, the other an IPv6 one: choose GID indices of one "
         "kind at both ends");
-  if (transport::is_loopback(rendezvous::address_of(own, 0, 0)) &&
+  if (rendezvous::is_loopback(own) &&
       !device::is_local_address(rendezvous::address_of(gid, 0, device.ifindex)))
     return refuse(
         "the peer is on another host, which a loopback device does not reach: choose another "

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Connecting by number and GID when the peer does not come, or others come: everything ends, and says why."""
+import os
+import re
+import signal
+import socket
+import sys
+
+from harness import expect, wait_until
+from case_exchange import gid_index, meeting_place
+from registry import LO4, case
+
+LO4_6 = LO4 + ["lo6-user"]
+NO_ANSWER = "transport retry counter exceeded"
+GID = {"lo4": "::ffff:127.0.0.1", "lo6": "::1", "ns": "::ffff:10.91.0.1"}
+
+
+def pingpong(world, port, *options):
+    return ["ibv_rc_pingpong", "-d", world.device, "-g", gid_index(world), "-p", port, *options]
+
+
+def meet(world, number, gid, settings=None):
+    """ibv_rc_pingpong, told by its server to meet that queue pair; returns it when it has ended."""
+    port = world.port()
+    liar = world.start("client", sys.executable, os.path.join(os.path.dirname(__file__), "false_peer.py"), port,
+                       number, gid, plain=True)
+    world.server_ready(liar, port)
+    client = world.run("client", *pingpong(world, port), "127.0.0.1", seconds=20, status=None, settings=settings)
+    world.finish(liar, 10, 0, client)
+    expect(client.process.returncode == 1, f"ended with {client.process.returncode}", client)
+    return client
+
+
+@case("no-such-peer", worlds=LO4_6, seconds=60, reduced=True)
+def no_such_peer(world):
+    """A number that nobody has, once so that we would have to call it, once so that it would have to call us."""
+    for number, said in (((2 << 8) + 3, "TCP port 2: nobody listens there"), (0xffffff, "did not connect to TCP port")):
+        client = meet(world, number, GID[world.place])
+        expect(NO_ANSWER in client.output, "not told that nobody answers", client)
+        expect(f"its peer, QP {number} at " in client.output and said in client.output,
+               f"the log does not say '{said}'", client)
+
+
+@case("peer-that-cannot-be-met", worlds=LO4, seconds=60, reduced=True)
+def cannot_be_met(world):
+    """ibv_modify_qp refuses what can never work, and the log says what to do instead."""
+    for gid, said in (("ff02::1", "not the address of a host"), ("::1", "GID indices of one kind"),
+                      ("::ffff:203.0.113.77", "choose another device")):
+        client = meet(world, 0xffffff, gid)
+        expect("Failed to modify QP to RTR" in client.output and said in client.output, f"{gid}: no '{said}'", client)
+
+
+@case("another-program-at-the-peers-port", worlds=LO4, seconds=60, reduced=True)
+def another_program(world):
+    """What listens there accepts and says nothing, or talks another protocol."""
+    for speaks, said in ((None, "not in RTR"), (b"HTTP/1.0 400 Bad Request\r\n\r\n", "no uiwarp")):
+        with socket.socket() as listener:
+            listener.bind((world.server, 0))
+            listener.listen()
+            # Below the client's own port: he calls.
+            port = listener.getsockname()[1]
+            if speaks:
+                pid = os.fork()
+                if pid == 0:
+                    while True:
+                        listener.accept()[0].sendall(speaks)
+            client = meet(world, port << 8, GID[world.place], {"UIWARP_PORTS": f"{port + 1}-65535"})
+            if speaks:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            expect(NO_ANSWER in client.output and said in client.output, f"the log does not say '{said}'", client)
+
+
+@case("firewall", worlds=["ns-root", "ns-user"], seconds=60)
+def firewall(world):
+    """No TCP answer ever comes: the server's host throws away what is for the client's."""
+    world.configure("server", "route", "add", "blackhole", "10.91.0.2/32")
+    client = meet(world, (2 << 8) + 3, GID["ns"])
+    expect(NO_ANSWER in client.output, "not told that nobody answers", client)
+    expect("a firewall drops TCP" in client.output, "the log does not name firewalls", client)
+    # And by rdma_cm.
+    client = world.run("client", "rping", "-c", "-a", world.server, "-p", world.port(), "-C", "1", seconds=25,
+                       status=None, settings={"UIWARP_CONNECT_TIMEOUT_MS": "1000"})
+    expect(client.process.returncode != 0 and "RDMA_CM_EVENT_UNREACHABLE, error -110" in client.output,
+           "rping is not told ETIMEDOUT", client)
+
+
+@case("ports-exhausted", worlds=LO4, seconds=60, reduced=True)
+def ports_exhausted(world):
+    """ibv_modify_qp fails, and the log says why; rdma_cm does not need those ports."""
+    with socket.socket(socket.AF_INET6) as taken:
+        taken.bind(("::", 0))
+        settings = {"UIWARP_PORTS": "{0}-{0}".format(taken.getsockname()[1])}
+        client = meet(world, 0xffffff, GID[world.place], settings)
+        expect("Failed to modify QP to RTR" in client.output and "it has no TCP port: widen UIWARP_PORTS" in client.output,
+               "not told which setting to widen", client)
+        port = world.port()
+        world.start_server("rping", "-s", "-a", world.server, "-p", port, "-P", port=port, settings=settings)
+        world.run("client", "rping", "-c", "-a", world.server, "-p", port, "-C", "5", "-V", seconds=20,
+                  settings=settings)
+
+
+def descriptors(tool):
+    return len(os.listdir(f"/proc/{tool.pid}/fd"))
+
+
+def closed_without_a_word(stranger):
+    stranger.settimeout(20)
+    try:
+        return stranger.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@case("strangers-at-the-door", worlds=LO4_6, seconds=100, reduced=True)
+def strangers(world):
+    """Others come to the port where a queue pair met its peer, one of them a queue pair that was given its name. They
+    get nothing, do not use up what the process has, and the two go on."""
+    # The least of the three waits and the others call.
+    ours, peers, theirs = sorted(world.port() for _ in range(3))
+    ports = [{"UIWARP_PORTS": f"{port}-{port}", "UIWARP_LOG": "info"} for port in (ours, peers, theirs)]
+    port = world.port()
+    iterations = "10000" if world.reduced else "100000"
+    command = pingpong(world, port, "-c", "-s", "64", "-n", iterations)
+    server = world.start_server("stdbuf", "-oL", *command, port=port, settings=ports[0])
+    client = world.start("client", *command, meeting_place(world), settings=ports[1])
+    world.server_ready(server, ours)
+    wait_until(lambda: client.ended() or established(client, ours), 20 * world.slow, "the two meet")
+    client.signal(signal.SIGSTOP)   # they are not done before we are
+    expect(not client.ended(), "the client ended too soon", client, server)
+    expect(server.listening() == {ours} and not client.listening(), "other ports are open", server, client)
+
+    number = int(re.search(r"local address: .*QPN 0x(\w+)", server.output).group(1), 16)
+    stranger = meet(world, number, GID[world.place], ports[2])
+    expect(NO_ANSWER in stranger.output and "does not expect this queue pair" in stranger.output,
+           "a stranger is not told that nobody expects it", stranger, server)
+    expect(f"QP {number} sends QP {theirs << 8 | 1} at " in server.output, "the log does not tell of a stranger", server)
+
+    before = descriptors(server)
+    crowd = []
+    try:
+        for said in (b"GET / HTTP/1.0\r\n\r\n", b"MPA ID Req Frame\x00\x02\x00\x00", bytes(200)):
+            crowd.append(socket.create_connection((world.server, ours)))
+            crowd[-1].sendall(said)
+            expect(closed_without_a_word(crowd[-1]), f"{said} gets an answer", server)
+        # More who say nothing, or half of it, than are let in at a time.
+        silent = [socket.create_connection((world.server, ours)) for _ in range(400)]
+        crowd += silent
+        for one in silent[::2]:
+            one.send(b"MPA ID Req")
+        expect(closed_without_a_word(silent[0]), "the oldest do not make room", server)
+        # 256 guests and a few of its own; what the kernel has just accepted is closed a moment later.
+        wait_until(lambda: descriptors(server) <= before + 300, 20 * world.slow, "the crowd costs 300 descriptors at most")
+    finally:
+        for one in crowd:
+            one.close()
+    client.signal(signal.SIGCONT)
+    world.finish(client, 60, 0, server)
+    world.finish(server, 20, 0, client)
+    for end in (client, server):
+        expect(f"{iterations} iters in" in end.output and "invalid data" not in end.output, "disturbed", client, server)
+
+
+def established(tool, port):
+    """Has the process a TCP connection to that port?"""
+    return any(state == "01" and remote == port for state, _, remote in tool.sockets())

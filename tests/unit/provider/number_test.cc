@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Queue pairs connected by number and GID, as a program sees them that has one completion queue.
+#include <string>
+
+#include "connected.h"
+
+namespace uiw::provider_test {
+namespace {
+
+class Numbered : public Verbs {
+ protected:
+  void SetUp() override {
+    Verbs::SetUp();
+    cq_ = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+    mr_ = reg(memory_, sizeof memory_, IBV_ACCESS_LOCAL_WRITE);
+    ASSERT_TRUE(cq_ && mr_);
+    ASSERT_EQ(ibv_query_gid(context_, 1, 0, &gid_), 0);
+  }
+  void TearDown() override {
+    EXPECT_EQ(ibv_dereg_mr(mr_), 0);
+    EXPECT_EQ(ibv_destroy_cq(cq_), 0);
+    Verbs::TearDown();
+  }
+  // To RTS, its peer having this number and an address of this host.
+  void connect(ibv_qp* qp, uint32_t number) {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 1;
+    ASSERT_EQ(ibv_modify_qp(qp, &attr,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+              0);
+    attr.qp_state = IBV_QPS_RTR;
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.port_num = 1;
+    attr.ah_attr.grh.dgid = gid_;
+    attr.dest_qp_num = number;
+    attr.max_dest_rd_atomic = 1;
+    ASSERT_EQ(ibv_modify_qp(qp, &attr,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+              0);
+    attr.qp_state = IBV_QPS_RTS;
+    attr.timeout = attr.retry_cnt = 1;
+    attr.max_rd_atomic = 1;
+    ASSERT_EQ(ibv_modify_qp(qp, &attr,
+                            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+              0);
+  }
+  void receive(ibv_qp* qp, uint64_t wr_id, size_t offset) {
+    ibv_sge sge = at(offset);
+    ibv_recv_wr wr{}, *bad;
+    wr.wr_id = wr_id;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    EXPECT_EQ(ibv_post_recv(qp, &wr, &bad), 0);
+  }
+  void send(ibv_qp* qp, uint64_t wr_id, size_t offset) {
+    ibv_sge sge = at(offset);
+    ibv_send_wr wr{}, *bad;
+    wr.wr_id = wr_id;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    EXPECT_EQ(ibv_post_send(qp, &wr, &bad), 0);
+  }
+  // Both completions of a message from `sender`, wr_id 1, to a receive 2, in any order.
+  void pass(ibv_qp* sender, ibv_qp* receiver, const char* text) {
+    std::strcpy(memory_, text);
+    std::strcpy(memory_ + kPart, "");
+    receive(receiver, 2, kPart);
+    send(sender, 1, 0);
+    uint64_t seen = 0;
+    for (int i = 0; i < 2; ++i) {
+      const ibv_wc wc = wait_for(cq_);
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
+      EXPECT_EQ(wc.qp_num, wc.wr_id == 1 ? sender->qp_num : receiver->qp_num);
+      seen += wc.wr_id;
+    }
+    EXPECT_EQ(seen, 3u);
+    EXPECT_STREQ(memory_ + kPart, text);
+  }
+  ibv_sge at(size_t offset) {
+    return {reinterpret_cast<uintptr_t>(memory_) + offset, kPart, mr_->lkey};
+  }
+
+  static constexpr uint32_t kPart = 64;
+  char memory_[2 * kPart] = {};
+  ibv_cq* cq_ = nullptr;
+  ibv_mr* mr_ = nullptr;
+  ibv_gid gid_{};
+};
+
+TEST_F(Numbered, TwoOfOneProcess) {
+  ibv_qp *one = make_qp(cq_), *other = make_qp(cq_);
+  connect(one, other->qp_num);
+  connect(other, one->qp_num);
+  pass(one, other, "there");
+  pass(other, one, "and back");
+  EXPECT_EQ(ibv_destroy_qp(one), 0);
+  EXPECT_EQ(ibv_destroy_qp(other), 0);
+}
+
+TEST_F(Numbered, OneWithItself) {
+  ibv_qp* qp = make_qp(cq_);
+  connect(qp, qp->qp_num);
+  pass(qp, qp, "to myself");
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+}
+
+// Nobody has that number. Most programs end with the first completion that is no success: it has to
+// be the one that says why.
+TEST_F(Numbered, TheFirstCompletionSaysWhy) {
+  ibv_qp* qp = make_qp(cq_);
+  connect(qp, 0xffffff);
+  receive(qp, 1, kPart);
+  send(qp, 2, 0);
+  send(qp, 3, 0);
+  const std::pair<uint64_t, ibv_wc_status> expected[] = {
+      {2, IBV_WC_RETRY_EXC_ERR}, {3, IBV_WC_WR_FLUSH_ERR}, {1, IBV_WC_WR_FLUSH_ERR}};
+  for (const auto& [wr_id, status] : expected) {
+    const ibv_wc wc = wait_for(cq_);
+    EXPECT_EQ(wc.wr_id, wr_id);
+    EXPECT_EQ(wc.status, status) << ibv_wc_status_str(wc.status);
+  }
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+}
+
+// The same when the peer's Terminate blames a Read.
+TEST_F(Connected, TheFirstCompletionSaysWhy) {
+  const Ends ends = connector_->connect(plain());
+  ibv_recv_wr waits{}, *bad_receive;
+  waits.wr_id = 1;
+  ASSERT_EQ(ibv_post_recv(ends.a->qp, &waits, &bad_receive), 0);
+  ibv_sge sge{our_address(0), 8, mr_->lkey};
+  ibv_send_wr wr{}, *bad;
+  wr.wr_id = 2;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_RDMA_READ;
+  wr.wr.rdma = {.remote_addr = their_address(kSize), .rkey = peer_mr_->rkey};
+  ASSERT_EQ(ibv_post_send(ends.a->qp, &wr, &bad), 0);
+  const std::pair<uint64_t, ibv_wc_status> expected[] = {{2, IBV_WC_REM_ACCESS_ERR},
+                                                         {1, IBV_WC_WR_FLUSH_ERR}};
+  for (const auto& [wr_id, status] : expected) {
+    const ibv_wc wc = wait_for(cq_);
+    EXPECT_EQ(wc.wr_id, wr_id);
+    EXPECT_EQ(wc.status, status) << ibv_wc_status_str(wc.status);
+  }
+}
+
+}  // namespace
+}  // namespace uiw::provider_test
