@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Programs that exchange queue pair numbers and GIDs over a socket of their own, without rdma_cm."""
+import re
+
 from case_perftest import IPV4, TOOLS, exchange
 from harness import expect
 from registry import NAMES, case
@@ -67,3 +69,25 @@ def without_gid(world):
     for end in (client, server):
         expect(end.process.returncode != 0, "ended with success", client, server)
     expect("ibv_rc_pingpong: -g 0" in client.output + server.output, "no hint how to do it", client, server)
+
+
+@case("ipv6-gid-between-hosts", worlds=["ns-root", "ns-user"], seconds=90)
+def ipv6_gid(world):
+    """By a global IPv6 address and by a link-local one."""
+    for side, address in (("server", "fd91::1/64"), ("client", "fd91::2/64")):
+        world.configure(side, "address", "add", address, "dev", "veth0", "nodad")
+    shown = world.run("server", "ibv_devinfo", "-v", "-d", "uiw_veth0")
+    for prefix in ("fd91:", "fe80:"):
+        found = re.search(rf"GID\[\s*(\d+)\]:\s*{prefix}", shown.output)
+        expect(found, f"no GID {prefix}", shown)
+        port = world.port()
+        common = ["ibv_rc_pingpong", "-c", "-d", "uiw_veth0", "-g", found.group(1), "-p", port]
+        server = world.start_server(*common, port=port)
+        client = world.start("client", *common, world.server)
+        world.finish(client, 30, 0, server)
+        world.finish(server, 20, 0, client)
+        for end in (client, server):
+            expect(" iters in " in end.output and "invalid data" not in end.output, "no result", client, server)
+            expect(len(re.findall(rf"GID {prefix}", end.output)) == 2, f"not between two {prefix}", client, server)
+        for tool in ("ib_write_bw", "ib_send_lat"):
+            exchange(world, tool, ["-d", "uiw_veth0", "-x", found.group(1), "-n", "200"], 30, cm=False)
