@@ -27,6 +27,7 @@ import case_libfabric  # noqa: F401
 import case_neighbour  # noqa: F401
 import case_perftest   # noqa: F401
 import case_pyverbs    # noqa: F401
+import case_qemu       # noqa: F401
 import case_rping      # noqa: F401
 import case_rsockets   # noqa: F401
 import case_storage    # noqa: F401
