@@ -56,7 +56,7 @@ class Program:
         self._output = tempfile.TemporaryFile()
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._output,
                                          stderr=subprocess.STDOUT, env={**os.environ, **(settings or {})},
-                                         start_new_session=True)
+                                         preexec_fn=os.setpgrp)
 
     def __enter__(self):
         return self

@@ -60,7 +60,8 @@ struct Engine::State {
   TimerHeap timers;
   core::Nanoseconds now = 0;
   Lodger* lodgers = nullptr;
-  uint64_t direct_octets = 0;  // of this turn
+  uint64_t direct_octets = 0;  // received directly in this turn
+  uint64_t sent_octets = 0;    // since octets came last
   ForkMark fork_mark;
   core::Nanoseconds evict_at = Backend::kForever;
 
@@ -133,12 +134,13 @@ void Engine::State::loop() {
     if (delivered.receives == 0) continue;
     counters.receives.fetch_add(delivered.receives, std::memory_order_relaxed);
     counters.received_octets.fetch_add(delivered.octets, std::memory_order_relaxed);
-    switch (steering.turn(delivered.octets, delivered.fd)) {
-      case Placement::Action::kMove:
+    const uint64_t octets = delivered.octets + std::exchange(sent_octets, 0);
+    switch (steering.turn(octets, delivered.fd)) {
+      case Placement::Action::kFollow:
         counters.moves.fetch_add(1, std::memory_order_relaxed);
         break;
-      case Placement::Action::kRelease:
-        counters.releases.fetch_add(1, std::memory_order_relaxed);
+      case Placement::Action::kKeepAway:
+        counters.departures.fetch_add(1, std::memory_order_relaxed);
         break;
       case Placement::Action::kStay:
         break;
@@ -272,6 +274,9 @@ void Engine::receive(Op& op, int fd, uint32_t most) {
 }
 void Engine::received_directly(uint64_t octets) {
   state_->direct_octets += octets;
+}
+void Engine::sent(uint64_t octets) {
+  state_->sent_octets += octets;
 }
 void Engine::poll_readable(Op& op, int fd) {
   state_->backend->poll_readable(op, fd);

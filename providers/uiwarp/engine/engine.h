@@ -168,6 +168,8 @@ class Engine {
   // From inside complete(): so many more were received by the caller itself. For counters and
   // placement.
   void received_directly(uint64_t octets);
+  // So many octets were sent. For placement.
+  void sent(uint64_t octets);
   void poll_readable(Op& op, int fd);  // once; counts as one that receives
   void poll_writable(Op& op, int fd);  // once
   void cancel(Op& op);                 // asks; the completion still comes
@@ -177,9 +179,9 @@ class Engine {
   void flush();
 
   // What happened since the start: sleeps ended, receives and their octets, and how often the
-  // thread was moved to the CPU of its packets and let go again (engine/placement.h).
+  // thread was moved to the CPU of its packets or away from it (engine/placement.h).
   struct Counters {
-    std::atomic<uint64_t> wakes{0}, receives{0}, received_octets{0}, moves{0}, releases{0};
+    std::atomic<uint64_t> wakes{0}, receives{0}, received_octets{0}, moves{0}, departures{0};
   };
   const Counters& counters() const;
   const char* backend_name() const;  // "io_uring" or "epoll"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "engine/placement.h"
 
+#include <utility>
+
 namespace uiw::engine {
 
 Placement::Kind Placement::kind(uint32_t sleeps) const {
@@ -14,39 +16,35 @@ Placement::Decision Placement::judge(uint32_t sleeps, int incoming_cpu) {
   const Kind traffic = kind(sleeps);
   turns_ = 0;
   octets_ = 0;
-
-  if (traffic == Kind::kStream) {
-    agreeing_ = 0;
-    candidate_ = -1;
-    if (cpu_ < 0 || ++streaming_ < kAgreeing) return {};
-    streaming_ = 0;
-    cpu_ = -1;
-    return {Action::kRelease, -1};
-  }
-  streaming_ = 0;
-  if (traffic == Kind::kBetween || incoming_cpu < 0) return {};
-
-  if (incoming_cpu == cpu_ || incoming_cpu == refused_) {
-    agreeing_ = 0;
-    candidate_ = -1;
-    return {};
-  }
-  // The first move may be made at once; leaving a place for another needs agreement, so that two
-  // connections with different CPUs do not throw the thread back and forth.
-  if (incoming_cpu != candidate_) {
-    candidate_ = incoming_cpu;
-    agreeing_ = 0;
-  }
-  if (++agreeing_ < kAgreeing && cpu_ >= 0) return {};
-  agreeing_ = 0;
-  candidate_ = -1;
-  cpu_ = incoming_cpu;
-  return {Action::kMove, incoming_cpu};
+  if (rest_ > 0) --rest_;
+  if (incoming_cpu < 0 || traffic == Kind::kBetween) return {};
+  return want({traffic == Kind::kLatency ? Action::kFollow : Action::kKeepAway, incoming_cpu});
 }
 
-void Placement::move_failed(int cpu) {
+Placement::Decision Placement::want(Decision wanted) {
+  const bool refused = wanted.action == Action::kFollow && wanted.cpu == refused_;
+  if (wanted == place_ || refused) {
+    candidate_ = {};
+    agreeing_ = 0;
+    return {};
+  }
+  if (!(wanted == std::exchange(candidate_, wanted))) agreeing_ = 0;
+  // To follow from where nobody placed it is safe. Else two connections with different CPUs could
+  // throw the thread back and forth.
+  const bool first = place_.action == Action::kStay && wanted.action == Action::kFollow;
+  if (++agreeing_ < kAgreeing && !first) return {};
+  // To keep away from one CPU after another would be to race the scheduler.
+  if (rest_ > 0 && wanted.action == Action::kKeepAway && place_.action == Action::kKeepAway)
+    return {};
+  candidate_ = {};
+  agreeing_ = 0;
+  rest_ = kRest;
+  return place_ = wanted;
+}
+
+void Placement::follow_failed(int cpu) {
   refused_ = cpu;
-  cpu_ = -1;
+  place_ = {};
 }
 
 }  // namespace uiw::engine

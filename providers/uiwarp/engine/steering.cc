@@ -7,12 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "core/raw_sys.h"
 
 namespace uiw::engine {
 namespace {
 
-constexpr int kWordBits = 8 * sizeof(unsigned long);
 constexpr uint64_t kSliceNanoseconds = 100'000;
 
 // struct sched_attr of Linux, first version; glibc 2.36 declares neither it nor its calls.
@@ -52,23 +53,20 @@ uint64_t Steering::sleeps_so_far() {
 Placement::Action Steering::turn(uint64_t octets, int fd) {
   if (!follow_ || !placement_.turn(octets)) return Placement::Action::kStay;
   const uint64_t total = sleeps_so_far();
-  const auto sleeps = static_cast<uint32_t>(total - sleeps_);
-  sleeps_ = total;
+  const auto sleeps = static_cast<uint32_t>(total - std::exchange(sleeps_, total));
   int cpu = -1;
-  if (placement_.wants_cpu(sleeps)) {
-    socklen_t size = sizeof cpu;
-    if (core::sys::getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &size) < 0) cpu = -1;
-  }
+  socklen_t size = sizeof cpu;
+  if (core::sys::getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &size) < 0) cpu = -1;
   const Placement::Decision decision = placement_.judge(sleeps, cpu);
   switch (decision.action) {
-    case Placement::Action::kMove:
-      if (!move_to(decision.cpu)) {
-        placement_.move_failed(decision.cpu);
+    case Placement::Action::kFollow:
+      if (!follow(decision.cpu)) {
+        placement_.follow_failed(decision.cpu);
         return Placement::Action::kStay;
       }
       break;
-    case Placement::Action::kRelease:
-      release();
+    case Placement::Action::kKeepAway:
+      keep_away(decision.cpu);
       break;
     case Placement::Action::kStay:
       break;
@@ -76,30 +74,34 @@ Placement::Action Steering::turn(uint64_t octets, int fd) {
   return decision.action;
 }
 
-bool Steering::move_to(int cpu) {
+// Somebody else changed where we may run (a cpuset, taskset): that is the new rule.
+bool Steering::learn_limits() {
   Mask now;
   if (!read_mask(now)) return false;
-  // Somebody else changed where we may run (a cpuset, taskset): that is the new rule.
   if (now != ours_) original_ = now;
-  const auto word = static_cast<size_t>(cpu / kWordBits);
-  const unsigned long bit = 1UL << (cpu % kWordBits);
-  if (cpu < kMaxCpus && (original_.words[word] & bit)) {
-    Mask wanted;
-    wanted.words[word] = bit;
+  return true;
+}
+
+bool Steering::follow(int cpu) {
+  if (!learn_limits()) return false;
+  Mask wanted;
+  if (original_.contains(cpu)) {
+    wanted.add(cpu);
     if (write_mask(wanted)) {
       ours_ = wanted;
       return true;
     }
   }
-  release();
+  if (write_mask(original_)) ours_ = original_;
   return false;
 }
 
-void Steering::release() {
-  Mask now;
-  // Unless somebody else placed the thread meanwhile.
-  if (read_mask(now) && now == ours_) write_mask(original_);
-  ours_ = {};
+void Steering::keep_away(int cpu) {
+  if (!learn_limits()) return;
+  Mask wanted = original_;
+  wanted.remove(cpu);
+  if (wanted == Mask{}) wanted = original_;
+  if (write_mask(wanted)) ours_ = wanted;
 }
 
 void Steering::shorten_slice() {

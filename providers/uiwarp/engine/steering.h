@@ -26,20 +26,30 @@ class Steering {
  private:
   static constexpr int kMaxCpus = 8192;
   struct Mask {
-    unsigned long words[kMaxCpus / (8 * sizeof(unsigned long))] = {};
+    static constexpr int kWordBits = 8 * sizeof(unsigned long);
+    unsigned long words[kMaxCpus / kWordBits] = {};
     bool operator==(const Mask&) const = default;
+    static unsigned long bit(int cpu) { return 1UL << (cpu % kWordBits); }
+    bool contains(int cpu) const {
+      return cpu < kMaxCpus && (words[cpu / kWordBits] & bit(cpu)) != 0;
+    }
+    void add(int cpu) { words[cpu / kWordBits] |= bit(cpu); }
+    void remove(int cpu) {
+      if (contains(cpu)) words[cpu / kWordBits] &= ~bit(cpu);
+    }
   };
   static bool read_mask(Mask& mask);
   static bool write_mask(const Mask& mask);
   static uint64_t sleeps_so_far();
 
-  bool move_to(int cpu);
-  void release();
+  bool learn_limits();
+  bool follow(int cpu);
+  void keep_away(int cpu);
 
   Placement placement_;
   bool follow_;
   Mask original_;  // where the thread may run
-  Mask ours_;      // what we set while it is moved
+  Mask ours_;      // what we set
   uint64_t sleeps_ = 0;
 };
 

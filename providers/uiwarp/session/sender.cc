@@ -88,7 +88,8 @@ void State::handle_error() {
 }
 
 void State::pump() {
-  for (int share = engine.on_engine_thread() ? kEngineShare : kPosterShare; share > 0; --share) {
+  const bool on_engine = engine.on_engine_thread();
+  for (int share = on_engine ? kEngineShare : kPosterShare; share > 0; --share) {
     if (!connection->tx.fill()) {
       const qp::TxFault& fault = connection->tx.fault();
       if (fault.raised && !error_handled) {
@@ -102,7 +103,7 @@ void State::pump() {
       finish_if_due();
       return;
     }
-    if (!send_once()) return;
+    if (!send_once(on_engine)) return;
   }
   engine_carries_on = true;
   send_later(kContinue);
@@ -137,7 +138,7 @@ void State::notice_lost_peer() {
 }
 
 // False: stop for now.
-bool State::send_once() {
+bool State::send_once(bool on_engine) {
   qp::Tx& tx = connection->tx;
   const auto pieces = tx.pieces();
   const long sent = tx_stream->send(pieces.data(), pieces.size());
@@ -155,6 +156,7 @@ bool State::send_once() {
     send_failed(static_cast<int>(-sent));
     return false;
   }
+  if (on_engine) engine.sent(static_cast<uint64_t>(sent));
   tx.consume(static_cast<uint64_t>(sent));
   octets_sent.store(octets_sent.load(std::memory_order_relaxed) + static_cast<uint64_t>(sent),
                     std::memory_order_relaxed);

@@ -198,7 +198,7 @@ class State final : public engine::Task,
   void handle_error();
   void pump();
   void report_error(const ErrorPlan& error);
-  bool send_once();
+  bool send_once(bool on_engine);
   void send_later(uint32_t note);
   void send_failed(int error);
   void finish_if_due();

@@ -20,16 +20,16 @@ Placement::Decision window(Placement& placement, uint64_t octets_per_turn, uint3
 Placement::Decision ping_pong(Placement& placement, int cpu) {
   return window(placement, 64, Placement::kWindow, cpu);
 }
-Placement::Decision stream(Placement& placement) {
-  return window(placement, 200 << 10, Placement::kWindow, 1);
+Placement::Decision stream(Placement& placement, int cpu) {
+  return window(placement, 200 << 10, Placement::kWindow, cpu);
 }
 
 TEST(Placement, FollowsLatencyTrafficAfterOneWindow) {
   Placement placement;
   const auto decision = ping_pong(placement, 3);
-  EXPECT_EQ(decision.action, Action::kMove);
+  EXPECT_EQ(decision.action, Action::kFollow);
   EXPECT_EQ(decision.cpu, 3);
-  EXPECT_EQ(placement.cpu(), 3);
+  EXPECT_EQ(placement.place(), (Placement::Decision{Action::kFollow, 3}));
 }
 
 TEST(Placement, StaysWhereThePacketsAre) {
@@ -43,7 +43,7 @@ TEST(Placement, LeavesAPlaceOnlyWhenWindowsAgree) {
   ping_pong(placement, 3);
   EXPECT_EQ(ping_pong(placement, 5).action, Action::kStay);
   const auto decision = ping_pong(placement, 5);
-  EXPECT_EQ(decision.action, Action::kMove);
+  EXPECT_EQ(decision.action, Action::kFollow);
   EXPECT_EQ(decision.cpu, 5);
 }
 
@@ -53,22 +53,35 @@ TEST(Placement, TwoConnectionsDoNotThrowItBackAndForth) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(ping_pong(placement, i % 2).action, Action::kStay);
   }
-  EXPECT_EQ(placement.cpu(), 0);
+  EXPECT_EQ(placement.place(), (Placement::Decision{Action::kFollow, 0}));
 }
 
-TEST(Placement, LetsGoOfLargePieces) {
+TEST(Placement, KeepsAwayFromLargePieces) {
   Placement placement;
   ping_pong(placement, 3);
-  EXPECT_EQ(stream(placement).action, Action::kStay);  // one window may be chance
-  EXPECT_EQ(stream(placement).action, Action::kRelease);
-  EXPECT_EQ(placement.cpu(), -1);
+  EXPECT_EQ(stream(placement, 3).action, Action::kStay);  // one window may be chance
+  const auto decision = stream(placement, 3);
+  EXPECT_EQ(decision.action, Action::kKeepAway);
+  EXPECT_EQ(decision.cpu, 3);
+  EXPECT_EQ(stream(placement, 3).action, Action::kStay);
 }
 
-TEST(Placement, LetsGoWhenItHardlySleeps) {
+TEST(Placement, KeepsAwayWhenItHardlySleeps) {
   Placement placement;
   ping_pong(placement, 3);
   EXPECT_EQ(window(placement, 20 << 10, 2, 3).action, Action::kStay);
-  EXPECT_EQ(window(placement, 20 << 10, 2, 3).action, Action::kRelease);
+  EXPECT_EQ(window(placement, 20 << 10, 2, 3).action, Action::kKeepAway);
+}
+
+// The scheduler may have moved the other end to where it was sent.
+TEST(Placement, KeepsAwayFromAnotherCpuOnlyAfterARest) {
+  Placement placement;
+  stream(placement, 1);
+  EXPECT_EQ(stream(placement, 1), (Placement::Decision{Action::kKeepAway, 1}));
+  for (uint32_t i = 1; i < Placement::kRest; ++i) {
+    EXPECT_EQ(stream(placement, 0).action, Action::kStay);
+  }
+  EXPECT_EQ(stream(placement, 0), (Placement::Decision{Action::kKeepAway, 0}));
 }
 
 // A ping-pong with a peer on the same CPU that always runs first looks like this.
@@ -76,22 +89,16 @@ TEST(Placement, SmallPiecesWithoutSleepAreNoStream) {
   Placement placement;
   ping_pong(placement, 3);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(window(placement, 64, 0, 3).action, Action::kStay);
-  EXPECT_EQ(placement.cpu(), 3);
+  EXPECT_EQ(placement.place(), (Placement::Decision{Action::kFollow, 3}));
 }
 
 TEST(Placement, StreamWindowsApartDoNotAddUp) {
   Placement placement;
   ping_pong(placement, 3);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(stream(placement).action, Action::kStay);
+    EXPECT_EQ(stream(placement, 3).action, Action::kStay);
     EXPECT_EQ(ping_pong(placement, 3).action, Action::kStay);
   }
-}
-
-TEST(Placement, DoesNotFollowAStream) {
-  Placement placement;
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(stream(placement).action, Action::kStay);
-  EXPECT_EQ(placement.cpu(), -1);
 }
 
 TEST(Placement, BetweenBothNothingChanges) {
@@ -105,25 +112,25 @@ TEST(Placement, BetweenBothNothingChanges) {
     EXPECT_EQ(window(moved, 20 << 10, 8, 7).action, Action::kStay);
     EXPECT_EQ(window(free, 64, 8, 7).action, Action::kStay);
   }
-  EXPECT_EQ(moved.cpu(), 3);
-  EXPECT_EQ(free.cpu(), -1);
+  EXPECT_EQ(moved.place(), (Placement::Decision{Action::kFollow, 3}));
+  EXPECT_EQ(free.place().action, Action::kStay);
 }
 
 TEST(Placement, FollowsAgainAfterAStream) {
   Placement placement;
-  ping_pong(placement, 3);
-  stream(placement);
-  stream(placement);
-  EXPECT_EQ(ping_pong(placement, 3).action, Action::kMove);
+  stream(placement, 3);
+  stream(placement, 3);
+  EXPECT_EQ(ping_pong(placement, 3).action, Action::kStay);
+  EXPECT_EQ(ping_pong(placement, 3), (Placement::Decision{Action::kFollow, 3}));
 }
 
 TEST(Placement, DoesNotAskAgainForACpuItMayNotUse) {
   Placement placement;
-  ASSERT_EQ(ping_pong(placement, 3).action, Action::kMove);
-  placement.move_failed(3);
-  EXPECT_EQ(placement.cpu(), -1);
+  ASSERT_EQ(ping_pong(placement, 3).action, Action::kFollow);
+  placement.follow_failed(3);
+  EXPECT_NE(placement.place().action, Action::kFollow);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(ping_pong(placement, 3).action, Action::kStay);
-  EXPECT_EQ(ping_pong(placement, 4).action, Action::kMove);
+  EXPECT_EQ(ping_pong(placement, 4).action, Action::kFollow);
 }
 
 TEST(Placement, AnUnknownCpuMovesNothing) {
@@ -131,41 +138,23 @@ TEST(Placement, AnUnknownCpuMovesNothing) {
   EXPECT_EQ(ping_pong(placement, -1).action, Action::kStay);
   ping_pong(placement, 3);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(ping_pong(placement, -1).action, Action::kStay);
-  EXPECT_EQ(placement.cpu(), 3);
+  EXPECT_EQ(placement.place(), (Placement::Decision{Action::kFollow, 3}));
 }
 
-TEST(Placement, AsksForTheCpuOnlyWhenItMatters) {
-  Placement placement;
-  for (uint32_t i = 0; i < Placement::kWindow; ++i) placement.turn(64);
-  EXPECT_TRUE(placement.wants_cpu(Placement::kWindow));
-  EXPECT_FALSE(placement.wants_cpu(0));
-  placement.judge(0, -1);
-  for (uint32_t i = 0; i < Placement::kWindow; ++i) placement.turn(1 << 20);
-  EXPECT_FALSE(placement.wants_cpu(Placement::kWindow));
-}
-
-// Whatever comes, moves and releases make sense one after the other.
-TEST(Placement, RandomTrafficKeepsMovesAndReleasesInOrder) {
+// Whatever comes, each decision changes something, and is what place() says.
+TEST(Placement, RandomTrafficChangesPlacesOneAfterTheOther) {
   std::mt19937 random(1);
   Placement placement;
-  int cpu = -1;
+  Placement::Decision place;
   for (int i = 0; i < 20000; ++i) {
     const auto decision = window(placement, random() % (256 << 10), random() % 20,
                                  static_cast<int>(random() % 4) - 1);
-    switch (decision.action) {
-      case Action::kMove:
-        ASSERT_GE(decision.cpu, 0);
-        ASSERT_NE(decision.cpu, cpu);
-        cpu = decision.cpu;
-        break;
-      case Action::kRelease:
-        ASSERT_GE(cpu, 0);
-        cpu = -1;
-        break;
-      case Action::kStay:
-        break;
+    if (decision.action != Action::kStay) {
+      ASSERT_GE(decision.cpu, 0);
+      ASSERT_FALSE(decision == place);
+      place = decision;
     }
-    ASSERT_EQ(placement.cpu(), cpu);
+    ASSERT_EQ(placement.place(), place);
   }
 }
 
