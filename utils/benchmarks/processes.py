@@ -49,7 +49,10 @@ def free_port():
 
 
 class Program:
-    """A program in its own process group, its output in a file."""
+    """
+    A program in its own process group, its output in a file. Not in its own session: schedulers treat sessions as
+    groups, and what wakes up in one may have to wait for the other.
+    """
 
     def __init__(self, command, settings=None):
         self.name = os.path.basename(command[command.index("run") + 1] if "run" in command else command[0])
