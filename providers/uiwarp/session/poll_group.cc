@@ -117,6 +117,11 @@ bool PollGroup::progress() {
   return done;
 }
 
+bool PollGroup::receives() const {
+  const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
+  return std::any_of(members_.begin(), end, [](const State* state) { return state->lent; });
+}
+
 void PollGroup::on_arm() {
   if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return;
   sleepy_.store(true, std::memory_order_relaxed);
@@ -130,7 +135,8 @@ void PollGroup::expire() {
   }
   const uint32_t polls = cq_.polls();
   const bool polled = std::exchange(polls_seen_, polls) != polls;
-  looks_missed_ = std::exchange(rounds_seen_, rounds_) != rounds_ ? 0 : looks_missed_ + 1;
+  const bool missed = std::exchange(rounds_seen_, rounds_) == rounds_ && receives();
+  looks_missed_ = missed ? looks_missed_ + 1 : 0;
   std::array<State*, kMost> returned{};
   size_t count = 0;
   if (polled && looks_missed_ < kLooksMissed) {

@@ -52,6 +52,7 @@ class PollGroup final : public queue::Progress, public engine::Timer {
   void expire() override;
   void remove(size_t index);
   void leave();
+  bool receives() const;  // for any member
 
   engine::Engine& engine_;
   queue::CompletionQueue& cq_;

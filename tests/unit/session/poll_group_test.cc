@@ -263,6 +263,22 @@ TEST_F(Bursts, NothingIsLeftWhenPollsCease) {
   }
 }
 
+TEST_F(Bursts, NorAreLargeRequests) {
+  for (int count : {1, 2, 3, 4, 5, 9}) {
+    SCOPED_TRACE(count);
+    start();
+    burst(2000, 64);
+    const Octets payload(64 * 1024, 7);
+    Buffer source(host->memory, payload);
+    const SendWr write = SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(0, 1);
+    for (int i = 0; i < count; ++i) ASSERT_EQ(host->post(write), 0);
+    const size_t size = 2000 * 24 + static_cast<size_t>(count) * payload.size();
+    EXPECT_EQ(peer->receive(size).size(), size);
+    peer->close();
+    host->destroy();
+  }
+}
+
 // Polls go on, but never find the queue empty: nobody would send what lingers.
 TEST_F(Bursts, TheEngineSendsWhatLiesTooLong) {
   start();
