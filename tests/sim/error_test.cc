@@ -244,14 +244,14 @@ TEST_P(Error, ALocalMistakeComesAfterWhatWasPostedBefore) {
 TEST_P(Error, ModifiedToErrorByTheApplication) {
   connect();
   post_receives();
-  Buffer from(a->memory, pattern(1 << 20)), target(b->memory, 1 << 20), sink(a->memory, 1 << 20);
+  Buffer from(a->memory, pattern(1 << 20)), target(b->memory, 1 << 20), shown(b->memory, 1 << 20),
+      sink(a->memory, 1 << 20);
   for (uint64_t i = 0; i < 20; ++i) {
     ASSERT_EQ(
         a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, i * 2).to(target.start(), target.stag())),
         0);
     ASSERT_EQ(
-        a->post(
-            SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i * 2 + 1).to(target.start(), target.stag())),
+        a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i * 2 + 1).to(shown.start(), shown.stag())),
         0);
   }
   a->to_error();
