@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	struct ibv_async_event event;
 	struct ibv_context *context;
 	struct rdma_cm_event *cm_event;
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id = NULL;
 
 	must(argc == 3 && inet_pton(AF_INET, argv[2], &address.sin_addr) == 1, "follow DEVICE ADDRESS");
 	setvbuf(stdout, NULL, _IOLBF, 0);

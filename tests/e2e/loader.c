@@ -81,7 +81,7 @@ static void bind_to_lo(struct rdma_event_channel *events)
 
 static void expect_success(pid_t child, const char *what)
 {
-	int status;
+	int status = 0;
 
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		fail("fork");
