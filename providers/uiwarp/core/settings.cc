@@ -30,8 +30,8 @@ constexpr SettingInfo kTable[] = {
      "What the engine waits with: auto takes epoll where the system refuses io_uring, as container "
      "profiles often do."},
     {"UIWARP_ENGINE_CPU", "follow|free", "follow",
-     "follow moves the engine thread to the CPU where its packets arrive; free leaves it to the "
-     "scheduler."},
+     "follow moves the engine thread to the CPU where its packets arrive, or, for a stream, away "
+     "from there; free leaves it to the scheduler."},
     {"UIWARP_POLL_PROGRESS", "on|off", "on",
      "A program that keeps polling an empty completion queue receives by itself for its "
      "connections, and sends on where a socket was full, instead of the engine."},
