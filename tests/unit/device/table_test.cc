@@ -8,18 +8,15 @@
 #include <cstring>
 #include <set>
 
+#include "support/gid.h"
+
 namespace uiw::device {
 namespace {
 
+using test::gid;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Noticed = Table::Noticed;
-
-in6_addr v6(const char* text) {
-  in6_addr out;
-  EXPECT_EQ(inet_pton(AF_INET6, text, &out), 1) << text;
-  return out;
-}
 
 in6_addr v4(const char* text) {
   in_addr out;
@@ -58,7 +55,7 @@ Interface loopback() {
   interface.carrier = true;
   interface.mtu = 65536;
   interface.has_mac = true;  // the kernel says 00:00:00:00:00:00
-  interface.addresses = {v4("127.0.0.1"), v6("::1")};
+  interface.addresses = {v4("127.0.0.1"), gid("::1")};
   return interface;
 }
 
@@ -133,8 +130,8 @@ TEST_F(TableTest, GuidsDifferWithoutAMacAndWithASharedOne) {
 
 TEST_F(TableTest, GidsAreIpv4FirstThenIpv6InOrderWithoutDuplicates) {
   interfaces = {ethernet("eth0", 2, 2)};
-  interfaces[0].addresses = {v6("fe80::1"), v4("192.0.2.1"), v6("2001:db8::1"), v4("198.51.100.9"),
-                             v4("192.0.2.1")};
+  interfaces[0].addresses = {gid("fe80::1"), v4("192.0.2.1"), gid("2001:db8::1"),
+                             v4("198.51.100.9"), v4("192.0.2.1")};
   update();
   EXPECT_THAT(texts(state(0).gids),
               ElementsAre("::ffff:192.0.2.1", "::ffff:198.51.100.9", "fe80::1", "2001:db8::1"));
@@ -201,13 +198,13 @@ TEST_F(TableTest, DownAndUpAndTheCarrier) {
 
 TEST_F(TableTest, AGidKeepsItsIndexWhateverHappensToOthers) {
   interfaces = {ethernet("eth0", 2, 2)};
-  interfaces[0].addresses = {v4("192.0.2.1"), v4("192.0.2.2"), v6("2001:db8::3")};
+  interfaces[0].addresses = {v4("192.0.2.1"), v4("192.0.2.2"), gid("2001:db8::3")};
   update();
-  interfaces[0].addresses = {v6("2001:db8::3"), v4("192.0.2.2")};
+  interfaces[0].addresses = {gid("2001:db8::3"), v4("192.0.2.2")};
   EXPECT_THAT(update(), ElementsAre(Noticed{&device(0), Change::kGids}));
   EXPECT_THAT(texts(state(0).gids), ElementsAre("::", "::ffff:192.0.2.2", "2001:db8::3"));
   // The first free slot for the first of the new ones, then the end.
-  interfaces[0].addresses = {v6("2001:db8::4"), v6("2001:db8::3"), v4("192.0.2.2"),
+  interfaces[0].addresses = {gid("2001:db8::4"), gid("2001:db8::3"), v4("192.0.2.2"),
                              v4("192.0.2.5")};
   EXPECT_THAT(update(), ElementsAre(Noticed{&device(0), Change::kGids}));
   EXPECT_THAT(texts(state(0).gids),

@@ -34,15 +34,6 @@ class ExtendedQueues : public Connected {
     qp_ = ends.a->qp;
     peer_ = ends.b->qp;
   }
-  static void send(ibv_qp* qp, uint64_t wr_id, ibv_sge sge) {
-    ibv_send_wr wr{}, *bad;
-    wr.wr_id = wr_id;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    EXPECT_EQ(ibv_post_send(qp, &wr, &bad), 0);
-  }
   int start() {
     ibv_poll_cq_attr none{};
     int result = ENOENT;
@@ -73,8 +64,8 @@ TEST_P(Iterator, GivesWhatPollingGives) {
 
   receive(peer_, 1, 0, 500);
   receive(peer_, 2, 500, 500);
-  send(qp_, 10, {our_address(0), 123, mr_->lkey});
-  send(qp_, 11, {our_address(0), 1, mr_->lkey + 1});  // a key that nobody has
+  EXPECT_EQ(post_send(qp_, 10, {our_address(0), 123, mr_->lkey}), 0);
+  EXPECT_EQ(post_send(qp_, 11, {our_address(0), 1, mr_->lkey + 1}), 0);  // a key that nobody has
   ASSERT_EQ(start(), 0);
   EXPECT_EQ(ex_->wr_id, 10u);
   EXPECT_EQ(ex_->status, IBV_WC_SUCCESS);
@@ -103,9 +94,9 @@ TEST_P(Iterator, ReadsReceives) {
   receive(qp_, 5, 0, 500);
   receive(peer_, 1, 500, 500);
   // The active end speaks first.
-  send(qp_, 4, {our_address(0), 7, mr_->lkey});
+  EXPECT_EQ(post_send(qp_, 4, {our_address(0), 7, mr_->lkey}), 0);
   EXPECT_EQ(wait_for(peer_cq_).wr_id, 1u);
-  send(peer_, 2, {their_address(2000), 321, peer_mr_->lkey});
+  EXPECT_EQ(post_send(peer_, 2, {their_address(2000), 321, peer_mr_->lkey}), 0);
   for (uint64_t id : {uint64_t{4}, uint64_t{5}}) {
     ASSERT_EQ(start(), 0);
     EXPECT_EQ(ex_->wr_id, id);
@@ -127,7 +118,7 @@ TEST_P(Iterator, MixesWithPolling) {
   ASSERT_NE(ex_, nullptr);
   connect();
   for (uint64_t i = 0; i < 4; ++i) receive(peer_, i, 0, 10);
-  for (uint64_t i = 0; i < 4; ++i) send(qp_, i, {our_address(0), 4, mr_->lkey});
+  for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(post_send(qp_, i, {our_address(0), 4, mr_->lkey}), 0);
   for (uint64_t i = 0; i < 4; i += 2) {
     ASSERT_EQ(start(), 0);
     EXPECT_EQ(ex_->wr_id, i);

@@ -75,13 +75,7 @@ class Forks : public Connected {
   }
   void exchange() {
     receive(ends_.b->qp, 7, 0, 100);
-    ibv_sge sge{our_address(0), 100, mr_->lkey};
-    ibv_send_wr wr{}, *bad;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    ASSERT_EQ(ibv_post_send(ends_.a->qp, &wr, &bad), 0);
+    ASSERT_EQ(post_send(ends_.a->qp, 0, {our_address(0), 100, mr_->lkey}), 0);
     EXPECT_EQ(wait_for(cq_).status, IBV_WC_SUCCESS);
     EXPECT_EQ(wait_for(peer_cq_).wr_id, 7u);
   }

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Queue pairs connected by number and GID, as a program sees them that has one completion queue.
-#include <string>
+#include <initializer_list>
+#include <utility>
 
 #include "connected.h"
 
 namespace uiw::provider_test {
 namespace {
+
+// These and in this order.
+void expect_completions(ibv_cq* cq,
+                        std::initializer_list<std::pair<uint64_t, ibv_wc_status>> expected) {
+  for (const auto& [wr_id, status] : expected) {
+    const ibv_wc wc = wait_for(cq);
+    EXPECT_EQ(wc.wr_id, wr_id);
+    EXPECT_EQ(wc.status, status) << ibv_wc_status_str(wc.status);
+  }
+}
 
 class Numbered : public Verbs {
  protected:
@@ -47,30 +58,12 @@ class Numbered : public Verbs {
                                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
               0);
   }
-  void receive(ibv_qp* qp, uint64_t wr_id, size_t offset) {
-    ibv_sge sge = at(offset);
-    ibv_recv_wr wr{}, *bad;
-    wr.wr_id = wr_id;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    EXPECT_EQ(ibv_post_recv(qp, &wr, &bad), 0);
-  }
-  void send(ibv_qp* qp, uint64_t wr_id, size_t offset) {
-    ibv_sge sge = at(offset);
-    ibv_send_wr wr{}, *bad;
-    wr.wr_id = wr_id;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    EXPECT_EQ(ibv_post_send(qp, &wr, &bad), 0);
-  }
   // Both completions of a message from `sender`, wr_id 1, to a receive 2, in any order.
   void pass(ibv_qp* sender, ibv_qp* receiver, const char* text) {
     std::strcpy(memory_, text);
     std::strcpy(memory_ + kPart, "");
-    receive(receiver, 2, kPart);
-    send(sender, 1, 0);
+    EXPECT_EQ(post_recv(receiver, 2, at(kPart)), 0);
+    EXPECT_EQ(post_send(sender, 1, at(0)), 0);
     uint64_t seen = 0;
     for (int i = 0; i < 2; ++i) {
       const ibv_wc wc = wait_for(cq_);
@@ -114,25 +107,18 @@ TEST_F(Numbered, OneWithItself) {
 TEST_F(Numbered, TheFirstCompletionSaysWhy) {
   ibv_qp* qp = make_qp(cq_);
   connect(qp, 0xffffff);
-  receive(qp, 1, kPart);
-  send(qp, 2, 0);
-  send(qp, 3, 0);
-  const std::pair<uint64_t, ibv_wc_status> expected[] = {
-      {2, IBV_WC_RETRY_EXC_ERR}, {3, IBV_WC_WR_FLUSH_ERR}, {1, IBV_WC_WR_FLUSH_ERR}};
-  for (const auto& [wr_id, status] : expected) {
-    const ibv_wc wc = wait_for(cq_);
-    EXPECT_EQ(wc.wr_id, wr_id);
-    EXPECT_EQ(wc.status, status) << ibv_wc_status_str(wc.status);
-  }
+  EXPECT_EQ(post_recv(qp, 1, at(kPart)), 0);
+  EXPECT_EQ(post_send(qp, 2, at(0)), 0);
+  EXPECT_EQ(post_send(qp, 3, at(0)), 0);
+  expect_completions(
+      cq_, {{2, IBV_WC_RETRY_EXC_ERR}, {3, IBV_WC_WR_FLUSH_ERR}, {1, IBV_WC_WR_FLUSH_ERR}});
   EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
 // The same when the peer's Terminate blames a Read.
 TEST_F(Connected, TheFirstCompletionSaysWhy) {
   const Ends ends = connector_->connect(plain());
-  ibv_recv_wr waits{}, *bad_receive;
-  waits.wr_id = 1;
-  ASSERT_EQ(ibv_post_recv(ends.a->qp, &waits, &bad_receive), 0);
+  ASSERT_EQ(post_recv(ends.a->qp, 1), 0);
   ibv_sge sge{our_address(0), 8, mr_->lkey};
   ibv_send_wr wr{}, *bad;
   wr.wr_id = 2;
@@ -141,13 +127,7 @@ TEST_F(Connected, TheFirstCompletionSaysWhy) {
   wr.opcode = IBV_WR_RDMA_READ;
   wr.wr.rdma = {.remote_addr = their_address(kSize), .rkey = peer_mr_->rkey};
   ASSERT_EQ(ibv_post_send(ends.a->qp, &wr, &bad), 0);
-  const std::pair<uint64_t, ibv_wc_status> expected[] = {{2, IBV_WC_REM_ACCESS_ERR},
-                                                         {1, IBV_WC_WR_FLUSH_ERR}};
-  for (const auto& [wr_id, status] : expected) {
-    const ibv_wc wc = wait_for(cq_);
-    EXPECT_EQ(wc.wr_id, wr_id);
-    EXPECT_EQ(wc.status, status) << ibv_wc_status_str(wc.status);
-  }
+  expect_completions(cq_, {{2, IBV_WC_REM_ACCESS_ERR}, {1, IBV_WC_WR_FLUSH_ERR}});
 }
 
 }  // namespace

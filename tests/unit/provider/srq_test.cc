@@ -41,13 +41,7 @@ class SharedQueue : public Connected {
     EXPECT_EQ(ibv_post_srq_recv(srq_, &wr, &bad), 0);
   }
   void send(const Ends& ends) {
-    ibv_sge sge{our_address(0), 10, mr_->lkey};
-    ibv_send_wr wr{}, *bad;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    EXPECT_EQ(ibv_post_send(ends.a->qp, &wr, &bad), 0);
+    EXPECT_EQ(post_send(ends.a->qp, 0, {our_address(0), 10, mr_->lkey}), 0);
     EXPECT_EQ(wait_for(cq_).status, IBV_WC_SUCCESS);
   }
 

@@ -17,6 +17,31 @@ inline bool readable(int fd) {
   return ::poll(&p, 1, 0) == 1;
 }
 
+inline int post_recv(ibv_qp* qp, uint64_t wr_id) {
+  ibv_recv_wr wr{}, *bad;
+  wr.wr_id = wr_id;
+  return ibv_post_recv(qp, &wr, &bad);
+}
+
+inline int post_recv(ibv_qp* qp, uint64_t wr_id, ibv_sge sge) {
+  ibv_recv_wr wr{}, *bad;
+  wr.wr_id = wr_id;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  return ibv_post_recv(qp, &wr, &bad);
+}
+
+// A Send, signaled.
+inline int post_send(ibv_qp* qp, uint64_t wr_id, ibv_sge sge) {
+  ibv_send_wr wr{}, *bad;
+  wr.wr_id = wr_id;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  return ibv_post_send(qp, &wr, &bad);
+}
+
 class Verbs : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -62,11 +87,6 @@ class Verbs : public ::testing::Test {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_ERR;
     EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
-  }
-  static int post_recv(ibv_qp* qp, uint64_t wr_id) {
-    ibv_recv_wr wr{}, *bad;
-    wr.wr_id = wr_id;
-    return ibv_post_recv(qp, &wr, &bad);
   }
 
   ibv_context* context_ = nullptr;

@@ -56,7 +56,7 @@ class Calls : public OnEngine {
 TEST_F(Calls, OnlyThePeersAnswerCounts) {
   Party party(*engine);
   // The greater of the two names, which calls.
-  ASSERT_EQ(inet_pton(AF_INET6, "::ffff:127.0.0.2", &party.name.gid), 1);
+  party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_LT(peer, party.name);
   ASSERT_EQ(party.meet(peer), 0);
   const Greeting right{peer, party.name};
@@ -109,7 +109,7 @@ TEST_F(Calls, TimeoutsAreLongerThanADoors) {
   const core::Nanoseconds door = core::settings().reply_timeout_ms * core::kMillisecond;
   if (door > core::kSecond) GTEST_SKIP() << "the time-outs set are too long";
   Party party(*engine);
-  ASSERT_EQ(inet_pton(AF_INET6, "::ffff:127.0.0.2", &party.name.gid), 1);
+  party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_EQ(party.meet(peer), 0);
   mpa::StartupFrame request;
   RawPeer caller = answer(party, request);

@@ -7,6 +7,17 @@
 namespace uiw::rendezvous {
 namespace {
 
+// Two parties; `ours` is the one that waits at its door, or the one that calls.
+struct Sides {
+  Sides(engine::Engine& engine, bool we_wait)
+      : a(engine),
+        b(engine),
+        ours((a.name < b.name) == we_wait ? a : b),
+        other(&ours == &a ? b : a) {}
+  Party a, b;
+  Party &ours, &other;
+};
+
 class Meetings : public OnEngine {
  protected:
   // Both directions carry a message.
@@ -105,9 +116,8 @@ TEST_F(Meetings, AQueuePairWithItself) {
 
 TEST_F(Meetings, APeerThatNeverComesFailsWhatWasPosted) {
   for (const bool we_wait : {true, false}) {
-    Party a(*engine), b(*engine);
-    Party& ours = (a.name < b.name) == we_wait ? a : b;
-    Party& absent = &ours == &a ? b : a;
+    Sides sides(*engine, we_wait);
+    Party &ours = sides.ours, &absent = sides.other;
     Buffer from(ours.host.memory, pattern(10));
     ASSERT_EQ(ours.meet(absent.name), 0);
     ASSERT_EQ(ours.ready(20 * core::kMillisecond), 0);
@@ -125,9 +135,8 @@ TEST_F(Meetings, APeerThatNeverComesFailsWhatWasPosted) {
 // The log says who was awaited, and where, at which end it may lie and what to look at.
 TEST_F(Meetings, APeerThatNeverComesIsNamed) {
   for (const bool we_wait : {true, false}) {
-    Party a(*engine), b(*engine);
-    Party& ours = (a.name < b.name) == we_wait ? a : b;
-    Party& absent = &ours == &a ? b : a;
+    Sides sides(*engine, we_wait);
+    Party &ours = sides.ours, &absent = sides.other;
     Buffer from(ours.host.memory, pattern(10));
     testing::internal::CaptureStderr();
     ASSERT_EQ(ours.meet(absent.name), 0);
@@ -172,9 +181,8 @@ TEST_F(Meetings, WhatIsPostedLateWaitsAsLong) {
 // Between RTR and RTS of the one that stays.
 TEST_F(Meetings, APeerThatDiesBeforeWeAreReady) {
   for (const bool we_wait : {true, false}) {
-    Party a(*engine), b(*engine);
-    Party& ours = (a.name < b.name) == we_wait ? a : b;
-    Party& dying = &ours == &a ? b : a;
+    Sides sides(*engine, we_wait);
+    Party &ours = sides.ours, &dying = sides.other;
     Buffer from(dying.host.memory, pattern(10)), to(ours.host.memory, 10);
     ASSERT_EQ(ours.meet(dying.name), 0);
     ASSERT_EQ(dying.meet(ours.name), 0);

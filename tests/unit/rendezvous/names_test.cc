@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Names of queue pairs, what they say over the wire, and the ports in their numbers.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,15 +9,12 @@
 #include "core/settings.h"
 #include "rendezvous/greeting.h"
 #include "rendezvous/ports.h"
+#include "support/gid.h"
 
 namespace uiw::rendezvous {
 namespace {
 
-in6_addr gid(const char* text) {
-  in6_addr address{};
-  EXPECT_EQ(inet_pton(AF_INET6, text, &address), 1) << text;
-  return address;
-}
+using test::gid;
 
 TEST(Name, OrderedByGidThenNumber) {
   const Name low{gid("::ffff:10.0.0.1"), 9}, same_host{gid("::ffff:10.0.0.1"), 10},

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
-#include <arpa/inet.h>
-
 #include "rendezvous/meeting.h"
 #include "rendezvous/ports.h"
+#include "support/gid.h"
 #include "support/host.h"
 
 namespace uiw::rendezvous {
@@ -12,9 +11,7 @@ namespace uiw::rendezvous {
 using namespace uiw::test;
 
 inline in6_addr loopback_gid() {
-  in6_addr address{};
-  EXPECT_EQ(inet_pton(AF_INET6, "::ffff:127.0.0.1", &address), 1);
-  return address;
+  return gid("::ffff:127.0.0.1");
 }
 
 // A queue pair with a name.

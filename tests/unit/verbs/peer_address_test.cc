@@ -2,7 +2,6 @@
 // Peers as ibv_modify_qp names them: which can be met, and how long they are waited for.
 #include "verbs/peer_address.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,14 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "support/gid.h"
+
 namespace uiw::verbs {
 namespace {
 
-in6_addr gid(const char* text) {
-  in6_addr address{};
-  EXPECT_EQ(inet_pton(AF_INET6, text, &address), 1) << text;
-  return address;
-}
+using test::gid;
 
 // Queue pair 5 of the loopback device wants to meet queue pair 7 of `peer`.
 class PeerAddress : public ::testing::Test {

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "vkernel/tree_content.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
+#include "support/gid.h"
+
 namespace uiw::vkernel {
 namespace {
 
-in6_addr gid(const char* text) {
-  in6_addr out;
-  EXPECT_EQ(inet_pton(AF_INET6, text, &out), 1) << text;
-  return out;
-}
+using test::gid;
 
 std::vector<device::Listed> two_devices() {
   static const device::Device lo = {"uiw_lo", 1, 0x0123456789abcdef, 250};
