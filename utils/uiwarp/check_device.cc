@@ -69,8 +69,7 @@ void check_system_wide(const Layout& layout, Report& report) {
   }
   const ChildResult result =
       run_child(layout, {layout.probe, "devices"}, kListLimitMs, Visibility::kSystemWide);
-  if (result.status == 0 && result.output.find("\nuiw_") != std::string::npos &&
-      result.output.find("cannot be preloaded") == std::string::npos)
+  if (lists_devices(result) && result.output.find("cannot be preloaded") == std::string::npos)
     report.ok("seen by every program, without `uiwarp run`: /etc/ld.so.preload names " + library);
   else
     report.fail("/etc/ld.so.preload names " + library + ", which does not work: " + said(result),

@@ -28,6 +28,10 @@ int run_plainly(char** argv) {
 
 }  // namespace
 
+bool lists_devices(const ChildResult& result) {
+  return result.status == 0 && result.output.find("\nuiw_") != std::string::npos;
+}
+
 ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms,
                       Visibility how) {
   ChildResult result;

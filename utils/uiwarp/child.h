@@ -23,4 +23,7 @@ enum class Visibility { kRun, kSystemWide };
 ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms,
                       Visibility how = Visibility::kRun);
 
+// Whether what the helper said to "devices" names one of ours.
+bool lists_devices(const ChildResult& result);
+
 }  // namespace uiw::tool

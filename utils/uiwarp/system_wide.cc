@@ -75,7 +75,7 @@ bool fits_into_list(const std::string& path) {
 bool sees_devices(const Layout& layout, Visibility how, std::string& said) {
   const ChildResult result = run_child(layout, {layout.probe, "devices"}, kLimitMs, how);
   said = result.output;
-  return result.status == 0 && result.output.find("\nuiw_") != std::string::npos;
+  return lists_devices(result);
 }
 
 }  // namespace

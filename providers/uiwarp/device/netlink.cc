@@ -79,12 +79,11 @@ void add_addresses(nl_cache* cache, Interface& interface) {
   }
 }
 
-int connect(nl_sock*& connected) {
-  Socket socket(nl_socket_alloc());
+int connect(Socket& socket) {
+  socket.reset(nl_socket_alloc());
   if (!socket) return ENOMEM;
-  if (int error = nl_connect(socket.get(), NETLINK_ROUTE); error < 0) return to_errno(error);
-  connected = socket.release();
-  return 0;
+  const int error = nl_connect(socket.get(), NETLINK_ROUTE);
+  return error < 0 ? to_errno(error) : 0;
 }
 
 void describe_all(nl_cache* links, nl_cache* addresses, std::vector<Interface>& interfaces) {
@@ -102,9 +101,8 @@ void describe_all(nl_cache* links, nl_cache* addresses, std::vector<Interface>& 
 }  // namespace
 
 int read_interfaces(std::vector<Interface>& interfaces) {
-  nl_sock* connected;
-  if (int error = connect(connected)) return error;
-  Socket socket(connected);
+  Socket socket;
+  if (int error = connect(socket)) return error;
 
   nl_cache* found = nullptr;
   if (int error = rtnl_link_alloc_cache(socket.get(), AF_UNSPEC, &found); error < 0) {
@@ -154,9 +152,8 @@ bool InterfaceWatch::take_in() {
 int InterfaceWatch::read(std::vector<Interface>& interfaces) {
   if (!take_in()) {
     // Only now that the socket is empty: what waits there is older than the answer to this.
-    nl_sock* connected;
-    if (int error = connect(connected)) return error;
-    Socket socket(connected);
+    Socket socket;
+    if (int error = connect(socket)) return error;
     int result = nl_cache_refill(socket.get(), links_);
     if (result >= 0) result = nl_cache_refill(socket.get(), addresses_);
     if (result < 0) return to_errno(result);
