@@ -42,8 +42,8 @@ void State::consider_lending(size_t octets) {
   if (!core::settings().poll_progress) return;
   const core::Nanoseconds before = std::exchange(arrived_at, engine.now());
   const uint32_t completed = connection->rx.completed();
-  const bool answered = octets <= kAnswer && arrived_at - before < kSoon &&
-                        std::exchange(completed_at, completed) != completed;
+  const bool completes = std::exchange(completed_at, completed) != completed;
+  const bool answered = completes && octets <= kAnswer && arrived_at - before < kSoon;
   queue::CompletionQueue* spun = nullptr;
   if (spun_on(*options.send_cq, seen_send_cq, answered)) spun = options.send_cq;
   if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq, answered))
