@@ -65,7 +65,7 @@ def device_of_an_address(world):
     """Who binds to the address of one device is reached there only; who binds to none, everywhere, by IPv4 and IPv6.
     Ids have the device through which they are connected."""
     for side, address in (("server", "fd91::1/64"), ("client", "fd91::2/64")):
-        world.configure(side, "address", "add", address, "dev", "veth0", "nodad")
+        world.ip(side, "address", "add", address, "dev", "veth0", "nodad")
     port = world.port()
     one = world.start_server(os.path.join(world.bin, "uiwarp-where"), "listen", "10.91.0.1", port, 2, port=port)
     for address in ("127.0.0.1", "fd91::1"):

@@ -75,7 +75,7 @@ def without_gid(world):
 def ipv6_gid(world):
     """By a global IPv6 address and by a link-local one."""
     for side, address in (("server", "fd91::1/64"), ("client", "fd91::2/64")):
-        world.configure(side, "address", "add", address, "dev", "veth0", "nodad")
+        world.ip(side, "address", "add", address, "dev", "veth0", "nodad")
     shown = world.run("server", "ibv_devinfo", "-v", "-d", "uiw_veth0")
     for prefix in ("fd91:", "fe80:"):
         found = re.search(rf"GID\[\s*(\d+)\]:\s*{prefix}", shown.output)

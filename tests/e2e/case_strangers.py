@@ -74,7 +74,7 @@ def another_program(world):
 @case("firewall", worlds=["ns-root", "ns-user"], seconds=60)
 def firewall(world):
     """No TCP answer ever comes: the server's host throws away what is for the client's."""
-    world.configure("server", "route", "add", "blackhole", "10.91.0.2/32")
+    world.ip("server", "route", "add", "blackhole", "10.91.0.2/32")
     client = meet(world, (2 << 8) + 3, GID["ns"])
     expect(NO_ANSWER in client.output, "not told that nobody answers", client)
     expect("a firewall drops TCP" in client.output, "the log does not name firewalls", client)

@@ -77,19 +77,21 @@ class Tool:
             raise Failed(f"{self.described()} did not end within {seconds:.0f} s") from None
         return status if status >= 0 else 128 - status
 
-    def listens(self, port):
-        """Does a process of its network namespace listen on this TCP port?"""
-        wanted = f"{port:04X}"
+    def _sockets_around(self):
+        """The TCP sockets of its network namespace: (state as in /proc/net/tcp, local port, remote port, inode)."""
         for table in ("tcp", "tcp6"):
             try:
                 with open(f"/proc/{self.pid}/net/{table}") as lines:
-                    for line in lines:
-                        fields = line.split()
-                        if len(fields) > 3 and fields[3] == "0A" and fields[1].endswith(":" + wanted):
-                            return True
+                    rows = [line.split() for line in lines][1:]
             except OSError:
-                pass
-        return False
+                continue
+            for fields in rows:
+                local, remote = (int(address.rpartition(":")[2], 16) for address in fields[1:3])
+                yield fields[3], local, remote, fields[9]
+
+    def listens(self, port):
+        """Does a process of its network namespace listen on this TCP port?"""
+        return any(state == "0A" and local == port for state, local, _, _ in self._sockets_around())
 
     def sockets(self):
         """The TCP sockets of this process: (state, local port, remote port), the state as in /proc/net/tcp."""
@@ -99,14 +101,8 @@ class Tool:
                 own.add(os.readlink(f"/proc/{self.pid}/fd/{name}"))
             except OSError:
                 pass
-        found = []
-        for table in ("tcp", "tcp6"):
-            with open(f"/proc/{self.pid}/net/{table}") as lines:
-                for fields in map(str.split, list(lines)[1:]):
-                    if f"socket:[{fields[9]}]" in own:
-                        local, remote = (int(address.rpartition(":")[2], 16) for address in fields[1:3])
-                        found.append((fields[3], local, remote))
-        return found
+        return [(state, local, remote) for state, local, remote, inode in self._sockets_around()
+                if f"socket:[{inode}]" in own]
 
     def listening(self):
         """The TCP ports on which this process listens."""

@@ -78,17 +78,13 @@ class World:
             _run("ip", "-n", namespace, "address", "add", address, "dev", "veth0")
             _run("ip", "-n", namespace, "link", "set", "veth0", "mtu", "1500", "up")
 
-    def configure(self, side, *arguments):
-        """Runs `ip` in the network of `side`, which must not be the host's."""
-        assert self._namespaces, "only where there are namespaces"
-        _run("ip", "-n", self._namespaces[0 if side == "server" else 1], *arguments)
-
     def within(self, side):
         """What to start a command by so that it runs in the network of `side`."""
         return ["ip", "netns", "exec", self._namespaces[0 if side == "server" else 1]] if self._namespaces else []
 
     def ip(self, side, *arguments):
-        """ip(8) in the network of `side`."""
+        """ip(8) in the network of `side`, which must not be the host's."""
+        assert self._namespaces, "only where there are namespaces"
         _run("ip", "-n", self._namespaces[0 if side == "server" else 1], *arguments)
 
     def one_segment_at_a_time(self):
