@@ -11,7 +11,7 @@
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace uiw::core {
@@ -34,9 +34,21 @@ uint32_t update_isal(uint32_t running, const void* data, size_t size) {
 
 #if defined(__x86_64__)
 
+// ISA-L's code for AVX-512 leaves the upper halves of the vector registers in use. Until they are
+// cleared, the CPU has every SSE instruction of this thread, of whatever program part, wait for
+// them: building an FPDU of 1448 octets took 270 ns instead of 90, a work request without CRC 260
+// instead of 105.
+__attribute__((target("avx"))) uint32_t update_isal_avx(uint32_t running, const void* data,
+                                                        size_t size) {
+  running = update_isal(running, data, size);
+  _mm256_zeroupper();
+  return running;
+}
+
+template <uint32_t (*kLong)(uint32_t, const void*, size_t)>
 __attribute__((target("sse4.2"))) uint32_t update_sse42(uint32_t running, const void* data,
                                                         size_t size) {
-  if (size >= kShortInput) return update_isal(running, data, size);
+  if (size >= kShortInput) return kLong(running, data, size);
   auto p = static_cast<const uint8_t*>(data);
   uint64_t crc = running;
   for (; size >= 8; size -= 8, p += 8) {
@@ -69,7 +81,12 @@ uint32_t choose_and_update(uint32_t running, const void* data, size_t size);
 constinit std::atomic<Update> update_function{choose_and_update};
 
 uint32_t choose_and_update(uint32_t running, const void* data, size_t size) {
-  Update best = __builtin_cpu_supports("sse4.2") ? update_sse42 : update_isal;
+  Update best = update_isal;
+  if (__builtin_cpu_supports("avx")) {
+    best = update_sse42<update_isal_avx>;
+  } else if (__builtin_cpu_supports("sse4.2")) {
+    best = update_sse42<update_isal>;
+  }
   update_function.store(best, std::memory_order_relaxed);
   return best(running, data, size);
 }
