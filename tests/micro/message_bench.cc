@@ -17,8 +17,8 @@ constexpr int kDepth = 64;
 
 // ibv_post_send, FPDUs, completion and ibv_poll_cq: arguments are octets of a message and messages
 // per turn.
-void post_send(benchmark::State& state, bool crc) {
-  Machine machine({.crc = crc, .emss = kEmss, .depth = kDepth});
+void post_send(benchmark::State& state, bool crc, uint32_t emss = kEmss) {
+  Machine machine({.crc = crc, .emss = emss, .depth = kDepth});
   Buffer source(machine.memory, static_cast<size_t>(state.range(0)));
   SendWr write = SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(0x1000, 0x11223344);
   ibv_send_wr& request = write.get();
@@ -42,6 +42,9 @@ void post_send(benchmark::State& state, bool crc) {
 }
 BENCHMARK_CAPTURE(post_send, crc, true)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
 BENCHMARK_CAPTURE(post_send, no_crc, false)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
+
+BENCHMARK_CAPTURE(post_send, mtu1500, true, 1448)->Args({65536, 1})->Args({1048576, 1});
+BENCHMARK_CAPTURE(post_send, mtu1500_nocrc, false, 1448)->Args({65536, 1})->Args({1048576, 1});
 
 // Octets of RDMA Writes, placed: arguments are octets of a message and messages that come at once.
 void receive_write(benchmark::State& state, bool crc) {

@@ -10,6 +10,11 @@
 
 namespace uiw::test {
 
+// The largest ULPDU: RFC 5044 4.5 with its limits, and what uiwarp allows itself with CRC.
+inline size_t largest_ulpdu(uint32_t emss, bool crc) {
+  return std::clamp<size_t>(emss - (6 + emss % 4), 128, crc ? 16384 : 64768);
+}
+
 // Calls `make(offset, payload, last)` for each segment; `mulpdu` and `header` in octets.
 template <class Make>
 std::vector<Octets> cut_message(std::span<const uint8_t> message, size_t mulpdu, size_t header,

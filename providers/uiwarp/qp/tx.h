@@ -39,7 +39,8 @@ class Tx {
 
   // Before the first fill(). `secret` makes the cookies of our Reads and atomics unpredictable.
   void start(Shared& shared, uint32_t emss, const core::SipKey& secret);
-  // RFC 5044 4.5: MULPDU follows the EMSS; applies to FPDUs not built yet.
+  // RFC 5044 4.5: MULPDU follows the EMSS; with CRC there is a limit besides. Applies to FPDUs not
+  // built yet.
   void set_emss(uint32_t emss);
 
   // Builds what may be sent now, if nothing is pending yet. True: pieces() is not empty.
@@ -139,8 +140,8 @@ class Tx {
   Message message_;
   TxFault fault_;
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
-  uint32_t mulpdu_ = 0;
-  uint32_t send_msn_ = 1;  // RFC 5041 4.3: per queue, modulo 2^32
+  uint32_t mulpdu_ = 0;             // or less, see set_emss()
+  uint32_t send_msn_ = 1;           // RFC 5041 4.3: per queue, modulo 2^32
   uint32_t request_msn_ = 1;
   uint32_t atomic_response_msn_ = 1;
   core::SipKey secret_;

@@ -75,19 +75,21 @@ TEST(Segments, OfAWriteWhoseOffsetCarriesIntoItsUpperHalf) {
 }
 
 TEST(Segments, OfAReadResponse) {
-  for (uint32_t emss : {kSmallEmss, 1460u, 65483u}) {
-    const size_t mulpdu = std::clamp<size_t>(emss - (6 + emss % 4), 128, 64768), room = mulpdu - 14;
+  constexpr std::pair<uint32_t, bool> kCases[] = {
+      {kSmallEmss, true}, {1460, true}, {65483, true}, {65483, false}};
+  for (const auto& [emss, crc] : kCases) {
+    const size_t mulpdu = test::largest_ulpdu(emss, crc), room = mulpdu - 14;
     uint32_t msn = 0;
-    Machine m({.initiator = false, .emss = emss});
+    Machine m({.initiator = false, .crc = crc, .emss = emss});
     for (size_t size :
          {size_t{0}, size_t{1}, room - 1, room, room + 1, 2 * room, 2 * room + 1, 5 * room + 7}) {
-      SCOPED_TRACE(std::to_string(emss) + " " + std::to_string(size));
+      SCOPED_TRACE(std::to_string(emss) + (crc ? " " : " no CRC ") + std::to_string(size));
       Buffer source(m.memory, pattern(size));
       constexpr uint64_t kSinkTo = 0xfffffff0;  // carries
       const Octets asked = read_request(0xaabbcc01, kSinkTo, static_cast<uint32_t>(size),
                                         source.stag(), source.start());
-      ASSERT_EQ(m.feed(fpdu(untagged(1, 1, ++msn, 0, asked))), qp::RxStatus::kOk);
-      EXPECT_TRUE(ulpdus_of(m.transmit()) ==
+      ASSERT_EQ(m.feed(fpdu(untagged(1, 1, ++msn, 0, asked), crc)), qp::RxStatus::kOk);
+      EXPECT_TRUE(ulpdus_of(m.transmit(), crc) ==
                   tagged_segments(2, 0xaabbcc01, kSinkTo, source.content(), mulpdu));
     }
   }

@@ -102,17 +102,18 @@ std::vector<Octets> segments(ibv_wr_opcode opcode, const Octets& message, size_t
 }
 
 TEST(Tx, CutsMessagesAtTheMulpdu) {
-  for (uint32_t emss : {kSmallEmss, 1460u, 8948u, 65483u}) {
-    // RFC 5044 4.5, with its limits.
-    const size_t mulpdu = std::clamp<size_t>(emss - (6 + emss % 4), 128, 64768);
+  constexpr std::pair<uint32_t, bool> kCases[] = {
+      {kSmallEmss, true}, {1460, true}, {8948, true}, {65483, true}, {65483, false}};
+  for (const auto& [emss, crc] : kCases) {
+    const size_t mulpdu = test::largest_ulpdu(emss, crc);
     for (ibv_wr_opcode opcode : {IBV_WR_SEND, IBV_WR_RDMA_WRITE}) {
       const size_t room = mulpdu - (opcode == IBV_WR_SEND ? 18 : 14);
       for (size_t size : {size_t{0}, size_t{1}, room - 1, room, room + 1, 2 * room, 2 * room + 1}) {
-        SCOPED_TRACE(std::to_string(emss) + " " + std::to_string(size));
-        Machine m({.emss = emss});
+        SCOPED_TRACE(std::to_string(emss) + (crc ? " " : " no CRC ") + std::to_string(size));
+        Machine m({.crc = crc, .emss = emss});
         Buffer from(m.memory, pattern(size));
         m.post(SendWr(opcode, {from.sge()}).to(0x1000, 0x11223344));
-        EXPECT_TRUE(ulpdus_of(m.transmit()) == segments(opcode, from.content(), mulpdu));
+        EXPECT_TRUE(ulpdus_of(m.transmit(), crc) == segments(opcode, from.content(), mulpdu));
       }
     }
   }
