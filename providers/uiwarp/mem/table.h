@@ -54,6 +54,10 @@ struct Region {
   Kind kind = Kind::kRegion;
 
   bool is_window() const { return kind != Kind::kRegion; }
+  // Whether that STag still names it. For who holds a reference.
+  bool is_live(uint32_t wanted) const {
+    return live_stag_.load(std::memory_order_relaxed) == wanted;
+  }
 
  private:
   friend class Table;
@@ -66,18 +70,21 @@ struct Region {
 class RegionRef {
  public:
   RegionRef() = default;
-  RegionRef(RegionRef&& other) noexcept : region_(other.region_) { other.region_ = nullptr; }
+  RegionRef(RegionRef&& other) noexcept : region_(other.region_), borrowed_(other.borrowed_) {
+    other.region_ = nullptr;
+  }
   RegionRef& operator=(RegionRef&& other) noexcept {
     if (this != &other) {
       reset();
       region_ = other.region_;
+      borrowed_ = other.borrowed_;
       other.region_ = nullptr;
     }
     return *this;
   }
   ~RegionRef() { reset(); }
   void reset() {
-    if (region_) region_->refs_.fetch_sub(1, std::memory_order_release);
+    if (region_ && !borrowed_) region_->refs_.fetch_sub(1, std::memory_order_release);
     region_ = nullptr;
   }
   explicit operator bool() const { return region_; }
@@ -86,8 +93,11 @@ class RegionRef {
 
  private:
   friend class Table;
-  explicit RegionRef(Region* region) : region_(region) {}
+  friend class LastRegion;
+  explicit RegionRef(Region* region, bool borrowed = false)
+      : region_(region), borrowed_(borrowed) {}
   Region* region_ = nullptr;
+  bool borrowed_ = false;  // of a LastRegion, which keeps it valid
 };
 
 // What a memory window is to show of a region.

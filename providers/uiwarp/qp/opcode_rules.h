@@ -82,7 +82,7 @@ static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_RDMA_WRITE_WITH_IMM == 1 && IBV_W
               IBV_WR_ATOMIC_CMP_AND_SWP == 5 && IBV_WR_ATOMIC_FETCH_AND_ADD == 6 &&
               IBV_WR_LOCAL_INV == 7 && IBV_WR_BIND_MW == 8 && IBV_WR_SEND_WITH_INV == 9);
 
-inline constexpr OpcodeRule rule_of(ibv_wr_opcode opcode) {
+inline constexpr const OpcodeRule& rule_of(ibv_wr_opcode opcode) {
   return kOpcodeRules[opcode];
 }
 

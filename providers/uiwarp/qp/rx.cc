@@ -25,6 +25,12 @@ inline mpa::Extent Rx::extent(Bytes seen) const {
 }
 
 RxStatus Rx::on_octets(Bytes octets) {
+  const RxStatus status = take(octets);
+  regions_.release();
+  return status;
+}
+
+RxStatus Rx::take(Bytes octets) {
   if (ended_) return RxStatus::kOk;
   if (waiting_) return hold_back(RxStatus::kWantReceive, octets);
   while (!octets.empty()) {

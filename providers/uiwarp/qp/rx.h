@@ -20,6 +20,7 @@
 #include "core/bytes.h"
 #include "core/term_code.h"
 #include "ddp/header.h"
+#include "mem/last_region.h"
 #include "mpa/framing.h"
 #include "qp/rx_staging.h"
 #include "qp/shared.h"
@@ -116,6 +117,7 @@ class Rx {
 
   mpa::Extent extent(core::Bytes seen) const;
   bool crc_is_right(core::Bytes fpdu) const;
+  RxStatus take(core::Bytes octets);
   RxStatus hold_back(RxStatus status, core::Bytes octets);
   RxStatus on_fpdu(core::Bytes fpdu);
   RxStatus on_marked_fpdu(core::Bytes fpdu);
@@ -169,6 +171,7 @@ class Rx {
   void complete_receive(ibv_wc& wc, bool solicited);
 
   Shared* shared_ = nullptr;
+  mem::LastRegion regions_;  // for one on_octets()
   RxStaging staging_;
   Open open_;
   RxFault fault_;

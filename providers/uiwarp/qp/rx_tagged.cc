@@ -39,7 +39,7 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
 
 RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
                        mem::RegionRef& region) {
-  region = shared_->memory->find(ddp::decode_tagged(segment.ulpdu.data()).stag);
+  region = regions_.find(*shared_->memory, ddp::decode_tagged(segment.ulpdu.data()).stag);
   if (!region) return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
   switch (mem::check_remote(*region, shared_->stream(), to, length, mem::kRemoteWrite)) {
     case mem::Fault::kNone:
@@ -89,7 +89,8 @@ RxStatus Rx::place_response(core::Bytes payload) {
   if (payload.empty()) return RxStatus::kOk;
   const OutstandingRequest& read = *shared_->outstanding_requests.front();
   const SendRequest& wr = shared_->send_queue->slot(read.slot);
-  if (!scatter(*shared_->memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, payload))
+  if (!scatter(regions_, *shared_->memory, shared_->pd, wr.sges, wr.sge_count, response_octets_,
+               payload))
     return raise_sink(read.slot);
   response_octets_ += payload.size();
   return RxStatus::kOk;

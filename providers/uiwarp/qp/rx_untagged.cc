@@ -90,7 +90,7 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
 }
 
 RxStatus Rx::place_send(core::Bytes payload) {
-  if (!scatter(*shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count,
+  if (!scatter(regions_, *shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count,
                send_octets_, payload)) {
     fail_receive(IBV_WC_LOC_PROT_ERR);
     return raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);

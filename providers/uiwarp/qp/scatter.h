@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/bytes.h"
-#include "mem/table.h"
+#include "mem/last_region.h"
 
 namespace uiw::qp {
 
@@ -20,8 +20,9 @@ namespace uiw::qp {
 // checked (region of protection domain `pd`, local write) while `region` holds it, so that nothing
 // is ever written into memory whose deregistration has returned. Ends early where an SGE is not
 // valid memory. Returns how many octets were taken.
-template <class Take>
-uint64_t for_each_place(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint32_t count,
+// `find`: looks up an lkey.
+template <class Find, class Take>
+uint64_t for_each_place(Find&& find, uint32_t pd, const ibv_sge* sges, uint32_t count,
                         uint64_t offset, uint64_t length, Take&& take) {
   uint64_t taken = 0;
   for (uint32_t i = 0; i < count && taken < length; ++i) {
@@ -31,7 +32,7 @@ uint64_t for_each_place(const mem::Table& memory, uint32_t pd, const ibv_sge* sg
       continue;
     }
     const uint64_t size = std::min<uint64_t>(length - taken, sge.length - offset);
-    mem::RegionRef region = memory.find(sge.lkey);
+    mem::RegionRef region = find(sge.lkey);
     if (!region ||
         mem::check(*region, pd, sge.addr, sge.length, mem::kLocalWrite) != mem::Fault::kNone)
       break;
@@ -45,15 +46,16 @@ uint64_t for_each_place(const mem::Table& memory, uint32_t pd, const ibv_sge* sg
 
 // Copies `data` there. The caller has checked that it fits. False: an SGE is not valid memory; what
 // was copied before it stays.
-inline bool scatter(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint32_t count,
-                    uint64_t offset, core::Bytes data) {
+inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t pd,
+                    const ibv_sge* sges, uint32_t count, uint64_t offset, core::Bytes data) {
   const uint8_t* from = data.data();
   const auto copy = [&](uint8_t* place, uint64_t size, mem::RegionRef&&) {
     std::memcpy(place, from, size);
     from += size;
     return true;
   };
-  return for_each_place(memory, pd, sges, count, offset, data.size(), copy) == data.size();
+  const auto find = [&](uint32_t lkey) { return regions.find(memory, lkey); };
+  return for_each_place(find, pd, sges, count, offset, data.size(), copy) == data.size();
 }
 
 // The same places as pieces of memory, `length` octets or as much as there is room for in `pieces`,
@@ -64,7 +66,8 @@ size_t collect(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint3
                uint64_t offset, uint64_t length, std::array<iovec, most>& pieces,
                std::array<mem::RegionRef, most>& regions) {
   size_t found = 0;
-  for_each_place(memory, pd, sges, count, offset, length,
+  const auto find = [&](uint32_t lkey) { return memory.find(lkey); };
+  for_each_place(find, pd, sges, count, offset, length,
                  [&](uint8_t* place, uint64_t size, mem::RegionRef&& region) {
                    if (found == most) return false;
                    pieces[found] = {place, size};

@@ -2,6 +2,7 @@
 #include "qp/send_queue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -74,12 +75,14 @@ std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
       std::max<size_t>(max_sge * sizeof(ibv_sge), (sizeof(mem::Binding) + 15) & ~size_t{15});
   if (area < max_inline) area = (max_inline + 15) & ~size_t{15};
   queue->depth_ = depth;
+  const uint64_t slots = std::bit_ceil(uint64_t{depth});
+  queue->mask_ = slots - 1;
   queue->max_sge_ = max_sge;
   queue->max_inline_ = max_inline;
-  queue->slots_.reset(new (std::nothrow) SendRequest[depth]);
-  queue->payload_.reset(new (std::nothrow) uint8_t[depth * area + 1]);
+  queue->slots_.reset(new (std::nothrow) SendRequest[slots]);
+  queue->payload_.reset(new (std::nothrow) uint8_t[slots * area + 1]);
   if (!queue->slots_ || !queue->payload_) return nullptr;
-  for (uint32_t i = 0; i < depth; ++i) {
+  for (uint64_t i = 0; i < slots; ++i) {
     queue->slots_[i].inline_data = queue->payload_.get() + i * area;
     queue->slots_[i].sges = reinterpret_cast<ibv_sge*>(queue->slots_[i].inline_data);
   }
@@ -131,7 +134,7 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
 
   const uint64_t index = posted_.load(std::memory_order_relaxed) + added_;
   if (index - retired_.load(std::memory_order_acquire) >= depth_) return ENOMEM;
-  SendRequest& slot = slots_[index % depth_];
+  SendRequest& slot = this->slot(index);
   slot.wr_id = wr.wr_id;
   slot.opcode = wr.opcode;
   slot.length = static_cast<uint32_t>(length);

@@ -52,7 +52,7 @@ struct SendRequest {
 
 class SendQueue {
  public:
-  // Exactly `depth` slots (at least 1). Null when out of memory.
+  // Takes exactly `depth` work requests (at least 1). Null when out of memory.
   static std::unique_ptr<SendQueue> create(uint32_t depth, uint32_t max_sge, uint32_t max_inline);
 
   uint32_t depth() const { return depth_; }
@@ -86,19 +86,20 @@ class SendQueue {
   void retire() {
     if (first_unretired().signaled)
       signaled_retired_.store(signaled_retired_.load(std::memory_order_relaxed) + 1);
-    retired_.fetch_add(1, std::memory_order_release);
+    retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   uint64_t posted() const { return posted_.load(std::memory_order_acquire); }
   uint64_t started() const { return started_; }
   uint64_t retired() const { return retired_.load(std::memory_order_relaxed); }
   // Also the receiver, for a started WR.
-  SendRequest& slot(uint64_t index) { return slots_[index % depth_]; }
+  SendRequest& slot(uint64_t index) { return slots_[index & mask_]; }
 
  private:
   SendQueue() = default;
   void commit();
   core::Spinlock lock_;  // producers
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
+  uint64_t mask_ = 0;  // of slots, a power of two of them
   std::unique_ptr<SendRequest[]> slots_;
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline octets, one area per slot
   uint32_t added_ = 0,

@@ -28,7 +28,7 @@ constexpr uint32_t kMaxUlpduWithCrc = 16 * 1024;
 
 // Whether the segment whose header a Terminate echoes was of this WR.
 bool caused_by(const rdmap::Terminate& t, const SendRequest& wr) {
-  const OpcodeRule rule = rule_of(wr.opcode);
+  const OpcodeRule& rule = rule_of(wr.opcode);
   if (ddp::is_tagged(t.ddp_header[0])) {
     const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
     const bool is_write = rule.remote == Remote::kRdma && !rule.answered;
@@ -77,6 +77,7 @@ bool Tx::fill() {
     if (message_.kind == Message::kNone && !pick()) break;
     if (message_.kind != Message::kNone && !build_segment()) break;
   }
+  regions_.release();
   if (batch_ && batch_->empty()) drop_batch();
   return pending();
 }
@@ -177,7 +178,7 @@ bool Tx::pick_work_request() {
   SendQueue& queue = *shared_->send_queue;
   if (!startable()) return false;
   SendRequest& wr = queue.first_unstarted();
-  const OpcodeRule rule = rule_of(wr.opcode);
+  const OpcodeRule& rule = rule_of(wr.opcode);
   // One whose fence has opened a moment ago: the answer that opened it is news, and brings us back.
   if (rule.local) return false;
   const uint32_t unanswered = shared_->outstanding_requests.size();
@@ -196,7 +197,7 @@ bool Tx::start_work_request(SendRequest& wr) {
     raise_local(wr, IBV_WC_LOC_PROT_ERR);
     return false;
   }
-  const OpcodeRule rule = rule_of(wr.opcode);
+  const OpcodeRule& rule = rule_of(wr.opcode);
   if (rule.answered) {
     // A peer that granted none at all can never answer this one.
     if (shared_->agreement.ord == 0) {
@@ -232,7 +233,7 @@ bool Tx::local_sges_valid(SendRequest& wr) {
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
     ibv_sge& sge = wr.sges[i];
     if (sge.length == 0) continue;
-    mem::RegionRef region = shared_->memory->find(sge.lkey);
+    const mem::RegionRef region = regions_.find(*shared_->memory, sge.lkey);
     if (!region) return false;
     const uint32_t needed = is_sink ? uint32_t{mem::kLocalWrite} : 0;
     if (mem::check(*region, shared_->pd, sge.addr, sge.length, needed) != mem::Fault::kNone)
@@ -253,6 +254,7 @@ void Tx::raise_local(SendRequest& wr, ibv_wc_status status) {
 
 void Tx::complete(SendRequest& wr, ibv_wc_status status) {
   const bool told = wr.signaled || status != IBV_WC_SUCCESS;
+  if (!told) return shared_->send_queue->retire();
   ibv_wc wc{};
   wc.wr_id = wr.wr_id;
   wc.status = status;
@@ -262,7 +264,7 @@ void Tx::complete(SendRequest& wr, ibv_wc_status status) {
   // The slot is free before the completion can be seen: whoever polls it may post the next WR at
   // once.
   shared_->send_queue->retire();
-  if (told) shared_->send_cq->push(wc, status != IBV_WC_SUCCESS);
+  shared_->send_cq->push(wc, status != IBV_WC_SUCCESS);
 }
 
 void Tx::retire() {

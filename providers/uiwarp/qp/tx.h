@@ -16,6 +16,7 @@
 
 #include "core/siphash.h"
 #include "core/term_code.h"
+#include "mem/last_region.h"
 #include "qp/shared.h"
 #include "qp/tx_batch.h"
 #include "rdmap/terminate.h"
@@ -136,6 +137,7 @@ class Tx {
   uint32_t next_cookie();
 
   Shared* shared_ = nullptr;
+  mem::LastRegion regions_;  // for one fill()
   TxBatch* batch_ = nullptr;
   Message message_;
   TxFault fault_;

@@ -74,12 +74,15 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   int error = s.check_post();
   uint32_t posted = 0;
   uint64_t octets = 0;
-  while (wr && error == 0) {
-    error = s.send_queue->post(*wr, s.options.signal_all);
-    if (error) break;
-    ++posted;
-    octets += octets_of(*wr);
-    wr = wr->next;
+  if (error == 0) {
+    s.send_queue->begin();
+    for (; wr; wr = wr->next) {
+      error = s.send_queue->add(*wr, s.options.signal_all);
+      if (error) break;
+      ++posted;
+      octets += octets_of(*wr);
+    }
+    s.send_queue->end(true);
   }
   // What was posted before a bad one goes out.
   if (error) {
