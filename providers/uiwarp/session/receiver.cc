@@ -14,8 +14,9 @@ namespace uiw::session {
 namespace {
 
 constexpr core::Nanoseconds kSilence = 10 * core::kMillisecond;
-// What is received behind the rest of a large segment: room for its CRC and the next one's header.
-constexpr size_t kBehind = 64;
+// What is received behind the rest of a large segment: room for its CRC, for the small segment that
+// ends a message (64 KiB over loopback are 64754 octets and 782) and for the next one's header.
+constexpr size_t kBehind = 2048;
 // How much the engine receives directly before it looks after others: half a MiB of the largest
 // segments.
 constexpr int kDirectReceives = 8;
