@@ -43,8 +43,7 @@ void post_send(benchmark::State& state, bool crc, uint32_t emss = kEmss) {
 BENCHMARK_CAPTURE(post_send, crc, true)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
 BENCHMARK_CAPTURE(post_send, no_crc, false)->Args({64, 1})->Args({64, kDepth})->Args({65536, 1});
 
-BENCHMARK_CAPTURE(post_send, mtu1500, true, 1448)->Args({65536, 1})->Args({1048576, 1});
-BENCHMARK_CAPTURE(post_send, mtu1500_nocrc, false, 1448)->Args({65536, 1})->Args({1048576, 1});
+BENCHMARK_CAPTURE(post_send, crc_ethernet, true, 1448)->Args({65536, 1});
 
 // Octets of RDMA Writes, placed: arguments are octets of a message and messages that come at once.
 void receive_write(benchmark::State& state, bool crc) {

@@ -17,25 +17,6 @@ void TxBatch::reset() {
   piece_count_ = first_piece_ = fpdu_count_ = next_mark_ = arena_used_ = copied_used_ = 0;
 }
 
-void TxBatch::add_from_arena(uint32_t size) {
-  uint8_t* start = arena_end();
-  arena_used_ += size;
-  total_ += size;
-  if (piece_count_ > first_piece_) {
-    iovec& last = pieces_[piece_count_ - 1];
-    if (static_cast<uint8_t*>(last.iov_base) + last.iov_len == start) {
-      last.iov_len += size;
-      return;
-    }
-  }
-  pieces_[piece_count_++] = {start, size};
-}
-
-void TxBatch::add_in_place(const void* memory, uint32_t size) {
-  pieces_[piece_count_++] = {const_cast<void*>(memory), size};
-  total_ += size;
-}
-
 bool TxBatch::allocate_copies() {
   if (!copied_) copied_.reset(new (std::nothrow) uint8_t[kMaxCopied]);
   return copied_ != nullptr;
@@ -47,15 +28,6 @@ const uint8_t* TxBatch::copy(const void* memory, uint32_t size) {
   std::memcpy(to, memory, size);
   copied_used_ += size;
   return to;
-}
-
-void TxBatch::add_from_copies(uint32_t size) {
-  add_in_place(copies_end(), size);
-  copied_used_ += size;
-}
-
-void TxBatch::end_fpdu(uint64_t completed_slot) {
-  marks_[fpdu_count_++] = {total_, completed_slot};
 }
 
 bool TxBatch::holds(const mem::Region& region) const {

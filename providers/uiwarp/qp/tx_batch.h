@@ -30,9 +30,24 @@ class TxBatch {
   uint8_t* arena_end() { return arena_ + arena_used_; }
   uint32_t arena_room() const { return kArena - arena_used_; }
   // The next `size` octets of the arena, already written at arena_end(), go out next.
-  void add_from_arena(uint32_t size);
+  void add_from_arena(uint32_t size) {
+    uint8_t* start = arena_end();
+    arena_used_ += size;
+    total_ += size;
+    if (piece_count_ > first_piece_) {
+      iovec& last = pieces_[piece_count_ - 1];
+      if (static_cast<uint8_t*>(last.iov_base) + last.iov_len == start) {
+        last.iov_len += size;
+        return;
+      }
+    }
+    pieces_[piece_count_++] = {start, size};
+  }
   // `size` octets at `memory` go out next; they must stay until sent or detach().
-  void add_in_place(const void* memory, uint32_t size);
+  void add_in_place(const void* memory, uint32_t size) {
+    pieces_[piece_count_++] = {const_cast<void*>(memory), size};
+    total_ += size;
+  }
   // A copy that stays until sent, for memory that others may change meanwhile (its CRC would be
   // wrong then). Null: no room left in this batch, or no memory.
   const uint8_t* copy(const void* memory, uint32_t size);
@@ -42,9 +57,12 @@ class TxBatch {
   bool has_copy_room(uint32_t size) const { return kMaxCopied - copied_used_ >= size; }
   uint8_t* copies_end() { return copied_.get() + copied_used_; }
   // The next `size` octets, already written at copies_end(), go out next.
-  void add_from_copies(uint32_t size);
+  void add_from_copies(uint32_t size) {
+    add_in_place(copies_end(), size);
+    copied_used_ += size;
+  }
   // Ends an FPDU. `completed_slot`: the WR whose last octet this FPDU carries, or kNoSlot.
-  void end_fpdu(uint64_t completed_slot);
+  void end_fpdu(uint64_t completed_slot) { marks_[fpdu_count_++] = {total_, completed_slot}; }
   // False when there is no room for a further reference.
   bool hold(mem::RegionRef&& region);
   bool holds(const mem::Region& region) const;
