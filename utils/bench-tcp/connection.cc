@@ -26,7 +26,7 @@ bool within_host(const sockaddr_in& peer) {
 // No delay; on loopback large buffers and reno too: a host's default of bbr would pace that to
 // half. These are wishes: where the host refuses them, raw TCP is what the host makes of it.
 void tune(int fd, const sockaddr_in& peer) {
-  const int one = 1, buffer = 4 << 20;
+  const int one = 1, buffer = 1536 << 10;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   if (!within_host(peer)) return;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);

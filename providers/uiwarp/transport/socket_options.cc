@@ -16,7 +16,8 @@ namespace {
 
 namespace sys = core::sys;
 
-constexpr int kLocalBuffer = 4 << 20;
+// More in flight than a second-level cache holds is copied from memory, at both ends.
+constexpr int kLocalBuffer = 1536 << 10;
 // A smaller limit (net.core.rmem_max of a stock kernel before 6.18 is 208 KiB) would be worse than
 // the kernel's own tuning, which goes up to tcp_rmem[2].
 constexpr int kSmallestUsefulBuffer = 1 << 20;
