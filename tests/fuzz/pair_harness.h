@@ -17,6 +17,7 @@
 
 #include "fuzz/check.h"
 #include "qp/connection.h"
+#include "support/post.h"
 
 namespace uiw::test {
 
@@ -195,7 +196,7 @@ class PairHarness {
     wr.send_flags = IBV_SEND_SIGNALED | (end.posted.size() % 5 == 4 ? IBV_SEND_FENCE : 0);
     wr.wr.rdma.remote_addr = kStart + (opcode == IBV_WR_RDMA_READ ? from : at);
     wr.wr.rdma.rkey = opcode == IBV_WR_RDMA_READ ? peer.source.stag : peer.target.stag;
-    const int error = end.sends->post(wr, false);
+    const int error = test::post(*end.sends, wr);
     CHECK(error == 0 || error == ENOMEM);
     if (error) {
       if (arena) arena->used -= size;

@@ -23,6 +23,7 @@
 #include "mpa/framing.h"
 #include "mpa/markers.h"
 #include "qp/connection.h"
+#include "support/post.h"
 
 namespace uiw::test {
 
@@ -129,7 +130,7 @@ class StreamHarness {
       wr.wr.rdma.remote_addr = 0x5000;
       wr.wr.rdma.rkey = 0x77;
     }
-    CHECK(sends_->post(wr, false) == 0);
+    CHECK(test::post(*sends_, wr) == 0);
   }
 
   // What the machine wants to say is always well-formed.

@@ -25,7 +25,9 @@ void post_send(benchmark::State& state, bool crc, uint32_t emss = kEmss) {
   const int turn = static_cast<int>(state.range(1));
   ibv_wc completions[kDepth];
   for (auto _ : state) {
-    for (int i = 0; i < turn; i++) machine.sends->post(request, false);
+    machine.sends->begin();
+    for (int i = 0; i < turn; i++) machine.sends->add(request, false);
+    machine.sends->end(true);
     while (machine.tx().fill()) {
       size_t octets = 0;
       for (const iovec& piece : machine.tx().pieces()) octets += piece.iov_len;

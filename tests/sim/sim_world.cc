@@ -10,6 +10,7 @@
 #include "cm/startup_io.h"
 #include "sim/world.h"
 #include "support/landing.h"
+#include "support/post.h"
 
 namespace uiw::test {
 
@@ -53,7 +54,7 @@ class SimEnd final : public End {
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad) override {
     int error = 0;
     while (wr && error == 0) {
-      error = sends_->post(*wr, false);
+      error = test::post(*sends_, *wr);
       if (error == 0) wr = wr->next;
     }
     if (error) *bad = wr;

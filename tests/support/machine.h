@@ -18,6 +18,7 @@
 #include "qp/connection.h"
 #include "queue/completion_queue.h"
 #include "queue/receive_queue.h"
+#include "support/post.h"
 #include "support/vectors.h"
 
 namespace uiw::test {
@@ -204,7 +205,7 @@ class Machine {
   qp::Tx& tx() { return connection->tx; }
   qp::Rx& rx() { return connection->rx; }
 
-  int post(SendWr wr, bool signal_all = false) { return sends->post(wr.get(), signal_all); }
+  int post(SendWr wr, bool signal_all = false) { return test::post(*sends, wr.get(), signal_all); }
   int receive(RecvWr wr) { return receives->post(wr.get()); }
 
   // Everything that may be sent now.

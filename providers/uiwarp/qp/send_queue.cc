@@ -89,13 +89,6 @@ std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
   return queue;
 }
 
-int SendQueue::post(const ibv_send_wr& wr, bool signal_all) {
-  const std::lock_guard guard(lock_);
-  const int error = add(wr, signal_all);
-  commit();
-  return error;
-}
-
 void SendQueue::begin() {
   lock_.lock();
 }

@@ -57,17 +57,15 @@ class SendQueue {
 
   uint32_t depth() const { return depth_; }
 
+  // WRs are posted between begin() and end(), those of one call together. Meanwhile no other thread
+  // can post; the sender sees nothing of them before end(true), and end(false) takes them back.
+  // With ibv_wr_start() the application's own code runs in between: then the section is as long as
+  // it makes it, and whoever else wants to post yields the CPU. Thread: any.
+  void begin();
   // Copies the WR, inline octets included. EINVAL: opcode not supported on this QP type, num_sge or
   // inline size over what the QP was created with, message over 2^31 octets; no window, no region
   // or another index in a binding; an atomic whose remote address is no multiple of 8, or whose
-  // SGEs have no room for 8 octets. ENOMEM: queue full. Thread: any; takes a short lock.
-  int post(const ibv_send_wr& wr, bool signal_all);
-
-  // Several WRs that are posted together or not at all (ibv_wr_start). From begin() to end() no
-  // other thread can post; the sender sees nothing of them before end(true). add() takes what
-  // post() takes and fails as it does. Between the two the application's own code runs: the section
-  // is as long as it makes it, and whoever else wants to post yields the CPU meanwhile.
-  void begin();
+  // SGEs have no room for 8 octets. ENOMEM: queue full.
   int add(const ibv_send_wr& wr, bool signal_all);
   void end(bool publish);
 

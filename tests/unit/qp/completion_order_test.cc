@@ -9,7 +9,7 @@ class CountEvents final : public queue::CompletionEvents {
  public:
   void on_completion_event() override {
     ++events;
-    if (queue) posted = queue->post(next.get(), true);
+    if (queue) posted = test::post(*queue, next.get(), true);
   }
   void on_overflow() override {}
 

@@ -9,7 +9,7 @@ namespace uiw::test {
 namespace {
 
 int post(qp::SendQueue& queue, SendWr wr) {
-  return queue.post(wr.get(), false);
+  return test::post(queue, wr.get());
 }
 
 TEST(SendQueue, HoldsExactlyItsDepth) {
@@ -35,7 +35,7 @@ TEST(SendQueue, KeepsWhatWasPosted) {
   auto queue = qp::SendQueue::create(2, 2, 0);
   SendWr wr(IBV_WR_RDMA_READ, {{0x1000, 5, 7}, {0x2000, 6, 8}}, 99);
   wr.to(0x3000, 0x44).flags(IBV_SEND_FENCE | IBV_SEND_SOLICITED);
-  ASSERT_EQ(queue->post(wr.get(), false), 0);
+  ASSERT_EQ(test::post(*queue, wr.get()), 0);
   wr.sges[0].addr = 0;  // the caller's list may change
   const qp::SendRequest& slot = queue->first_unstarted();
   EXPECT_EQ(slot.wr_id, 99u);
@@ -88,7 +88,7 @@ TEST(SendQueue, RefusesWhatCannotBeSent) {
   EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{at, 0xffffffff, 1}, {at, 0xffffffff, 1}})), EINVAL);
   ibv_send_wr negative{};
   negative.num_sge = -1;
-  EXPECT_EQ(queue->post(negative, false), EINVAL);
+  EXPECT_EQ(test::post(*queue, negative), EINVAL);
   EXPECT_EQ(queue->posted(), 2u);
 }
 
