@@ -79,6 +79,8 @@ class Rx {
 
   // The stream may end here without loss: no FPDU and no message is half received.
   bool at_boundary() const { return staging_.empty() && !receiving_ && !open_.active; }
+  // More of a message is to come whose first octets are there.
+  bool mid_message() const { return !at_boundary() || response_octets_ > 0 || write_begun_; }
   // True once per piece of news for the transmit machine: a request was answered, one came in, or
   // the first FPDU opened the responder's side.
   bool take_news() { return std::exchange(news_, false); }

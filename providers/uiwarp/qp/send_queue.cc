@@ -5,7 +5,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <new>
 
 #include "qp/opcode_rules.h"

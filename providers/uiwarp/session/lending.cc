@@ -2,6 +2,7 @@
 // When a queue pair is lent to those who poll, what they do with it, and what the engine does with
 // it afterwards. Thread: engine, but for receive_inline().
 #include <cerrno>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/settings.h"
@@ -44,12 +45,14 @@ void State::consider_lending(size_t octets) {
   const uint32_t completed = connection->rx.completed();
   const bool completes = std::exchange(completed_at, completed) != completed;
   const bool answered = completes && octets <= kAnswer && arrived_at - before < kSoon;
+  const bool continues = std::exchange(mid_message, connection->rx.mid_message());
   queue::CompletionQueue* spun = nullptr;
   if (spun_on(*options.send_cq, seen_send_cq, answered)) spun = options.send_cq;
   if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq, answered))
     spun = options.recv_cq;
   if (!spun) {
-    spins = 0;
+    // Between the pieces of one message there is no time to spin.
+    if (!continues) spins = 0;
     return;
   }
   if (++spins < kArrivals || lent) return;

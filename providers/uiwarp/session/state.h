@@ -136,6 +136,7 @@ class State final : public engine::Task,
   } seen_recv_cq, seen_send_cq;
   core::Nanoseconds arrived_at = 0;
   uint32_t completed_at = 0;  // of the receive machine, then
+  bool mid_message = false;   // then
   int spins = 0;
   Seen seen_when_blocked;  // the same of sending: how the send queue was used when it was blocked
   int blocked_spins = 0;

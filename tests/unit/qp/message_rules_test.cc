@@ -42,6 +42,30 @@ TEST(MessageRules, DeliveryWaitsForTheLastSegment) {
 }
 
 // A last segment without payload ends the message where the one before it ended.
+// Of which messages more is to come, after each octet of one of each kind in two segments.
+TEST(MessageRules, AMessageIsBegunUntilItsLastOctet) {
+  const Octets message = pattern(200);
+  Machine m;
+  Buffer to(m.memory, message.size());
+  m.receive(RecvWr({to.sge()}));
+  m.post(SendWr(IBV_WR_RDMA_READ, {to.sge()}).to(0x1000, 0x11));
+  const std::vector<Octets> asked = ulpdus_of(m.transmit());
+  ASSERT_EQ(asked.size(), 1u);
+  const uint32_t sink = core::load_be32(asked[0].data() + 18);
+  for (const std::vector<Octets>& segments :
+       {untagged_segments(3, 1, message, 128),
+        tagged_segments(0, to.stag(), to.start(), message, 128),
+        tagged_segments(2, sink, 0, message, 128)}) {
+    Octets stream;
+    for (const Octets& segment : segments) stream = concat(stream, fpdu(segment));
+    for (size_t i = 0; i < stream.size(); ++i) {
+      EXPECT_EQ(m.rx().mid_message(), i > 0) << i;
+      ASSERT_EQ(m.feed({&stream[i], 1}), RxStatus::kOk) << i;
+    }
+    EXPECT_FALSE(m.rx().mid_message());
+  }
+}
+
 TEST(MessageRules, TheLastSegmentMayBeEmpty) {
   Machine m;
   Buffer to(m.memory, 10);

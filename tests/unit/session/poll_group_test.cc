@@ -21,6 +21,25 @@ class Signals final : public queue::CompletionEvents {
   std::atomic<int> count{0};
 };
 
+// This thread and the engine share a CPU, so the engine, which sleeps most of the time, comes
+// first.
+class SharedCpu {
+ public:
+  explicit SharedCpu(engine::Engine& engine) {
+    EXPECT_EQ(sched_getaffinity(0, sizeof all_, &all_), 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    const auto share = [&] { EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0); };
+    share();
+    engine.run_sync(share);
+  }
+  ~SharedCpu() { sched_setaffinity(0, sizeof all_, &all_); }
+
+ private:
+  cpu_set_t all_;
+};
+
 class PollGroups : public testing::Test {
  protected:
   void start() {
@@ -54,6 +73,11 @@ class PollGroups : public testing::Test {
     }));
   }
   uint64_t receives() { return engine->counters().receives.load(); }
+  // Lets it: false when it does not, because the queue pair is lent.
+  bool engine_receives(uint64_t before) {
+    for (int i = 0; i < 100 && receives() == before; ++i) sched_yield();
+    return receives() != before;
+  }
 
   Signals signals;
   std::unique_ptr<engine::Engine> engine{std::move(*engine::Engine::start())};
@@ -71,29 +95,41 @@ TEST_F(PollGroups, WhoPollsReceives) {
   }
 }
 
-// This thread and the engine share a CPU, so the engine always comes first. Whether messages follow
-// each other soon enough is up to the rest of the machine, hence the loop.
+// The engine always comes first. Whether messages follow each other soon enough is up to the rest
+// of the machine, hence the loop.
 TEST_F(PollGroups, WhoFindsEachMessageAtOnceReceives) {
-  cpu_set_t all, one;
-  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  CPU_ZERO(&one);
-  CPU_SET(sched_getcpu(), &one);
-  const auto share = [&] { EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0); };
-  share();
-  engine->run_sync(share);
+  const SharedCpu shared(*engine);
   start();
   EXPECT_TRUE(wait_until([&] {
     EXPECT_EQ(host->receive(RecvWr({}, msn)), 0);
     const uint64_t before = receives();
     EXPECT_TRUE(peer->send(next_send()));
-    for (int i = 0; i < 100 && receives() == before; ++i) sched_yield();
-    const bool lent = receives() == before;
+    const bool lent = !engine_receives(before);
     do {
       poll();
     } while (received.size() < msn);
     return (lent && receives() == before) || HasFailure();
   }));
-  sched_setaffinity(0, sizeof all, &all);
+}
+
+// There is no time to poll between the pieces of a message: the engine takes each at once.
+TEST_F(PollGroups, WhoPollsReceivesMessagesInPieces) {
+  const SharedCpu shared(*engine);
+  start();
+  EXPECT_TRUE(wait_until([&] {
+    EXPECT_EQ(host->receive(RecvWr({}, msn)), 0);
+    for (int i = 0; i < 100; ++i) poll();
+    const uint64_t before = receives();
+    const Octets octets = next_send();
+    EXPECT_TRUE(peer->send(std::span(octets).first(7)));
+    const bool lent = !engine_receives(before);
+    EXPECT_TRUE(peer->send(std::span(octets).subspan(7)));
+    if (!lent) engine_receives(before + 1);
+    do {
+      poll();
+    } while (received.size() < msn);
+    return (lent && receives() == before) || HasFailure();
+  }));
 }
 
 // Their completions are polled, but what comes has none: somebody looks at memory.
