@@ -134,8 +134,7 @@ void Engine::State::loop() {
     if (delivered.receives == 0) continue;
     counters.receives.fetch_add(delivered.receives, std::memory_order_relaxed);
     counters.received_octets.fetch_add(delivered.octets, std::memory_order_relaxed);
-    const uint64_t octets = delivered.octets + std::exchange(sent_octets, 0);
-    switch (steering.turn(octets, delivered.fd)) {
+    switch (steering.turn(delivered.octets, std::exchange(sent_octets, 0), delivered.fd)) {
       case Placement::Action::kFollow:
         counters.moves.fetch_add(1, std::memory_order_relaxed);
         break;

@@ -6,16 +6,16 @@
 namespace uiw::engine {
 
 Placement::Kind Placement::kind(uint32_t sleeps) const {
-  const uint64_t per_turn = octets_ / (turns_ > 0 ? turns_ : 1);
+  const uint64_t turns = turns_ > 0 ? turns_ : 1, per_turn = (delivered_ + sent_) / turns;
   if (per_turn > kStreamOctets) return Kind::kStream;
-  if (per_turn > kLatencyOctets) return sleeps <= kStreamSleeps ? Kind::kStream : Kind::kBetween;
-  return sleeps >= kLatencySleeps ? Kind::kLatency : Kind::kBetween;
+  if (delivered_ / turns <= kLatencyOctets && sleeps >= kLatencySleeps) return Kind::kLatency;
+  return per_turn > kLatencyOctets && sleeps <= kStreamSleeps ? Kind::kStream : Kind::kBetween;
 }
 
 Placement::Decision Placement::judge(uint32_t sleeps, int incoming_cpu) {
   const Kind traffic = kind(sleeps);
   turns_ = 0;
-  octets_ = 0;
+  delivered_ = sent_ = 0;
   if (rest_ > 0) --rest_;
   if (incoming_cpu < 0 || traffic == Kind::kBetween) return {};
   return want({traffic == Kind::kLatency ? Action::kFollow : Action::kKeepAway, incoming_cpu});

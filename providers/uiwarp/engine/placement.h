@@ -11,12 +11,12 @@ class Placement {
  public:
   // What a window of kWindow wakes is judged by.
   static constexpr uint32_t kWindow = 16;
-  // Latency traffic: nearly every wake found the engine asleep and moved little. It follows.
+  // Latency traffic: nearly every wake found the engine asleep and brought little. It follows.
   static constexpr uint32_t kLatencyOctets = 16 << 10;  // per wake, average of a window
   static constexpr uint32_t kLatencySleeps = 12;        // of kWindow
-  // A stream: large pieces, or middling ones that were there without waiting. It keeps away: on
-  // loopback the packets' CPU is the other end's. Small pieces without waiting are no proof: a
-  // ping-pong looks like that when both ends share a CPU and the other end runs first.
+  // A stream: large pieces either way, or middling ones that were there without waiting. It keeps
+  // away: on loopback the packets' CPU is the other end's. Small pieces without waiting are no
+  // proof: a ping-pong looks like that when both ends share a CPU and the other end runs first.
   static constexpr uint32_t kStreamOctets = 128 << 10;
   static constexpr uint32_t kStreamSleeps = 4;
   // Between the two kinds nothing changes.
@@ -36,11 +36,12 @@ class Placement {
     int cpu = -1;
   };
 
-  // One turn of the engine that delivered octets; with those that it sent. True when a window is
-  // full: then the caller finds out how often the thread slept in it and where the packets arrive,
-  // and calls judge().
-  bool turn(uint64_t octets) {
-    octets_ += octets;
+  // One turn of the engine that delivered octets, and what it sent since the last one. True when a
+  // window is full: then the caller finds out how often the thread slept in it and where the
+  // packets arrive, and calls judge().
+  bool turn(uint64_t delivered, uint64_t sent) {
+    delivered_ += delivered;
+    sent_ += sent;
     return ++turns_ >= kWindow;
   }
 
@@ -60,7 +61,7 @@ class Placement {
   Decision want(Decision wanted);
 
   uint32_t turns_ = 0;
-  uint64_t octets_ = 0;
+  uint64_t delivered_ = 0, sent_ = 0;  // octets
   Decision place_;
   Decision candidate_;     // what the last windows asked for
   int refused_ = -1;       // a CPU that we may not use

@@ -50,8 +50,8 @@ uint64_t Steering::sleeps_so_far() {
   return static_cast<uint64_t>(usage.ru_nvcsw);
 }
 
-Placement::Action Steering::turn(uint64_t octets, int fd) {
-  if (!follow_ || !placement_.turn(octets)) return Placement::Action::kStay;
+Placement::Action Steering::turn(uint64_t delivered, uint64_t sent, int fd) {
+  if (!follow_ || !placement_.turn(delivered, sent)) return Placement::Action::kStay;
   const uint64_t total = sleeps_so_far();
   const auto sleeps = static_cast<uint32_t>(total - std::exchange(sleeps_, total));
   int cpu = -1;

@@ -15,9 +15,9 @@ class Steering {
   // follow false: never touches the thread's CPUs.
   explicit Steering(bool follow);
 
-  // One turn of the engine that delivered octets, the last of them from socket `fd`. What was
-  // done, for the counters.
-  Placement::Action turn(uint64_t octets, int fd);
+  // One turn of the engine that delivered octets, the last of them from socket `fd`, and what it
+  // sent since the last one. What was done, for the counters.
+  Placement::Action turn(uint64_t delivered, uint64_t sent, int fd);
 
   // Asks for short time slices (EEVDF, Linux 6.12), so that a woken engine need not wait for a
   // spinning application thread to use up its own.

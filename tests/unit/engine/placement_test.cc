@@ -12,9 +12,10 @@ using Action = Placement::Action;
 
 // One window of equal turns, then the verdict.
 Placement::Decision window(Placement& placement, uint64_t octets_per_turn, uint32_t sleeps,
-                           int incoming_cpu) {
-  for (uint32_t i = 1; i < Placement::kWindow; ++i) EXPECT_FALSE(placement.turn(octets_per_turn));
-  EXPECT_TRUE(placement.turn(octets_per_turn));
+                           int incoming_cpu, uint64_t sent_per_turn = 0) {
+  for (uint32_t i = 1; i < Placement::kWindow; ++i)
+    EXPECT_FALSE(placement.turn(octets_per_turn, sent_per_turn));
+  EXPECT_TRUE(placement.turn(octets_per_turn, sent_per_turn));
   return placement.judge(sleeps, incoming_cpu);
 }
 Placement::Decision ping_pong(Placement& placement, int cpu) {
@@ -64,6 +65,21 @@ TEST(Placement, KeepsAwayFromLargePieces) {
   EXPECT_EQ(decision.action, Action::kKeepAway);
   EXPECT_EQ(decision.cpu, 3);
   EXPECT_EQ(stream(placement, 3).action, Action::kStay);
+}
+
+// Reads of its memory: small requests, large answers.
+TEST(Placement, WhatItAnswersCountsForStreamsOnly) {
+  Placement placement;
+  EXPECT_EQ(window(placement, 50, Placement::kWindow, 3, 64 << 10),
+            (Placement::Decision{Action::kFollow, 3}));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(window(placement, 50, 8, 3, 64 << 10).action, Action::kStay);
+  EXPECT_EQ(window(placement, 50, 4, 3, 64 << 10).action, Action::kStay);
+  EXPECT_EQ(window(placement, 50, 4, 3, 64 << 10), (Placement::Decision{Action::kKeepAway, 3}));
+  Placement another;
+  window(another, 50, Placement::kWindow, 3, 200 << 10);
+  EXPECT_EQ(window(another, 50, Placement::kWindow, 3, 200 << 10),
+            (Placement::Decision{Action::kKeepAway, 3}));
 }
 
 TEST(Placement, KeepsAwayWhenItHardlySleeps) {

@@ -142,7 +142,7 @@ TEST(Steering, TurnedOffItTouchesNothing) {
     const test::SocketPair pair = test::connected_pair();
     const int ours = pair.ours, theirs = pair.theirs;
     Steering steering(false);
-    for (int i = 0; i < 100; ++i) EXPECT_EQ(steering.turn(1, ours), Placement::Action::kStay);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(steering.turn(1, 0, ours), Placement::Action::kStay);
     EXPECT_EQ(allowed_cpus(), before);
     close(ours);
     close(theirs);
