@@ -3,6 +3,7 @@
 import contextlib
 import io
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 from dataclasses import dataclass
 
@@ -163,6 +164,33 @@ class Rows(unittest.TestCase):
     def test_label_is_what_runs(self):
         self.assertEqual(Perftest("ib_send_bw", 64, 1, 3, ("-b",), {"UIWARP_CRC": "on"}).label,
                          "UIWARP_CRC=on ib_send_bw -s 64 -b")
+
+
+class Refused(Perftest):
+    """Each attempt fails as the next of `bench` says; then there is a result."""
+
+    def _once(self, bench):
+        if bench:
+            raise Problem(bench.pop(0))
+        return 1.0
+
+
+@unittest.mock.patch("benchmarks.sources.need")
+class Attempts(unittest.TestCase):
+    """perftest -R may be refused by its own server, and mostly crashes before it has written so."""
+    SAID = "ib_x failed with 1: Event: RDMA_CM_EVENT_REJECTED; error: -111."
+    CRASHED = "ib_x failed with -11: Failed to handle RDMA CM event. | ERRNO: No such file or directory."
+
+    def test_who_is_refused_tries_again(self, _):
+        self.assertEqual(Refused("ib_x", 64, 1, 3).take([self.SAID, self.CRASHED]), 1.0)
+
+    def test_not_for_ever(self, _):
+        with self.assertRaisesRegex(Problem, "refused"):
+            Refused("ib_x", 64, 1, 3).take([self.CRASHED] * 5)
+
+    def test_nothing_else_is_tried_again(self, _):
+        with self.assertRaisesRegex(Problem, "no device"):
+            Refused("ib_x", 64, 1, 3).take(["no device"])
 
 
 class Plot(unittest.TestCase):
