@@ -15,19 +15,34 @@ namespace uiw::mem {
 // so that is to be a short time, and nothing in it may wait for others.
 class LastRegion {
  public:
-  // As Table::find(). The result is to be gone before release().
-  RegionRef find(const Table& table, uint32_t stag) {
-    if (last_ && last_->is_live(stag)) return borrow();
+  // What was found, valid until the next find() or release().
+  class Found {
+   public:
+    Found() = default;
+    explicit operator bool() const { return region_; }
+    const Region* operator->() const { return region_; }
+    const Region& operator*() const { return *region_; }
+
+   private:
+    friend class LastRegion;
+    explicit Found(const Region* region) : region_(region) {}
+    explicit Found(RegionRef&& window) : region_(&*window), window_(std::move(window)) {}
+    const Region* region_ = nullptr;
+    RegionRef window_;  // nobody else holds it: Table::invalidate() waits for one copy, no longer
+  };
+
+  // As Table::find().
+  Found find(const Table& table, uint32_t stag) {
+    if (last_ && last_->is_live(stag)) return Found(&*last_);
     RegionRef found = table.find(stag);
-    // A window is kept by nobody for longer than a copy: Table::invalidate().
-    if (!found || found->is_window()) return found;
+    if (!found) return {};
+    if (found->is_window()) return Found(std::move(found));
     last_ = std::move(found);
-    return borrow();
+    return Found(&*last_);
   }
   void release() { last_.reset(); }
 
  private:
-  RegionRef borrow() { return RegionRef(last_.region_, true); }
   RegionRef last_;
 };
 

@@ -70,21 +70,18 @@ struct Region {
 class RegionRef {
  public:
   RegionRef() = default;
-  RegionRef(RegionRef&& other) noexcept : region_(other.region_), borrowed_(other.borrowed_) {
-    other.region_ = nullptr;
-  }
+  RegionRef(RegionRef&& other) noexcept : region_(other.region_) { other.region_ = nullptr; }
   RegionRef& operator=(RegionRef&& other) noexcept {
     if (this != &other) {
       reset();
       region_ = other.region_;
-      borrowed_ = other.borrowed_;
       other.region_ = nullptr;
     }
     return *this;
   }
   ~RegionRef() { reset(); }
   void reset() {
-    if (region_ && !borrowed_) region_->refs_.fetch_sub(1, std::memory_order_release);
+    if (region_) region_->refs_.fetch_sub(1, std::memory_order_release);
     region_ = nullptr;
   }
   explicit operator bool() const { return region_; }
@@ -93,11 +90,8 @@ class RegionRef {
 
  private:
   friend class Table;
-  friend class LastRegion;
-  explicit RegionRef(Region* region, bool borrowed = false)
-      : region_(region), borrowed_(borrowed) {}
+  explicit RegionRef(Region* region) : region_(region) {}
   Region* region_ = nullptr;
-  bool borrowed_ = false;  // of a LastRegion, which keeps it valid
 };
 
 // What a memory window is to show of a region.

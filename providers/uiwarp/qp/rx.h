@@ -157,7 +157,8 @@ class Rx {
   // rx_tagged.cc
   RxStatus on_tagged(const Segment& segment, rdmap::Opcode opcode);
   RxStatus on_write(const Segment& segment, const ddp::TaggedHeader& header);
-  RxStatus find_sink(const Segment& segment, uint64_t to, uint64_t length, mem::RegionRef& region);
+  RxStatus find_sink(const Segment& segment, uint64_t to, uint64_t length,
+                     mem::LastRegion::Found& region);
   RxStatus finish_write();
   RxStatus on_read_response(const Segment& segment, const ddp::TaggedHeader& header);
   RxStatus place_response(core::Bytes payload);

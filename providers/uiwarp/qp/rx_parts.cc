@@ -91,7 +91,7 @@ RxStatus Rx::place(Bytes payload) {
   } else {
     // Looked up anew for each part: it may have been deregistered in between.
     const uint64_t to = ddp::decode_tagged(open_.header).to + (segment.payload_size() - open_.left);
-    mem::RegionRef region;
+    mem::LastRegion::Found region;
     status = find_sink(segment, to, open_.left, region);
     if (status == RxStatus::kOk) qp::place(region->memory + (to - region->start), payload);
   }

@@ -29,7 +29,7 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   write_ended_ = header.last;
   if (segment.payload_size() == 0)
     return RxStatus::kOk;  // RFC 5041 5.2: STag and TO are not checked then
-  mem::RegionRef region;
+  mem::LastRegion::Found region;
   const RxStatus found = find_sink(segment, header.to, segment.payload_size(), region);
   if (found != RxStatus::kOk) return found;
   const core::Bytes payload = segment.payload();
@@ -38,7 +38,7 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
 }
 
 RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
-                       mem::RegionRef& region) {
+                       mem::LastRegion::Found& region) {
   region = regions_.find(*shared_->memory, ddp::decode_tagged(segment.ulpdu.data()).stag);
   if (!region) return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
   switch (mem::check_remote(*region, shared_->stream(), to, length, mem::kRemoteWrite)) {

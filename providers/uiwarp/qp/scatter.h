@@ -32,7 +32,7 @@ uint64_t for_each_place(Find&& find, uint32_t pd, const ibv_sge* sges, uint32_t 
       continue;
     }
     const uint64_t size = std::min<uint64_t>(length - taken, sge.length - offset);
-    mem::RegionRef region = find(sge.lkey);
+    auto region = find(sge.lkey);
     if (!region ||
         mem::check(*region, pd, sge.addr, sge.length, mem::kLocalWrite) != mem::Fault::kNone)
       break;
@@ -49,7 +49,7 @@ uint64_t for_each_place(Find&& find, uint32_t pd, const ibv_sge* sges, uint32_t 
 inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t pd,
                     const ibv_sge* sges, uint32_t count, uint64_t offset, core::Bytes data) {
   const uint8_t* from = data.data();
-  const auto copy = [&](uint8_t* place, uint64_t size, mem::RegionRef&&) {
+  const auto copy = [&](uint8_t* place, uint64_t size, mem::LastRegion::Found&&) {
     std::memcpy(place, from, size);
     from += size;
     return true;

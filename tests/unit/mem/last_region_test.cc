@@ -24,7 +24,7 @@ TEST(LastRegion, FindsWhatTheTableHas) {
   const uint32_t first = must_add(table, memory[0], 16), second = must_add(table, memory[1], 16);
   LastRegion regions;
   for (const uint32_t stag : {first, first, second, first, second, second}) {
-    const RegionRef found = regions.find(table, stag);
+    const LastRegion::Found found = regions.find(table, stag);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->stag, stag);
     EXPECT_EQ(found->memory, memory[stag == first ? 0 : 1]);
