@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Where numbers come from: the stock tools over uiwarp, and raw TCP of the same shape."""
 import os
+import signal
 from dataclasses import dataclass, field
 
 from .processes import Missing, Problem, Program, allow_descriptors, ask, free_port, last_lines, need
 
 TYPICAL, AVERAGE, RATE = 4, 3, 4   # columns of perftest's results: t_typical; BW average; MsgRate
 PERFTEST_ATTEMPTS = 5
-REFUSED = ("RDMA_CM_EVENT_REJECTED; error: -111", "Failed to handle RDMA CM event")
 
 
 @dataclass
@@ -58,9 +58,7 @@ class Perftest:
             try:
                 return self._once(bench)
             except Problem as problem:
-                # perftest -R connects twice, and its client may come before its server listens again. It then
-                # crashes in its own clean-up, mostly before the line that says so is written.
-                if not any(sign in str(problem) for sign in REFUSED):
+                if not refused(str(problem)):
                     raise
         raise Problem(f"{self.tool} was refused by its own server {PERFTEST_ATTEMPTS} times")
 
@@ -71,6 +69,13 @@ class Perftest:
                                      "-n", bench.iterations(self.iterations), *self.options)
         output = ask(place.server(command), place.client(command + [place.address]), port, self.settings)
         return column_of(output, self.size, self.column)
+
+
+def refused(said):
+    """perftest -R connects twice, and its client may come before its server listens again. It then crashes in its own
+    clean-up, mostly before the line that says so is written."""
+    crashed = f"failed with {-signal.SIGSEGV}:" in said and "Failed to handle RDMA CM event" in said
+    return crashed or "RDMA_CM_EVENT_REJECTED; error: -111" in said
 
 
 def column_of(output, size, column):
