@@ -200,7 +200,7 @@ class Connected : public ::testing::Test {
     return attr.qp_state;
   }
   void receive(ibv_qp* qp, uint64_t wr_id, size_t offset, uint32_t length) {
-    EXPECT_EQ(post_recv(qp, wr_id, {their_address(offset), length, peer_mr_->lkey}), 0);
+    EXPECT_EQ(post_recv(qp, wr_id, ibv_sge{their_address(offset), length, peer_mr_->lkey}), 0);
   }
   uint64_t our_address(size_t offset) { return reinterpret_cast<uintptr_t>(ours_) + offset; }
   uint64_t their_address(size_t offset) { return reinterpret_cast<uintptr_t>(theirs_) + offset; }

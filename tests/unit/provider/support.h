@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 namespace uiw::provider_test {
 
@@ -17,17 +18,12 @@ inline bool readable(int fd) {
   return ::poll(&p, 1, 0) == 1;
 }
 
-inline int post_recv(ibv_qp* qp, uint64_t wr_id) {
+// With a place for the message, or with none.
+inline int post_recv(ibv_qp* qp, uint64_t wr_id, std::optional<ibv_sge> sge = {}) {
   ibv_recv_wr wr{}, *bad;
   wr.wr_id = wr_id;
-  return ibv_post_recv(qp, &wr, &bad);
-}
-
-inline int post_recv(ibv_qp* qp, uint64_t wr_id, ibv_sge sge) {
-  ibv_recv_wr wr{}, *bad;
-  wr.wr_id = wr_id;
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
+  wr.sg_list = sge ? &*sge : nullptr;
+  wr.num_sge = sge ? 1 : 0;
   return ibv_post_recv(qp, &wr, &bad);
 }
 

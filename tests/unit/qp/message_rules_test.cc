@@ -41,7 +41,6 @@ TEST(MessageRules, DeliveryWaitsForTheLastSegment) {
       std::all_of(to.data() + 450, to.data() + 1000, [](uint8_t octet) { return octet == 0; }));
 }
 
-// A last segment without payload ends the message where the one before it ended.
 // Of which messages more is to come, after each octet of one of each kind in two segments.
 TEST(MessageRules, AMessageIsBegunUntilItsLastOctet) {
   const Octets message = pattern(200);
@@ -66,6 +65,7 @@ TEST(MessageRules, AMessageIsBegunUntilItsLastOctet) {
   }
 }
 
+// A last segment without payload ends the message where the one before it ended.
 TEST(MessageRules, TheLastSegmentMayBeEmpty) {
   Machine m;
   Buffer to(m.memory, 10);
