@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "cm/manager.h"
@@ -36,7 +37,27 @@ uint32_t Acceptor::max_half_open() {
 }
 
 void Acceptor::carry_out(uint32_t orders) {
-  if (!(orders & kStart)) return;
+  if (orders & kOffer) offer();
+  if (orders & kStart) listen();
+}
+
+void Acceptor::request_came() {
+  std::lock_guard hold(manager_.lock());
+  order(kOffer);
+}
+
+void Acceptor::offer() {
+  for (Responder *responder = half_open.first(), *next; responder != nullptr; responder = next) {
+    next = HalfOpen::next(*responder);
+    if (responder->complete()) {
+      responder->offer();
+    } else if (responder->has_unread()) {
+      return request_came();  // its octets are the engine's next
+    }
+  }
+}
+
+void Acceptor::listen() {
   core::Result<std::unique_ptr<transport::Listener>> listener =
       transport::Listener::start(engine_, fd_, backlog_, *this);
   if (!listener) {

@@ -16,7 +16,14 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, int backlog,
            const device::Device* device);
 
-  // Connections that have not sent their Request yet, oldest first. Thread: engine.
+  // A connection's Request is complete. The application is told in a later turn of the engine, and
+  // of all Requests that lie in the sockets then in the order of the connections: the octets are
+  // found in any order, and programs number their connections at either end (perftest's -q does).
+  // Thread: engine.
+  void request_came();
+
+  // Connections of whose Request the application has not been told yet, oldest first. Thread:
+  // engine.
   using HalfOpen = core::List<Responder, &Responder::half_open>;
   HalfOpen half_open;
 
@@ -28,6 +35,8 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
  private:
   ~Acceptor() override;
   void carry_out(uint32_t orders) override;
+  void offer();
+  void listen();
   void on_accept(int fd, const sockaddr_storage& peer) override;
   void on_accept_error(int error) override;
 

@@ -22,7 +22,8 @@ class Endpoint : public engine::Task {
   enum Order : uint32_t {
     kStart = 1,
     kDisconnect = 2,
-    kDrop = 4,  // the Id is gone: end everything
+    kDrop = 4,   // the Id is gone: end everything
+    kOffer = 8,  // a listener's: Requests have come
   };
 
   Endpoint(const Endpoint&) = delete;
@@ -39,7 +40,7 @@ class Endpoint : public engine::Task {
   virtual ~Endpoint();
 
   // Both: thread engine, no lock held; may end the endpoint.
-  // `orders` is a set of kStart and kDisconnect.
+  // `orders` is a set of all but kDrop.
   virtual void carry_out(uint32_t orders) = 0;
   // No Id has it any more, or never had, and it is to end: on kDrop, and when the engine is about
   // to be given up. Called once.

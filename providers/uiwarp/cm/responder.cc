@@ -80,11 +80,12 @@ void Responder::on_octets(core::Bytes octets) {
     close();
     return;
   }
-  offer();
+  engine_.disarm(deadline_);
+  phase_ = Phase::kComplete;
+  acceptor_->request_came();
 }
 
 void Responder::offer() {
-  engine_.disarm(deadline_);
   const mpa::Wishes limits = wishes_for(manager_.settings(), stream_->peer_is_local(), {});
   const mpa::PeerDepths depths = mpa::offered_depths(request_, limits);
   ConnParam offered;
@@ -112,7 +113,7 @@ void Responder::offer() {
 
 // The peer is gone while the application still has the request: accept() will say so.
 void Responder::lose_peer() {
-  if (phase_ == Phase::kReading) {
+  if (phase_ == Phase::kReading || phase_ == Phase::kComplete) {
     close();
     return;
   }

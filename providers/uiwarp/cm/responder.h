@@ -26,11 +26,18 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   // Ends it while no application knows of it.
   void close();
 
+  // Whether its Request has come while no application knows of it.
+  bool complete() const { return phase_ == Phase::kComplete; }
+  bool has_unread() const { return stream_->has_unread(); }
+  // Tells the application. This object may be gone then.
+  void offer();
+
   core::ListLink<Responder> half_open;  // of the acceptor
 
  private:
   enum class Phase {
     kReading,   // no whole Request yet; in the acceptor's list
+    kComplete,  // still in the list
     kOffered,   // the application has it
     kReplying,  // accepted, the Reply is not yet all in the socket
     kGone,      // the peer went or broke the rules; only the Id is left
@@ -47,13 +54,12 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   void on_writable() override;
   void request_overdue() { close(); }
 
-  void offer();
   void lose_peer();
   void refuse(core::Bytes private_data);
   int enter_rdma_mode();
   void leave_acceptor();
 
-  Acceptor* acceptor_;  // null once the Request is complete
+  Acceptor* acceptor_;  // null once the Request was offered
   const device::Device* device_ = nullptr;
   Phase phase_ = Phase::kReading;
   StreamPtr stream_;

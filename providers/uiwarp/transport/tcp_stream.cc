@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -207,6 +208,11 @@ void TcpStream::resume_receive() {
 
 bool TcpStream::quiet() const {
   return !impl_->receive_op.in_flight() && !impl_->has_kept;
+}
+
+bool TcpStream::has_unread() const {
+  int octets = 0;
+  return sys::ioctl(impl_->fd, FIONREAD, &octets) == 0 && octets > 0;
 }
 
 long TcpStream::receive_now(void* buffer, size_t size) {

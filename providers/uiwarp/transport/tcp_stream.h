@@ -57,6 +57,8 @@ class TcpStream {
   // Thread: engine. Whether nothing is under way and nothing kept: paused, it delivers nothing
   // more.
   bool quiet() const;
+  // Thread: engine. Whether octets have come that are still to be received.
+  bool has_unread() const;
   // While it is quiet, for the engine or whoever it lets receive in its place: octets, 0 at the
   // peer's FIN, or -errno; -EAGAIN when there is nothing. 0 and errors have to be handed to end()
   // on the engine, since a socket tells an error once. The second one fills several pieces of

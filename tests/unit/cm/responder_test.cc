@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The passive end against a peer that speaks by hand: conformance 2.1, 2.2, 4.2.
+#include <semaphore>
+#include <thread>
+
 #include "unit/cm/rig.h"
 
 namespace uiw::cm::test {
@@ -44,6 +47,39 @@ TEST_F(ResponderTest, ReplyKeyInARequestEndsTheConnection) {  // MS-05
   frame.kind = mpa::FrameKind::kReply;
   peer.send(frame);
   expect_closed_silently(peer);
+}
+
+// Whatever the order in which the engine finds their octets: those of the later ones wait when it
+// has only just asked for the first ones'.
+TEST_F(ResponderTest, RequestsComeInTheOrderOfTheirConnections) {
+  constexpr uint8_t kCount = 40;
+  new_listener(33);
+  std::vector<RawPeer> peers;
+  const auto request_of = [&](uint8_t i) {
+    mpa::StartupFrame frame = request_frame();
+    set_private_data(frame, Octets{i});
+    peers[i].send(frame);
+  };
+  for (uint8_t i = 0; i < kCount / 2; ++i) peers.push_back(dial());
+  settle();
+  std::binary_semaphore held{0}, go_on{0};
+  std::thread holder([&] {
+    engine_->run_sync([&] {
+      held.release();
+      go_on.acquire();
+    });
+  });
+  held.acquire();
+  for (uint8_t i = kCount / 2; i < kCount; ++i) peers.push_back(dial());
+  for (uint8_t i = 0; i < kCount; ++i) request_of(i);
+  go_on.release();
+  holder.join();
+  for (uint8_t i = 0; i < kCount; ++i) {
+    const Event event = channel_.expect(EventType::kConnectRequest);
+    ASSERT_LE(1, event.param.private_data_len);
+    EXPECT_EQ(i, event.param.private_data[0]);
+    destroy(event.id);
+  }
 }
 
 TEST_F(ResponderTest, SaysNothingBeforeTheApplicationAnswers) {  // MS-02
