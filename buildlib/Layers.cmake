@@ -27,12 +27,22 @@ if(UIWARP_FUZZ)
   target_compile_options(uiw_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
 endif()
 
+# libuiwarp.so is optimised across files: without, a small message costs a sixth more. The objects hold
+# machine code, too, so that tests are linked as fast as ever. Only GCC makes such objects everywhere.
+add_library(uiw_lto INTERFACE)
+set(_lto_objects)
+if(UIWARP_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT UIWARP_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(_lto_objects -flto=auto -ffat-lto-objects)
+  target_link_options(uiw_lto INTERFACE -flto=auto)
+endif()
+
 # uiw_layer(NAME layer...): every *.cc of this folder, linked to the layers it may use.
 function(uiw_layer name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
   if(sources)
     add_library(uiw_${name} STATIC ${sources})
     target_link_libraries(uiw_${name} PUBLIC uiw_flags)
+    target_compile_options(uiw_${name} PRIVATE ${_lto_objects})
     foreach(dep ${ARGN})
       target_link_libraries(uiw_${name} PUBLIC ${dep})
     endforeach()
