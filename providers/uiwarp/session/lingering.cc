@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kQuick = 1500;  // ticks from one post's end to the next one's beginning: 0.5 us
 constexpr uint32_t kQuickPosts = 8;   // in a row, before one lingers
 constexpr uint32_t kAskAgain = 4096;  // quick posts until a poll group is asked for again
-constexpr uint32_t kEnoughRequests = 32, kEnoughOctets = 256 * 1024;
+constexpr uint32_t kEnoughRequests = 64, kEnoughOctets = 256 * 1024;
 constexpr uint32_t kPatience = 16 * 1024;  // posts until it is tried again after one lay too long
 
 }  // namespace
