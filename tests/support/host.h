@@ -69,6 +69,7 @@ struct HostOptions {
   uint16_t ird = 4, ord = 4;
   uint32_t depth = 64, receives = 64;
   queue::CompletionEvents* cq_events = nullptr;  // of both queues
+  session::Spinner* spinner = nullptr;
 };
 
 class Host final : public session::ConnectionObserver, public session::QueuePairEvents {
@@ -85,6 +86,7 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
     o.send_cq = send_cq.get();
     o.recv_cq = recv_cq.get();
     o.events = this;
+    o.spinner = wanted.spinner;
     o.cap = {.max_send_wr = wanted.depth,
              .max_recv_wr = wanted.receives,
              .max_send_sge = 4,

@@ -65,7 +65,10 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
     const uint32_t polls = empty_polls_.load(std::memory_order_relaxed) + 1;
     empty_polls_.store(
         polls, std::memory_order_relaxed);  // a count lost to another poller does not matter
-    if (polls % kPollsPerYield == 0) sched_yield();
+    if (polls % kPollsPerYield == 0) {
+      if (events_) events_->on_spinning();
+      sched_yield();
+    }
     Progress* const own = progress();
     if (!own || !own->progress() || empty()) return 0;
   }

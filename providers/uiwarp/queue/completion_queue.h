@@ -12,12 +12,14 @@
 
 namespace uiw::queue {
 
-// Told when an armed CQ gets a completion, and when it overflows. Called from inside push() with
-// no lock of the CQ held; must not block. Thread: whoever completes.
+// Told when an armed CQ gets a completion, and when it overflows. Called from inside push(), the
+// last one from poll(), with no lock of the CQ held; must not block. Thread: whoever completes.
 class CompletionEvents {
  public:
   virtual void on_completion_event() = 0;
   virtual void on_overflow() = 0;  // once; later completions are lost, IBV_EVENT_CQ_ERR
+  // Somebody polls again and again in vain: told about every 10 us. Thread: who polls.
+  virtual void on_spinning() {}
 
  protected:
   ~CompletionEvents() = default;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/processors.h"
 #include "core/settings.h"
 #include "session/state.h"
 
@@ -24,6 +25,14 @@ constexpr int kArrivals = 4;
 constexpr size_t kAnswer = 4096;
 constexpr core::Nanoseconds kSoon = 50 * core::kMicrosecond;
 
+// A stream is blocked every 20 to 50 us. Whoever shares a CPU with another spinning thread, and
+// yields, does not get to spin between any two of them, but between four within this time.
+constexpr core::Nanoseconds kBlockedSpins = 10 * core::kMillisecond;
+
+// Nobody spins on our queues: how many arrivals until it is asked who spins on others.
+constexpr uint32_t kArrivalsPerStranger = 8;
+constexpr core::Nanoseconds kProcessorsChange = core::kMillisecond;  // no sooner
+
 }  // namespace
 
 // Whether somebody span on `cq` since this was asked last.
@@ -39,7 +48,32 @@ bool State::owns_receiver() {
   return !group || group->take_back(*this, true);
 }
 
-void State::consider_lending(size_t octets) {
+// Somebody who spins on a queue that is none of ours. What takes long is for him only when there is
+// no processor left for the engine: he may wait for something else that is urgent. To answer large
+// Reads is the engine's in any case, which sleeps until the socket has room.
+std::shared_ptr<queue::CompletionQueue> State::spinning_stranger(size_t octets) {
+  if (!options.spinner || ++unpolled_arrivals % kArrivalsPerStranger != 0) return nullptr;
+  auto stranger = options.spinner->get();
+  if (!stranger || stranger.get() == options.send_cq || stranger.get() == options.recv_cq)
+    return nullptr;
+  const Seen now{stranger->empty_polls(), stranger->polls(), stranger->arms()};
+  const Seen before = std::exchange(seen_stranger, now);
+  const uint64_t total = octets_sent.load(std::memory_order_relaxed);
+  const uint64_t sent = total - std::exchange(sent_at_stranger, total);
+  const bool same = std::exchange(last_stranger, stranger.get()) == stranger.get();
+  const bool spins_on =
+      same && now.arms == before.arms && sent <= kAnswer * kArrivalsPerStranger &&
+      now.empty_polls - before.empty_polls >= kPollsOfSpinner * kArrivalsPerStranger;
+  stranger_spins = spins_on ? stranger_spins + 1 : 0;
+  if (stranger_spins < kArrivals) return nullptr;
+  if (octets > kAnswer && arrived_at - processors_asked >= kProcessorsChange) {
+    processors_asked = arrived_at;
+    processors_short = core::processors_are_short();
+  }
+  return octets <= kAnswer || processors_short ? stranger : nullptr;
+}
+
+void State::consider_lending(size_t octets, size_t directly) {
   if (!core::settings().poll_progress) return;
   const core::Nanoseconds before = std::exchange(arrived_at, engine.now());
   const uint32_t completed = connection->rx.completed();
@@ -50,25 +84,34 @@ void State::consider_lending(size_t octets) {
   if (spun_on(*options.send_cq, seen_send_cq, answered)) spun = options.send_cq;
   if (options.recv_cq != options.send_cq && spun_on(*options.recv_cq, seen_recv_cq, answered))
     spun = options.recv_cq;
-  if (!spun) {
+  std::shared_ptr<queue::CompletionQueue> stranger;
+  if (spun) {
+    ++spins;
+  } else {
     // Between the pieces of one message there is no time to spin.
     if (!continues) spins = 0;
-    return;
+    stranger = spinning_stranger(octets + directly);
   }
-  if (++spins < kArrivals || lent) return;
+  if (lent || (!stranger && (!spun || spins < kArrivals))) return;
   // Nobody but the engine sees a connection begin or end.
   const bool settled = attached && first_fpdu_told && !ending && !destroying && !receive_dead &&
                        !waiting && !peer_closed && !stream_broken && !fin_noted &&
                        !wish_drain.load(std::memory_order_relaxed);
   if (!settled || !stream->quiet()) return;
-  PollGroup* const to = PollGroup::of(engine, *spun);
-  if (to && (!group || group == to)) to->lend(*this, true);
+  PollGroup* const to = PollGroup::of(engine, stranger ? *stranger : *spun);
+  if (!to || (group && group != to)) return;
+  looks_in_vain = 0;
+  if (to->lend(*this, true)) host = std::move(stranger);
 }
 
 // A stream that is often blocked while somebody spins: the spinning thread could send itself.
 void State::consider_poller_sending() {
   if (!core::settings().poll_progress || group || !attached) return;
-  blocked_spins = spun_on(*options.send_cq, seen_when_blocked, false) ? blocked_spins + 1 : 0;
+  if (engine.now() - blocked_since > kBlockedSpins) {
+    blocked_since = engine.now();
+    blocked_spins = 0;
+  }
+  if (spun_on(*options.send_cq, seen_when_blocked, false)) ++blocked_spins;
   if (blocked_spins < kArrivals) return;
   blocked_spins = 0;
   join_pollers();
@@ -108,7 +151,10 @@ bool State::receive_inline(std::span<uint8_t> buffer) {
 }
 
 void State::on_returned() {
-  spins = 0;
+  spins = stranger_spins = 0;
+  // The group goes with its queue, should nobody else have that any more: the caller is done with
+  // it.
+  const std::shared_ptr<queue::CompletionQueue> left = std::move(host);
   // Whoever posts either sees this or is seen here.
   has_poller.store(false, std::memory_order_seq_cst);
   send_unsent();

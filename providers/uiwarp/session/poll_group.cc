@@ -21,6 +21,10 @@ constexpr core::Nanoseconds kLastLook = 500 * core::kMicrosecond;
 // for whoever has received much at once deals with it first.
 constexpr uint32_t kLooksMissed = 5;
 
+// After so many looks without octets a queue pair costs the others a system call per poll for
+// nothing.
+constexpr uint32_t kLooksInVain = 8;
+
 // What a spinning thread waits for may need its CPU: about 10 us of polls (doc/decisions/004).
 constexpr uint32_t kPollsPerYield = 32;
 
@@ -109,7 +113,10 @@ bool PollGroup::progress() {
     State& state = *members_[i];
     done |= state.send_unsent();
     done |= state.send_unfinished(false);
-    if (state.lent) done |= state.receive_inline({buffer_.get(), kBufferSize});
+    if (state.lent && state.receive_inline({buffer_.get(), kBufferSize})) {
+      state.looks_in_vain = 0;
+      done = true;
+    }
   }
   const bool yield = !done && ++vain_ % kPollsPerYield == 0;
   leave();
@@ -140,7 +147,14 @@ void PollGroup::expire() {
   std::array<State*, kMost> returned{};
   size_t count = 0;
   if (polled && looks_missed_ < kLooksMissed) {
-    for (size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i) members_[i]->send_overdue();
+    for (size_t i = count_.load(std::memory_order_relaxed); i > 0; --i) {
+      State& state = *members_[i - 1];
+      state.send_overdue();
+      const bool alone = count_.load(std::memory_order_relaxed) == 1;
+      if (alone || !state.lent || ++state.looks_in_vain < kLooksInVain) continue;
+      returned[count++] = &state;
+      remove(i - 1);
+    }
     interval_ = std::min(interval_ * 2, kLastLook);
     engine_.arm(*this, interval_);
   } else {

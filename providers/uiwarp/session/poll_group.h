@@ -45,8 +45,8 @@ class PollGroup final : public queue::Progress, public engine::Timer {
 
  private:
   // More sockets than this are looked at faster by one wait in the kernel than one by one.
-  static constexpr size_t kMost = 8;
-  static constexpr size_t kBufferSize = 128 * 1024;
+  static constexpr size_t kMost = 16;
+  static constexpr size_t kBufferSize = 256 * 1024;
 
   PollGroup(engine::Engine& engine, queue::CompletionQueue& cq) : engine_(engine), cq_(cq) {}
   void expire() override;

@@ -55,7 +55,8 @@ struct QueuePairOptions {
   queue::ReceiveQueue* srq = nullptr;  // null: own receive queue
   QueuePairEvents* events = nullptr;
   class SrqEvents* srq_events = nullptr;
-  ibv_qp_cap cap{};  // already checked against the device limits
+  class Spinner* spinner = nullptr;  // null: whoever spins on other queues does not receive here
+  ibv_qp_cap cap{};                  // already checked against the device limits
   bool signal_all = false;
 };
 

@@ -85,8 +85,8 @@ void State::on_octets(core::Bytes octets) {
   if (wake_timer.armed()) engine.disarm(wake_timer);
   if (receive_dead) return;
   handle(connection->rx.on_octets(octets));
-  receive_directly();
-  consider_lending(octets.size());
+  const size_t directly = receive_directly();
+  consider_lending(octets.size(), directly);
 }
 
 long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
@@ -113,8 +113,9 @@ long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
 
 // The rest of a large segment goes straight to its place, and so does what follows for as long as
 // it is there. Should the engine have to wait for it, it waits for a few octets only.
-void State::receive_directly() {
+size_t State::receive_directly() {
   std::array<uint8_t, kBehind> behind;
+  size_t octets = 0;
   for (int share = kDirectReceives; share > 0; --share) {
     if (!attached || receive_dead || waiting || !stream || !connection->rx.may_land()) break;
     qp::RxStatus status = qp::RxStatus::kOk;
@@ -122,17 +123,19 @@ void State::receive_directly() {
     if (got == -EAGAIN) break;
     if (got <= 0) {
       stream->end(got);
-      return;
+      return octets;
     }
+    octets += static_cast<size_t>(got);
     engine.received_directly(static_cast<uint64_t>(got));
     handle(status);
   }
-  if (!stream) return;
+  if (!stream) return octets;
   const qp::Rx& rx = connection->rx;
   const size_t most = !attached || receive_dead ? 0
                       : rx.may_land()           ? kBehind
                                                 : rx.good_size(engine::Engine::kReceiveBuffer);
   stream->receive_at_most(static_cast<uint32_t>(most));
+  return octets;
 }
 
 void State::hear_news() {

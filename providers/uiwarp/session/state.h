@@ -17,6 +17,7 @@
 #include "queue/role.h"
 #include "session/poll_group.h"
 #include "session/queue_pair.h"
+#include "session/spinner.h"
 
 namespace uiw::session {
 
@@ -119,6 +120,7 @@ class State final : public engine::Task,
   // --- receiver ---
   // connection->rx, and what a poller came upon; it then receives no more.
   bool lent = false;
+  uint32_t looks_in_vain = 0;  // of the engine, since octets came
   bool stopped = false;
   long stopped_by = 0;  // 0 or -errno: the end of the stream; 1: `stopped_status`
   qp::RxStatus stopped_status = qp::RxStatus::kOk;
@@ -139,7 +141,18 @@ class State final : public engine::Task,
   bool mid_message = false;   // then
   int spins = 0;
   Seen seen_when_blocked;  // the same of sending: how the send queue was used when it was blocked
-  int blocked_spins = 0;
+  int blocked_spins = 0;   // how often somebody span, since:
+  core::Nanoseconds blocked_since = 0;
+  // The same of a queue on which somebody spins though it is none of ours; and that queue, while we
+  // are lent to those who poll it.
+  Seen seen_stranger;
+  const queue::CompletionQueue* last_stranger = nullptr;  // to be told from another, nothing else
+  uint32_t unpolled_arrivals = 0;
+  uint64_t sent_at_stranger = 0;  // octets_sent, when it was asked
+  int stranger_spins = 0;
+  core::Nanoseconds processors_asked = 0;  // when
+  bool processors_short = false;           // then
+  std::shared_ptr<queue::CompletionQueue> host;
   ConnectionObserver* observer = nullptr;  // [engine]
   std::unique_ptr<uint8_t[]> leftover;     // [engine] until kStart
   size_t leftover_size = 0;
@@ -216,7 +229,7 @@ class State final : public engine::Task,
   // [receiver] One receive, to where the octets belong if that is known, else into `buffer`: how
   // many, 0 or -errno; `status` is what the receive machine says to them.
   long receive_once(std::span<uint8_t> buffer, qp::RxStatus& status);
-  void receive_directly();
+  size_t receive_directly();  // how many octets
   void on_silence();
   void handle(qp::RxStatus status);
   void wait_for_receive();
@@ -226,7 +239,8 @@ class State final : public engine::Task,
   // lending.cc, [engine]
   static bool spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered);
   bool owns_receiver();  // false: run() comes again
-  void consider_lending(size_t octets);
+  void consider_lending(size_t octets, size_t directly);
+  std::shared_ptr<queue::CompletionQueue> spinning_stranger(size_t octets);
   void consider_poller_sending();
   void join_pollers();
   void on_returned();  // the poll group has given it back

@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "engine/engine.h"
 #include "mem/table.h"
+#include "session/spinner.h"
 #include "uiwarp/uiwarp-abi.h"
 #include "verbs/completion_channel.h"
 #include "verbs/event_pipe.h"
@@ -46,6 +47,7 @@ struct uiwarp_context final : uiw::device::Observer {
   const uiw::device::Device* const device;
   uiw::engine::EngineRef engine;
   uiw::mem::Table memory;
+  uiw::session::Spinner spinner;
   std::atomic<uint32_t> backlog{0};  // pipes below that keep events
   uiw::verbs::EventPipe async{uiw::verbs::kAsyncRecord, backlog};
   uiw::verbs::ChannelTable channels{backlog};

@@ -29,7 +29,8 @@ struct CqMember {
 
 struct uiwarp_cq final : uiw::queue::CompletionEvents {
   uiwarp_context* context = nullptr;
-  std::unique_ptr<uiw::queue::CompletionQueue> queue;
+  // Shared with queue pairs for which whoever polls it receives (session/spinner.h).
+  std::shared_ptr<uiw::queue::CompletionQueue> queue;
   uiw::verbs::CompletionChannel* channel = nullptr;  // null: nobody wants completion events
   uint64_t user = 0;                                 // what events name: the ibv_cq
   std::atomic<uint32_t> users{0};                    // queue pairs; twice when for both directions
@@ -37,6 +38,7 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
 
   void on_completion_event() override;
   void on_overflow() override;
+  void on_spinning() override { context->spinner.offer(queue); }
 
   // False when the queue has already lost a completion: it takes nobody any more. Thread: any.
   bool join(uiw::verbs::CqMember& member);

@@ -41,6 +41,28 @@ TEST(CompletionQueue, RoundsTheCapacityUp) {
   EXPECT_EQ(CompletionQueue::create(~0u, &events), nullptr);
 }
 
+TEST(CompletionQueue, TellsThatSomebodySpins) {
+  struct Spinning final : queue::CompletionEvents {
+    void on_completion_event() override {}
+    void on_overflow() override {}
+    void on_spinning() override { ++told; }
+    int told = 0;
+  } events;
+  auto cq = CompletionQueue::create(1, &events);
+  ibv_wc wc;
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(cq->poll(1, &wc), 0);
+  EXPECT_EQ(events.told, 0);
+  for (int i = 0; i < 10000; ++i) EXPECT_EQ(cq->poll(1, &wc), 0);
+  EXPECT_GE(events.told, 5);
+  EXPECT_LE(events.told, 20);
+  events.told = 0;
+  for (int i = 0; i < 10000; ++i) {
+    cq->push(completion(0), false);
+    EXPECT_EQ(cq->poll(1, &wc), 1);
+  }
+  EXPECT_EQ(events.told, 0);
+}
+
 TEST(CompletionQueue, GivesCompletionsInOrder) {
   Counted events;
   auto cq = CompletionQueue::create(4, &events);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The completion queue on which a thread of the program spins, should there be one. It can receive
+// for queue pairs that have nothing to do with that queue, when nobody spins on theirs: the thread
+// finds a Write or answers a Read while it waits for something else (doc/decisions/006).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "core/spinlock.h"
+#include "queue/completion_queue.h"
+
+namespace uiw::session {
+
+// Thread: any.
+class Spinner {
+ public:
+  // `queue` was polled often and in vain. Of several the last one counts.
+  void offer(const std::shared_ptr<queue::CompletionQueue>& queue) {
+    if (latest_.load(std::memory_order_relaxed) == queue.get()) return;
+    // Not worth waiting for; after fork() it may be locked for good.
+    if (!lock_.try_lock()) return;
+    const std::lock_guard lock(lock_, std::adopt_lock);
+    queue_ = queue;
+    latest_.store(queue.get(), std::memory_order_relaxed);
+  }
+
+  // Null: nobody has, or the queue is gone. Whether somebody still spins is not known here.
+  std::shared_ptr<queue::CompletionQueue> get() {
+    if (!latest_.load(std::memory_order_relaxed)) return nullptr;
+    const std::lock_guard lock(lock_);
+    std::shared_ptr<queue::CompletionQueue> queue = queue_.lock();
+    // The next one may have the same address.
+    if (!queue) latest_.store(nullptr, std::memory_order_relaxed);
+    return queue;
+  }
+
+ private:
+  core::Spinlock lock_;
+  std::weak_ptr<queue::CompletionQueue> queue_;                 // under lock_
+  std::atomic<const queue::CompletionQueue*> latest_{nullptr};  // what queue_ names
+};
+
+}  // namespace uiw::session
