@@ -7,10 +7,8 @@
 #include <sched.h>
 
 #include <atomic>
-#include <cstdio>
 #include <thread>
 
-#include "session/spinner.h"
 #include "support/host.h"
 
 namespace uiw::test {
@@ -249,148 +247,6 @@ TEST_F(PollGroups, ASendWaitsForItsReceive) {
     EXPECT_EQ(received.back().status, IBV_WC_SUCCESS);
     EXPECT_FALSE(host->ended());
   }
-}
-
-// --- for those who spin on another queue ---
-
-// Nobody polls the host's own queues; what comes are Writes.
-class Strangers : public PollGroups {
- protected:
-  class Offers final : public queue::CompletionEvents {
-   public:
-    explicit Offers(Strangers& test) : test_(test) {}
-    void on_completion_event() override {}
-    void on_overflow() override {}
-    void on_spinning() override { test_.spinner.offer(test_.stranger); }
-
-   private:
-    Strangers& test_;
-  };
-
-  void start() {
-    target.reset();
-    host.reset();
-    stranger = queue::CompletionQueue::create(4, &offers);
-    const SocketEnds ends = connect_sockets();
-    peer = std::make_unique<RawPeer>(ends.theirs);
-    host = std::make_unique<Host>(*engine, HostOptions{.spinner = &spinner});
-    ASSERT_EQ(host->attach(ends.ours), 0);
-    target = std::make_unique<Buffer>(host->memory, 8);
-    count = 0;
-  }
-  void spin(int polls) {
-    ibv_wc wc;
-    for (int i = 0; i < polls; ++i) EXPECT_EQ(stranger->poll(1, &wc), 0);
-  }
-  void write() {
-    std::snprintf(text, sizeof text, "%08d", ++count);
-    ASSERT_TRUE(peer->send(fpdu(tagged(0, target->stag(), target->start(), of_text(text)))));
-  }
-  bool written() { return target->content() == of_text(text); }
-  // Until a Write comes without the engine.
-  void start_lent() {
-    start();
-    ASSERT_TRUE(wait_until([&] {
-      const uint64_t before = receives();
-      spin(1100);
-      write();
-      EXPECT_TRUE(wait_until([&] { return spin(1), written(); }));
-      return receives() == before || HasFailure();
-    }));
-  }
-
-  session::Spinner spinner;
-  Offers offers{*this};
-  std::shared_ptr<queue::CompletionQueue> stranger;
-  std::unique_ptr<Buffer> target;
-  int count = 0;
-  char text[12];
-};
-
-TEST_F(Strangers, WhoSpinsElsewhereReceives) {
-  start_lent();
-}
-
-TEST_F(Strangers, TheEngineReceivesWhenTheySpinNoMore) {
-  for (int round = 0; round < 5; ++round) {
-    start_lent();
-    write();
-    EXPECT_TRUE(wait_until([&] { return written(); }));
-  }
-}
-
-TEST_F(Strangers, ArmingTheirQueueGivesItToTheEngine) {
-  for (int round = 0; round < 5; ++round) {
-    start_lent();
-    stranger->arm(false);
-    const uint64_t before = receives();
-    write();
-    EXPECT_TRUE(wait_until([&] { return written() && receives() > before; }));
-  }
-}
-
-TEST_F(Strangers, TheirQueueMayGoFirst) {
-  for (int round = 0; round < 5; ++round) {
-    start_lent();
-    stranger.reset();
-    write();
-    EXPECT_TRUE(wait_until([&] { return written(); }));
-    EXPECT_EQ(spinner.get(), nullptr);
-    if (round % 2 == 0) host->destroy();
-  }
-}
-
-TEST_F(Strangers, EndsBelowThoseWhoSpin) {
-  for (Host::Ending how : Host::kEndings) {
-    SCOPED_TRACE(static_cast<int>(how));
-    start_lent();
-    const Spinners spinners(*stranger);
-    for (int i = 0; i < 50; ++i) write();
-    host->end_by(how);
-    peer->receive_all();
-    peer->finish();
-    if (Host::is_told(how)) EXPECT_TRUE(host->wait_for_end());
-    host->destroy();
-  }
-}
-
-// A queue pair that is silent among busy ones is no business of those who poll.
-TEST_F(Strangers, TheSilentOneGoesToTheEngine) {
-  start_lent();
-  const SocketEnds ends = connect_sockets();
-  RawPeer silent_peer(ends.theirs);
-  Host silent(*engine, HostOptions{.spinner = &spinner});
-  ASSERT_EQ(silent.attach(ends.ours), 0);
-  Buffer silent_target(silent.memory, 8);
-  const auto write_to_silent = [&](const char* octets) {
-    EXPECT_TRUE(silent_peer.send(
-        fpdu(tagged(0, silent_target.stag(), silent_target.start(), of_text(octets)))));
-    EXPECT_TRUE(wait_until([&] { return spin(1), silent_target.content() == of_text(octets); }));
-  };
-  const auto exchange = [&] {
-    spin(300);
-    write();
-    EXPECT_TRUE(wait_until([&] { return spin(1), written(); }));
-  };
-  ASSERT_TRUE(wait_until([&] {  // both are lent
-    spin(1100);
-    const uint64_t before = receives();
-    write_to_silent("silent.1");
-    write_to_silent("silent.2");
-    exchange();
-    return receives() == before || HasFailure();
-  }));
-  int exchanges = 0;
-  EXPECT_TRUE(wait_until([&] {
-    for (int i = 0; i < exchanges; ++i) exchange();
-    exchanges += 10;
-    const uint64_t before = receives();
-    exchange();
-    if (receives() != before) return HasFailure();  // it was lent just now
-    write_to_silent("silent.1");
-    write_to_silent("silent.2");
-    return receives() > before || HasFailure();
-  }));
 }
 
 // --- what lingers ---
