@@ -27,7 +27,7 @@ Acceptor::~Acceptor() {
   if (fd_ >= 0) core::sys::close(fd_);
   // Before it goes: each takes itself out of the list.
   listener_.reset();
-  while (Responder* responder = half_open.first()) responder->close();
+  while (Responder* responder = half_open_.first()) responder->close();
 }
 
 uint32_t Acceptor::max_half_open() {
@@ -41,18 +41,32 @@ void Acceptor::carry_out(uint32_t orders) {
   if (orders & kStart) listen();
 }
 
+void Acceptor::join(Responder& responder) {
+  half_open_.append(responder);
+}
+
+void Acceptor::leave(Responder& responder) {
+  if (responder.complete()) --complete_;
+  half_open_.remove(responder);
+}
+
 void Acceptor::request_came() {
+  ++complete_;
+  offer_soon();
+}
+
+void Acceptor::offer_soon() {
   std::lock_guard hold(manager_.lock());
   order(kOffer);
 }
 
 void Acceptor::offer() {
-  for (Responder *responder = half_open.first(), *next; responder != nullptr; responder = next) {
+  for (Responder *responder = half_open_.first(), *next; complete_ > 0; responder = next) {
     next = HalfOpen::next(*responder);
     if (responder->complete()) {
       responder->offer();
     } else if (responder->has_unread()) {
-      return request_came();  // its octets are the engine's next
+      return offer_soon();  // its octets are the engine's next
     }
   }
 }
@@ -69,7 +83,7 @@ void Acceptor::listen() {
 }
 
 void Acceptor::on_accept(int fd, const sockaddr_storage&) {
-  if (half_open.size() >= max_half_open_) half_open.first()->close();
+  if (half_open_.size() >= max_half_open_) half_open_.first()->close();
   Responder::start(*this, manager_, engine_, fd, device_);
 }
 

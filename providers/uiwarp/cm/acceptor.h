@@ -22,10 +22,9 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   // Thread: engine.
   void request_came();
 
-  // Connections of whose Request the application has not been told yet, oldest first. Thread:
-  // engine.
-  using HalfOpen = core::List<Responder, &Responder::half_open>;
-  HalfOpen half_open;
+  // Connections of whose Request the application has not been told yet. Thread: engine.
+  void join(Responder& responder);
+  void leave(Responder& responder);
 
   // Connections without a Request that a listener holds at most, so that a flood of them leaves
   // descriptors for everything else. The oldest makes room for the newest: a peer in good faith
@@ -36,6 +35,7 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   ~Acceptor() override;
   void carry_out(uint32_t orders) override;
   void offer();
+  void offer_soon();
   void listen();
   void on_accept(int fd, const sockaddr_storage& peer) override;
   void on_accept_error(int error) override;
@@ -45,6 +45,9 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   const device::Device* const device_;
   const uint32_t max_half_open_;
   std::unique_ptr<transport::Listener> listener_;
+  using HalfOpen = core::List<Responder, &Responder::half_open>;
+  HalfOpen half_open_;     // oldest first
+  uint32_t complete_ = 0;  // how many of them have sent their Request
 };
 
 }  // namespace uiw::cm

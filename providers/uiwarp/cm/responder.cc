@@ -18,7 +18,7 @@ namespace uiw::cm {
 
 Responder::Responder(Acceptor& acceptor, Manager& manager, engine::Engine& engine, StreamPtr stream)
     : Endpoint(manager, engine), acceptor_(&acceptor), stream_(std::move(stream)) {
-  acceptor.half_open.append(*this);
+  acceptor.join(*this);
 }
 
 Responder::~Responder() {
@@ -26,7 +26,7 @@ Responder::~Responder() {
 }
 
 void Responder::leave_acceptor() {
-  if (acceptor_ != nullptr) std::exchange(acceptor_, nullptr)->half_open.remove(*this);
+  if (acceptor_ != nullptr) std::exchange(acceptor_, nullptr)->leave(*this);
 }
 
 void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engine, int fd,

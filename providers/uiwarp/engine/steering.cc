@@ -30,18 +30,8 @@ struct SchedAttributes {
 
 }  // namespace
 
-Steering::Steering(bool follow) : follow_(follow && read_mask(original_)) {
+Steering::Steering(bool follow) : follow_(follow && original_.read(0)) {
   if (follow_) sleeps_ = sleeps_so_far();
-}
-
-bool Steering::read_mask(Mask& mask) {
-  mask = {};
-  // The raw call: glibc's cpu_set_t ends at 1024 CPUs.
-  return syscall(SYS_sched_getaffinity, 0, sizeof mask, &mask) > 0;
-}
-
-bool Steering::write_mask(const Mask& mask) {
-  return syscall(SYS_sched_setaffinity, 0, sizeof mask, &mask) == 0;
 }
 
 uint64_t Steering::sleeps_so_far() {
@@ -76,32 +66,32 @@ Placement::Action Steering::turn(uint64_t delivered, uint64_t sent, int fd) {
 
 // Somebody else changed where we may run (a cpuset, taskset): that is the new rule.
 bool Steering::learn_limits() {
-  Mask now;
-  if (!read_mask(now)) return false;
+  core::CpuMask now;
+  if (!now.read(0)) return false;
   if (now != ours_) original_ = now;
   return true;
 }
 
 bool Steering::follow(int cpu) {
   if (!learn_limits()) return false;
-  Mask wanted;
+  core::CpuMask wanted;
   if (original_.contains(cpu)) {
     wanted.add(cpu);
-    if (write_mask(wanted)) {
+    if (wanted.write()) {
       ours_ = wanted;
       return true;
     }
   }
-  if (write_mask(original_)) ours_ = original_;
+  if (original_.write()) ours_ = original_;
   return false;
 }
 
 void Steering::keep_away(int cpu) {
   if (!learn_limits()) return;
-  Mask wanted = original_;
+  core::CpuMask wanted = original_;
   wanted.remove(cpu);
-  if (wanted == Mask{}) wanted = original_;
-  if (write_mask(wanted)) ours_ = wanted;
+  if (wanted == core::CpuMask{}) wanted = original_;
+  if (wanted.write()) ours_ = wanted;
 }
 
 void Steering::shorten_slice() {

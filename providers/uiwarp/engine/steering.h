@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/cpu_mask.h"
 #include "engine/placement.h"
 
 namespace uiw::engine {
@@ -24,22 +25,6 @@ class Steering {
   static void shorten_slice();
 
  private:
-  static constexpr int kMaxCpus = 8192;
-  struct Mask {
-    static constexpr int kWordBits = 8 * sizeof(unsigned long);
-    unsigned long words[kMaxCpus / kWordBits] = {};
-    bool operator==(const Mask&) const = default;
-    static unsigned long bit(int cpu) { return 1UL << (cpu % kWordBits); }
-    bool contains(int cpu) const {
-      return cpu < kMaxCpus && (words[cpu / kWordBits] & bit(cpu)) != 0;
-    }
-    void add(int cpu) { words[cpu / kWordBits] |= bit(cpu); }
-    void remove(int cpu) {
-      if (contains(cpu)) words[cpu / kWordBits] &= ~bit(cpu);
-    }
-  };
-  static bool read_mask(Mask& mask);
-  static bool write_mask(const Mask& mask);
   static uint64_t sleeps_so_far();
 
   bool learn_limits();
@@ -48,8 +33,8 @@ class Steering {
 
   Placement placement_;
   bool follow_;
-  Mask original_;  // where the thread may run
-  Mask ours_;      // what we set
+  core::CpuMask original_;  // where the thread may run
+  core::CpuMask ours_;      // what we set
   uint64_t sleeps_ = 0;
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/clock.h"
-#include "core/processors.h"
 #include "core/settings.h"
 #include "session/state.h"
 
@@ -31,16 +30,16 @@ constexpr core::Nanoseconds kBlockedSpins = 10 * core::kMillisecond;
 
 // Nobody spins on our queues: how many arrivals until it is asked who spins on others.
 constexpr uint32_t kArrivalsPerStranger = 8;
-constexpr core::Nanoseconds kProcessorsChange = core::kMillisecond;  // no sooner
 
 }  // namespace
 
-// Whether somebody span on `cq` since this was asked last.
-bool State::spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered) {
+// Whether somebody span on `cq` since this was asked last, `arrivals` ago.
+bool State::spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered,
+                    uint32_t arrivals) {
   const Seen now{cq.empty_polls(), cq.polls(), cq.arms()};
   const Seen before = std::exchange(seen, now);
   if (now.arms != before.arms) return false;
-  return now.empty_polls - before.empty_polls >= kPollsOfSpinner ||
+  return now.empty_polls - before.empty_polls >= kPollsOfSpinner * arrivals ||
          (answered && now.polls != before.polls);
 }
 
@@ -56,21 +55,15 @@ std::shared_ptr<queue::CompletionQueue> State::spinning_stranger(size_t octets) 
   auto stranger = options.spinner->get();
   if (!stranger || stranger.get() == options.send_cq || stranger.get() == options.recv_cq)
     return nullptr;
-  const Seen now{stranger->empty_polls(), stranger->polls(), stranger->arms()};
-  const Seen before = std::exchange(seen_stranger, now);
+  const bool spun = spun_on(*stranger, seen_stranger, false, kArrivalsPerStranger);
   const uint64_t total = octets_sent.load(std::memory_order_relaxed);
   const uint64_t sent = total - std::exchange(sent_at_stranger, total);
   const bool same = std::exchange(last_stranger, stranger.get()) == stranger.get();
-  const bool spins_on =
-      same && now.arms == before.arms && sent <= kAnswer * kArrivalsPerStranger &&
-      now.empty_polls - before.empty_polls >= kPollsOfSpinner * kArrivalsPerStranger;
-  stranger_spins = spins_on ? stranger_spins + 1 : 0;
+  const bool small_answers = sent <= kAnswer * kArrivalsPerStranger;
+  stranger_spins = same && spun && small_answers ? stranger_spins + 1 : 0;
   if (stranger_spins < kArrivals) return nullptr;
-  if (octets > kAnswer && arrived_at - processors_asked >= kProcessorsChange) {
-    processors_asked = arrived_at;
-    processors_short = core::processors_are_short();
-  }
-  return octets <= kAnswer || processors_short ? stranger : nullptr;
+  const bool wanted = octets <= kAnswer || options.spinner->processors_are_short(arrived_at);
+  return wanted ? stranger : nullptr;
 }
 
 void State::consider_lending(size_t octets, size_t directly) {
@@ -99,9 +92,7 @@ void State::consider_lending(size_t octets, size_t directly) {
                        !wish_drain.load(std::memory_order_relaxed);
   if (!settled || !stream->quiet()) return;
   PollGroup* const to = PollGroup::of(engine, stranger ? *stranger : *spun);
-  if (!to || (group && group != to)) return;
-  looks_in_vain = 0;
-  if (to->lend(*this, true)) host = std::move(stranger);
+  if (to && (!group || group == to) && to->lend(*this, true)) host = std::move(stranger);
 }
 
 // A stream that is often blocked while somebody spins: the spinning thread could send itself.

@@ -53,6 +53,7 @@ bool PollGroup::lend(State& state, bool receiving) {
   }
   if (room && receiving) {
     state.lent = true;
+    state.looks_in_vain = 0;
     state.stream->pause_receive();
   }
   leave();

@@ -8,20 +8,22 @@
 #include <memory>
 #include <mutex>
 
+#include "core/clock.h"
+#include "core/processors.h"
 #include "core/spinlock.h"
 #include "queue/completion_queue.h"
 
 namespace uiw::session {
 
-// Thread: any.
 class Spinner {
  public:
+  // Thread of both: any.
   // `queue` was polled often and in vain. Of several the last one counts.
   void offer(const std::shared_ptr<queue::CompletionQueue>& queue) {
     if (latest_.load(std::memory_order_relaxed) == queue.get()) return;
     // Not worth waiting for; after fork() it may be locked for good.
-    if (!lock_.try_lock()) return;
-    const std::lock_guard lock(lock_, std::adopt_lock);
+    const std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock) return;
     queue_ = queue;
     latest_.store(queue.get(), std::memory_order_relaxed);
   }
@@ -36,10 +38,21 @@ class Spinner {
     return queue;
   }
 
+  // Whether there is a processor for the engine, too. `now`: engine time. Thread: engine.
+  bool processors_are_short(core::Nanoseconds now) {
+    if (now - asked_at_ >= core::kMillisecond) {
+      asked_at_ = now;
+      short_ = core::processors_are_short();
+    }
+    return short_;
+  }
+
  private:
   core::Spinlock lock_;
   std::weak_ptr<queue::CompletionQueue> queue_;                 // under lock_
   std::atomic<const queue::CompletionQueue*> latest_{nullptr};  // what queue_ names
+  core::Nanoseconds asked_at_ = 0;                              // [engine] of processors
+  bool short_ = false;
 };
 
 }  // namespace uiw::session

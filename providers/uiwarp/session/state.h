@@ -150,8 +150,6 @@ class State final : public engine::Task,
   uint32_t unpolled_arrivals = 0;
   uint64_t sent_at_stranger = 0;  // octets_sent, when it was asked
   int stranger_spins = 0;
-  core::Nanoseconds processors_asked = 0;  // when
-  bool processors_short = false;           // then
   std::shared_ptr<queue::CompletionQueue> host;
   ConnectionObserver* observer = nullptr;  // [engine]
   std::unique_ptr<uint8_t[]> leftover;     // [engine] until kStart
@@ -237,7 +235,8 @@ class State final : public engine::Task,
   void on_receive_timeout();
 
   // lending.cc, [engine]
-  static bool spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered);
+  static bool spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered,
+                      uint32_t arrivals = 1);
   bool owns_receiver();  // false: run() comes again
   void consider_lending(size_t octets, size_t directly);
   std::shared_ptr<queue::CompletionQueue> spinning_stranger(size_t octets);
