@@ -38,6 +38,19 @@ def rping_client(world):
     expect(other.output.count("ping data") == 10 and not server.ended(), "the next client was not served", other, server)
 
 
+@case("killed-server-leaves-its-port", worlds=LO4, seconds=60, reduced=True)
+def server_port(world):
+    """Who starts a server again at once must not hear that the address is in use."""
+    port = world.port()
+    for _ in range(5):
+        server = world.start_server("rping", "-s", "-a", world.server, "-p", port, port=port)
+        server.signal(signal.SIGKILL)
+        server.process.wait()
+        with socket.socket(socket.AF_INET) as next_one:
+            next_one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            next_one.bind((world.server, port))  # raises an exception where somebody listens
+
+
 def kill_perftest(world, tool, victim, attempts=5, cm=True):
     port = world.port()
     # ib_send_bw gives itself credits on iWARP. A client without any, whose sends were all taken by TCP,

@@ -118,6 +118,12 @@ long recv(int fd, void* buffer, size_t size, int flags) {
 int eventfd(unsigned initial, int flags) {
   return static_cast<int>(raw(SYS_eventfd2, initial, flags));
 }
+int epoll_create1(int flags) {
+  return static_cast<int>(raw(SYS_epoll_create1, flags));
+}
+int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) {
+  return static_cast<int>(raw(SYS_epoll_ctl, epoll_fd, operation, fd, event));
+}
 int ioctl(int fd, unsigned long request, void* argument) {
   return static_cast<int>(raw(SYS_ioctl, fd, request, argument));
 }

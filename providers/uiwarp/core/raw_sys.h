@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+struct epoll_event;
 struct stat;
 
 namespace uiw::core::sys {
@@ -37,6 +38,8 @@ long sendmsg(int fd, const msghdr* message, int flags);
 long recvmsg(int fd, msghdr* message, int flags);
 long recv(int fd, void* buffer, size_t size, int flags);
 int eventfd(unsigned initial, int flags);
+int epoll_create1(int flags);
+int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event);
 int ioctl(int fd, unsigned long request, void* argument);
 int mkdir(const char* path, unsigned mode);
 int rename(const char* from, const char* to);

@@ -34,18 +34,16 @@ void Backend::complete_ended() {
   first_ended_ = last_ended_ = nullptr;
   while (op) {
     Op* next = op->next_ended_;
-    complete(*op, op->result_, false, {});
+    complete(*op, op->result_, {});
     op = next;
   }
 }
 
-void Backend::complete(Op& op, int result, bool more, core::Bytes data) {
-  if (!more) {
-    op.in_flight_ = false;
-    --in_flight_;
-    if (op.cancelling_) --cancelling_;
-  }
-  op.complete(result, more, data);  // may start the operation again, or free it
+void Backend::complete(Op& op, int result, core::Bytes data) {
+  op.in_flight_ = false;
+  --in_flight_;
+  if (op.cancelling_) --cancelling_;
+  op.complete(result, data);  // may start the operation again, or free it
 }
 
 }  // namespace uiw::engine

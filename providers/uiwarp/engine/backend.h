@@ -32,7 +32,6 @@ class Backend {
 
   // Operations as Engine describes them. An operation that cannot be started completes with
   // its error at the next dispatch().
-  virtual void accept(Op& op, int listen_fd) = 0;
   virtual void connect(Op& op, int fd, const sockaddr_storage& to) = 0;
   virtual void receive(Op& op, int fd, uint32_t most) = 0;
   virtual void poll_readable(Op& op, int fd) = 0;
@@ -65,7 +64,7 @@ class Backend {
   using Kind = Op::Kind;
   void begin(Op& op, Kind kind, int fd);
   bool mark_cancelling(Op& op);  // false when it is not in flight or was cancelled before
-  void complete(Op& op, int result, bool more, core::Bytes data);
+  void complete(Op& op, int result, core::Bytes data);
 
   static int fd_of(const Op& op) { return op.fd_; }
   static Kind kind_of(const Op& op) { return op.kind_; }

@@ -262,9 +262,6 @@ Timer::~Timer() {
   if (armed()) engine_->disarm(*this);
 }
 
-void Engine::accept(Op& op, int listen_fd) {
-  state_->backend->accept(op, listen_fd);
-}
 void Engine::connect(Op& op, int fd, const sockaddr_storage& to) {
   state_->backend->connect(op, fd, to);
 }

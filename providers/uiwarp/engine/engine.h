@@ -36,10 +36,10 @@ class OpState {
 
  private:
   friend class Backend;
-  enum class Kind : uint8_t { kAccept, kConnect, kReceive, kReadable, kWritable };
+  enum class Kind : uint8_t { kConnect, kReceive, kReadable, kWritable };
   int fd_ = -1;        // what it works on, for a backend that has to start it again
   uint32_t most_ = 0;  // octets to receive; 0: no limit
-  Kind kind_ = Kind::kAccept;
+  Kind kind_ = Kind::kConnect;
   bool in_flight_ = false;
   bool cancelling_ = false;
   bool drained_ = false;  // the last receive left the socket empty
@@ -90,10 +90,9 @@ class Op : public OpState {
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
 
-  // result: as the system call would give it, or -errno. `more` is true while a multishot
-  // operation stays armed. `data` is only set for receive(): the octets received, valid during
-  // the call.
-  virtual void complete(int result, bool more, core::Bytes data) = 0;
+  // result: as the system call would give it, or -errno. `data` is only set for receive(): the
+  // octets received, valid during the call.
+  virtual void complete(int result, core::Bytes data) = 0;
 
  protected:
   ~Op() = default;
@@ -156,10 +155,8 @@ class Engine {
   void disarm(Timer& timer);
   core::Nanoseconds now() const;  // cached once per loop turn
 
-  // Operations. At most one that receives or accepts and one that connects or waits to write may be
-  // in flight per descriptor, which is non-blocking.
-  void accept(Op& op, int listen_fd);  // multishot; result = new descriptor (CLOEXEC|NONBLOCK)
-  // `to` is not copied: it must stay until completion.
+  // Operations. At most one that receives and one that connects or waits to write may be in flight
+  // per descriptor, which is non-blocking. `to` is not copied: it must stay until completion.
   void connect(Op& op, int fd, const sockaddr_storage& to);
   static constexpr size_t kReceiveBuffer = 256 << 10;  // octets
   // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0:

@@ -36,8 +36,8 @@ core::Result<std::unique_ptr<Backend>> Epoll::open() {
 int Epoll::start() {
   buffer_.reset(new (std::nothrow) uint8_t[kBufferSize]);
   if (!buffer_) return ENOMEM;
-  epoll_fd_ = static_cast<int>(syscall(SYS_epoll_create1, EPOLL_CLOEXEC));
-  if (epoll_fd_ < 0) return errno;
+  epoll_fd_ = sys::epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_fd_ < 0) return -epoll_fd_;
   wake_fd_ = sys::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return -wake_fd_;
   alarm_fd_ =
@@ -47,7 +47,8 @@ int Epoll::start() {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = name;
-    if (syscall(SYS_epoll_ctl, epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return errno;
+    if (int result = sys::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event); result < 0)
+      return -result;
   }
   return 0;
 }
@@ -105,11 +106,6 @@ bool Epoll::forget(Op& op) {
   return true;
 }
 
-void Epoll::accept(Op& op, int listen_fd) {
-  begin(op, Kind::kAccept, listen_fd);
-  wait_on(op, listen_fd);
-}
-
 void Epoll::connect(Op& op, int fd, const sockaddr_storage& to) {
   begin(op, Kind::kConnect, fd);
   const int result =
@@ -151,7 +147,7 @@ int Epoll::control(int operation, int fd, uint32_t events) {
   epoll_event event{};
   event.events = events | EPOLLONESHOT;
   event.data.u64 = static_cast<uint64_t>(fd);
-  return syscall(SYS_epoll_ctl, epoll_fd_, operation, fd, &event) == 0 ? 0 : errno;
+  return -sys::epoll_ctl(epoll_fd_, operation, fd, &event);
 }
 
 void Epoll::register_queued() {
@@ -229,22 +225,9 @@ void Epoll::ready(int fd, uint32_t events) {
 void Epoll::ready_in(Op& op, int fd, uint32_t events) {
   if (kind_of(op) == Kind::kReadable) {
     forget(op);
-    complete(op, static_cast<int>(events), false, {});
-  } else if (kind_of(op) == Kind::kAccept) {
-    accept_all(op, fd);
+    complete(op, static_cast<int>(events), {});
   } else {
     receive_once(op, fd);
-  }
-}
-
-void Epoll::accept_all(Op& op, int fd) {
-  const Waiting& waiting = *waiting_on(fd);
-  // Until there is none left, or a completion has cancelled the operation.
-  while (waiting.in == &op) {
-    const int result = sys::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (result == -EAGAIN) return;
-    if (result < 0) forget(op);
-    complete(op, result, result >= 0, {});
   }
 }
 
@@ -259,13 +242,13 @@ void Epoll::receive_once(Op& op, int fd) {
     delivered_.octets += size;
     delivered_.fd = fd;
   }
-  complete(op, static_cast<int>(result), false, {buffer_.get(), size});
+  complete(op, static_cast<int>(result), {buffer_.get(), size});
 }
 
 void Epoll::ready_out(Op& op, int fd, uint32_t events) {
   if (kind_of(op) == Kind::kWritable) {
     forget(op);
-    complete(op, static_cast<int>(events), false, {});
+    complete(op, static_cast<int>(events), {});
     return;
   }
   int error = 0;
@@ -279,7 +262,7 @@ void Epoll::ready_out(Op& op, int fd, uint32_t events) {
     if (sys::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == -ENOTCONN) return;
   }
   forget(op);
-  complete(op, result, false, {});
+  complete(op, result, {});
 }
 
 }  // namespace uiw::engine

@@ -22,7 +22,6 @@ class Epoll final : public Backend {
   static core::Result<std::unique_ptr<Backend>> open();
   ~Epoll() override;
 
-  void accept(Op& op, int listen_fd) override;
   void connect(Op& op, int fd, const sockaddr_storage& to) override;
   void receive(Op& op, int fd, uint32_t most) override;
   void poll_readable(Op& op, int fd) override;
@@ -38,7 +37,7 @@ class Epoll final : public Backend {
  private:
   // The operations that wait on one descriptor.
   struct Waiting {
-    Op* in = nullptr;   // receive, readable or accept
+    Op* in = nullptr;   // receive or readable
     Op* out = nullptr;  // writable or connect
     bool queued = false;
     int next_queued = -1;
@@ -60,7 +59,6 @@ class Epoll final : public Backend {
   void ready(int fd, uint32_t events);
   void ready_in(Op& op, int fd, uint32_t events);
   void ready_out(Op& op, int fd, uint32_t events);
-  void accept_all(Op& op, int fd);
   void receive_once(Op& op, int fd);
 
   int epoll_fd_ = -1;

@@ -103,13 +103,6 @@ void Ring::read_wake() {
   wake_armed_ = true;
 }
 
-void Ring::accept(Op& op, int listen_fd) {
-  begin(op, Kind::kAccept, listen_fd);
-  io_uring_sqe* sqe = next_sqe();
-  io_uring_prep_multishot_accept(sqe, listen_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  sqe->user_data = user_data_of(op);
-}
-
 void Ring::connect(Op& op, int fd, const sockaddr_storage& to) {
   begin(op, Kind::kConnect, fd);
   io_uring_sqe* sqe = next_sqe();
@@ -228,7 +221,7 @@ void Ring::deliver(const Completion& completion) {
   if (kind_of(op) == Kind::kReceive) {
     deliver_receive(op, completion);
   } else {
-    complete(op, completion.result, (completion.flags & IORING_CQE_F_MORE) != 0, {});
+    complete(op, completion.result, {});
   }
 }
 
@@ -243,7 +236,7 @@ void Ring::deliver_receive(Op& op, const Completion& completion) {
       delivered_.fd = fd_of(op);
     }
     set_drained(op, size < BufferRing::kSize && !(completion.flags & IORING_CQE_F_SOCK_NONEMPTY));
-    complete(op, completion.result, false, octets);
+    complete(op, completion.result, octets);
     buffers_.put_back(id);
     return;
   }
@@ -253,14 +246,14 @@ void Ring::deliver_receive(Op& op, const Completion& completion) {
     // Nothing was lost: the octets still wait in the socket. The kernel may have said so before it
     // saw our cancel, which then found nothing to end.
     if (cancelling(op)) {
-      complete(op, -ECANCELED, false, {});
+      complete(op, -ECANCELED, {});
     } else {
       set_drained(op, false);
       queue_receive(op);
     }
     return;
   }
-  complete(op, completion.result, false, {});
+  complete(op, completion.result, {});
 }
 
 }  // namespace uiw::engine

@@ -20,7 +20,6 @@ class Ring final : public Backend {
   static core::Result<std::unique_ptr<Backend>> open();
   ~Ring() override;
 
-  void accept(Op& op, int listen_fd) override;
   void connect(Op& op, int fd, const sockaddr_storage& to) override;
   void receive(Op& op, int fd, uint32_t most) override;
   void poll_readable(Op& op, int fd) override;

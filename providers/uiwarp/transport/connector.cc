@@ -18,7 +18,7 @@ struct Connector::Impl final : engine::Op, engine::Timer {
        ConnectHandler& its_handler)
       : engine(its_engine), fd(its_fd), target(its_target), handler(&its_handler) {}
 
-  void complete(int result, bool, core::Bytes) override;
+  void complete(int result, core::Bytes) override;
   void expire() override;
   void give_up();
   void stop();
@@ -32,7 +32,7 @@ struct Connector::Impl final : engine::Op, engine::Timer {
   bool calling = false;     // inside complete() or expire()
 };
 
-void Connector::Impl::complete(int result, bool, core::Bytes) {
+void Connector::Impl::complete(int result, core::Bytes) {
   calling = true;
   engine.disarm(*this);
   if (ConnectHandler* told = std::exchange(handler, nullptr)) {

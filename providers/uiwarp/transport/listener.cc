@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <netinet/ip.h>
+#include <sys/epoll.h>
 
 #include <cerrno>
 #include <new>
@@ -20,6 +21,9 @@ namespace {
 // How long to wait before accepting again when descriptors or memory ran out: long enough not to
 // spin, short against any peer's connect timeout.
 constexpr core::Nanoseconds kShortagePause = 100 * core::kMillisecond;
+
+// After so many the engine looks after others.
+constexpr int kAcceptsPerTurn = 64;
 
 bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
@@ -80,13 +84,22 @@ core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& o
 }
 
 // Outlives the Listener until the ring has let go of it. Thread: engine.
+//
+// Waits by way of an epoll descriptor. An operation of io_uring on the socket itself would hold it
+// until the ring is taken apart, which the kernel does only 10 to 20 ms after the process was
+// killed: so long nobody else could listen on its port.
 struct Listener::Impl final : engine::Op, engine::Timer {
   Impl(engine::Engine& its_engine, int its_fd, AcceptHandler& its_handler)
       : engine(its_engine), fd(its_fd), handler(its_handler) {}
+  ~Impl() {
+    if (epoll_fd >= 0) sys::close(epoll_fd);
+  }
 
-  void complete(int result, bool more, core::Bytes) override;
-  void expire() override { engine.accept(*this, fd); }
-  void accepted(int connection);
+  int start(int backlog);
+  void wait() { engine.poll_readable(*this, epoll_fd); }
+  void complete(int result, core::Bytes) override;
+  void expire() override { wait(); }
+  bool accept_one();
   void failed(int error);
   void stop();
   void settle();
@@ -94,35 +107,52 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   engine::Engine& engine;
   const int fd;
   AcceptHandler& handler;
+  int epoll_fd = -1;
   bool dead = false;     // on_accept_error() was called
   bool stopped = false;  // the Listener is gone
   bool calling = false;  // inside complete()
 };
 
-void Listener::Impl::complete(int result, bool more, core::Bytes) {
+int Listener::Impl::start(int backlog) {
+  epoll_fd = sys::epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_fd < 0) return -epoll_fd;
+  if (int result = sys::listen(fd, backlog); result < 0) return -result;
+  epoll_event readable{};
+  readable.events = EPOLLIN;
+  if (int result = sys::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &readable); result < 0)
+    return -result;
+  wait();
+  return 0;
+}
+
+void Listener::Impl::complete(int result, core::Bytes) {
   calling = true;
-  if (result >= 0) {
-    accepted(result);
-  } else if (!more && !stopped) {
-    failed(-result);
+  if (result < 0) {
+    if (!stopped) failed(-result);
+  } else {
+    for (int i = 0; i < kAcceptsPerTurn && accept_one(); ++i) continue;
   }
   calling = false;
   if (stopped) {
     settle();
-  } else if (!more && !dead && !armed()) {
-    engine.accept(*this, fd);
+  } else if (!dead && !armed()) {
+    wait();
   }
 }
 
-void Listener::Impl::accepted(int connection) {
+// False when there may be no more for now.
+bool Listener::Impl::accept_one() {
+  if (stopped) return false;
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
-  // Fails when the peer has reset the connection already: as if it had never come.
-  if (stopped || sys::getpeername(connection, reinterpret_cast<sockaddr*>(&peer), &size) < 0) {
-    sys::close(connection);
-    return;
+  const int connection =
+      sys::accept4(fd, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (connection < 0) {
+    failed(-connection);
+    return false;
   }
   handler.on_accept(connection, peer);
+  return true;
 }
 
 void Listener::Impl::failed(int error) {
@@ -138,10 +168,7 @@ void Listener::Impl::failed(int error) {
 void Listener::Impl::stop() {
   stopped = true;
   engine.disarm(*this);
-  if (in_flight()) {
-    engine.cancel(*this);
-    engine.flush();  // or the ring would keep the socket, and its port, a little longer
-  }
+  if (in_flight()) engine.cancel(*this);
   sys::close(fd);
   settle();
 }
@@ -155,8 +182,7 @@ core::Result<std::unique_ptr<Listener>> Listener::start(engine::Engine& engine, 
   std::unique_ptr<Listener> listener(new (std::nothrow) Listener);
   std::unique_ptr<Impl> impl(new (std::nothrow) Impl(engine, bound_fd, handler));
   if (!listener || !impl) return core::Errno{ENOMEM};
-  if (int result = sys::listen(bound_fd, backlog); result < 0) return core::Errno{-result};
-  engine.accept(*impl, bound_fd);
+  if (int error = impl->start(backlog); error != 0) return core::Errno{error};
   listener->impl_ = impl.release();
   return listener;
 }

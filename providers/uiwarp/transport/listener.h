@@ -34,12 +34,12 @@ class AcceptHandler {
 // Thread: engine.
 class Listener {
  public:
-  // Takes over a bound socket and listens. Error: EADDRINUSE, EINVAL, ENOMEM. The descriptor stays
-  // the caller's when this fails.
+  // Takes over a bound socket and listens. Error: EADDRINUSE, EINVAL, EMFILE, ENOMEM. The
+  // descriptor stays the caller's when this fails.
   static core::Result<std::unique_ptr<Listener>> start(engine::Engine& engine, int bound_fd,
                                                        int backlog, AcceptHandler& handler);
   // Stops; no handler call comes after; the socket is closed (pending connections are reset) and
-  // its address is free again when this returns.
+  // its address is free again when this returns; also when the process ends in any other way.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

@@ -24,7 +24,7 @@ struct TcpStream::Impl final : engine::Task {
   class ReceiveOp final : public engine::Op {
    public:
     explicit ReceiveOp(Impl& impl) : impl_(impl) {}
-    void complete(int result, bool, core::Bytes data) override { impl_.received(result, data); }
+    void complete(int result, core::Bytes data) override { impl_.received(result, data); }
 
    private:
     Impl& impl_;
@@ -32,7 +32,7 @@ struct TcpStream::Impl final : engine::Task {
   class WritableOp final : public engine::Op {
    public:
     explicit WritableOp(Impl& impl) : impl_(impl) {}
-    void complete(int, bool, core::Bytes) override { impl_.writable(); }
+    void complete(int, core::Bytes) override { impl_.writable(); }
 
    private:
     Impl& impl_;

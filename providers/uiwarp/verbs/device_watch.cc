@@ -43,7 +43,7 @@ class Watch final : engine::Op {
   }
 
  private:
-  void complete(int result, bool, core::Bytes) override {
+  void complete(int result, core::Bytes) override {
     // A program that closes descriptors of others ends this.
     if (ending_ || result < 0) return;
     device::refresh();

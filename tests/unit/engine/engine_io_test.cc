@@ -17,18 +17,16 @@ using test::Watched;
 struct Outcome {
   int completions = 0;
   int result = 0;
-  bool more = false;
   std::string data;
 };
 
 struct WatchedOp final : Op {
-  void complete(int result, bool more, core::Bytes data) override {
+  void complete(int result, core::Bytes data) override {
     if (then) then(result);
     // Last: who waits for it may free this.
     outcome.change([&](Outcome& o) {
       ++o.completions;
       o.result = result;
-      o.more = more;
       o.data.append(reinterpret_cast<const char*>(data.data()), data.size());
     });
   }
@@ -55,7 +53,6 @@ TEST_F(EngineIo, ReceiveGivesOctetsThenEndOfStream) {
   const Outcome got = first.wait();
   EXPECT_EQ(got.result, 3);
   EXPECT_EQ(got.data, "abc");
-  EXPECT_FALSE(got.more);
   close(theirs);
   engine->run_sync([&] { engine->receive(second, ours); });
   EXPECT_EQ(second.wait().result, 0);
@@ -208,40 +205,6 @@ TEST_F(EngineIo, FlushAfterCancelMakesTheKernelLetGo) {
   EXPECT_EQ(read(pair.theirs, &octet, 1), 0);
   op.wait();
   close(pair.theirs);
-}
-
-TEST_F(EngineIo, AcceptGivesOneDescriptorAfterTheOther) {
-  test::PlainListener listener;
-  fcntl(listener.fd(), F_SETFL, O_NONBLOCK);
-  struct Accepting final : Op {
-    void complete(int result, bool more, core::Bytes) override {
-      last_more = more;
-      results.change([&](auto& all) { all.push_back(result); });
-    }
-    Watched<std::vector<int>> results;
-    bool last_more = false;
-  } op;
-  engine->run_sync([&] { engine->accept(op, listener.fd()); });
-  const sockaddr_storage to = listener.address();
-  std::vector<int> clients;
-  for (int i = 0; i < 5; ++i) {
-    clients.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    ASSERT_EQ(connect(clients.back(), test::raw(to), test::size_of(to)), 0);
-  }
-  for (int fd : op.results.wait([](auto& all) { return all.size() == 5; })) {
-    ASSERT_GE(fd, 0);
-    EXPECT_TRUE(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-    EXPECT_TRUE(fcntl(fd, F_GETFL) & O_NONBLOCK);
-    close(fd);
-  }
-  engine->run_sync([&] {
-    EXPECT_TRUE(op.in_flight());
-    EXPECT_TRUE(op.last_more);
-    engine->cancel(op);
-  });
-  EXPECT_EQ(op.results.wait([](auto& all) { return all.size() == 6; }).back(), -ECANCELED);
-  engine->run_sync([&] { EXPECT_FALSE(op.in_flight()); });
-  for (int fd : clients) close(fd);
 }
 
 TEST_F(EngineIo, ConnectSucceedsOrIsRefused) {

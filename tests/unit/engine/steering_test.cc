@@ -34,7 +34,7 @@ void restrict_to(const std::vector<int>& cpus) {
 
 // Answers every octet with one, so that the sender can make a ping-pong of it.
 struct Answering final : Op {
-  void complete(int result, bool, core::Bytes) override {
+  void complete(int result, core::Bytes) override {
     if (result <= 0) {
       ended.set(true);
       return;

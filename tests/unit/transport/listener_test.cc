@@ -212,13 +212,11 @@ TEST_F(ListenerTest, SurvivesAShortageOfDescriptors) {
   getrlimit(RLIMIT_NOFILE, &before);
   rlimit none = before;
   none.rlim_cur = 0;
+  listen_on(fd, 1);
   engine->run_sync([&] {
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-    auto started = Listener::start(*engine, fd, 1, accepted);
-    ASSERT_TRUE(started);
-    listener = std::move(*started);
     ASSERT_EQ(connect(client, test::raw(address), test::size_of(address)), 0);
-    engine->flush();  // tries to accept, under the limit
+    engine->flush();  // learns of it, and tries to accept under the limit
   });
   engine->run_sync([] {});
   EXPECT_TRUE(accepted.fds.get().empty());
