@@ -125,9 +125,11 @@ bool PollGroup::progress() {
   return done;
 }
 
-bool PollGroup::receives() const {
+bool PollGroup::needs_polls() const {
   const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
-  return std::any_of(members_.begin(), end, [](const State* state) { return state->lent; });
+  return std::any_of(members_.begin(), end, [](const State* state) {
+    return state->lent || state->unfinished.load(std::memory_order_relaxed);
+  });
 }
 
 void PollGroup::on_arm() {
@@ -143,7 +145,7 @@ void PollGroup::expire() {
   }
   const uint32_t polls = cq_.polls();
   const bool polled = std::exchange(polls_seen_, polls) != polls;
-  const bool missed = std::exchange(rounds_seen_, rounds_) == rounds_ && receives();
+  const bool missed = std::exchange(rounds_seen_, rounds_) == rounds_ && needs_polls();
   looks_missed_ = missed ? looks_missed_ + 1 : 0;
   std::array<State*, kMost> returned{};
   size_t count = 0;

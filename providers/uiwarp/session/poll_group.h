@@ -52,7 +52,7 @@ class PollGroup final : public queue::Progress, public engine::Timer {
   void expire() override;
   void remove(size_t index);
   void leave();
-  bool receives() const;  // for any member
+  bool needs_polls() const;  // to receive for any member, or to go on sending
 
   engine::Engine& engine_;
   queue::CompletionQueue& cq_;
