@@ -7,7 +7,7 @@
 
 #include "cm/id.h"
 #include "core/list.h"
-#include "engine/engine.h"
+#include "engine/deadline.h"
 
 namespace uiw::cm {
 
@@ -64,17 +64,6 @@ class Endpoint : public engine::Task {
   bool queued_ = false;  // the engine holds this task
   bool finished_ = false;
   bool dropped_ = false;  // drop() was called
-};
-
-// A timer that calls a member function of its endpoint.
-template <class T, void (T::*kExpired)()>
-class Deadline final : public engine::Timer {
- public:
-  explicit Deadline(T& endpoint) : endpoint_(endpoint) {}
-  void expire() override { (endpoint_.*kExpired)(); }
-
- private:
-  T& endpoint_;
 };
 
 }  // namespace uiw::cm

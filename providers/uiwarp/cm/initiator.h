@@ -51,7 +51,7 @@ class Initiator final : public Endpoint,
   mpa::StartupFrame request_, reply_;
   Outbox outbox_;
   FrameCollector collector_;
-  Deadline<Initiator, &Initiator::reply_overdue> deadline_{*this};
+  engine::Deadline<Initiator, &Initiator::reply_overdue> deadline_{*this};
 };
 
 }  // namespace uiw::cm

@@ -32,7 +32,7 @@ class Link final : public Endpoint, private session::ConnectionObserver {
   const uint32_t qp_num_;
   bool announced_ = false;
   ConnParam established_;
-  Deadline<Link, &Link::first_fpdu_overdue> deadline_{*this};
+  engine::Deadline<Link, &Link::first_fpdu_overdue> deadline_{*this};
 };
 
 }  // namespace uiw::cm

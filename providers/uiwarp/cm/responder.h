@@ -68,7 +68,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   Outbox outbox_;
   mpa::Agreement agreement_;
   uint32_t qp_num_ = 0;
-  Deadline<Responder, &Responder::request_overdue> deadline_{*this};
+  engine::Deadline<Responder, &Responder::request_overdue> deadline_{*this};
 };
 
 }  // namespace uiw::cm

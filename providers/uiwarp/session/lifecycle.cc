@@ -25,6 +25,13 @@
 
 namespace uiw::session {
 
+namespace {
+
+// From when something is to be sent to a peer that has gone until it fails.
+constexpr core::Nanoseconds kLastHope = core::kSecond;
+
+}  // namespace
+
 int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
                   core::Bytes leftover_octets, ConnectionObserver* new_observer) {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
@@ -154,6 +161,13 @@ void State::lose_peer() {
   end_connection();
 }
 
+// InfiniBand would ask a peer that has gone again and again. Meanwhile the program completes what
+// came before, and may well be done: it posted more than it needs.
+void State::miss_peer() {
+  if (error_begun || destroying || miss_timer.armed()) return;
+  engine.arm(miss_timer, kLastHope);
+}
+
 PeerWanted State::peer_wanted() const {
   if (attached || ending || error_begun || destroying) return PeerWanted::kNoMore;
   return send_queue->posted() == send_queue->retired() ? PeerWanted::kNotYet : PeerWanted::kNow;
@@ -199,6 +213,7 @@ void State::sender_stopped() {
 
 void State::begin_destroy() {
   destroying = true;
+  engine.disarm(miss_timer);
   if (attached) {
     // What TCP has taken still reaches the peer; work requests not sent vanish with the queue pair.
     receive_dead = true;

@@ -40,6 +40,7 @@ void State::run() {
   if (seen & kStopped) on_stopped();
   if ((seen & kReceivePosted) && attached && !receive_dead) handle(connection->rx.resume());
   if (seen & kErrorFound) begin_error(found);
+  if (seen & kPeerMissed) miss_peer();
   // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
   if (seen & kFail)
     begin_error({.send_terminate = true,

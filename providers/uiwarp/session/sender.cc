@@ -132,9 +132,7 @@ void State::report_error(const ErrorPlan& error) {
 void State::notice_lost_peer() {
   if (!by_number.load(std::memory_order_relaxed) || error_handled) return;
   if (send_queue->posted() == send_queue->retired()) return;
-  report_error({.failed_slot = send_queue->retired(),
-                .failed_status = IBV_WC_RETRY_EXC_ERR,
-                .error = ETIMEDOUT});
+  ring(kPeerMissed);
 }
 
 // False: stop for now.

@@ -13,6 +13,7 @@
 #include <semaphore>
 #include <span>
 
+#include "engine/deadline.h"
 #include "qp/connection.h"
 #include "queue/role.h"
 #include "session/poll_group.h"
@@ -39,9 +40,10 @@ enum Note : uint32_t {
   kReturn = 1u << 13,        // from any thread: pollers are to receive no more
   kStopped = 1u << 14,       // a poller found what only the engine may deal with: `stopped_by`
   kBurst = 1u << 15,         // requests are posted in quick succession
+  kPeerMissed = 1u << 16,    // something is to be sent to a peer that has gone
 };
 // What the engine can do while pollers receive.
-constexpr uint32_t kNeedsNoReceiver = kRtrSent | kWantWritable | kContinue | kBurst;
+constexpr uint32_t kNeedsNoReceiver = kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed;
 
 class State final : public engine::Task,
                     public transport::StreamHandler,
@@ -173,22 +175,6 @@ class State final : public engine::Task,
   core::Spinlock flush_lock;          // [any] keeps flushed receives in order
   std::binary_semaphore released{0};  // who rang kDestroy waits for the engine to let go
 
-  struct CloseTimer final : engine::Timer {
-    explicit CloseTimer(State& state) : owner(state) {}
-    void expire() override { owner.on_close_timeout(); }
-    State& owner;
-  } close_timer{*this};
-  struct ReceiveTimer final : engine::Timer {
-    explicit ReceiveTimer(State& state) : owner(state) {}
-    void expire() override { owner.on_receive_timeout(); }
-    State& owner;
-  } receive_timer{*this};
-  struct WakeTimer final : engine::Timer {
-    explicit WakeTimer(State& state) : owner(state) {}
-    void expire() override { owner.on_silence(); }
-    State& owner;
-  } wake_timer{*this};
-
   // any thread
   void ring(uint32_t note);  // the engine's doorbell
   int check_post() const;    // ibv_post_send: 0 or errno
@@ -257,6 +243,7 @@ class State final : public engine::Task,
   static ErrorPlan plan_for_broken_stream(int send_error);
   void on_close_timeout();
   void lose_peer();
+  void miss_peer();
   PeerWanted peer_wanted() const;
   void give_up_peer();
   bool fail_now();  // false: not now, try again
@@ -265,6 +252,12 @@ class State final : public engine::Task,
   void begin_destroy();
   int reset();
   bool create_queues();
+
+  // [engine]
+  engine::Deadline<State, &State::on_close_timeout> close_timer{*this};
+  engine::Deadline<State, &State::on_receive_timeout> receive_timer{*this};
+  engine::Deadline<State, &State::on_silence> wake_timer{*this};
+  engine::Deadline<State, &State::give_up_peer> miss_timer{*this};
 };
 
 }  // namespace uiw::session

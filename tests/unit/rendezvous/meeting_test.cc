@@ -219,15 +219,19 @@ TEST_F(Meetings, NobodyNoticesThatThePeerHasGoneUntilHeWantsSomething) {
   ASSERT_EQ(a.host.receive(RecvWr({memory.sge()}, 7)), 0);
   b.reset();
   // The engine has seen the end when the connection's observer was told; a later Send finds out.
+  core::Nanoseconds posted = 0;
   ASSERT_TRUE(wait_until([&] {
+    posted = core::now();
     EXPECT_EQ(a.host.state(), IBV_QPS_RTS);
     EXPECT_EQ(a.host.received().size(), 1u);
     EXPECT_EQ(a.host.post(SendWr(IBV_WR_SEND, {memory.sge()}, 8)), 0);
     return wait_until([&] { return a.host.sent().size() > 1; }) &&
            a.host.sent().back().status != IBV_WC_SUCCESS;
   }));
-  // One that TCP still took completes; the next is told that nobody answers.
+  // One that TCP still took completes; the next is told that nobody answers, and not at once: a
+  // program that posts more than it needs is to end before that.
   EXPECT_EQ(a.host.sent().back().status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_GE(core::now() - posted, core::kSecond);
   ASSERT_TRUE(a.wait_for_received(2));
   EXPECT_EQ(a.host.received()[1].status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(a.host.state(), IBV_QPS_ERR);
