@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/processors.h"
 #include "ddp/header.h"
 #include "mpa/framing.h"
 #include "session/poll_group.h"
@@ -166,8 +167,14 @@ TEST_F(PollerSends, WhoPollsSends) {
   start_as_member();  // a poller so slow may be given up again and again
 #else
   start();
-  be_blocked();
-  ASSERT_TRUE(wait_until([&] { return completes_without_engine() || HasFatalFailure(); }));
+  const auto sent_by_poller = [&] {
+    be_blocked();
+    return completes_without_engine();
+  };
+  if (!wait_until([&] { return sent_by_poller() || HasFatalFailure(); })) {
+    ASSERT_TRUE(core::processors_are_short());
+    GTEST_SKIP() << "other programs keep the processors busy: nobody gets to spin";
+  }
 #endif
   EXPECT_TRUE(peer_has_all());
 }
