@@ -146,6 +146,15 @@ class Measuring(unittest.TestCase):
         self.assertIn("skipped: row: ib_x is not installed", said.getvalue())
         self.assertIn("no peer here", said.getvalue())
 
+    def test_what_the_format_leaves(self):
+        row = Row("row", Fake([60.0]), (Fake([100.0]),), "larger", 0.85, "MiB/s", bounds=(Fake([70.0]), Fake([80.0])))
+        with contextlib.redirect_stderr(io.StringIO()):
+            taken = measure(None, [row], 1)[0]
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            report.bounds([(taken, judge(taken))])
+        self.assertRegex(said.getvalue().splitlines()[-1], r"row +60.00 +80.00 MiB/s +0.80x +0.75x")
+
 
 class Rows(unittest.TestCase):
     def test_names_differ(self):

@@ -18,7 +18,7 @@ BENCH = Bench(os.path.abspath(sys.argv.pop(1)), 0.001, Loopback())
 
 class Programs(unittest.TestCase):
     def test_raw_shapes(self):
-        for shape in ("latency", "read-latency", "stream", "read-stream", "rate", "connect"):
+        for shape in ("latency", "read-latency", "stream", "fpdus", "read-stream", "rate", "connect"):
             for options in ((), ("-w", "block"), ("-w", "spin"), ("-b", "3")):
                 with self.subTest(shape=shape, options=options):
                     self.assertGreater(Raw(shape, 1000, 128, options).take(BENCH), 0)
@@ -26,9 +26,18 @@ class Programs(unittest.TestCase):
     def test_a_message_larger_than_the_socket_holds_in_copies(self):
         self.assertGreater(Raw("stream", (4 << 20) + 1, 64, ("-b", "17")).take(BENCH), 0)
 
+    def test_fpdus_of_all_sizes(self):
+        """The server looks whether all payload came to its place."""
+        for payload in ("1", "1424", "4095", "4096", "65000"):
+            for options in ((), ("-c",)):
+                for size in (3, 70001) if payload != "1" else (3,):
+                    with self.subTest(payload=payload, options=options, size=size):
+                        self.assertGreater(Raw("fpdus", size, 64, ("-f", payload, "-b", "5", *options)).take(BENCH), 0)
+
     def test_wrong_arguments(self):
         for arguments in (["latency"], ["-b", "0", "rate", "64", "1"], ["shape", "64", "1"], ["rate", "64x", "1"],
-                          ["-w", "sleep", "rate", "64", "1"], ["-a", "nowhere", "rate", "64", "1"]):
+                          ["-w", "sleep", "rate", "64", "1"], ["-a", "nowhere", "rate", "64", "1"],
+                          ["-f", "65001", "fpdus", "64", "1"]):
             result = subprocess.run([BENCH.binary("uiwarp-bench-tcp"), *arguments], stderr=subprocess.DEVNULL,
                                     timeout=20, check=False)
             self.assertEqual(result.returncode, 2, arguments)

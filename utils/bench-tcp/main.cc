@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE ITERATIONS:
-// what raw TCP does between two processes of this host, in the shape of a perftest tool. Prints one
-// number, in the unit of the shape.
+// uiwarp-bench-tcp [OPTIONS] SHAPE SIZE ITERATIONS: what raw TCP does between two processes of this
+// host, in the shape of a perftest tool. Prints one number, in the unit of the shape.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +35,7 @@ constexpr Shape kShapes[] = {
     {"latency", uiw::bench::ping_pong_serve, uiw::bench::ping_pong_measure, 0.5},
     {"read-latency", uiw::bench::read_serve, uiw::bench::read_measure, 1.0},
     {"stream", uiw::bench::stream_serve, uiw::bench::stream_measure, 1.0},
+    {"fpdus", uiw::bench::fpdus_serve, uiw::bench::fpdus_measure, 1.0},
     {"read-stream", uiw::bench::read_stream_serve, uiw::bench::read_stream_measure, 1.0},
     {"rate", uiw::bench::rate_serve, uiw::bench::rate_measure, 1.0},
     {"connect", uiw::bench::connect_serve, uiw::bench::connect_measure, 1.0},
@@ -51,11 +51,13 @@ struct Request {
 
 int usage() {
   fprintf(stderr,
-          "usage: uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-a ADDRESS] [-n NAMESPACE] SHAPE "
-          "SIZE ITERATIONS\n"
-          "  SHAPE  latency, read-latency (microseconds), stream, read-stream (MiB/s),\n"
+          "usage: uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-f OCTETS] [-c] [-a ADDRESS] "
+          "[-n NAMESPACE] SHAPE SIZE ITERATIONS\n"
+          "  SHAPE  latency, read-latency (microseconds), stream, fpdus, read-stream (MiB/s),\n"
           "         rate (million messages/s), connect (connections/s)\n"
-          "  -b     stream, rate: messages sent by one call\n"
+          "  -b     stream, fpdus, rate: messages sent by one call\n"
+          "  -f     fpdus: payload of each (default 65000)\n"
+          "  -c     fpdus: with a CRC\n"
           "  -w     how to wait for data: latencies spin unless told, the others block\n"
           "  -a     the server's IPv4 address (default 127.0.0.1)\n"
           "  -n     network namespace of the server\n");
@@ -73,7 +75,7 @@ long positive(const char* text, long limit) {
 bool parse(int argc, char** argv, Request& request) {
   request.address.sin_family = AF_INET;
   request.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  for (int option; (option = getopt(argc, argv, "b:w:a:n:")) != -1;) {
+  for (int option; (option = getopt(argc, argv, "b:w:f:ca:n:")) != -1;) {
     switch (option) {
       case 'b':
         request.load.batch = static_cast<int>(positive(optarg, 1 << 16));
@@ -81,6 +83,12 @@ bool parse(int argc, char** argv, Request& request) {
       case 'w':
         if (strcmp(optarg, "spin") != 0 && strcmp(optarg, "block") != 0) return false;
         request.load.wait = *optarg == 's' ? Wait::kSpin : Wait::kBlock;
+        break;
+      case 'f':
+        request.load.fpdu = static_cast<size_t>(positive(optarg, 65000));
+        break;
+      case 'c':
+        request.load.crc = true;
         break;
       case 'a':
         if (inet_pton(AF_INET, optarg, &request.address.sin_addr) != 1) return false;
@@ -99,7 +107,7 @@ bool parse(int argc, char** argv, Request& request) {
   request.load.size = static_cast<size_t>(positive(argv[optind + 1], 1 << 30));
   request.load.iterations = static_cast<int>(positive(argv[optind + 2], 100000000));
   return request.shape && request.load.size > 0 && request.load.iterations > 0 &&
-         request.load.batch > 0;
+         request.load.batch > 0 && request.load.fpdu > 0;
 }
 
 // Where `ip netns add` puts them.

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace uiw::bench {
 
@@ -17,6 +18,8 @@ struct Load {
   int batch = 1;               // messages sent by one call
   Wait wait = Wait::kAsUsual;  // for data: latencies spin, everything else blocks
   int outstanding = 16;        // read streams: requests in flight
+  size_t fpdu = 65000;         // fpdus: octets of payload in one
+  bool crc = false;            // fpdus: computed and verified
 };
 
 // Ping-pong. Median microseconds of a round trip.
@@ -31,6 +34,10 @@ double read_measure(const sockaddr_in& server, const Load& load);
 void stream_serve(int listener, const Load& load);
 double stream_measure(const sockaddr_in& server, const Load& load);
 
+// The same in FPDUs, received to where the payload belongs.
+void fpdus_serve(int listener, const Load& load);
+double fpdus_measure(const sockaddr_in& server, const Load& load);
+
 // Requests answered by `size` octets each, `outstanding` in flight. MiB per second.
 void read_stream_serve(int listener, const Load& load);
 double read_stream_measure(const sockaddr_in& server, const Load& load);
@@ -44,5 +51,8 @@ double rate_measure(const sockaddr_in& server, const Load& load);
 // Connections per second.
 void connect_serve(int listener, const Load& load);
 double connect_measure(const sockaddr_in& server, const Load& load);
+
+// Of all messages of `load`.
+double mib_per_second(const Load& load, int64_t ns);
 
 }  // namespace uiw::bench

@@ -8,14 +8,11 @@
 #include "shapes.h"
 
 namespace uiw::bench {
-namespace {
 
 double mib_per_second(const Load& load, int64_t ns) {
   const double octets = static_cast<double>(load.size) * load.iterations;
   return octets / (1 << 20) / (static_cast<double>(ns) / 1e9);
 }
-
-}  // namespace
 
 void stream_serve(int listener, const Load& load) {
   const int fd = accept_one(listener);

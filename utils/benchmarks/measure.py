@@ -35,15 +35,17 @@ class Series:
     ours: Taken
     references: list
     peers: list
+    bounds: list = field(default_factory=list)
     busy: list = field(default_factory=list)
 
     @classmethod
     def of(cls, row):
-        return cls(row, Taken(row.ours), [Taken(s) for s in row.references], [Taken(s) for s in row.peers])
+        return cls(row, Taken(row.ours), *([Taken(s) for s in sources]
+                                           for sources in (row.references, row.peers, row.bounds)))
 
     def take(self, bench, show):
         before = machine.busy_share()
-        for taken in (self.ours, *self.references, *self.peers):
+        for taken in (self.ours, *self.references, *self.bounds, *self.peers):
             show(taken.source.label)
             taken.take(bench)
         self.busy.append(max(before, machine.busy_share()))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The table on the terminal, and the same as data."""
-from .verdict import against
+import statistics
+
+from .verdict import against, best
 
 WORDS = ("met", "missed", "noisy", "failed", "skipped")
 
@@ -65,6 +67,21 @@ def peers(results):
     return [row[-1] for row in rows]
 
 
+def bounds(results):
+    """What is left of the reference once octets travel in FPDUs, by a program that does nothing else."""
+    rows = [(series.row, verdict, best(series.row, series.bounds)) for series, verdict in results
+            if verdict.reference and series.bounds]
+    rows = [(row, verdict, statistics.median(bound.values)) for row, verdict, bound in rows if bound]
+    if not rows:
+        return
+    width = max(len(row.name) for row, _, _ in rows)
+    print(f"\n{'FPDUs over raw TCP, and nothing else':<{width}} {'uiwarp':>9} {'FPDUs':>9} {'unit':<6} "
+          f"{'of the reference':>16} {'uiwarp of them':>14}")
+    for row, verdict, bound in rows:
+        print(f"{row.name:<{width}} {number(verdict.ours):>9} {number(bound):>9} {row.unit:<6} "
+              f"{bound / verdict.reference:>15.2f}x {verdict.ours / bound:>13.2f}x")
+
+
 def count(words, order):
     return ", ".join(f"{words.count(word)} {word}" for word in order if word in words)
 
@@ -87,5 +104,6 @@ def data(about, runs, results, curves):
          "target_is_ratio": bool(series.row.references), "verdict": verdict.word, "why": verdict.why,
          "uiwarp_median": verdict.ours, "reference_median": verdict.reference, "beside": verdict.beside,
          "ratio": verdict.ratio, "reference_spread": verdict.spread, "busy": series.busy, "uiwarp": taken(series.ours),
-         "references": [taken(one) for one in series.references], "peers": [taken(one) for one in series.peers]}
+         "references": [taken(one) for one in series.references], "peers": [taken(one) for one in series.peers],
+         "bounds": [taken(one) for one in series.bounds]}
         for series, verdict in results]}

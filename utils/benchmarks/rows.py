@@ -12,7 +12,8 @@ IDLE = 4000
 
 @dataclass(frozen=True)
 class Row:
-    """`references`: alternatives, of which the best counts; none: `target` is a value, not a ratio."""
+    """`references`: alternatives, of which the best counts; none: `target` is a value, not a ratio. `bounds`:
+    alternatives, too: what the format on the wire leaves of the reference, to whoever speaks it."""
     name: str
     ours: object
     references: tuple
@@ -21,6 +22,7 @@ class Row:
     unit: str
     peers: tuple = ()
     quick: bool = False
+    bounds: tuple = ()
 
 
 def size_name(size):
@@ -57,6 +59,13 @@ def raw_streams(verb, size):
     if verb == "read":
         return (Raw("read-stream", size, count),)
     return tuple(Raw("stream", size, count, options) for options in ((), ("-b", "4"), ("-w", "spin")))
+
+
+def fpdu_streams(size, payload, crc=True, veth=False):
+    """`payload`: octets of it in each FPDU, as uiwarp makes them there."""
+    options = ("-b", "4", "-f", str(payload), *(("-c",) if crc else ()))
+    return tuple(Raw("fpdus", size, bandwidth_iterations(size), (*options, *wait), veth)
+                 for wait in ((), ("-w", "spin")))
 
 
 def latency_row(verb, size, target, peers=(), quick=False):
@@ -96,7 +105,8 @@ def latency_rows():
 
 def bandwidth_row(verb, size, target, name="", settings=None, peers=(), quick=False):
     return Row(f"{verb} bandwidth {size_name(size)}{name}", bandwidth(verb, size, settings=settings),
-               raw_streams(verb, size), "larger", target, "MiB/s", peers, quick)
+               raw_streams(verb, size), "larger", target, "MiB/s", peers, quick,
+               fpdu_streams(size, 16384) if settings else fpdu_streams(size, 64754, crc=False))
 
 
 def stream_peers(verb, size):
@@ -119,7 +129,8 @@ def bandwidth_rows():
             yield Row(f"{verb} bandwidth 64 KiB, {name}", bandwidth(verb, size, options), one, "larger", 1.0, "MiB/s")
     for verb in ("send", "write"):
         yield Row(f"{verb} bandwidth 1 MiB, veth", bandwidth(verb, MIB, veth=True),
-                  (Raw("stream", MIB, bandwidth_iterations(MIB), veth=True),), "larger", 0.85, "MiB/s")
+                  (Raw("stream", MIB, bandwidth_iterations(MIB), veth=True),), "larger", 0.85, "MiB/s",
+                  bounds=fpdu_streams(MIB, 1424, veth=True))
 
 
 def rate_rows():

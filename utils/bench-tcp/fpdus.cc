@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A stream in FPDUs (RFC 5044 4), with nothing of RDMA but that: what the format on the wire costs
+// whoever speaks it, in the cheapest way we know.
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "connection.h"
+#include "core/be.h"
+#include "core/crc32c.h"
+#include "mpa/framing.h"
+#include "shapes.h"
+
+namespace uiw::bench {
+namespace {
+
+constexpr size_t kHeader = 16;  // of a tagged segment, RFC 5041 4.2
+constexpr size_t kFront = mpa::kLengthSize + kHeader;
+constexpr size_t kTail = 3 + mpa::kCrcSize;  // at most: padding and CRC
+constexpr size_t kFlat = 4096;               // smaller payloads are copied behind their headers
+constexpr size_t kParts = 1024;              // IOV_MAX
+constexpr size_t kAtOnce = 1 << 20;          // octets in one call
+
+size_t tail_of(size_t payload) {
+  return mpa::pad_size(static_cast<uint32_t>(kHeader + payload)) + mpa::kCrcSize;
+}
+
+class Sender {
+ public:
+  Sender(int fd, const Load& load) : fd_(fd), load_(load), own_(2 * kAtOnce) {}
+
+  void message(const uint8_t* payload) {
+    for (size_t at = 0; at < load_.size; at += load_.fpdu)
+      fpdu(payload + at, std::min(load_.fpdu, load_.size - at));
+  }
+  void flush() {
+    iovec* at = parts_;
+    while (count_ > 0) {
+      msghdr call = {};
+      call.msg_iov = at;
+      call.msg_iovlen = count_;
+      ssize_t sent = sendmsg(fd_, &call, MSG_NOSIGNAL);
+      if (sent < 0 && errno != EINTR) die("send");
+      for (; count_ > 0 && sent >= static_cast<ssize_t>(at->iov_len); ++at, --count_)
+        sent -= static_cast<ssize_t>(at->iov_len);
+      if (count_ > 0 && sent > 0) {
+        at->iov_base = static_cast<char*>(at->iov_base) + sent;
+        at->iov_len -= static_cast<size_t>(sent);
+      }
+    }
+    used_ = octets_ = 0;
+  }
+
+ private:
+  void fpdu(const uint8_t* payload, size_t size) {
+    const size_t whole = kFront + size + tail_of(size);
+    if (count_ + 3 > kParts || octets_ + whole > kAtOnce) flush();
+    octets_ += whole;
+    uint8_t* const front = own_.data() + used_;
+    core::store_be16(front, static_cast<uint16_t>(kHeader + size));
+    uint32_t crc = core::crc32c_begin();
+    if (load_.crc)
+      crc = core::crc32c_update(core::crc32c_update(crc, front, kFront), payload, size);
+    uint8_t* tail = front + kFront;
+    if (size < kFlat) {
+      std::memcpy(tail, payload, size);
+      tail += size;
+    }
+    const size_t pad = tail_of(size) - mpa::kCrcSize;
+    std::memset(tail, 0, pad);
+    if (load_.crc) crc = core::crc32c_end(core::crc32c_update(crc, tail, pad));
+    std::memcpy(tail + pad, &crc, sizeof crc);
+    used_ = static_cast<size_t>(tail - own_.data()) + tail_of(size);
+    if (size < kFlat) {
+      add(front, whole);
+    } else {
+      add(front, kFront);
+      add(const_cast<uint8_t*>(payload), size);
+      add(tail, tail_of(size));
+    }
+  }
+  void add(uint8_t* data, size_t size) {
+    iovec* const last = count_ > 0 ? &parts_[count_ - 1] : nullptr;
+    if (last && static_cast<uint8_t*>(last->iov_base) + last->iov_len == data) {
+      last->iov_len += size;
+    } else {
+      parts_[count_++] = {data, size};
+    }
+  }
+
+  const int fd_;
+  const Load& load_;
+  std::vector<uint8_t> own_;  // headers, tails and what is flat
+  iovec parts_[kParts];
+  size_t count_ = 0, used_ = 0, octets_ = 0;
+};
+
+size_t receive_some(int fd, iovec* parts, size_t count, bool spin) {
+  msghdr call = {};
+  call.msg_iov = parts;
+  call.msg_iovlen = count;
+  for (;;) {
+    const ssize_t got = recvmsg(fd, &call, spin ? MSG_DONTWAIT : 0);
+    if (got > 0) return static_cast<size_t>(got);
+    if (got == 0) die("peer ended early");
+    if (errno != EAGAIN && errno != EINTR) die("recv");
+  }
+}
+
+// With a CRC nothing reaches its place before all of its FPDU has been verified (RFC 5044 6).
+void receive_verified(int fd, const Load& load, uint8_t* place) {
+  std::vector<uint8_t> buffer(256 << 10);
+  const bool spin = load.wait == Wait::kSpin;
+  size_t begin = 0, end = 0, placed = 0;
+  for (uint64_t left = uint64_t{load.size} * static_cast<uint64_t>(load.iterations); left > 0;) {
+    const mpa::Extent next = mpa::extent({buffer.data() + begin, end - begin});
+    if (!next.whole || end - begin < next.size) {
+      if (begin > 0) std::memmove(buffer.data(), buffer.data() + begin, end - begin);
+      end -= std::exchange(begin, 0);
+      iovec room = {buffer.data() + end, buffer.size() - end};
+      end += receive_some(fd, &room, 1, spin);
+      continue;
+    }
+    const uint8_t* const fpdu = buffer.data() + begin;
+    const size_t size = core::load_be16(fpdu) - kHeader;
+    const size_t covered = next.size - mpa::kCrcSize;
+    uint32_t said;
+    std::memcpy(&said, fpdu + covered, sizeof said);
+    if (core::crc32c(fpdu, covered) != said) die("a CRC is wrong");
+    std::memcpy(place + placed, fpdu + kFront, size);
+    placed = (placed + size) % load.size;
+    left -= size;
+    begin += next.size;
+  }
+}
+
+// Without, payload goes where it belongs at once: each call ends with the next header.
+void receive_in_place(int fd, const Load& load, uint8_t* place) {
+  const bool spin = load.wait == Wait::kSpin;
+  uint8_t between[kTail + kFront];
+  iovec first = {between, kFront};
+  for (size_t got = 0; got < kFront; first = {between + got, kFront - got})
+    got += receive_some(fd, &first, 1, spin);
+  size_t size = core::load_be16(between) - kHeader, placed = 0;
+  for (uint64_t left = uint64_t{load.size} * static_cast<uint64_t>(load.iterations); left > 0;) {
+    const size_t tail = tail_of(size);
+    const size_t rest = tail + (left > size ? kFront : 0);
+    for (size_t got = 0; got < size + rest;) {
+      iovec parts[2] = {{place + placed + got, size - std::min(got, size)}, {between, rest}};
+      if (got > size) parts[1] = {between + (got - size), rest - (got - size)};
+      const bool payload = got < size;
+      got += receive_some(fd, payload ? parts : parts + 1, payload ? 2 : 1, spin);
+    }
+    placed = (placed + size) % load.size;
+    left -= size;
+    if (left > 0) size = core::load_be16(between + tail) - kHeader;
+  }
+}
+
+std::vector<uint8_t> content(size_t size) {
+  std::vector<uint8_t> octets(size);
+  for (size_t i = 0; i < size; ++i) octets[i] = static_cast<uint8_t>(i % 251);
+  return octets;
+}
+
+}  // namespace
+
+void fpdus_serve(int listener, const Load& load) {
+  const int fd = accept_one(listener);
+  std::vector<uint8_t> place(load.size);
+  if (load.crc) {
+    receive_verified(fd, load, place.data());
+  } else {
+    receive_in_place(fd, load, place.data());
+  }
+  const char done = 1;
+  send_all(fd, &done, 1);
+  if (place != content(load.size)) die("payload is in the wrong place");
+}
+
+double fpdus_measure(const sockaddr_in& server, const Load& load) {
+  const int fd = connect_to(server);
+  const std::vector<uint8_t> payload = content(load.size);
+  Sender sender(fd, load);
+  const int64_t start = now_ns();
+  for (int sent = 0; sent < load.iterations; ++sent) {
+    sender.message(payload.data());
+    if ((sent + 1) % load.batch == 0) sender.flush();
+  }
+  sender.flush();
+  char done;
+  if (!receive(fd, &done, 1)) die("peer ended early");
+  const int64_t ns = now_ns() - start;
+  close(fd);
+  return mib_per_second(load, ns);
+}
+
+}  // namespace uiw::bench
