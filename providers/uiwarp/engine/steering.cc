@@ -30,7 +30,8 @@ struct SchedAttributes {
 
 }  // namespace
 
-Steering::Steering(bool follow) : follow_(follow && original_.read(0)) {
+Steering::Steering(bool follow) {
+  follow_ = follow && original_.read(0);
   if (follow_) sleeps_ = sleeps_so_far();
 }
 

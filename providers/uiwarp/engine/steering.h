@@ -32,7 +32,7 @@ class Steering {
   void keep_away(int cpu);
 
   Placement placement_;
-  bool follow_;
+  bool follow_ = false;
   core::CpuMask original_;  // where the thread may run
   core::CpuMask ours_;      // what we set
   uint64_t sleeps_ = 0;
