@@ -44,8 +44,7 @@ def server_port(world):
     port = world.port()
     for _ in range(5):
         server = world.start_server("rping", "-s", "-a", world.server, "-p", port, port=port)
-        server.signal(signal.SIGKILL)
-        server.process.wait()
+        server.destroy()
         with socket.socket(socket.AF_INET) as next_one:
             next_one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             next_one.bind((world.server, port))  # raises an exception where somebody listens

@@ -112,6 +112,16 @@ void send_all(int fd, const void* buffer, size_t size) {
   send_copies(fd, buffer, size, 1);
 }
 
+void acknowledge(int fd) {
+  const char done = 1;
+  send_all(fd, &done, 1);
+}
+
+void await_acknowledgement(int fd) {
+  char done;
+  if (!receive(fd, &done, 1)) die("peer ended early");
+}
+
 void send_copies(int fd, const void* buffer, size_t size, int copies) {
   size_t left = size * static_cast<size_t>(copies);
   while (left > 0) {

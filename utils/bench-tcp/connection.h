@@ -26,7 +26,10 @@ void spin_receive(int fd, void* buffer, size_t size);
 // Block until `size` octets are there; false at end of stream before the first.
 bool receive(int fd, void* buffer, size_t size);
 void send_all(int fd, const void* buffer, size_t size);
-// The same, `copies` times over, with as few calls as the kernel allows.
+// The last octet has been received: so it is known when a stream was over.
+void acknowledge(int fd);
+void await_acknowledgement(int fd);
+// `size` octets of `buffer`, `copies` times over, with as few calls as the kernel allows.
 void send_copies(int fd, const void* buffer, size_t size, int copies);
 
 }  // namespace uiw::bench

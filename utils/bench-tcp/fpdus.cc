@@ -59,7 +59,7 @@ class Sender {
 
  private:
   void fpdu(const uint8_t* payload, size_t size) {
-    const size_t whole = kFront + size + tail_of(size);
+    const size_t tail_size = tail_of(size), whole = kFront + size + tail_size;
     if (count_ + 3 > kParts || octets_ + whole > kAtOnce) flush();
     octets_ += whole;
     uint8_t* const front = own_.data() + used_;
@@ -72,17 +72,17 @@ class Sender {
       std::memcpy(tail, payload, size);
       tail += size;
     }
-    const size_t pad = tail_of(size) - mpa::kCrcSize;
+    const size_t pad = tail_size - mpa::kCrcSize;
     std::memset(tail, 0, pad);
     if (load_.crc) crc = core::crc32c_end(core::crc32c_update(crc, tail, pad));
     std::memcpy(tail + pad, &crc, sizeof crc);
-    used_ = static_cast<size_t>(tail - own_.data()) + tail_of(size);
+    used_ = static_cast<size_t>(tail - own_.data()) + tail_size;
     if (size < kFlat) {
       add(front, whole);
     } else {
       add(front, kFront);
       add(const_cast<uint8_t*>(payload), size);
-      add(tail, tail_of(size));
+      add(tail, tail_size);
     }
   }
   void add(uint8_t* data, size_t size) {
@@ -144,9 +144,7 @@ void receive_verified(int fd, const Load& load, uint8_t* place) {
 void receive_in_place(int fd, const Load& load, uint8_t* place) {
   const bool spin = load.wait == Wait::kSpin;
   uint8_t between[kTail + kFront];
-  iovec first = {between, kFront};
-  for (size_t got = 0; got < kFront; first = {between + got, kFront - got})
-    got += receive_some(fd, &first, 1, spin);
+  if (!receive(fd, between, kFront)) die("peer ended early");
   size_t size = core::load_be16(between) - kHeader, placed = 0;
   for (uint64_t left = uint64_t{load.size} * static_cast<uint64_t>(load.iterations); left > 0;) {
     const size_t tail = tail_of(size);
@@ -179,8 +177,7 @@ void fpdus_serve(int listener, const Load& load) {
   } else {
     receive_in_place(fd, load, place.data());
   }
-  const char done = 1;
-  send_all(fd, &done, 1);
+  acknowledge(fd);
   if (place != content(load.size)) die("payload is in the wrong place");
 }
 
@@ -194,8 +191,7 @@ double fpdus_measure(const sockaddr_in& server, const Load& load) {
     if ((sent + 1) % load.batch == 0) sender.flush();
   }
   sender.flush();
-  char done;
-  if (!receive(fd, &done, 1)) die("peer ended early");
+  await_acknowledgement(fd);
   const int64_t ns = now_ns() - start;
   close(fd);
   return mib_per_second(load, ns);

@@ -28,8 +28,7 @@ void rate_serve(int listener, const Load& load) {
     else if (got == 0 || (errno != EINTR && errno != EAGAIN))
       die("recv");
   }
-  const char done = 1;
-  send_all(fd, &done, 1);
+  acknowledge(fd);
 }
 
 double rate_measure(const sockaddr_in& server, const Load& load) {
@@ -39,8 +38,7 @@ double rate_measure(const sockaddr_in& server, const Load& load) {
   for (int sent = 0; sent < load.iterations; sent += load.batch)
     send_all(fd, messages.data(),
              load.size * static_cast<size_t>(std::min(load.batch, load.iterations - sent)));
-  char done;
-  if (!receive(fd, &done, 1)) die("peer ended early");
+  await_acknowledgement(fd);
   const int64_t ns = now_ns() - start;
   close(fd);
   return load.iterations / (static_cast<double>(ns) / 1000.0);

@@ -23,8 +23,7 @@ void stream_serve(int listener, const Load& load) {
     else if (!receive(fd, buffer.data(), load.size))
       die("peer ended early");
   }
-  const char done = 1;
-  send_all(fd, &done, 1);
+  acknowledge(fd);
 }
 
 double stream_measure(const sockaddr_in& server, const Load& load) {
@@ -33,8 +32,7 @@ double stream_measure(const sockaddr_in& server, const Load& load) {
   const int64_t start = now_ns();
   for (int sent = 0; sent < load.iterations; sent += load.batch)
     send_copies(fd, buffer.data(), load.size, std::min(load.batch, load.iterations - sent));
-  char done;
-  if (!receive(fd, &done, 1)) die("peer ended early");
+  await_acknowledgement(fd);
   const int64_t ns = now_ns() - start;
   close(fd);
   return mib_per_second(load, ns);

@@ -156,7 +156,9 @@ class Engine {
   core::Nanoseconds now() const;  // cached once per loop turn
 
   // Operations. At most one that receives and one that connects or waits to write may be in flight
-  // per descriptor, which is non-blocking. `to` is not copied: it must stay until completion.
+  // per descriptor, which is non-blocking.
+
+  // `to` is not copied: it must stay until completion.
   void connect(Op& op, int fd, const sockaddr_storage& to);
   static constexpr size_t kReceiveBuffer = 256 << 10;  // octets
   // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0:

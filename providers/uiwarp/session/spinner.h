@@ -17,8 +17,7 @@ namespace uiw::session {
 
 class Spinner {
  public:
-  // Thread of both: any.
-  // `queue` was polled often and in vain. Of several the last one counts.
+  // `queue` was polled often and in vain. Of several the last one counts. Thread: any.
   void offer(const std::shared_ptr<queue::CompletionQueue>& queue) {
     if (latest_.load(std::memory_order_relaxed) == queue.get()) return;
     // Not worth waiting for; after fork() it may be locked for good.
@@ -29,6 +28,7 @@ class Spinner {
   }
 
   // Null: nobody has, or the queue is gone. Whether somebody still spins is not known here.
+  // Thread: any.
   std::shared_ptr<queue::CompletionQueue> get() {
     if (!latest_.load(std::memory_order_relaxed)) return nullptr;
     const std::lock_guard lock(lock_);

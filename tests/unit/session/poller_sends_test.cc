@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <semaphore>
 #include <thread>
 #include <utility>
@@ -88,10 +89,13 @@ class PollerSends : public testing::Test {
     host.reset();
   }
   void TearDown() override { stop(); }
-  void post(int count) {
+  void post(
+      int count, const std::function<void()>& after_each = [] {}) {
     reader->pause(true);
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < count; ++i) {
       ASSERT_EQ(host->post(SendWr(IBV_WR_RDMA_WRITE, {source->sge()}, posted++).to(0, 1)), 0);
+      after_each();
+    }
     reader->pause(false);
   }
   // Much, completed while the engine stands still. False: it was needed. Polls all the time, or the
@@ -207,12 +211,7 @@ TEST_F(PollerSends, TheEngineSendsWhereTheQueueIsNeverEmpty) {
     return host->send_cq->poll(1, &wc) == 1;
   };
   for (int i = 0; i < 4; ++i) host->send_cq->push({}, false);
-  reader->pause(true);
-  for (int i = 0; i < 40; ++i) {
-    ASSERT_EQ(host->post(SendWr(IBV_WR_RDMA_WRITE, {source->sge()}, posted++).to(0, 1)), 0);
-    EXPECT_TRUE(find_something());
-  }
-  reader->pause(false);
+  post(40, [&] { EXPECT_TRUE(find_something()); });
   EXPECT_TRUE(wait_until([&] { return !find_something() || reader->messages() == posted; }));
   EXPECT_TRUE(peer_has_all());
 }
