@@ -41,8 +41,9 @@ core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
 }  // namespace
 
 struct Engine::State {
-  // The engine thread.
+  // The engine thread. What posters ask about with each message, so nothing here changes often.
   pthread_t thread{};
+  ForkMark fork_mark;
   std::atomic<bool> stopping{false};
 
   // Shared by all threads.
@@ -58,11 +59,12 @@ struct Engine::State {
 
   // Thread: engine.
   TimerHeap timers;
-  core::Nanoseconds now = 0;
+  // Asked once per turn, and not before somebody wants to know: what has arrived comes first.
+  core::Nanoseconds turn_time = 0;
+  bool turn_timed = false;
   Lodger* lodgers = nullptr;
   uint64_t direct_octets = 0;  // received directly in this turn
   uint64_t sent_octets = 0;    // since octets came last
-  ForkMark fork_mark;
   core::Nanoseconds evict_at = Backend::kForever;
 
   ~State() {
@@ -75,12 +77,18 @@ struct Engine::State {
   void run_tasks();
   bool may_leave();
   core::Nanoseconds sleep_until() const;
+
+  core::Nanoseconds now() {
+    if (!turn_timed) turn_time = core::now();
+    turn_timed = true;
+    return turn_time;
+  }
 };
 
 // Once stopping: whether nothing keeps the thread any more.
 bool Engine::State::may_leave() {
-  if (lodgers && evict_at == Backend::kForever) evict_at = now + kStopGrace;
-  if (lodgers && now < evict_at) return false;
+  if (lodgers && evict_at == Backend::kForever) evict_at = now() + kStopGrace;
+  if (lodgers && now() < evict_at) return false;
   while (lodgers) lodgers->evict();
   // What is neither finished nor cancelled would never end.
   UIW_ASSERT(backend->not_cancelled() == 0);
@@ -117,16 +125,15 @@ core::Nanoseconds Engine::State::sleep_until() const {
 void Engine::State::loop() {
   Steering::shorten_slice();
   Steering steering(core::settings().engine_cpu == core::EngineCpu::kFollow);
-  now = core::now();
   for (;;) {
     run_tasks();
-    timers.expire(now);
+    timers.expire(now());
     if (stopping.load(std::memory_order_acquire) && may_leave()) break;
 
     const core::Nanoseconds until = mailbox.try_sleep() ? sleep_until() : Backend::kAtOnce;
     backend->wait(until);
     mailbox.awake();
-    now = core::now();
+    turn_timed = false;
 
     Delivered delivered = backend->dispatch();
     delivered.octets += std::exchange(direct_octets, 0);
@@ -249,13 +256,13 @@ void Engine::post_and_wait(Task& task) {
 }
 
 void Engine::arm(Timer& timer, core::Nanoseconds from_now) {
-  state_->timers.arm(this, timer, state_->now + from_now);
+  state_->timers.arm(this, timer, state_->now() + from_now);
 }
 void Engine::disarm(Timer& timer) {
   state_->timers.disarm(timer);
 }
 core::Nanoseconds Engine::now() const {
-  return state_->now;
+  return state_->now();
 }
 
 Timer::~Timer() {

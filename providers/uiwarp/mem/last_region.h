@@ -15,6 +15,8 @@ namespace uiw::mem {
 // so that is to be a short time, and nothing in it may wait for others.
 class LastRegion {
  public:
+  explicit LastRegion(Side side) : side_(side) {}
+
   // What was found, valid until the next find() or release().
   class Found {
    public:
@@ -34,7 +36,7 @@ class LastRegion {
   // As Table::find().
   Found find(const Table& table, uint32_t stag) {
     if (last_ && last_->is_live(stag)) return Found(&*last_);
-    RegionRef found = table.find(stag);
+    RegionRef found = table.find(stag, side_);
     if (!found) return {};
     if (found->is_window()) return Found(std::move(found));
     last_ = std::move(found);
@@ -43,6 +45,7 @@ class LastRegion {
   void release() { last_.reset(); }
 
  private:
+  const Side side_;
   RegionRef last_;
 };
 

@@ -68,15 +68,15 @@ int Table::change_access(uint32_t stag, uint32_t access) {
   return 0;
 }
 
-RegionRef Table::find(uint32_t stag) const {
+RegionRef Table::find(uint32_t stag, Side side) const {
   if (!impl_ || stag == 0) return {};
   const Impl::Buckets* buckets = impl_->buckets.load(std::memory_order_acquire);
   if (!buckets) return {};
   Impl::Slot* slot = Impl::look_up(*buckets, stag);
   if (!slot) return {};
-  slot->refs_.fetch_add(1, std::memory_order_seq_cst);
-  if (slot->live_stag_.load(std::memory_order_seq_cst) == stag) return RegionRef(slot);
-  slot->refs_.fetch_sub(1, std::memory_order_release);
+  slot->refs(side).fetch_add(1, std::memory_order_seq_cst);
+  if (slot->live_stag_.load(std::memory_order_seq_cst) == stag) return RegionRef(slot, side);
+  slot->refs(side).fetch_sub(1, std::memory_order_release);
   return {};
 }
 

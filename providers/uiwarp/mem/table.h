@@ -41,9 +41,13 @@ struct Stream {
       ~0u;  // what its peer may do at all, whatever the region allows: qp_access_flags
 };
 
-// One registration, or one bound memory window. All fields but refs_ are constant while the STag is
-// valid.
-struct Region {
+// Who holds a reference. Each side counts in a cache line of its own: programs send from and
+// receive to one region, and on two processors the line would go to and fro with every message.
+enum class Side : uint8_t { kReceive, kSend };
+
+// One registration, or one bound memory window. All fields but the counts are constant while the
+// STag is valid.
+struct alignas(64) Region {
   uint32_t stag = 0;
   uint32_t pd = 0;      // protection domain id
   uint32_t access = 0;  // Access bits; a window has remote rights only
@@ -62,26 +66,34 @@ struct Region {
  private:
   friend class Table;
   friend class RegionRef;
-  std::atomic<uint32_t> refs_{0};
+  std::atomic<uint32_t>& refs(Side side) {
+    return side == Side::kSend ? send_refs_ : receive_refs_;
+  }
+
   std::atomic<uint32_t> live_stag_{0};  // == stag while valid, 0 otherwise
+  alignas(64) std::atomic<uint32_t> send_refs_{0};
+  alignas(64) std::atomic<uint32_t> receive_refs_{0};
 };
 
 // Keeps a Region valid; movable, releases on destruction.
 class RegionRef {
  public:
   RegionRef() = default;
-  RegionRef(RegionRef&& other) noexcept : region_(other.region_) { other.region_ = nullptr; }
+  RegionRef(RegionRef&& other) noexcept : region_(other.region_), side_(other.side_) {
+    other.region_ = nullptr;
+  }
   RegionRef& operator=(RegionRef&& other) noexcept {
     if (this != &other) {
       reset();
       region_ = other.region_;
+      side_ = other.side_;
       other.region_ = nullptr;
     }
     return *this;
   }
   ~RegionRef() { reset(); }
   void reset() {
-    if (region_) region_->refs_.fetch_sub(1, std::memory_order_release);
+    if (region_) region_->refs(side_).fetch_sub(1, std::memory_order_release);
     region_ = nullptr;
   }
   explicit operator bool() const { return region_; }
@@ -90,8 +102,9 @@ class RegionRef {
 
  private:
   friend class Table;
-  explicit RegionRef(Region* region) : region_(region) {}
+  RegionRef(Region* region, Side side) : region_(region), side_(side) {}
   Region* region_ = nullptr;
+  Side side_ = Side::kReceive;
 };
 
 // What a memory window is to show of a region.
@@ -153,7 +166,7 @@ class Table {
   void end_stream(uint32_t id);
 
   // Lock-free. An empty ref when the STag is unknown, stale or 0. Thread: any.
-  RegionRef find(uint32_t stag) const;
+  RegionRef find(uint32_t stag, Side side = Side::kReceive) const;
 
   size_t size() const;  // regions
   size_t windows() const;

@@ -6,12 +6,12 @@
 // pointer a reader has loaded stays readable; whether it is the right Region is decided by
 // Region::live_stag_:
 //
-//   reader: refs_ += 1; live_stag_ == stag ? a hit : refs_ -= 1, a miss
-//   revoke: live_stag_ = 0; wait until refs_ == 0
+//   reader: refs += 1; live_stag_ == stag ? a hit : refs -= 1, a miss
+//   revoke: live_stag_ = 0; wait until refs == 0, of one side, then of the other
 //
-// All four are sequentially consistent: either the reader sees that the STag is gone, or revoke()
-// sees the reader's reference and waits for it. The other fields are written only while live_stag_
-// is 0 and nobody who saw it otherwise holds a reference.
+// All of these are sequentially consistent: either the reader sees that the STag is gone, or
+// revoke() sees the reader's reference and waits for it. The other fields are written only while
+// live_stag_ is 0 and nobody who saw it otherwise holds a reference.
 //
 // A memory window keeps its slot, and so its index, from allocation on; live_stag_ says whether,
 // and with which key, it is bound.
@@ -72,14 +72,14 @@ struct Table::Impl {
     Window* next = nullptr;    // among the windows bound to a stream
     Window** link = nullptr;   // what points here; null: not among them
   };
-  struct alignas(64) Slot : Region {  // one cache line each: references are counted from many CPUs
-    uint32_t windows = 0;             // bound to this region
+  struct Slot : Region {
+    uint32_t windows = 0;  // bound to this region
     union {
       Slot* next_free = nullptr;  // while it is nobody's
       Window* window;             // while it is a memory window's
     };
   };
-  static_assert(sizeof(Slot) == 64);
+  static_assert(sizeof(Slot) == 3 * 64);
   static constexpr size_t kSlotsPerChunk = 64;
   struct Chunk {
     Slot slots[kSlotsPerChunk];
@@ -259,8 +259,10 @@ struct Table::Impl {
   // Nobody finds it any more, and nobody has it.
   static void revoke(Slot* slot) {
     slot->live_stag_.store(0, std::memory_order_seq_cst);
-    for (unsigned round = 0; slot->refs_.load(std::memory_order_seq_cst) != 0; ++round)
-      wait_a_little(round);
+    for (const Side side : {Side::kSend, Side::kReceive}) {
+      for (unsigned round = 0; slot->refs(side).load(std::memory_order_seq_cst) != 0; ++round)
+        wait_a_little(round);
+    }
   }
 
   void link_to_stream(Window* window) {

@@ -9,10 +9,11 @@
 
 namespace uiw::qp {
 
+// Posters and the engine work at both sides at once, on two processors: no cache line is of both.
 struct Connection {
   Shared shared;
-  Tx tx;
-  Rx rx;
+  alignas(64) Tx tx;
+  alignas(64) Rx rx;
 
   // Enters full operation. The peer must not know `secret`. False when out of memory.
   // The members of `shared` that name the QP and its queues are set by the owner before.

@@ -174,7 +174,7 @@ class Rx {
   void complete_receive(ibv_wc& wc, bool solicited);
 
   Shared* shared_ = nullptr;
-  mem::LastRegion regions_;  // for one on_octets()
+  mem::LastRegion regions_{mem::Side::kReceive};  // for one on_octets()
   RxStaging staging_;
   Open open_;
   RxFault fault_;

@@ -369,7 +369,7 @@ uint32_t Tx::next_cookie() {
   uint32_t cookie;
   do {
     cookie = static_cast<uint32_t>(core::siphash(secret_, ++cookies_));
-  } while (cookie == 0 || shared_->memory->find(cookie));
+  } while (cookie == 0 || shared_->memory->find(cookie, mem::Side::kSend));
   return cookie;
 }
 

@@ -137,7 +137,7 @@ class Tx {
   uint32_t next_cookie();
 
   Shared* shared_ = nullptr;
-  mem::LastRegion regions_;  // for one fill()
+  mem::LastRegion regions_{mem::Side::kSend};  // for one fill()
   TxBatch* batch_ = nullptr;
   Message message_;
   TxFault fault_;

@@ -126,7 +126,7 @@ bool Tx::build_response_segment() {
   const uint8_t* payload = nullptr;
   // RFC 5040 5.2.1: the source of a zero-length Read is not looked at.
   if (request.size > 0) {
-    mem::RegionRef region = shared_->memory->find(request.source_stag);
+    mem::RegionRef region = shared_->memory->find(request.source_stag, mem::Side::kSend);
     if (!region ||
         mem::check_remote(*region, shared_->stream(), request.source_to + message_.offset, size,
                           mem::kRemoteRead) != mem::Fault::kNone) {

@@ -8,6 +8,7 @@
 // lingers. So a lone request, and the few that belong together, leave at once. Thread: any.
 // doc/decisions/006.
 #include "core/clock.h"
+#include "core/flag.h"
 #include "core/settings.h"
 #include "session/state.h"
 
@@ -27,7 +28,7 @@ void State::after_post(uint32_t requests, uint64_t octets) {
   if (may_linger(requests, octets)) return;
   unsent_requests.store(0, std::memory_order_relaxed);
   unsent_octets.store(0, std::memory_order_relaxed);
-  unsent.exchange(false, std::memory_order_acq_rel);  // whoever set it finds its request sent
+  core::take_down(unsent);  // whoever set it finds its request sent
   kick_sender();
   post_ended.store(core::ticks(), std::memory_order_relaxed);
 }

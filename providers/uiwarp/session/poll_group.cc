@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/flag.h"
 #include "session/state.h"
 
 namespace uiw::session {
@@ -92,10 +93,10 @@ void PollGroup::remove(size_t index) {
 void PollGroup::leave() {
   do {
     const size_t count = count_.load(std::memory_order_relaxed);
-    const bool sleepy = sleepy_.exchange(false, std::memory_order_relaxed);
+    const bool sleepy = core::take_down(sleepy_);
     for (size_t i = 0; i < count; ++i) {
       State& state = *members_[i];
-      if (state.deferred.exchange(false, std::memory_order_acquire)) engine_.post(state);
+      if (core::take_down(state.deferred)) engine_.post(state);
       if (sleepy) {
         state.send_unsent();
         state.ring(kReturn);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/flag.h"
 #include "session/state.h"
 
 namespace uiw::session {
@@ -61,11 +62,10 @@ void State::run_sender() {
     connection->tx.stop_starting();
   }
   if (wish_finish.load(std::memory_order_acquire)) connection->tx.stop_starting_now();
-  if (wish_writable.exchange(false, std::memory_order_acq_rel)) blocked = false;
-  if (wish_continue.exchange(false, std::memory_order_acq_rel)) engine_carries_on = false;
+  if (core::take_down(wish_writable)) blocked = false;
+  if (core::take_down(wish_continue)) engine_carries_on = false;
   // A socket that is full wakes the peer by what is still to come.
-  if (wish_wake.exchange(false, std::memory_order_acq_rel) && tx_stream && !blocked && !draining &&
-      !fin_sent)
+  if (core::take_down(wish_wake) && tx_stream && !blocked && !draining && !fin_sent)
     connection->tx.add_empty_write();
   if (tx_stream && !blocked && !engine_carries_on) pump();
 }

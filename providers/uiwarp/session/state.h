@@ -62,8 +62,11 @@ class State final : public engine::Task,
   std::atomic<bool> by_number{false};                 // [any] expect_peer() was called
   std::unique_ptr<qp::Connection> connection;         // [any] replaced only by reset()
 
+  // From here on each part begins a cache line: posters and the engine are at work at the same
+  // time, on two processors.
+
   // --- sender ---
-  queue::Role sender_role;
+  alignas(64) queue::Role sender_role;
   transport::TcpStream* tx_stream = nullptr;  // [sender] null: nothing may be sent
   bool transmitting = false;                  // [sender] connection->tx was started
   bool blocked = false;                       // [sender] the socket is full, or failed
@@ -106,8 +109,8 @@ class State final : public engine::Task,
   std::atomic<uint64_t> octets_sent{0};  // [sender] writes
 
   // --- posters (lingering.cc) ---
-  std::atomic<uint64_t> post_ended{0};   // [any] ticks
-  std::atomic<uint32_t> quick_posts{0};  // [any] in a row
+  alignas(64) std::atomic<uint64_t> post_ended{0};  // [any] ticks
+  std::atomic<uint32_t> quick_posts{0};             // [any] in a row
   // [any] Posts to be sent at once, as earlier ones lay too long.
   std::atomic<uint32_t> patience{0};
   std::atomic<uint32_t> unsent_requests{0}, unsent_octets{0};  // [any] roughly
@@ -121,7 +124,7 @@ class State final : public engine::Task,
 
   // --- receiver ---
   // connection->rx, and what a poller came upon; it then receives no more.
-  bool lent = false;
+  alignas(64) bool lent = false;
   uint32_t looks_in_vain = 0;  // of the engine, since octets came
   bool stopped = false;
   long stopped_by = 0;  // 0 or -errno: the end of the stream; 1: `stopped_status`

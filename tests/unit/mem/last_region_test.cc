@@ -22,7 +22,7 @@ TEST(LastRegion, FindsWhatTheTableHas) {
   Table table;
   uint8_t memory[2][16];
   const uint32_t first = must_add(table, memory[0], 16), second = must_add(table, memory[1], 16);
-  LastRegion regions;
+  LastRegion regions(Side::kReceive);
   for (const uint32_t stag : {first, first, second, first, second, second}) {
     const LastRegion::Found found = regions.find(table, stag);
     ASSERT_TRUE(found);
@@ -37,29 +37,32 @@ TEST(LastRegion, FindsWhatTheTableHas) {
   EXPECT_TRUE(regions.find(table, second));
 }
 
-TEST(LastRegion, RemovalWaitsForTheRelease) {
-  Table table;
-  uint8_t memory[16];
-  const uint32_t stag = must_add(table, memory, sizeof memory);
-  LastRegion regions;
-  ASSERT_TRUE(regions.find(table, stag));  // the reference that was lent is gone
-  std::atomic<bool> removed{false};
-  std::thread remover([&] {
-    EXPECT_EQ(table.remove(stag), 0);
-    removed = true;
-  });
-  while (regions.find(table, stag)) std::this_thread::yield();
-  EXPECT_FALSE(removed);
-  regions.release();
-  remover.join();
-  EXPECT_TRUE(removed);
+// Each side counts its references apart from the other.
+TEST(LastRegion, RemovalWaitsForTheReleaseOfEitherSide) {
+  for (const Side side : {Side::kReceive, Side::kSend}) {
+    Table table;
+    uint8_t memory[16];
+    const uint32_t stag = must_add(table, memory, sizeof memory);
+    LastRegion regions(side);
+    ASSERT_TRUE(regions.find(table, stag));  // the reference that was lent is gone
+    std::atomic<bool> removed{false};
+    std::thread remover([&] {
+      EXPECT_EQ(table.remove(stag), 0);
+      removed = true;
+    });
+    while (regions.find(table, stag)) std::this_thread::yield();
+    EXPECT_FALSE(removed);
+    regions.release();
+    remover.join();
+    EXPECT_TRUE(removed);
+  }
 }
 
 TEST(LastRegion, WhatComesNextReleasesIt) {
   Table table;
   uint8_t memory[2][16];
   const uint32_t first = must_add(table, memory[0], 16), second = must_add(table, memory[1], 16);
-  LastRegion regions;
+  LastRegion regions(Side::kReceive);
   ASSERT_TRUE(regions.find(table, first));
   ASSERT_TRUE(regions.find(table, second));
   EXPECT_EQ(table.remove(first), 0);
@@ -82,7 +85,7 @@ TEST(LastRegion, KeepsNoWindow) {
                                 .start = 0,
                                 .length = 16}),
             0);
-  LastRegion regions;
+  LastRegion regions(Side::kReceive);
   ASSERT_TRUE(regions.find(table, region));
   ASSERT_TRUE(regions.find(table, *window));
   EXPECT_EQ(table.invalidate(stream, *window), Invalidation::kDone);
