@@ -37,6 +37,7 @@ class Backend {
   virtual void poll_readable(Op& op, int fd) = 0;
   virtual void poll_writable(Op& op, int fd) = 0;
   virtual void cancel(Op& op) = 0;
+  virtual void let_go(Op&) {}
 
   // Starts what was queued and sleeps until something completed, wake() was called or core::now()
   // is `until`. May return early.
@@ -77,6 +78,8 @@ class Backend {
   static uint32_t most_of(const Op& op) { return op.most_; }
   static void set_drained(Op& op, bool drained) { op.drained_ = drained; }
   static bool drained(const Op& op) { return op.drained_; }
+  static uint8_t& receives_of(Op& op) { return op.receives_; }
+  static int16_t& fixed_of(Op& op) { return op.fixed_; }
   static bool cancelling(const Op& op) { return op.cancelling_; }
 
  private:

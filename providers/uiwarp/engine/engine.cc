@@ -291,6 +291,9 @@ void Engine::poll_writable(Op& op, int fd) {
 void Engine::cancel(Op& op) {
   state_->backend->cancel(op);
 }
+void Engine::let_go(Op& op) {
+  state_->backend->let_go(op);
+}
 void Engine::flush() {
   state_->backend->flush();
 }

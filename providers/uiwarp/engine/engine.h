@@ -43,6 +43,8 @@ class OpState {
   bool in_flight_ = false;
   bool cancelling_ = false;
   bool drained_ = false;  // the last receive left the socket empty
+  uint8_t receives_ = 0;  // completed so far, up to the number that earns the next one:
+  int16_t fixed_ = -1;    // what the ring calls fd_ (engine/fixed_files.h); -1: nothing
   // Waiting to be completed with a result that is known already.
   Op* next_ended_ = nullptr;
   int result_ = 0;
@@ -172,6 +174,9 @@ class Engine {
   void poll_readable(Op& op, int fd);  // once; counts as one that receives
   void poll_writable(Op& op, int fd);  // once
   void cancel(Op& op);                 // asks; the completion still comes
+  // Whoever used an operation to receive says so before closing the descriptor, which something in
+  // the kernel may hold besides. The operation must not be in flight. At most one system call.
+  void let_go(Op& op);
   // Hands what was queued to the kernel now instead of at the end of this turn. After it a
   // descriptor whose operations were all cancelled is held by nobody but its owner, so that
   // closing it frees its address at once. One system call.

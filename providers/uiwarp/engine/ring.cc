@@ -66,6 +66,7 @@ int Ring::start() {
   if (int error = buffers_.open(ring_); error != 0) return error == EINVAL ? ENOSYS : error;
   // Saves looking up the descriptor on every call; without it all works too.
   io_uring_register_ring_fd(&ring_);
+  fixed_files_.open(ring_);
   read_wake();
   return 0;
 }
@@ -114,15 +115,34 @@ void Ring::connect(Op& op, int fd, const sockaddr_storage& to) {
 static_assert(BufferRing::kSize == Engine::kReceiveBuffer);
 
 void Ring::receive(Op& op, int fd, uint32_t most) {
+  UIW_ASSERT(fd == fd_of(op) || fixed_of(op) < 0);  // let_go() of the other one was forgotten
   if (fd != fd_of(op)) set_drained(op, false);
   begin(op, Kind::kReceive, fd);
   set_most(op, most);
   queue_receive(op);
 }
 
+// To be known by number costs two system calls in a socket's life, so only who receives much is.
+void Ring::consider_fixing(Op& op) {
+  constexpr uint8_t kMuch = 64;
+  if (receives_of(op) >= kMuch || ++receives_of(op) < kMuch) return;
+  fixed_of(op) = static_cast<int16_t>(fixed_files_.add(fd_of(op)));
+}
+
+void Ring::let_go(Op& op) {
+  UIW_ASSERT(!op.in_flight());
+  receives_of(op) = 0;
+  if (fixed_of(op) >= 0 && started_) fixed_files_.remove(fixed_of(op));
+  fixed_of(op) = -1;
+}
+
 void Ring::queue_receive(Op& op) {
+  consider_fixing(op);
+  const bool fixed = fixed_of(op) >= 0;
   io_uring_sqe* sqe = next_sqe();
-  io_uring_prep_recv(sqe, fd_of(op), nullptr, most_of(op), 0);  // 0: the whole buffer
+  // 0: the whole buffer
+  io_uring_prep_recv(sqe, fixed ? fixed_of(op) : fd_of(op), nullptr, most_of(op), 0);
+  if (fixed) sqe->flags |= IOSQE_FIXED_FILE;
   sqe->flags |= IOSQE_BUFFER_SELECT;
   sqe->buf_group = BufferRing::kGroup;
   // Spares the kernel a look at a socket known to be empty; arming the poll looks anyway.

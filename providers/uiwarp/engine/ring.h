@@ -10,6 +10,7 @@
 #include "core/result.h"
 #include "engine/backend.h"
 #include "engine/buffer_ring.h"
+#include "engine/fixed_files.h"
 
 namespace uiw::engine {
 
@@ -25,6 +26,7 @@ class Ring final : public Backend {
   void poll_readable(Op& op, int fd) override;
   void poll_writable(Op& op, int fd) override;
   void cancel(Op& op) override;
+  void let_go(Op& op) override;
   void wait(core::Nanoseconds until) override;
   Delivered dispatch() override;
   void flush() override;
@@ -47,11 +49,13 @@ class Ring final : public Backend {
   void poll(Op& op, int fd, unsigned events);
   void set_alarm(core::Nanoseconds at);
   void queue_receive(Op& op);
+  void consider_fixing(Op& op);
   void deliver(const Completion& completion);
   void deliver_receive(Op& op, const Completion& completion);
 
   BufferRing buffers_;  // must outlive the ring
   io_uring ring_{};
+  FixedFiles fixed_files_;
   bool started_ = false;
   bool stopping_ = false;
   bool wake_armed_ = false;

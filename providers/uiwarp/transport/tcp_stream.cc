@@ -153,6 +153,7 @@ void TcpStream::Impl::close() {
 
 void TcpStream::Impl::settle() {
   if (receive_op.in_flight() || writable_op.in_flight() || posted || calling > 0) return;
+  engine.let_go(receive_op);
   sys::close(fd);
   delete this;
 }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/fixed_files.h"
 #include "unit/transport/support.h"
 
 namespace uiw::transport {
@@ -219,6 +220,33 @@ TEST_F(TcpStreamTest, OrderlyCloseSendsFin) {
   EXPECT_EQ(test::read_exactly(pair.theirs, 3), "bye");
   char octet;
   EXPECT_EQ(read(pair.theirs, &octet, 1), 0);
+}
+
+// The ring knows a socket that receives much by a number of its own, and holds it by that, too.
+// More of them than it has numbers, one after the other.
+TEST_F(TcpStreamTest, ClosingFreesTheSocketOfWhoReceivedMuch) {
+  constexpr int kReceives = 80;
+  for (unsigned i = 0; i < engine::FixedFiles::kCount + 10; ++i) {
+    SCOPED_TRACE(i);
+    Recorder echo(*engine);
+    echo.then = [&](core::Bytes octets) {
+      const iovec piece{const_cast<uint8_t*>(octets.data()), octets.size()};
+      EXPECT_EQ(echo.stream->send(&piece, 1), static_cast<long>(octets.size()));
+    };
+    echo.adopt(pair.ours);
+    for (int k = 0; k < kReceives; ++k) {
+      test::write_all(pair.theirs, "x");
+      ASSERT_EQ(test::read_exactly(pair.theirs, 1), "x");
+    }
+    // Paused it does nothing in the kernel, so that nobody else is to be asked to end.
+    engine->run_sync([&] { echo.stream->pause_receive(); });
+    echo.end();
+    char octet;
+    EXPECT_EQ(read(pair.theirs, &octet, 1), 0);
+    close_theirs();
+    pair = test::connected_pair();
+  }
+  close(pair.ours);
 }
 
 TEST_F(TcpStreamTest, ClosingWithOperationsInFlightIsSilentAndFreesTheSocket) {

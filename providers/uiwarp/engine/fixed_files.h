@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Sockets that the ring knows by a number of its own ("registered files"). Each use of a descriptor
+// counts a reference of its socket up and down; while the engine receives, those who send on
+// another processor do so, too, and the count goes to and fro between them. A receive by number
+// counts nothing: 0.12 us of ib_write_lat's 4.8 (doc/decisions/001).
+//
+// The ring holds such a socket until it is told to let go: closing the descriptor alone neither
+// ends the connection nor frees its port.
+#pragma once
+
+#include <liburing.h>
+
+#include <cstdint>
+
+namespace uiw::engine {
+
+// Thread: engine.
+class FixedFiles {
+ public:
+  // More sockets than this in one process are received from by descriptor.
+  static constexpr unsigned kCount = 256;
+
+  // Without effect where the kernel has no such table, allows none as large, or lets go of one
+  // socket only when others are done with.
+  void open(io_uring& ring);
+
+  // The number of `fd`, or -1: none is free. A system call.
+  int add(int fd);
+  // Lets go of the socket. No operation by this number may begin any more. A system call.
+  void remove(int number);
+
+ private:
+  io_uring* ring_ = nullptr;  // null: no table
+  unsigned used_ = 0;         // numbers given out so far
+  unsigned free_count_ = 0;
+  int16_t free_[kCount] = {};  // given back, last in, first out
+};
+
+}  // namespace uiw::engine
