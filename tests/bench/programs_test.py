@@ -18,13 +18,18 @@ BENCH = Bench(os.path.abspath(sys.argv.pop(1)), 0.001, Loopback())
 
 class Programs(unittest.TestCase):
     def test_raw_shapes(self):
-        for shape in ("latency", "read-latency", "stream", "fpdus", "read-stream", "rate", "connect"):
+        for shape in ("latency", "read-latency", "stream", "streams", "fpdus", "read-stream", "rate", "connect"):
             for options in ((), ("-w", "block"), ("-w", "spin"), ("-b", "3")):
                 with self.subTest(shape=shape, options=options):
                     self.assertGreater(Raw(shape, 1000, 128, options).take(BENCH), 0)
 
     def test_a_message_larger_than_the_socket_holds_in_copies(self):
         self.assertGreater(Raw("stream", (4 << 20) + 1, 64, ("-b", "17")).take(BENCH), 0)
+
+    def test_more_streams_than_messages(self):
+        for count in (1, 5, 128):
+            with self.subTest(messages=count):
+                self.assertGreater(Raw("streams", 65536, count, ("-q", "5", "-b", "3")).take(BENCH), 0)
 
     def test_fpdus_of_all_sizes(self):
         """The server looks whether all payload came to its place."""
@@ -35,7 +40,8 @@ class Programs(unittest.TestCase):
                         self.assertGreater(Raw("fpdus", size, 64, ("-f", payload, "-b", "5", *options)).take(BENCH), 0)
 
     def test_wrong_arguments(self):
-        for arguments in (["latency"], ["-b", "0", "rate", "64", "1"], ["shape", "64", "1"], ["rate", "64x", "1"],
+        for arguments in (["latency"], ["-b", "0", "rate", "64", "1"], ["-q", "0", "streams", "64", "1"],
+                          ["shape", "64", "1"], ["rate", "64x", "1"],
                           ["-w", "sleep", "rate", "64", "1"], ["-a", "nowhere", "rate", "64", "1"],
                           ["-f", "65001", "fpdus", "64", "1"]):
             result = subprocess.run([BENCH.binary("uiwarp-bench-tcp"), *arguments], stderr=subprocess.DEVNULL,

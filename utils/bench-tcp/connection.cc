@@ -122,22 +122,26 @@ void await_acknowledgement(int fd) {
   if (!receive(fd, &done, 1)) die("peer ended early");
 }
 
+ssize_t send_some_copies(int fd, const void* buffer, size_t size, size_t left, int flags) {
+  // The next octet to go is this far into a copy.
+  const size_t done = (size - left % size) % size;
+  iovec parts[kCopies];
+  size_t planned = 0, count = 0;
+  for (; count < kCopies && planned < left; count++) {
+    const size_t skip = count == 0 ? done : 0;
+    parts[count] = {const_cast<char*>(static_cast<const char*>(buffer)) + skip, size - skip};
+    planned += size - skip;
+  }
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  return sendmsg(fd, &message, MSG_NOSIGNAL | flags);
+}
+
 void send_copies(int fd, const void* buffer, size_t size, int copies) {
   size_t left = size * static_cast<size_t>(copies);
   while (left > 0) {
-    // The next octet to go is this far into a copy.
-    const size_t done = (size - left % size) % size;
-    iovec parts[kCopies];
-    size_t planned = 0, count = 0;
-    for (; count < kCopies && planned < left; count++) {
-      const size_t skip = count == 0 ? done : 0;
-      parts[count] = {const_cast<char*>(static_cast<const char*>(buffer)) + skip, size - skip};
-      planned += size - skip;
-    }
-    msghdr message = {};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    const ssize_t sent = send_some_copies(fd, buffer, size, left, 0);
     if (sent > 0)
       left -= static_cast<size_t>(sent);
     else if (errno != EINTR)

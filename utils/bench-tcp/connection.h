@@ -3,6 +3,7 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,9 @@ void send_all(int fd, const void* buffer, size_t size);
 // The last octet has been received: so it is known when a stream was over.
 void acknowledge(int fd);
 void await_acknowledgement(int fd);
+// One call of sendmsg with the last `left` octets of copies of `buffer`, which has `size` octets;
+// what sendmsg says.
+ssize_t send_some_copies(int fd, const void* buffer, size_t size, size_t left, int flags);
 // `size` octets of `buffer`, `copies` times over, with as few calls as the kernel allows.
 void send_copies(int fd, const void* buffer, size_t size, int copies);
 

@@ -35,6 +35,7 @@ constexpr Shape kShapes[] = {
     {"latency", uiw::bench::ping_pong_serve, uiw::bench::ping_pong_measure, 0.5},
     {"read-latency", uiw::bench::read_serve, uiw::bench::read_measure, 1.0},
     {"stream", uiw::bench::stream_serve, uiw::bench::stream_measure, 1.0},
+    {"streams", uiw::bench::streams_serve, uiw::bench::streams_measure, 1.0},
     {"fpdus", uiw::bench::fpdus_serve, uiw::bench::fpdus_measure, 1.0},
     {"read-stream", uiw::bench::read_stream_serve, uiw::bench::read_stream_measure, 1.0},
     {"rate", uiw::bench::rate_serve, uiw::bench::rate_measure, 1.0},
@@ -51,11 +52,14 @@ struct Request {
 
 int usage() {
   fprintf(stderr,
-          "usage: uiwarp-bench-tcp [-b BATCH] [-w spin|block] [-f OCTETS] [-c] [-a ADDRESS] "
+          "usage: uiwarp-bench-tcp [-b BATCH] [-q CONNECTIONS] [-w spin|block] [-f OCTETS] [-c] "
+          "[-a ADDRESS] "
           "[-n NAMESPACE] SHAPE SIZE ITERATIONS\n"
-          "  SHAPE  latency, read-latency (microseconds), stream, fpdus, read-stream (MiB/s),\n"
+          "  SHAPE  latency, read-latency (microseconds), stream, streams, fpdus, read-stream "
+          "(MiB/s),\n"
           "         rate (million messages/s), connect (connections/s)\n"
-          "  -b     stream, fpdus, rate: messages sent by one call\n"
+          "  -b     stream, streams, fpdus, rate: messages sent by one call\n"
+          "  -q     streams: connections between the two threads\n"
           "  -f     fpdus: payload of each (default 65000)\n"
           "  -c     fpdus: with a CRC\n"
           "  -w     how to wait for data: latencies spin unless told, the others block\n"
@@ -75,10 +79,13 @@ long positive(const char* text, long limit) {
 bool parse(int argc, char** argv, Request& request) {
   request.address.sin_family = AF_INET;
   request.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  for (int option; (option = getopt(argc, argv, "b:w:f:ca:n:")) != -1;) {
+  for (int option; (option = getopt(argc, argv, "b:q:w:f:ca:n:")) != -1;) {
     switch (option) {
       case 'b':
         request.load.batch = static_cast<int>(positive(optarg, 1 << 16));
+        break;
+      case 'q':
+        request.load.connections = static_cast<int>(positive(optarg, 1024));
         break;
       case 'w':
         if (strcmp(optarg, "spin") != 0 && strcmp(optarg, "block") != 0) return false;
@@ -107,7 +114,7 @@ bool parse(int argc, char** argv, Request& request) {
   request.load.size = static_cast<size_t>(positive(argv[optind + 1], 1 << 30));
   request.load.iterations = static_cast<int>(positive(argv[optind + 2], 100000000));
   return request.shape && request.load.size > 0 && request.load.iterations > 0 &&
-         request.load.batch > 0 && request.load.fpdu > 0;
+         request.load.batch > 0 && request.load.connections > 0 && request.load.fpdu > 0;
 }
 
 // Where `ip netns add` puts them.
