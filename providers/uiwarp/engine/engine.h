@@ -43,7 +43,7 @@ class OpState {
   bool in_flight_ = false;
   bool cancelling_ = false;
   bool drained_ = false;  // the last receive left the socket empty
-  uint8_t receives_ = 0;  // completed so far, up to the number that earns the next one:
+  uint8_t receives_ = 0;  // begun on fd_, as far as anybody counts
   int16_t fixed_ = -1;    // what the ring calls fd_ (engine/fixed_files.h); -1: nothing
   // Waiting to be completed with a result that is known already.
   Op* next_ended_ = nullptr;

@@ -2,7 +2,7 @@
 // Sockets that the ring knows by a number of its own ("registered files"). Each use of a descriptor
 // counts a reference of its socket up and down; while the engine receives, those who send on
 // another processor do so, too, and the count goes to and fro between them. A receive by number
-// counts nothing: 0.12 us of ib_write_lat's 4.8 (doc/decisions/001).
+// counts nothing (doc/decisions/011).
 //
 // The ring holds such a socket until it is told to let go: closing the descriptor alone neither
 // ends the connection nor frees its port.
