@@ -52,12 +52,10 @@ struct Request {
 
 int usage() {
   fprintf(stderr,
-          "usage: uiwarp-bench-tcp [-b BATCH] [-q CONNECTIONS] [-w spin|block] [-f OCTETS] [-c] "
-          "[-a ADDRESS] "
-          "[-n NAMESPACE] SHAPE SIZE ITERATIONS\n"
-          "  SHAPE  latency, read-latency (microseconds), stream, streams, fpdus, read-stream "
-          "(MiB/s),\n"
-          "         rate (million messages/s), connect (connections/s)\n"
+          "usage: uiwarp-bench-tcp [-b BATCH] [-q CONNECTIONS] [-w spin|block] [-f OCTETS] [-c]\n"
+          "                        [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE ITERATIONS\n"
+          "  SHAPE  latency, read-latency (microseconds), stream, streams, fpdus,\n"
+          "         read-stream (MiB/s), rate (million messages/s), connect (connections/s)\n"
           "  -b     stream, streams, fpdus, rate: messages sent by one call\n"
           "  -q     streams: connections between the two threads\n"
           "  -f     fpdus: payload of each (default 65000)\n"

@@ -2,13 +2,11 @@
 // Several streams between two threads. Each has a buffer of its own at either end, as the queue
 // pairs of perftest do.
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "connection.h"
@@ -26,16 +24,23 @@ struct End {
 
 class Ends {
  public:
-  // `events`: what an end waits for.
-  Ends(const Load& load, uint32_t events) : load_(load), events_(events) {}
-
-  void add(int fd) {
-    const int i = static_cast<int>(ends_.size());
-    const int mine =
-        load_.iterations / load_.connections + (i < load_.iterations % load_.connections ? 1 : 0);
-    ends_.push_back(
-        {fd, load_.size * static_cast<size_t>(mine), std::vector<char>(load_.size, 'u')});
+  // `open()` makes a connection; `events`: what an end waits for.
+  template <typename Open>
+  Ends(const Load& load, uint32_t events, Open open) : load_(load), events_(events) {
+    const int each = load.iterations / load.connections, more = load.iterations % load.connections;
+    for (int i = 0; i < load.connections; i++) {
+      const size_t messages = static_cast<size_t>(each + (i < more ? 1 : 0));
+      ends_.push_back({open(), load.size * messages, std::vector<char>(load.size, 'u')});
+    }
   }
+  ~Ends() {
+    for (const End& end : ends_) close(end.fd);
+  }
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+
+  // The one that tells of the end.
+  int first() const { return ends_.front().fd; }
 
   // `move(end)` moves what it can without waiting; the octets, or what the call says. Until all
   // ends are done, in turns.
@@ -55,26 +60,23 @@ class Ends {
                                    load_.wait == Wait::kSpin ? 0 : -1);
       for (int i = 0; i < count; i++) {
         End& end = *static_cast<End*>(ready[static_cast<size_t>(i)].data.ptr);
-        const ssize_t moved = move(end);
-        if (moved == 0) {
-          errno = ECONNRESET;
-          die("peer ended early");
-        }
-        if (moved < 0 && errno != EAGAIN && errno != EINTR) die("moving octets");
-        if (moved > 0 && (end.left -= static_cast<size_t>(moved)) == 0) {
-          epoll_ctl(epoll, EPOLL_CTL_DEL, end.fd, nullptr);
-          open--;
-        }
+        end.left -= moved(move(end));
+        if (end.left > 0) continue;
+        epoll_ctl(epoll, EPOLL_CTL_DEL, end.fd, nullptr);
+        open--;
       }
     }
     close(epoll);
   }
 
-  void close_all() {
-    for (const End& end : ends_) close(end.fd);
+ private:
+  static size_t moved(ssize_t said) {
+    if (said > 0) return static_cast<size_t>(said);
+    if (said == 0) errno = ECONNRESET;
+    if (errno != EAGAIN && errno != EINTR) die("moving octets");
+    return 0;
   }
 
- private:
   const Load& load_;
   const uint32_t events_;
   std::vector<End> ends_;
@@ -83,37 +85,23 @@ class Ends {
 }  // namespace
 
 void streams_serve(int listener, const Load& load) {
-  Ends ends(load, EPOLLIN);
-  int first = -1;
-  for (int i = 0; i < load.connections; i++) {
-    const int fd = accept_one(listener);
-    if (i == 0) first = fd;
-    ends.add(fd);
-  }
+  Ends ends(load, EPOLLIN, [listener] { return accept_one(listener); });
   ends.run([](End& end) {
     return recv(end.fd, end.buffer.data(), std::min(end.left, end.buffer.size()), MSG_DONTWAIT);
   });
-  acknowledge(first);
+  acknowledge(ends.first());
 }
 
 double streams_measure(const sockaddr_in& server, const Load& load) {
-  Ends ends(load, EPOLLOUT);
-  int first = -1;
-  for (int i = 0; i < load.connections; i++) {
-    const int fd = connect_to(server);
-    if (i == 0) first = fd;
-    ends.add(fd);
-  }
+  Ends ends(load, EPOLLOUT, [&server] { return connect_to(server); });
   const int64_t start = now_ns();
   ends.run([&load](End& end) {
     return send_some_copies(end.fd, end.buffer.data(), end.buffer.size(),
                             std::min(end.left, load.size * static_cast<size_t>(load.batch)),
                             MSG_DONTWAIT);
   });
-  await_acknowledgement(first);
-  const int64_t ns = now_ns() - start;
-  ends.close_all();
-  return mib_per_second(load, ns);
+  await_acknowledgement(ends.first());
+  return mib_per_second(load, now_ns() - start);
 }
 
 }  // namespace uiw::bench

@@ -7,10 +7,10 @@
 
 namespace uiw::core {
 
-// True: it was up, and the caller alone took it down. Who raises it makes sure in another way that
-// somebody looks afterwards (queue::Role), as this may just have looked. Thread: any.
+// True: it was up, and the caller alone took it down. Sequentially consistent, for those who write
+// one word and then look at another one, as do those who raise the flag. Thread: any.
 inline bool take_down(std::atomic<bool>& flag) {
-  return flag.load(std::memory_order_relaxed) && flag.exchange(false, std::memory_order_acq_rel);
+  return flag.load(std::memory_order_seq_cst) && flag.exchange(false, std::memory_order_seq_cst);
 }
 
 }  // namespace uiw::core

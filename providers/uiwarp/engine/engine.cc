@@ -60,8 +60,7 @@ struct Engine::State {
   // Thread: engine.
   TimerHeap timers;
   // Asked once per turn, and not before somebody wants to know: what has arrived comes first.
-  core::Nanoseconds turn_time = 0;
-  bool turn_timed = false;
+  core::Nanoseconds turn_time = 0;  // 0: nobody did
   Lodger* lodgers = nullptr;
   uint64_t direct_octets = 0;  // received directly in this turn
   uint64_t sent_octets = 0;    // since octets came last
@@ -79,8 +78,7 @@ struct Engine::State {
   core::Nanoseconds sleep_until() const;
 
   core::Nanoseconds now() {
-    if (!turn_timed) turn_time = core::now();
-    turn_timed = true;
+    if (turn_time == 0) turn_time = core::now();
     return turn_time;
   }
 };
@@ -133,7 +131,7 @@ void Engine::State::loop() {
     const core::Nanoseconds until = mailbox.try_sleep() ? sleep_until() : Backend::kAtOnce;
     backend->wait(until);
     mailbox.awake();
-    turn_timed = false;
+    turn_time = 0;
 
     Delivered delivered = backend->dispatch();
     delivered.octets += std::exchange(direct_octets, 0);

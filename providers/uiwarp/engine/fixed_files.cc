@@ -11,23 +11,26 @@ constexpr unsigned kNewEnough = 1u << 16;
 }  // namespace
 
 void FixedFiles::open(io_uring& ring) {
-  if (!(ring.features & kNewEnough)) return;
-  if (io_uring_register_files_sparse(&ring, kCount) == 0) ring_ = &ring;
+  if (!(ring.features & kNewEnough) || io_uring_register_files_sparse(&ring, kCount) != 0) return;
+  ring_ = &ring;
+  while (free_count_ < kCount) {
+    free_[free_count_] = static_cast<int16_t>(free_count_);
+    ++free_count_;
+  }
 }
 
-int FixedFiles::add(int fd) {
-  if (!ring_ || (free_count_ == 0 && used_ == kCount)) return -1;
-  const int number = free_count_ > 0 ? free_[--free_count_] : static_cast<int>(used_++);
-  if (io_uring_register_files_update(ring_, static_cast<unsigned>(number), &fd, 1) == 1)
-    return number;
-  free_[free_count_++] = static_cast<int16_t>(number);
-  return -1;
+int16_t FixedFiles::add(int fd) {
+  if (free_count_ == 0) return -1;
+  const int16_t number = free_[free_count_ - 1];
+  if (io_uring_register_files_update(ring_, static_cast<unsigned>(number), &fd, 1) != 1) return -1;
+  --free_count_;
+  return number;
 }
 
-void FixedFiles::remove(int number) {
+void FixedFiles::remove(int16_t number) {
   const int nobody = -1;
   io_uring_register_files_update(ring_, static_cast<unsigned>(number), &nobody, 1);
-  free_[free_count_++] = static_cast<int16_t>(number);
+  free_[free_count_++] = number;
 }
 
 }  // namespace uiw::engine

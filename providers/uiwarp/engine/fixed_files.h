@@ -25,15 +25,14 @@ class FixedFiles {
   void open(io_uring& ring);
 
   // The number of `fd`, or -1: none is free. A system call.
-  int add(int fd);
+  int16_t add(int fd);
   // Lets go of the socket. No operation by this number may begin any more. A system call.
-  void remove(int number);
+  void remove(int16_t number);
 
  private:
-  io_uring* ring_ = nullptr;  // null: no table
-  unsigned used_ = 0;         // numbers given out so far
-  unsigned free_count_ = 0;
-  int16_t free_[kCount] = {};  // given back, last in, first out
+  io_uring* ring_ = nullptr;
+  unsigned free_count_ = 0;    // stays 0 without a table
+  int16_t free_[kCount] = {};  // last in, first out
 };
 
 }  // namespace uiw::engine

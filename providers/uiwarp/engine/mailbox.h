@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "core/flag.h"
 #include "engine/engine.h"
 
 namespace uiw::engine {
@@ -22,8 +23,7 @@ class Mailbox {
       task.next_ = head;
     } while (!head_.compare_exchange_weak(head, &task, std::memory_order_seq_cst,
                                           std::memory_order_relaxed));
-    return asleep_.load(std::memory_order_seq_cst) &&
-           asleep_.exchange(false, std::memory_order_seq_cst);
+    return core::take_down(asleep_);
   }
 
   // Thread: consumer. Takes everything, oldest first; next() walks it. A task may be posted again

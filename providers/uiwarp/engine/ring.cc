@@ -126,7 +126,7 @@ void Ring::receive(Op& op, int fd, uint32_t most) {
 void Ring::consider_fixing(Op& op) {
   constexpr uint8_t kMuch = 64;
   if (receives_of(op) >= kMuch || ++receives_of(op) < kMuch) return;
-  fixed_of(op) = static_cast<int16_t>(fixed_files_.add(fd_of(op)));
+  fixed_of(op) = fixed_files_.add(fd_of(op));
 }
 
 void Ring::let_go(Op& op) {

@@ -61,8 +61,7 @@ bool State::may_linger(uint32_t requests, uint64_t octets) {
 }
 
 bool State::send_unsent() {
-  if (!unsent.load(std::memory_order_seq_cst) || !unsent.exchange(false, std::memory_order_acq_rel))
-    return false;
+  if (!core::take_down(unsent)) return false;
   unsent_requests.store(0, std::memory_order_relaxed);
   unsent_octets.store(0, std::memory_order_relaxed);
   kick_sender();
