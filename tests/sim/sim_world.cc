@@ -154,6 +154,10 @@ class SimEnd final : public End {
     qp::Tx& tx = c_.tx;
     if (!error_) tx.retire();
     while (tx.fill()) {
+      if (fin_sent_) {  // TCP takes nothing behind a FIN: EPIPE
+        EXPECT_TRUE(tx.release_regions());
+        return;
+      }
       size_t room = out_.window - std::min(out_.window, out_.octets.size());
       if (random_() % 4 == 0) room = std::min(room, piece());
       if (room == 0) {
