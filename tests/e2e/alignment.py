@@ -25,6 +25,10 @@ class Stream:
             self.frames.append(self._end_of_frames)
             self._end_of_frames += len(frame)
 
+    def longest(self):
+        """Octets of the longest frame that another one follows."""
+        return max((after - before for before, after in zip(self.frames, self.frames[1:])), default=0)
+
     def astray(self):
         """Segments that begin inside a frame."""
         return sorted(set(self.segments) - set(self.frames))

@@ -67,20 +67,22 @@ def forgets_memory(tool):
     return tool.output.count("Failed to deallocate PD") == 1 and tool.process.returncode == 1
 
 
-def exchange(world, tool, arguments, seconds, family=(), port=None, settings=None, attempts=5, cm=True, side="client"):
+def exchange(world, tool, arguments, seconds, family=(), port=None, settings=None, attempts=5, cm=True, side="client",
+             server_settings=None):
     """Runs server and client, expects success on both ends, returns the client's rows."""
     port = port or world.port()
     if "atomic" in tool and "-s" in arguments:
         at = arguments.index("-s")  # always 8 octets: these tools have no such option
         arguments = arguments[:at] + arguments[at + 2:]
     common = [tool, *(["-R"] if cm else []), "-F", "-p", port, *family, *arguments]
-    server = world.start_server(*common, port=port, settings=settings)
+    server = world.start_server(*common, port=port, settings=server_settings or settings)
     client = world.start(side, *common, world.server, settings=settings)
     world.finish(client, seconds, None, server)
     if lost_the_race(client) and attempts > 1:
         print(f"{tool}: its client was faster than its server's second listener; once more")
         server.destroy()
-        return exchange(world, tool, arguments, seconds, family, port, settings, attempts - 1, cm, side)
+        return exchange(world, tool, arguments, seconds, family, port, settings, attempts - 1, cm, side,
+                        server_settings)
     world.finish(server, 20, None, client)
     for end in (client, server):
         expect(end.process.returncode == 0 or (not cm and forgets_memory(end)),

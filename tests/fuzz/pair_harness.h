@@ -87,6 +87,7 @@ class PairHarness {
       shared.receive_queue = receives.get();
       shared.send_cq = send_cq.get();
       shared.recv_cq = recv_cq.get();
+      shared.long_fpdus = true;
     }
     mem::Table memory;
     std::unique_ptr<qp::SendQueue> sends;

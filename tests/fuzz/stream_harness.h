@@ -82,6 +82,7 @@ class StreamHarness {
     shared.receive_queue = receives_.get();
     shared.send_cq = send_cq_.get();
     shared.recv_cq = recv_cq_.get();
+    shared.long_fpdus = true;
     mpa::Agreement agreement;
     agreement.crc = crc_ = kind & 1;
     agreement.initiator = kind & 2;

@@ -47,6 +47,7 @@ class SimEnd final : public End {
     shared.send_cq = send_cq.get();
     shared.recv_cq = recv_cq.get();
     shared.first_msn = wanted.first_msn;
+    shared.long_fpdus = random() % 4 != 0;
     agreement = agreed;
     EXPECT_TRUE(c_.start(agreement, emss(), {random(), random()}, true));
   }

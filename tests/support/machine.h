@@ -171,6 +171,7 @@ struct MachineOptions {
   uint32_t depth = 64, max_sge = queue::kMaxSge, max_inline = 512;
   uint32_t receives = 64;
   uint32_t first_msn = 1;
+  bool long_fpdus = false;
 };
 
 class Machine {
@@ -190,6 +191,7 @@ class Machine {
     shared.send_cq = send_cq.get();
     shared.recv_cq = recv_cq.get();
     shared.first_msn = options.first_msn;
+    shared.long_fpdus = options.long_fpdus;
     mpa::Agreement agreement;
     agreement.initiator = options.initiator;
     agreement.crc = options.crc;

@@ -52,6 +52,9 @@ constexpr SettingInfo kTable[] = {
      "After connecting, send an empty RDMA Write after 10 ms, 100 ms and 1 s for as long as the "
      "peer is "
      "silent: Linux siw overlooks what comes too early until more comes."},
+    {"UIWARP_LONG_FPDUS", "on|off", "on",
+     "Between two uiwarps an FPDU may have several TCP segments, which takes less of the "
+     "processors; off: each fits one (RFC 5044 5.1), for packet captures and comparisons."},
     {"UIWARP_PORTS", "auto|FIRST-LAST", "auto",
      "TCP ports on which queue pairs that programs connect without rdma_cm are reached, one for "
      "each 256 "
@@ -179,6 +182,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   }
   if (name == "UIWARP_POLL_PROGRESS") return on_off(text, out.poll_progress);
   if (name == "UIWARP_WAKE_PEER") return on_off(text, out.wake_peer);
+  if (name == "UIWARP_LONG_FPDUS") return on_off(text, out.long_fpdus);
   if (name == "UIWARP_PORTS") return ports(text, out.first_port, out.last_port);
   if (name == "UIWARP_CONNECT_TIMEOUT_MS") return milliseconds(text, 1, out.connect_timeout_ms);
   if (name == "UIWARP_REPLY_TIMEOUT_MS") return milliseconds(text, 1, out.reply_timeout_ms);

@@ -2,6 +2,7 @@
 // Tagged messages: RDMA Write and Read Response. RFC 5041 7.1 (tagged), RFC 5040 5.1 and 5.2.
 #include <cstring>
 
+#include "qp/long_fpdus.h"
 #include "qp/place.h"
 #include "qp/rx.h"
 #include "qp/scatter.h"
@@ -27,8 +28,10 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   write_octets_ = (write_begun_ ? write_octets_ : 0) + segment.payload_size();
   write_begun_ = !header.last;
   write_ended_ = header.last;
-  if (segment.payload_size() == 0)
-    return RxStatus::kOk;  // RFC 5041 5.2: STag and TO are not checked then
+  if (segment.payload_size() == 0) {  // RFC 5041 5.2: STag and TO are not checked then
+    if (header.to == long_fpdus::kWelcome) hear_welcome();
+    return RxStatus::kOk;
+  }
   mem::LastRegion::Found region;
   const RxStatus found = find_sink(segment, header.to, segment.payload_size(), region);
   if (found != RxStatus::kOk) return found;

@@ -50,6 +50,7 @@ struct Shared {
   mpa::Agreement agreement;
   // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
   uint32_t first_msn = 1;
+  bool long_fpdus = false;  // wanted: qp/long_fpdus.h
 
   // ibv_modify_qp with IBV_QP_ACCESS_FLAGS; any thread may change it.
   std::atomic<uint32_t> remote_rights{~0u};
@@ -63,6 +64,8 @@ struct Shared {
   // Set by receive at the first valid FPDU. RFC 5044 7.1.2(4): until then a responder sends
   // nothing.
   std::atomic<bool> first_fpdu{false};
+  // Set by receive when the peer says so, never where long_fpdus is false.
+  std::atomic<bool> peer_takes_long_fpdus{false};
 };
 
 }  // namespace uiw::qp

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mpa/markers.h"
+#include "qp/long_fpdus.h"
 #include "qp/opcode_rules.h"
 
 namespace uiw::qp {
@@ -60,9 +61,29 @@ void Tx::start(Shared& shared, uint32_t emss, const core::SipKey& secret) {
     rtr_ = RtrState::kPending;
 }
 
+uint32_t Tx::largest_ulpdu() const {
+  return crc_ ? kMaxUlpduWithCrc : mpa::kMaxMulpdu;
+}
+
 void Tx::set_emss(uint32_t emss) {
-  mulpdu_ = mpa::mulpdu(emss, markers_);
-  if (crc_) mulpdu_ = std::min(mulpdu_, kMaxUlpduWithCrc);
+  emss_ = emss;
+  const uint32_t most = largest_ulpdu();
+  if (long_fpdus_) emss = long_fpdus::several_segments(emss, most);
+  mulpdu_ = std::min(mpa::mulpdu(emss, markers_), most);
+}
+
+void Tx::begin_long_fpdus() {
+  long_fpdus_ = true;
+  welcome_due_ = !welcome_said_ && start_limit_ == kNoSlot;  // later the FIN may have gone
+  set_emss(emss_);
+}
+
+// Whether something to be said comes before a message of `length` octets: not inside it (RFC 5041
+// 5.3), and only where it would have fewer FPDUs.
+bool Tx::welcome_first(uint64_t length) const {
+  if (length <= mulpdu_ - ddp::kUntaggedHeaderSize || welcome_said_ || !shared_->long_fpdus)
+    return false;
+  return long_fpdus::several_segments(emss_, largest_ulpdu()) > emss_;
 }
 
 inline bool Tx::has_room() const {
@@ -113,9 +134,13 @@ bool Tx::pick() {
   if (!run_local_requests() || !may_send()) return false;
   if (empty_write_) {
     if (!ensure_batch()) return false;
-    build_empty_write();
+    build_empty_write(0);
+    empty_write_ = false;
     return true;
   }
+  if (!long_fpdus_ && shared_->peer_takes_long_fpdus.load(std::memory_order_acquire))
+    begin_long_fpdus();
+  if (welcome_due_) return say_welcome();
 
   const InboundRequest* request = shared_->inbound_requests.front();
   response_turn_ = !response_turn_;
@@ -129,6 +154,7 @@ bool Tx::pick() {
 // came.
 bool Tx::begin_response(const InboundRequest& request) {
   if (!request.atomic) {
+    if (welcome_first(request.read.size)) return say_welcome();
     message_ = {.kind = Message::kReadResponse, .length = request.read.size};
     return true;
   }
@@ -187,6 +213,7 @@ bool Tx::pick_work_request() {
   // RFC 5040 6.1, RFC 7306 5.2: never more outstanding than ORD; later WRs wait in order.
   const uint32_t ord = shared_->agreement.ord;
   if (rule.answered && unanswered >= ord && ord > 0) return false;
+  if (!rule.answered && welcome_first(wr.length)) return say_welcome();
   return start_work_request(wr);
 }
 

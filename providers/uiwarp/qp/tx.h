@@ -40,8 +40,8 @@ class Tx {
 
   // Before the first fill(). `secret` makes the cookies of our Reads and atomics unpredictable.
   void start(Shared& shared, uint32_t emss, const core::SipKey& secret);
-  // RFC 5044 4.5: MULPDU follows the EMSS; with CRC there is a limit besides. Applies to FPDUs not
-  // built yet.
+  // RFC 5044 4.5: MULPDU follows the EMSS, or is several of it (qp/long_fpdus.h); with CRC there is
+  // a limit besides. Applies to FPDUs not built yet.
   void set_emss(uint32_t emss);
 
   // Builds what may be sent now, if nothing is pending yet. True: pieces() is not empty.
@@ -110,7 +110,11 @@ class Tx {
   void start_request(SendRequest& wr, uint64_t slot);
   bool local_sges_valid(SendRequest& wr);
   void build_rtr();
-  void build_empty_write();
+  void build_empty_write(uint64_t to);
+  uint32_t largest_ulpdu() const;
+  bool welcome_first(uint64_t length) const;
+  bool say_welcome();
+  void begin_long_fpdus();
   void build_read_request(const rdmap::ReadRequest& request);
   bool build_segment();
   bool build_response_segment();
@@ -142,8 +146,9 @@ class Tx {
   Message message_;
   TxFault fault_;
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
-  uint32_t mulpdu_ = 0;             // or less, see set_emss()
-  uint32_t send_msn_ = 1;           // RFC 5041 4.3: per queue, modulo 2^32
+  uint32_t emss_ = 0;
+  uint32_t mulpdu_ = 0;    // or less, see set_emss()
+  uint32_t send_msn_ = 1;  // RFC 5041 4.3: per queue, modulo 2^32
   uint32_t request_msn_ = 1;
   uint32_t atomic_response_msn_ = 1;
   core::SipKey secret_;
@@ -151,6 +156,9 @@ class Tx {
   RtrState rtr_ = RtrState::kNone;
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;
+  bool welcome_due_ = false;  // the peer's is to be answered
+  bool welcome_said_ = false;
+  bool long_fpdus_ = false;
   uint32_t position_ = 0;  // modulo 512, of the stream where the batch begins (RFC 5044 4.3)
   bool crc_ = true;
   bool markers_ = false;  // the peer wants them

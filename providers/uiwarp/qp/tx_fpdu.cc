@@ -6,6 +6,7 @@
 #include "core/assert.h"
 #include "core/crc32c.h"
 #include "mpa/markers.h"
+#include "qp/long_fpdus.h"
 #include "qp/opcode_rules.h"
 #include "qp/tx.h"
 #include "rdmap/immediate.h"
@@ -42,14 +43,21 @@ void Tx::build_rtr() {
     build_read_request({kRtrStag, 0, 0, kRtrStag, 0});
     return;
   }
-  build_empty_write();
+  build_empty_write(0);
+}
+
+bool Tx::say_welcome() {
+  welcome_said_ = true;
+  welcome_due_ = false;
+  if (!ensure_batch()) return false;
+  build_empty_write(long_fpdus::kWelcome);
+  return true;
 }
 
 // RFC 5041 5.2: where nothing is placed, STag and TO are not looked at.
-void Tx::build_empty_write() {
-  empty_write_ = false;
+void Tx::build_empty_write(uint64_t to) {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
-  ddp::encode(header, ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kWrite), kRtrStag, 0});
+  ddp::encode(header, ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kWrite), kRtrStag, to});
   build_fpdu(ddp::kTaggedHeaderSize, nullptr, nullptr, 0, kNoSlot);
 }
 

@@ -291,6 +291,7 @@ bool State::create_queues() {
   shared.receive_queue = receives;
   shared.send_cq = options.send_cq;
   shared.recv_cq = options.recv_cq;
+  shared.long_fpdus = core::settings().long_fpdus;
   return true;
 }
 

@@ -73,9 +73,9 @@ class PollGroups : public testing::Test {
     }));
   }
   uint64_t receives() { return engine->counters().receives.load(); }
-  // Lets it: false when it does not, because the queue pair is lent. Sharing a CPU it comes with the
-  // first of these; all of them must take less than the 50 us after which it notices that nobody
-  // polls, and some machines take 0.6 us for each.
+  // Lets it: false when it does not, because the queue pair is lent. Sharing a CPU it comes with
+  // the first of these; all of them must take less than the 50 us after which it notices that
+  // nobody polls, and some machines take 0.6 us for each.
   bool engine_receives(uint64_t before) {
     for (int i = 0; i < 16 && receives() == before; ++i) sched_yield();
     return receives() != before;

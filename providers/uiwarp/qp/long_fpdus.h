@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// FPDUs of several TCP segments, between two uiwarps. Pure. Thread: any.
+//
+// That FPDUs SHOULD fit a TCP segment (RFC 5044 4.5, 5.1) serves receivers that take segments as
+// they come. Who reads from a socket gains nothing by it, and both ends pay for every FPDU. The two
+// have to know of each other: who is about to send a message of several segments first sends an
+// empty Write to the Tagged Offset kWelcome, and is answered by another. To anybody else that is an
+// empty Write: nothing is placed, so STag and Tagged Offset are not looked at (RFC 5041 5.2).
+// doc/decisions/012-long-fpdus.md
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "mpa/framing.h"
+
+namespace uiw::qp::long_fpdus {
+
+// "I take FPDUs of any size": the characters "uiwarp01".
+inline constexpr uint64_t kWelcome = 0x7569776172703031;
+
+// As many whole segments of `emss` octets, at least one, as an ULPDU of `most` octets leaves room
+// for: FPDUs of that size still begin where segments do.
+inline constexpr uint32_t several_segments(uint32_t emss, uint32_t most) {
+  const uint32_t fits = most + mpa::kLengthSize + mpa::kCrcSize;
+  return emss == 0 ? 0 : emss * std::max<uint32_t>(1, fits / emss);
+}
+
+}  // namespace uiw::qp::long_fpdus
