@@ -142,7 +142,7 @@ RxStatus Rx::on_ulpdu(Bytes ulpdu, uint32_t size) {
   const RxStatus status = on_segment(ulpdu, size);
   if (status == RxStatus::kWantReceive) waiting_ = true;
   // Valid is enough: also when it has to wait for a receive, we may send now.
-  if (waiting_ || (status == RxStatus::kOk && !open_.active)) hear_first_fpdu();
+  if (waiting_ || (status == RxStatus::kOk && !open_.active)) tell(shared_->first_fpdu);
   return status;
 }
 

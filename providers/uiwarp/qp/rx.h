@@ -125,15 +125,10 @@ class Rx {
   RxStatus on_marked_fpdu(core::Bytes fpdu);
   RxStatus on_ulpdu(core::Bytes ulpdu, uint32_t size);
   RxStatus on_segment(core::Bytes ulpdu, uint32_t size);
-  void hear_welcome() {
-    if (!shared_->long_fpdus || shared_->peer_takes_long_fpdus.load(std::memory_order_relaxed))
-      return;
-    shared_->peer_takes_long_fpdus.store(true, std::memory_order_release);
-    news_ = true;
-  }
-  void hear_first_fpdu() {
-    if (shared_->first_fpdu.load(std::memory_order_relaxed)) return;
-    shared_->first_fpdu.store(true, std::memory_order_release);
+  // Tells the transmit machine, the first time.
+  void tell(std::atomic<bool>& what) {
+    if (what.load(std::memory_order_relaxed)) return;
+    what.store(true, std::memory_order_release);
     news_ = true;
   }
   // rx_parts.cc

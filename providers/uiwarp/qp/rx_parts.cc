@@ -77,7 +77,7 @@ RxStatus Rx::on_part(Bytes& octets) {
   if (open_.trailer > 0) return RxStatus::kOk;
   open_.active = false;
   const RxStatus status = finish(open_segment());
-  if (status == RxStatus::kOk) hear_first_fpdu();
+  if (status == RxStatus::kOk) tell(shared_->first_fpdu);
   return status;
 }
 

@@ -29,7 +29,8 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   write_begun_ = !header.last;
   write_ended_ = header.last;
   if (segment.payload_size() == 0) {  // RFC 5041 5.2: STag and TO are not checked then
-    if (header.to == long_fpdus::kWelcome) hear_welcome();
+    if (header.to == long_fpdus::kWelcome && shared_->long_fpdus)
+      tell(shared_->peer_takes_long_fpdus);
     return RxStatus::kOk;
   }
   mem::LastRegion::Found region;

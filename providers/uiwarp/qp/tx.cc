@@ -72,12 +72,6 @@ void Tx::set_emss(uint32_t emss) {
   mulpdu_ = std::min(mpa::mulpdu(emss, markers_), most);
 }
 
-void Tx::begin_long_fpdus() {
-  long_fpdus_ = true;
-  welcome_due_ = !welcome_said_ && start_limit_ == kNoSlot;  // later the FIN may have gone
-  set_emss(emss_);
-}
-
 // Whether something to be said comes before a message of `length` octets: not inside it (RFC 5041
 // 5.3), and only where it would have fewer FPDUs.
 bool Tx::welcome_first(uint64_t length) const {
@@ -138,9 +132,12 @@ bool Tx::pick() {
     empty_write_ = false;
     return true;
   }
-  if (!long_fpdus_ && shared_->peer_takes_long_fpdus.load(std::memory_order_acquire))
-    begin_long_fpdus();
-  if (welcome_due_) return say_welcome();
+  if (!long_fpdus_ && shared_->peer_takes_long_fpdus.load(std::memory_order_acquire)) {
+    long_fpdus_ = true;
+    set_emss(emss_);
+    // The answer; not once the end has begun, when the FIN may have gone.
+    if (!welcome_said_ && start_limit_ == kNoSlot) return say_welcome();
+  }
 
   const InboundRequest* request = shared_->inbound_requests.front();
   response_turn_ = !response_turn_;

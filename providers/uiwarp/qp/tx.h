@@ -114,7 +114,6 @@ class Tx {
   uint32_t largest_ulpdu() const;
   bool welcome_first(uint64_t length) const;
   bool say_welcome();
-  void begin_long_fpdus();
   void build_read_request(const rdmap::ReadRequest& request);
   bool build_segment();
   bool build_response_segment();
@@ -156,7 +155,6 @@ class Tx {
   RtrState rtr_ = RtrState::kNone;
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;
-  bool welcome_due_ = false;  // the peer's is to be answered
   bool welcome_said_ = false;
   bool long_fpdus_ = false;
   uint32_t position_ = 0;  // modulo 512, of the stream where the batch begins (RFC 5044 4.3)

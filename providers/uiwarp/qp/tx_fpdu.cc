@@ -48,7 +48,6 @@ void Tx::build_rtr() {
 
 bool Tx::say_welcome() {
   welcome_said_ = true;
-  welcome_due_ = false;
   if (!ensure_batch()) return false;
   build_empty_write(long_fpdus::kWelcome);
   return true;

@@ -16,8 +16,11 @@ constexpr size_t kLongPlain = 44 * kEmss - 6;  // without CRC: of 64,768 octets
 
 // An empty Write to "uiwarp01", without the CRC.
 const char kWelcome[] = "000ec140000000017569776172703031";
-Octets welcome() {
-  return fpdu(tagged(0, 1, qp::long_fpdus::kWelcome, {}));
+Octets welcome_ulpdu() {
+  return tagged(0, 1, qp::long_fpdus::kWelcome, {});
+}
+Octets welcome(bool crc = true) {
+  return fpdu(welcome_ulpdu(), crc);
 }
 
 std::vector<size_t> sizes_of(const std::vector<Octets>& ulpdus) {
@@ -26,7 +29,7 @@ std::vector<size_t> sizes_of(const std::vector<Octets>& ulpdus) {
   return out;
 }
 bool is_welcome(const Octets& ulpdu) {
-  return ulpdu == tagged(0, 1, qp::long_fpdus::kWelcome, {});
+  return ulpdu == welcome_ulpdu();
 }
 size_t welcomes(const std::vector<Octets>& ulpdus) {
   return static_cast<size_t>(std::count_if(ulpdus.begin(), ulpdus.end(), is_welcome));
@@ -91,7 +94,7 @@ TEST(LongFpdus, FollowTheWelcomeOfThePeer) {
     Machine m(wanting({.crc = crc}));
     const size_t longest = crc ? kLong : kLongPlain;
     Buffer from(m.memory, pattern(300000));
-    ASSERT_EQ(m.feed(fpdu(tagged(0, 1, qp::long_fpdus::kWelcome, {}), crc)), qp::RxStatus::kOk);
+    ASSERT_EQ(m.feed(welcome(crc)), qp::RxStatus::kOk);
     EXPECT_TRUE(m.rx().take_news());  // there is something to answer
     std::vector<Octets> answer = ulpdus_of(m.transmit(), crc);
     ASSERT_EQ(answer.size(), 1u);
@@ -100,7 +103,7 @@ TEST(LongFpdus, FollowTheWelcomeOfThePeer) {
     std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), crc);
     expect_cut_at(longest, ulpdus);
     // Said again: neither news nor answered.
-    ASSERT_EQ(m.feed(fpdu(tagged(0, 1, qp::long_fpdus::kWelcome, {}), crc)), qp::RxStatus::kOk);
+    ASSERT_EQ(m.feed(welcome(crc)), qp::RxStatus::kOk);
     EXPECT_EQ(m.transmit().size(), 0u);
     // RFC 5044 4.5: MULPDU follows the EMSS, as several of them too.
     m.tx().set_emss(8948);
