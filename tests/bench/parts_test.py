@@ -8,6 +8,7 @@ import xml.etree.ElementTree
 from dataclasses import dataclass
 
 from benchmarks import report
+from benchmarks.machine import Processors
 from benchmarks.measure import Series, Taken, measure
 from benchmarks.peers import Ucx
 from benchmarks.places import Loopback
@@ -51,10 +52,10 @@ class Fake:
         return value
 
 
-def series(ours, *references, better="smaller", target=1.5, busy=0.0, peers=()):
+def series(ours, *references, better="smaller", target=1.5, busy=0.0, moved=False, peers=()):
     row = Row("row", Fake(ours), tuple(Fake(r) for r in references), better, target, "us", tuple(peers))
     one = Series(row, Taken(row.ours, ours), [Taken(s, s.values) for s in row.references], [Taken(p) for p in peers])
-    one.busy = [busy] * len(ours)
+    one.busy, one.moved = [busy] * len(ours), [moved] * len(ours)
     return one
 
 
@@ -104,6 +105,9 @@ class Verdicts(unittest.TestCase):
     def test_noisy_when_others_use_the_machine(self):
         self.assertEqual(judge(series([3.0] * 3, [3.0] * 3, busy=0.5)).word, "noisy")
 
+    def test_noisy_when_the_processors_are_moved(self):
+        self.assertEqual(judge(series([3.0] * 3, [3.0] * 3, moved=True)).word, "noisy")
+
     def test_a_reference_that_fails_on_a_busy_machine_is_noise(self):
         for busy, word in ((0.5, "noisy"), (0.0, "failed")):
             one = series([3.0] * 3, [], busy=busy)
@@ -120,14 +124,31 @@ class Verdicts(unittest.TestCase):
 
 
 class Measuring(unittest.TestCase):
-    def take(self, ours, reference, peers=()):
+    def take(self, ours, reference, peers=(), runs=0, apart=()):
+        """`apart`: what is seen of the processors, look by look; nothing after the last."""
         row = Row("row", Fake(ours), (Fake(reference),), "smaller", 1.5, "us", tuple(peers))
+        self.processors = Processors(lambda looks=iter(apart): next(looks, None))
         with contextlib.redirect_stderr(io.StringIO()):
-            return measure(None, [row], len(ours))[0]
+            return measure(None, [row], runs or len(ours), self.processors)[0]
 
     def test_every_run_takes_every_source(self):
         taken = self.take([1.0, 2.0], [3.0, 4.0])
         self.assertEqual((taken.ours.values, taken.references[0].values), ([1.0, 2.0], [3.0, 4.0]))
+
+    def test_what_was_taken_while_the_processors_moved_is_taken_again(self):
+        taken = self.take([1.0, 2.0], [3.0, 4.0], runs=1, apart=[8.0, 35.0, 9.0, 1.0, 7.0])
+        self.assertEqual((taken.ours.values, taken.references[0].values, taken.moved), ([2.0], [4.0], [False]))
+
+    def test_processors_that_do_not_come_back(self):
+        taken = self.take([1.0, 2.0, 3.0], [4.0], runs=1, apart=[8.0, 35.0, 35.0, 35.0, 8.0])
+        self.assertEqual((taken.ours.values, taken.references[0].values, taken.moved), ([3.0], [4.0], [True]))
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            report.remarks([(taken, judge(taken))], self.processors)
+        self.assertIn("8.0 to 35.0 us", said.getvalue())
+
+    def test_processors_that_cannot_be_seen_have_stayed(self):
+        self.assertEqual(self.take([1.0, 2.0], [3.0, 4.0]).moved, [False, False])
 
     def test_what_fails_is_not_tried_again(self):
         taken = self.take([1.0, Problem("hangs"), 2.0], [1.0, 1.0, 1.0])
@@ -141,7 +162,7 @@ class Measuring(unittest.TestCase):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             report.table(results, 1)
-            report.remarks(results)
+            report.remarks(results, self.processors)
             report.peers(results)
         self.assertIn("skipped: row: ib_x is not installed", said.getvalue())
         self.assertIn("no peer here", said.getvalue())
@@ -149,7 +170,7 @@ class Measuring(unittest.TestCase):
     def test_what_the_format_leaves(self):
         row = Row("row", Fake([60.0]), (Fake([100.0]),), "larger", 0.85, "MiB/s", bounds=(Fake([70.0]), Fake([80.0])))
         with contextlib.redirect_stderr(io.StringIO()):
-            taken = measure(None, [row], 1)[0]
+            taken = measure(None, [row], 1, Processors(lambda: None))[0]
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             report.bounds([(taken, judge(taken))])

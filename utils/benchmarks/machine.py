@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What the machine is, and whether somebody else uses it."""
+"""What the machine is, whether somebody else uses it, and whether its processors stay where they are."""
 import os
 import platform
 import subprocess
 import time
 
+APART = 2.0   # times as long for memory to go from one processor to the other: then they were moved
 BUSY = 0.15   # share of all processors; above it a measurement says little: both ends of a ping-pong spin
 
 
@@ -46,3 +47,40 @@ def busy_share(seconds=0.2):
     time.sleep(seconds)
     all_after, used_after = _ticks()
     return (used_after - used_before) / max(1, all_after - all_before)
+
+
+class Processors:
+    """
+    Where the host has put the processors of a virtual machine: on one core, beside each other, or where they share no
+    cache. It may move them at any time, and a stream between two of them is then a third as fast, or three times.
+
+    `probe`: microseconds that tell how far apart they are (uiwarp-bench-cpus); None where that cannot be told.
+    """
+
+    def __init__(self, probe):
+        self._probe, self._began, self.seen = probe, None, []
+
+    def _look(self):
+        value = self._probe()
+        if value is not None:
+            self.seen.append(value)
+        return value
+
+    def begin(self):
+        """From here on they should stay."""
+        self._began = self._look()
+
+    def stayed(self):
+        now = self._look()
+        if self._began is None or now is None:
+            return True
+        near, far = sorted((self._began, now))
+        return far <= near * APART
+
+
+def probe_with(program):
+    """What Processors looks with."""
+    def probe():
+        run = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+        return float(run.stdout) if run.returncode == 0 else None
+    return probe

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from . import machine
 from .processes import Missing, Problem
 
+ATTEMPTS = 3   # of one measurement, while the host moves the processors about
+
 
 @dataclass
 class Taken:
@@ -15,40 +17,54 @@ class Taken:
     missing: str = ""
     problem: str = ""
 
-    def take(self, bench):
+    def take(self, bench, stayed):
+        """False when the processors were moved meanwhile, again and again."""
         if self.missing or self.problem:
-            return   # it would fail again, perhaps after a minute
+            return True   # it would fail again, perhaps after a minute
         try:
-            self.values.append(self.source.take(bench))
+            for _ in range(ATTEMPTS):
+                value, unmoved = self.source.take(bench), stayed()
+                if unmoved:
+                    break
+            self.values.append(value)
+            return unmoved
         except Missing as missing:
             self.missing = str(missing)
         except Problem as problem:
             self.problem = str(problem)
         except (ValueError, IndexError, KeyError) as error:
             self.problem = f"{self.source.label}: output not understood: {error}"
+        return True
 
 
 @dataclass
 class Series:
-    """A row and what its sources gave; busy: how far others used the machine, run by run."""
+    """
+    A row and what its sources gave. Run by run: `busy`, how far others used the machine, and `moved`, whether the
+    processors were not where they had been for other sources of this run.
+    """
     row: object
     ours: Taken
     references: list
     peers: list
     bounds: list = field(default_factory=list)
     busy: list = field(default_factory=list)
+    moved: list = field(default_factory=list)
 
     @classmethod
     def of(cls, row):
         return cls(row, Taken(row.ours), *([Taken(s) for s in sources]
                                            for sources in (row.references, row.peers, row.bounds)))
 
-    def take(self, bench, show):
+    def take(self, bench, processors, show):
         before = machine.busy_share()
+        processors.begin()
+        moved = False
         for taken in (self.ours, *self.references, *self.bounds, *self.peers):
             show(taken.source.label)
-            taken.take(bench)
+            moved |= not taken.take(bench, processors.stayed)
         self.busy.append(max(before, machine.busy_share()))
+        self.moved.append(moved)
 
 
 class Progress:
@@ -73,12 +89,12 @@ class Progress:
             print("\r\033[K", end="", file=self._stream, flush=True)
 
 
-def measure(bench, rows, runs):
+def measure(bench, rows, runs, processors):
     series = [Series.of(row) for row in rows]
     progress = Progress(runs * len(series))
     for run in range(runs):
         for one in series:
             progress.next(f"run {run + 1} of {runs}: {one.row.name}")
-            one.take(bench, progress.show)
+            one.take(bench, processors, progress.show)
     progress.end()
     return series

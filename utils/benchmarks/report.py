@@ -2,6 +2,7 @@
 """The table on the terminal, and the same as data."""
 import statistics
 
+from .machine import APART
 from .verdict import against, best
 
 WORDS = ("met", "missed", "noisy", "failed", "skipped")
@@ -35,7 +36,11 @@ def table(results, runs):
     print(f"Medians of {runs} runs that took turns; ratio: the median of the runs' ratios, uiwarp over reference.")
 
 
-def remarks(results):
+def remarks(results, processors):
+    if processors.seen and max(processors.seen) > APART * min(processors.seen):
+        middle = statistics.median(processors.seen)
+        print(f"The host moves the processors of this machine: to write 64 KiB that the other one has read took one of "
+              f"them {min(processors.seen):.1f} to {max(processors.seen):.1f} us, mostly about {middle:.1f}.")
     for series, verdict in results:
         if verdict.why:
             print(f"{verdict.word}: {series.row.name}: {verdict.why}")
@@ -95,15 +100,16 @@ def summary(results, beside_peers):
         print("THE MACHINE WAS TOO NOISY to conclude on the rows marked noisy: run it again when nothing else runs.")
 
 
-def data(about, runs, results, curves):
+def data(about, runs, results, curves, processors):
     def taken(one):
         return {"label": one.source.label, "values": one.values, "missing": one.missing, "problem": one.problem}
 
-    return {"machine": about, "runs": runs, "curves": curves, "rows": [
+    return {"machine": about, "runs": runs, "curves": curves, "processors_apart_us": processors.seen, "rows": [
         {"name": series.row.name, "unit": series.row.unit, "better": series.row.better, "target": series.row.target,
          "target_is_ratio": bool(series.row.references), "verdict": verdict.word, "why": verdict.why,
          "uiwarp_median": verdict.ours, "reference_median": verdict.reference, "beside": verdict.beside,
-         "ratio": verdict.ratio, "reference_spread": verdict.spread, "busy": series.busy, "uiwarp": taken(series.ours),
+         "ratio": verdict.ratio, "reference_spread": verdict.spread, "busy": series.busy,
+         "moved": series.moved, "uiwarp": taken(series.ours),
          "references": [taken(one) for one in series.references], "peers": [taken(one) for one in series.peers],
          "bounds": [taken(one) for one in series.bounds]}
         for series, verdict in results]}

@@ -65,6 +65,9 @@ def judge(series):
     verdict.word = "met" if middle == row.target or better(row, middle, row.target) else "missed"
     if reference and busy:
         verdict.word, verdict.why = "noisy", f"others used the machine in {disturbed} of {len(series.busy)} runs"
+    elif reference and 2 * sum(series.moved) > len(series.moved):
+        verdict.word = "noisy"
+        verdict.why = f"the host moved the processors in {sum(series.moved)} of {len(series.moved)} runs"
     elif verdict.spread > SPREAD and any(fine) and not all(fine):
         verdict.word, verdict.why = "noisy", f"the reference varies by {verdict.spread:.0%}, and the runs disagree"
     return verdict
