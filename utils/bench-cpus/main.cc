@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // uiwarp-bench-cpus: how far apart this machine's processors are. Prints how many microseconds one
 // of them takes to write 64 KiB that another one has just read: about 1 where both are of one core,
-// 8 where they share a cache, 35 where they do not. A host that runs a virtual machine may put its
+// 9 where they share a cache, 37 where they do not. A host that runs a virtual machine may put its
 // processors now here, now there, and whatever passes memory between them is then as much slower.
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -19,7 +18,7 @@
 namespace {
 
 constexpr size_t kBlock = 64 << 10;
-// As many as both first-level caches hold: more would leave the caches before they come round.
+// Few enough to be in the reader's cache still when they come round.
 constexpr int kBlocks = 4;
 constexpr int kTimes = 300;
 

@@ -20,8 +20,9 @@ constexpr int kArrivals = 4;
 
 // Where it shares its CPU with the threads that answer it, a spinning thread never gets to poll in
 // vain: they come first, and its next poll finds what it waits for. So it counts as well when few
-// octets come that complete something, soon after others, and the queue was polled in between.
-constexpr size_t kAnswer = 4096;
+// octets come that complete something, soon after others, and the queue was polled in between: a
+// page, with what goes around it.
+constexpr size_t kAnswer = 4096 + 128;
 constexpr core::Nanoseconds kSoon = 50 * core::kMicrosecond;
 
 // A stream is blocked every 20 to 50 us. Whoever shares a CPU with another spinning thread, and
@@ -30,6 +31,10 @@ constexpr core::Nanoseconds kBlockedSpins = 10 * core::kMillisecond;
 
 // Nobody spins on our queues: how many arrivals until it is asked who spins on others.
 constexpr uint32_t kArrivalsPerStranger = 8;
+
+// What they may have to send for each of these arrivals: a Read of 64 KiB, in segments of an
+// Ethernet's size. More fills the socket.
+constexpr uint64_t kStrangersAnswer = 64 * 1024 + 1024;
 
 }  // namespace
 
@@ -59,7 +64,7 @@ std::shared_ptr<queue::CompletionQueue> State::spinning_stranger(size_t octets) 
   const uint64_t total = octets_sent.load(std::memory_order_relaxed);
   const uint64_t sent = total - std::exchange(sent_at_stranger, total);
   const bool same = std::exchange(last_stranger, stranger.get()) == stranger.get();
-  const bool small_answers = sent <= kAnswer * kArrivalsPerStranger;
+  const bool small_answers = sent <= kStrangersAnswer * kArrivalsPerStranger;
   stranger_spins = same && spun && small_answers ? stranger_spins + 1 : 0;
   if (stranger_spins < kArrivals) return nullptr;
   const bool wanted = octets <= kAnswer || options.spinner->processors_are_short(arrived_at);

@@ -46,6 +46,7 @@ class Strangers : public testing::Test {
     ASSERT_EQ(host->attach(ends.ours), 0);
     target = std::make_unique<Buffer>(host->memory, 8);
     count = 0;
+    reads = 0;
   }
   void spin(int polls) {
     ibv_wc wc;
@@ -55,7 +56,34 @@ class Strangers : public testing::Test {
     std::snprintf(text, sizeof text, "%08d", ++count);
     ASSERT_TRUE(peer->send(fpdu(tagged(0, target->stag(), target->start(), of_text(text)))));
   }
+  // A Read, until the last segment of its answer has come (RFC 5041 4.1: L), while they spin.
+  void read(Buffer& source) {
+    const auto size = static_cast<uint32_t>(source.size());
+    ASSERT_TRUE(peer->send(
+        fpdu(untagged(1, 1, ++reads, 0, read_request(7, 0, size, source.stag(), source.start())))));
+    Octets answer;
+    size_t at = 0;
+    ASSERT_TRUE(wait_until([&] {
+      spin(1);
+      uint8_t some[65536];
+      const ssize_t got = ::recv(peer->fd(), some, sizeof some, MSG_DONTWAIT);
+      if (got > 0) answer.insert(answer.end(), some, some + got);
+      while (at + 3 <= answer.size()) {
+        const size_t ulpdu = static_cast<size_t>(answer[at]) << 8 | answer[at + 1];
+        const size_t whole = (2 + ulpdu + 3) / 4 * 4 + 4;
+        if (at + whole > answer.size()) break;
+        if (answer[at + 2] & 0x40) return true;
+        at += whole;
+      }
+      return false;
+    }));
+  }
   uint64_t receives() { return engine->counters().receives.load(); }
+  // The engine counts when it has answered: now it has.
+  bool engine_answered(uint64_t before) {
+    engine->run_sync([] {});
+    return receives() != before;
+  }
   bool written() { return holds(*target, text); }
   // Until a Write comes without the engine.
   void start_lent() {
@@ -77,11 +105,38 @@ class Strangers : public testing::Test {
   std::unique_ptr<RawPeer> peer;
   std::unique_ptr<Buffer> target;
   int count = 0;
+  uint32_t reads = 0;
   char text[12];
 };
 
 TEST_F(Strangers, WhoSpinsElsewhereReceives) {
   start_lent();
+}
+
+TEST_F(Strangers, WhoSpinsElsewhereAnswersReads) {
+  for (size_t size : {8, 4096, 65536}) {
+    SCOPED_TRACE(size);
+    start();
+    Buffer source(host->memory, size);
+    EXPECT_TRUE(wait_until([&] {
+      const uint64_t before = receives();
+      spin(1100);
+      read(source);
+      return !engine_answered(before) || HasFailure();
+    }));
+  }
+}
+
+// It sleeps until the socket has room.
+TEST_F(Strangers, TheEngineAnswersLargeReads) {
+  start();
+  Buffer source(host->memory, 1 << 20);
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t before = receives();
+    spin(1100);
+    read(source);
+    ASSERT_TRUE(engine_answered(before)) << i;
+  }
 }
 
 TEST_F(Strangers, TheEngineReceivesWhenTheySpinNoMore) {
