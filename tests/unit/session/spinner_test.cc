@@ -14,11 +14,11 @@
 namespace uiw::test {
 namespace {
 
-// As a program sees the 8 octets that it waits for.
+// As a program sees the 8 octets that it waits for, the last ones.
 bool holds(Buffer& target, const char* octets) {
   uint64_t wanted;
   std::memcpy(&wanted, octets, sizeof wanted);
-  auto* const seen = reinterpret_cast<uint64_t*>(target.data());
+  auto* const seen = reinterpret_cast<uint64_t*>(target.data() + target.size() - sizeof wanted);
   return std::atomic_ref<uint64_t>(*seen).load(std::memory_order_acquire) == wanted;
 }
 
@@ -54,8 +54,7 @@ class Strangers : public testing::Test {
   }
   void write() {
     std::snprintf(text, sizeof text, "%08d", ++count);
-    Octets payload = of_text(text);
-    payload.resize(target->size());
+    const Octets payload = concat(Octets(target->size() - 8), of_text(text));
     ASSERT_TRUE(peer->send(fpdu(tagged(0, target->stag(), target->start(), payload))));
   }
   // A Read, until the last segment of its answer has come (RFC 5041 4.1: L), while they spin.
