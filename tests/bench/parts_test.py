@@ -7,7 +7,7 @@ import unittest.mock
 import xml.etree.ElementTree
 from dataclasses import dataclass
 
-from benchmarks import report
+from benchmarks import curves, report
 from benchmarks.machine import Processors
 from benchmarks.measure import Series, Taken, measure
 from benchmarks.peers import Ucx
@@ -224,6 +224,15 @@ class Attempts(unittest.TestCase):
 
 
 class Plot(unittest.TestCase):
+    def test_curves_are_medians_of_what_could_be_taken(self):
+        def sources(size):
+            return {"a": Fake([float(size), 9.0 * size, 2.0 * size]), "b": Fake([Missing("no b")] * 3)}
+
+        with unittest.mock.patch.object(curves, "PANELS", {"latency": (sources, [64, 512])}), \
+                contextlib.redirect_stderr(io.StringIO()):
+            taken = curves.measure_curves(None, 3, Processors(lambda: 8.0))
+        self.assertEqual(taken, {"latency": {"a": [[64, 128.0], [512, 1024.0]]}})
+
     def test_every_point_is_drawn(self):
         curves = {"latency": {"a": [[64, 3.0], [4096, 5.0]], "b & c": [[64, 4.0]]},
                   "bandwidth": {"a": [[64, 100.0], [1 << 20, 9000.0]]}}

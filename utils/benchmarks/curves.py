@@ -25,7 +25,7 @@ def _bandwidth(size):
 PANELS = {"latency": (_latency, LATENCY_SIZES), "bandwidth": (_bandwidth, BANDWIDTH_SIZES)}
 
 
-def measure_curves(bench, runs):
+def measure_curves(bench, runs, processors):
     """Panel -> name -> list of [size, median]; a source that has no value at a size has no point there."""
     curves = {}
     progress = Progress(runs * sum(len(sizes) for _, sizes in PANELS.values()))
@@ -34,9 +34,10 @@ def measure_curves(bench, runs):
         for run in range(runs):
             for size, ones in taken.items():
                 progress.next(f"plot, run {run + 1} of {runs}: {panel} {size} B")
+                processors.begin()
                 for one in ones.values():
                     progress.show(one.source.label)
-                    one.take(bench)
+                    one.take(bench, processors.stayed)
         names = list(taken[sizes[0]])
         curves[panel] = {name: [[size, statistics.median(taken[size][name].values)] for size in sizes
                                 if taken[size][name].values] for name in names}

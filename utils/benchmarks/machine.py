@@ -49,6 +49,12 @@ def busy_share(seconds=0.2):
     return (used_after - used_before) / max(1, all_after - all_before)
 
 
+def alike(one, other):
+    """Whether both times tell of the same place."""
+    near, far = sorted((one, other))
+    return far <= near * APART
+
+
 class Processors:
     """
     Where the host has put the processors of a virtual machine: on one core, beside each other, or where they share no
@@ -72,10 +78,10 @@ class Processors:
 
     def stayed(self):
         now = self._look()
-        if self._began is None or now is None:
-            return True
-        near, far = sorted((self._began, now))
-        return far <= near * APART
+        return self._began is None or now is None or alike(self._began, now)
+
+    def ever_moved(self):
+        return bool(self.seen) and not alike(min(self.seen), max(self.seen))
 
 
 def probe_with(program):

@@ -2,7 +2,6 @@
 """The table on the terminal, and the same as data."""
 import statistics
 
-from .machine import APART
 from .verdict import against, best
 
 WORDS = ("met", "missed", "noisy", "failed", "skipped")
@@ -37,7 +36,7 @@ def table(results, runs):
 
 
 def remarks(results, processors):
-    if processors.seen and max(processors.seen) > APART * min(processors.seen):
+    if processors.ever_moved():
         middle = statistics.median(processors.seen)
         print(f"The host moves the processors of this machine: to write 64 KiB that the other one has read took one of "
               f"them {min(processors.seen):.1f} to {max(processors.seen):.1f} us, mostly about {middle:.1f}.")

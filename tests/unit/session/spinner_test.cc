@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/be.h"
+#include "mpa/framing.h"
 #include "support/host.h"
 
 namespace uiw::test {
@@ -70,8 +72,7 @@ class Strangers : public testing::Test {
       const ssize_t got = ::recv(peer->fd(), some, sizeof some, MSG_DONTWAIT);
       if (got > 0) answer.insert(answer.end(), some, some + got);
       while (at + 3 <= answer.size()) {
-        const size_t ulpdu = static_cast<size_t>(answer[at]) << 8 | answer[at + 1];
-        const size_t whole = (2 + ulpdu + 3) / 4 * 4 + 4;
+        const size_t whole = mpa::fpdu_size(core::load_be16(&answer[at]));
         if (at + whole > answer.size()) break;
         if (answer[at + 2] & 0x40) return true;
         at += whole;
