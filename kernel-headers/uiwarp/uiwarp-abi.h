@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 2
+#define UIWARP_ABI_VERSION 3
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -48,7 +48,9 @@ UIWARP_EXPORT const struct uiwarp_device *uiwarp_device_find(const char *ibdev_n
  */
 UIWARP_EXPORT int uiwarp_context_open(const struct uiwarp_device *device, struct uiwarp_context **context,
 				      int *async_fd);
-/* Every object of the context must be gone. The last context stops the engine. */
+/* ibv_context.num_comp_vectors: at least 1. */
+UIWARP_EXPORT int uiwarp_comp_vectors(void);
+/* Every object of the context must be gone. The last context stops the engines. */
 UIWARP_EXPORT void uiwarp_context_close(struct uiwarp_context *context);
 
 /*

@@ -117,6 +117,17 @@ for _tool, _modes in TOOLS.items():
         register(_tool, _mode)
 
 
+@case("perftest-vectors", worlds=["lo4-root", "lo4-user", "ns-root"], seconds=120, serial=True, reduced=True)
+def vectors(world):
+    """Completion vectors, each of which is an engine: the queue pairs of the last one are served by another engine
+    than the one that makes their connections, by rdma_cm or without."""
+    settings = {"UIWARP_ENGINES": "3"}
+    for tool in ("ib_send_bw", "ib_read_bw", "ib_atomic_bw", "ib_send_lat"):
+        for vector, cm in ((0, True), (2, True), (2, False)):
+            exchange(world, tool, ["-e", "-X", vector, "-n", "200" if world.reduced else "2000"], 60, settings=settings,
+                     cm=cm)
+
+
 @case("perftest-ipv6", worlds=["lo6-root", "lo6-user"], seconds=120, serial=True)
 def ipv6(world):
     """Every tool over ::1, where the installed perftest can be told to use IPv6 at all."""

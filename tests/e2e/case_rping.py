@@ -8,12 +8,12 @@ from registry import case
 SIZES = [100, 1000, 4096, 16384, 65535]
 
 
-def serve(world, port, *extra):
-    return world.start_server("rping", "-s", "-a", world.server, "-p", port, *extra, port=port)
+def serve(world, port, *extra, settings=None):
+    return world.start_server("rping", "-s", "-a", world.server, "-p", port, *extra, port=port, settings=settings)
 
 
-def connect(world, port, *extra):
-    return world.start("client", "rping", "-c", "-a", world.server, "-p", port, *extra)
+def connect(world, port, *extra, settings=None):
+    return world.start("client", "rping", "-c", "-a", world.server, "-p", port, *extra, settings=settings)
 
 
 def compared(tool, count):
@@ -62,17 +62,12 @@ def long(world):
     world.finish(server, 20, 0, client)
 
 
-@case("rping-persistent", seconds=90, reduced=True)
-def persistent(world):
-    """One server: ten clients one after the other, then five at once."""
-    port = world.port()
-    server = serve(world, port, "-P")
-    for i in range(10):
-        client = connect(world, port, "-C", "10", "-V", "-v")
-        world.finish(client, 20, 0, server)
-        expect(compared(client, 10), f"client {i}: 10 pings were not all compared", client, server)
-    descriptors = len(os.listdir(f"/proc/{server.pid}/fd"))
+def descriptors(server):
+    return len(os.listdir(f"/proc/{server.pid}/fd"))
 
+
+def five_at_once(world, server, port):
+    """Clients of a persistent server; how many were at work together, and how many engines it had then."""
     # rping's server takes a request from a variable that the next request overwrites, so clients
     # arrive one by one; the first are still at work when the last one comes.
     count = 500 if world.reduced else 3000
@@ -83,13 +78,57 @@ def persistent(world):
                              "-C", count, "-V", "-v")
         clients.append(client)
         wait_until(lambda c=client: c.ended() or "ping data" in c.output, 20 * world.slow, f"client {i} pings")
-    print(f"{sum(not c.ended() for c in clients)} of 5 clients at work at once")
+    engines = engines_of(server)
+    at_once = sum(not c.ended() for c in clients)
+    print(f"{at_once} of 5 clients at work at once")
     for client in clients:
         world.finish(client, 60, 0, server)
         expect(compared(client, count), f"{count} pings were not all compared", client, server)
     expect(not server.ended(), "the persistent server ended", server)
-    wait_until(lambda: len(os.listdir(f"/proc/{server.pid}/fd")) <= descriptors, 10 * world.slow,
-               f"the server is back to {descriptors} descriptors")
+    return at_once, engines
+
+
+def engines_of(tool):
+    """How many threads named uiwarp a process has."""
+    folder = f"/proc/{tool.pid}/task"
+    count = 0
+    for thread in os.listdir(folder):
+        try:
+            with open(f"{folder}/{thread}/comm", encoding="ascii") as name:
+                count += name.read().strip() == "uiwarp"
+        except FileNotFoundError:  # it has ended
+            pass
+    return count
+
+
+@case("rping-persistent", seconds=90, reduced=True)
+def persistent(world):
+    """One server: ten clients one after the other, then five at once."""
+    port = world.port()
+    # Another engine, which has descriptors, may begin at any client.
+    server = serve(world, port, "-P", settings={"UIWARP_ENGINES": "1"})
+    for i in range(10):
+        client = connect(world, port, "-C", "10", "-V", "-v")
+        world.finish(client, 20, 0, server)
+        expect(compared(client, 10), f"client {i}: 10 pings were not all compared", client, server)
+    before = descriptors(server)
+    five_at_once(world, server, port)
+    wait_until(lambda: descriptors(server) <= before, 10 * world.slow, f"the server is back to {before} descriptors")
+
+
+@case("rping-engines", worlds=["lo4-root", "lo4-user", "ns-root"], seconds=90, reduced=True)
+def several_engines(world):
+    """Each client has a completion queue of its own in the server, and so they spread over its three engines."""
+    port = world.port()
+    server = serve(world, port, "-P", settings={"UIWARP_ENGINES": "3"})
+    at_once, engines = five_at_once(world, server, port)
+    # Where clients are slow to start, few are at work together, and one engine may do for them.
+    expect(engines == 3 or at_once < 3, f"the server had {engines} engines, not 3", server)
+    before, running = descriptors(server), engines_of(server)
+    five_at_once(world, server, port)
+    # Engines stay, with their descriptors.
+    wait_until(lambda: descriptors(server) <= before or engines_of(server) > running, 10 * world.slow,
+               f"the server is back to {before} descriptors")
 
 
 @case("rping-epoll", worlds=["lo4-root", "lo4-user", "ns-root"], seconds=60, reduced=True)
@@ -97,10 +136,8 @@ def epoll(world):
     """The engine's other backend, at both ends."""
     settings = {"UIWARP_ENGINE": "epoll"}
     port = world.port()
-    server = world.start_server("rping", "-s", "-a", world.server, "-p", port, "-S", "16384", "-C", "50", port=port,
-                                settings=settings)
-    client = world.start("client", "rping", "-c", "-a", world.server, "-p", port, "-S", "16384", "-C", "50", "-V",
-                         "-v", settings=settings)
+    server = serve(world, port, "-S", "16384", "-C", "50", settings=settings)
+    client = connect(world, port, "-S", "16384", "-C", "50", "-V", "-v", settings=settings)
     world.finish(client, 20, 0, server)
     world.finish(server, 20, 0, client)
     expect(compared(client, 50), "50 pings were not all compared", client, server)

@@ -29,6 +29,7 @@ inline const std::vector<Medium>& over_tcp() {
       {.tcp = true, .crc = true, .name = "crc"},
       {.tcp = true, .crc = false, .name = "plain"},
       {.tcp = true, .crc = true, .socket_buffer = 8192, .name = "narrow"},
+      {.tcp = true, .crc = true, .elsewhere = true, .name = "elsewhere"},
       {.tcp = true,
        .crc = true,
        .markers_to_first = true,

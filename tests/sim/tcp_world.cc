@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Real queue pairs over loopback TCP, each host with an engine of its own.
+// Real queue pairs over loopback TCP, each host with an engine of its own; connections may be made
+// on another one.
 #include "sim/world.h"
 #include "support/host.h"
 #include "unit/cm/rig.h"
@@ -14,8 +15,10 @@ class TcpEnd final : public End,
                      public session::SrqEvents,
                      public cm::QueuePairs {
  public:
-  TcpEnd(engine::Engine& engine, mem::Table& table, uint32_t number, const EndOptions& wanted)
-      : End(table, number, wanted), engine_(engine) {
+  // `engine` serves the queue pair, `making` makes its connection.
+  TcpEnd(engine::Engine& engine, engine::Engine& making, mem::Table& table, uint32_t number,
+         const EndOptions& wanted)
+      : End(table, number, wanted), making_(making) {
     session::QueuePairOptions o;
     o.qp_num = number;
     o.pd = o.srq_pd = kPd;
@@ -36,20 +39,20 @@ class TcpEnd final : public End,
   void attach(int fd, int buffer, bool initiator) {
     fd_ = fd;
     agreement = agreement_of(options, initiator);
-    transport::StreamPtr stream = transport::TcpStream::adopt(engine_, fd);
+    transport::StreamPtr stream = transport::TcpStream::adopt(making_, fd);
     if (buffer) {
       setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
       setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
     }
     int result = -1;
-    engine_.run_sync([&] { result = qp_->attach(std::move(stream), agreement, {}, this); });
+    making_.run_sync([&] { result = qp_->attach(std::move(stream), agreement, {}, this); });
     EXPECT_EQ(result, 0);
   }
 
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad) override { return qp_->post_send(wr, bad); }
   int post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) override { return qp_->post_recv(wr, bad); }
   void disconnect() override {
-    engine_.run_sync([&] { qp_->disconnect(); });
+    making_.run_sync([&] { qp_->disconnect(); });
   }
   void to_error() override {
     ibv_qp_attr attr{};
@@ -57,7 +60,7 @@ class TcpEnd final : public End,
     EXPECT_EQ(qp_->modify(attr, IBV_QP_STATE), 0);
   }
   void destroy() override {
-    if (qp_) engine_.run_sync([&] { qp_->forget_observer(); });
+    if (qp_) making_.run_sync([&] { qp_->forget_observer(); });
     qp_.reset();
   }
   void reset_connection() override {
@@ -67,7 +70,7 @@ class TcpEnd final : public End,
   }
   void half_close() override { ::shutdown(fd_, SHUT_WR); }
 
-  // As connection management sees it. Thread: engine.
+  // As connection management sees it. Thread: the engine that makes connections.
   bool exists(uint32_t number) override { return qp_ && number == qp_num; }
   int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
@@ -92,7 +95,7 @@ class TcpEnd final : public End,
   void on_srq_limit() override { notice({.kind = Notice::kSrqLimit}); }
 
  private:
-  engine::Engine& engine_;
+  engine::Engine& making_;
   std::unique_ptr<session::QueuePair> qp_;
   session::ConnectionObserver* cm_ = nullptr;
   int fd_ = -1;
@@ -129,6 +132,7 @@ class TcpWorld final : public World {
   explicit TcpWorld(const Medium& medium) : medium_(medium) {
     engines_[0] = std::move(*engine::Engine::start());
     engines_[1] = std::move(*engine::Engine::start());
+    if (medium.elsewhere) making_ = std::move(*engine::EngineRef::acquire());
   }
   ~TcpWorld() override {
     for (auto& end : ends_) end->destroy();
@@ -137,8 +141,8 @@ class TcpWorld final : public World {
   std::pair<End*, End*> connect(EndOptions first, EndOptions second) override {
     apply(medium_, first, second);
     const SocketEnds sockets = connect_sockets(medium_.socket_buffer ? 1460 : 0);
-    auto a = std::make_unique<TcpEnd>(*engines_[0], first_memory, ++qp_num_, first);
-    auto b = std::make_unique<TcpEnd>(*engines_[1], second_memory, ++qp_num_, second);
+    auto a = std::make_unique<TcpEnd>(*engines_[0], making(0), first_memory, ++qp_num_, first);
+    auto b = std::make_unique<TcpEnd>(*engines_[1], making(1), second_memory, ++qp_num_, second);
     b->attach(sockets.ours, medium_.socket_buffer, false);
     a->attach(sockets.theirs, medium_.socket_buffer, true);
     ends_.push_back(std::move(a));
@@ -148,12 +152,15 @@ class TcpWorld final : public World {
 
   std::pair<End*, End*> start_up(const core::Settings& first,
                                  const core::Settings& second) override {
-    if (!shared_engine_) shared_engine_ = std::move(*engine::EngineRef::acquire());
-    const auto make = [this](const core::Settings& settings, mem::Table& memory) -> Application& {
-      auto end = std::make_unique<TcpEnd>(*shared_engine_, memory, ++qp_num_, EndOptions{});
+    if (!making_) making_ = std::move(*engine::EngineRef::acquire());
+    const auto make = [this](const core::Settings& settings, mem::Table& memory,
+                             engine::Engine& own) -> Application& {
+      auto& home = medium_.elsewhere ? own : *making_;
+      auto end = std::make_unique<TcpEnd>(home, *making_, memory, ++qp_num_, EndOptions{});
       return *applications_.emplace_back(std::make_unique<Application>(settings, std::move(end)));
     };
-    Application &a = make(first, first_memory), &b = make(second, second_memory);
+    Application& a = make(first, first_memory, *engines_[0]);
+    Application& b = make(second, second_memory, *engines_[1]);
     const uint32_t listener = b.new_id(), id = a.new_id();
     cm::Route route;
     EXPECT_EQ(b.manager.bind(b.channel.channel, listener, cm::test::ip("127.0.0.1", 0)), 0);
@@ -175,23 +182,27 @@ class TcpWorld final : public World {
     if (!wait_until(done)) return false;
     // What peers wrote into this process's memory is there by TCP's order, which ThreadSanitizer
     // does not know; it knows this one.
-    for (auto& engine : engines_) engine->run_sync([] {});
-    if (shared_engine_) shared_engine_->run_sync([] {});
+    let_engines_turn();
     return true;
   }
-  // Whatever is under way over loopback is done when both engines have been through a few turns.
+  // Whatever is under way over loopback is done when all engines have been through a few turns.
   void settle() override {
     for (int turn = 0; turn < 200; ++turn) {
-      for (auto& engine : engines_) engine->run_sync([] {});
-      if (shared_engine_) shared_engine_->run_sync([] {});
+      let_engines_turn();
       sched_yield();
     }
   }
 
  private:
+  engine::Engine& making(int end) { return medium_.elsewhere ? *making_ : *engines_[end]; }
+  void let_engines_turn() {
+    for (auto& engine : engines_) engine->run_sync([] {});
+    if (making_) making_->run_sync([] {});
+  }
+
   const Medium medium_;
   std::unique_ptr<engine::Engine> engines_[2];
-  engine::EngineRef shared_engine_;  // connection management has this one
+  engine::EngineRef making_;  // connection management has this one
   std::vector<std::unique_ptr<Application>> applications_;
   std::vector<std::unique_ptr<TcpEnd>> ends_;
   uint32_t qp_num_ = 100;

@@ -95,8 +95,9 @@ struct Medium {
   bool tcp = false;
   bool crc = true;
   bool markers_to_first = false, markers_to_second = false;
-  uint32_t seed = 0;      // simulator
-  int socket_buffer = 0;  // TCP: octets, with an Ethernet's MSS; 0 = as the product sets it
+  uint32_t seed = 0;       // simulator
+  int socket_buffer = 0;   // TCP: octets, with an Ethernet's MSS; 0 = as the product sets it
+  bool elsewhere = false;  // TCP: connections are made on another engine
   std::string name;
 };
 // Puts into the two ends' options what the medium says.

@@ -24,16 +24,21 @@ bool more_run_than(std::string_view loadavg, int processors) {
   return read && running > processors;
 }
 
-bool processors_are_short() {
-  // Of the first thread: others of ours go where it pleases them (engine/steering.h).
+// Those of the first thread: others of ours go where it pleases them (engine/steering.h).
+int processors() {
   CpuMask ours;
-  if (!ours.read(getpid())) return false;
+  return ours.read(getpid()) ? ours.count() : 0;
+}
+
+bool processors_are_short() {
+  const int ours = processors();
+  if (ours == 0) return false;
   const int fd = sys::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   char text[64];
   const long size = sys::read(fd, text, sizeof text);
   sys::close(fd);
-  return size > 0 && more_run_than({text, static_cast<size_t>(size)}, ours.count());
+  return size > 0 && more_run_than({text, static_cast<size_t>(size)}, ours);
 }
 
 }  // namespace uiw::core

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whether there are enough processors for who wants to run.
+// How many processors there are for us, and whether they are enough for who wants to run.
 #pragma once
 
 #include <string_view>
 
 namespace uiw::core {
+
+// On how many processors this process may run; 0 where that cannot be known. One system call.
+// Thread: any.
+int processors();
 
 // More threads of this machine want to run at this moment than there are processors on which this
 // process may. False where that cannot be known. Takes a few microseconds. Thread: any.

@@ -29,6 +29,10 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_ENGINE", "auto|io_uring|epoll", "auto",
      "What the engine waits with: auto takes epoll where the system refuses io_uring, as container "
      "profiles often do."},
+    {"UIWARP_ENGINES", "auto|1..64", "auto",
+     "How many engine threads the connections of a process are spread over, by completion queue: a "
+     "queue with completion vector N has thread N, one with vector 0 the thread that fewest have. "
+     "auto: one for two of the CPUs that the process may use, 8 at most."},
     {"UIWARP_ENGINE_CPU", "follow|free", "follow",
      "follow moves the engine thread to the CPU where its packets arrive, or, for a stream, away "
      "from there; free leaves it to the scheduler."},
@@ -117,12 +121,22 @@ bool on_off(std::string_view text, bool& out) {
   return choose(text, (const Choice<bool>[]){{"on", true}, {"off", false}}, out);
 }
 
-bool milliseconds(std::string_view text, uint32_t least, uint32_t& out) {
+bool number(std::string_view text, uint32_t least, uint32_t most, uint32_t& out) {
   uint32_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return false;
-  if (value < least || value > kMaxMilliseconds) return false;
+  if (value < least || value > most) return false;
   out = value;
+  return true;
+}
+
+bool milliseconds(std::string_view text, uint32_t least, uint32_t& out) {
+  return number(text, least, kMaxMilliseconds, out);
+}
+
+bool engines(std::string_view text, uint32_t& out) {
+  if (text != "auto") return number(text, 1, Settings::kMostEngines, out);
+  out = 0;
   return true;
 }
 
@@ -162,6 +176,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
                                                {"epoll", EngineKind::kEpoll}},
                   out.engine);
   }
+  if (name == "UIWARP_ENGINES") return engines(text, out.engines);
   if (name == "UIWARP_ENGINE_CPU") {
     return choose(
         text,

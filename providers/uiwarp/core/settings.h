@@ -27,9 +27,12 @@ enum class RtrKind {
 };  // RFC 6581 9.2; any: both are offered, Read is chosen first
 
 struct Settings {
+  static constexpr uint32_t kMostEngines = 64;
+
   CrcPolicy crc = CrcPolicy::kAuto;
   HostMode mode = HostMode::kAuto;
   EngineKind engine = EngineKind::kAuto;
+  uint32_t engines = 0;  // UIWARP_ENGINES: how many; 0: as many as fit the processors
   EngineCpu engine_cpu = EngineCpu::kFollow;
   uint32_t mpa_revision = 2;  // UIWARP_MPA_REVISION: 1 or 2, what we ask for as initiator
   bool mpa_fallback = true;   // UIWARP_MPA_FALLBACK: retry once with revision 1

@@ -45,6 +45,7 @@ struct Engine::State {
   pthread_t thread{};
   ForkMark fork_mark;
   std::atomic<bool> stopping{false};
+  std::atomic<uint32_t> tenants{0};
 
   // Shared by all threads.
   Mailbox mailbox;
@@ -294,6 +295,10 @@ void Engine::let_go(Op& op) {
 }
 void Engine::flush() {
   state_->backend->flush();
+}
+
+std::atomic<uint32_t>& Engine::tenants() {
+  return state_->tenants;
 }
 
 const Engine::Counters& Engine::counters() const {

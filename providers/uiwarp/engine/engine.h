@@ -188,6 +188,8 @@ class Engine {
     std::atomic<uint64_t> wakes{0}, receives{0}, received_octets{0}, moves{0}, departures{0};
   };
   const Counters& counters() const;
+  // For whoever has the choice between engines: how many have chosen this one. Thread: any.
+  std::atomic<uint32_t>& tenants();
   const char* backend_name() const;  // "io_uring" or "epoll"
 
  private:
@@ -211,11 +213,19 @@ void Engine::run_sync(Call&& call) {
   post_and_wait(task);  // returns only after run() has ended and the engine dropped the task
 }
 
-// The one engine of this process: started by the first user, stopped and joined when the last
-// reference goes. Thread: any but the engine's. After fork() the child has an engine of its own.
+// The engines of this process. The first one, which this points to, makes connections, and serves
+// what nobody has chosen another one for; it is started by the first user. All are stopped and
+// joined when the last reference goes, the first one before the others, which it may have to hand
+// a stream to (transport/tcp_stream.h). Thread: any but an engine's. After fork() the child has
+// engines of its own.
 class EngineRef {
  public:
   static core::Result<EngineRef> acquire();
+  // Engine `index`, below core::Settings::kMostEngines; 0 is the first one. Started when it is
+  // asked for first, with the errno values of Engine::start(), and stays until the last reference
+  // goes.
+  core::Result<Engine*> at(unsigned index) const;
+
   EngineRef() = default;
   EngineRef(EngineRef&& other) noexcept;
   EngineRef& operator=(EngineRef&& other) noexcept;

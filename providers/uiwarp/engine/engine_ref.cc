@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The engine that the whole process shares.
+// The engines that the whole process shares.
 #include <pthread.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <new>
 #include <utility>
 
+#include "core/settings.h"
 #include "engine/engine.h"
 
 namespace uiw::engine {
@@ -15,10 +17,10 @@ namespace {
 
 struct Shared {
   pid_t pid;
-  // Held while the engine starts and stops: who acquires meanwhile waits for the outcome.
+  // Held while engines start and stop: who acquires meanwhile waits for the outcome.
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  Engine* engine = nullptr;  // guarded by mutex
-  unsigned references = 0;   // guarded by mutex
+  std::array<Engine*, core::Settings::kMostEngines> engines{};  // guarded by mutex
+  unsigned references = 0;                                      // guarded by mutex
 };
 constinit std::atomic<Shared*> g_shared{nullptr};
 
@@ -36,25 +38,37 @@ Shared* shared() {
   return current;
 }
 
+// The mutex must be held.
+core::Result<Engine*> started(Engine*& engine) {
+  if (engine) return engine;
+  auto fresh = Engine::start();
+  if (!fresh) return core::Errno{fresh.error()};
+  return engine = fresh->release();
+}
+
 }  // namespace
 
 core::Result<EngineRef> EngineRef::acquire() {
   Shared* const process = shared();
   if (!process) return core::Errno{ENOMEM};
   pthread_mutex_lock(&process->mutex);
-  if (!process->engine) {
-    auto started = Engine::start();
-    if (!started) {
-      pthread_mutex_unlock(&process->mutex);
-      return core::Errno{started.error()};
-    }
-    process->engine = started->release();
-  }
-  ++process->references;
-  EngineRef reference;
-  reference.engine_ = process->engine;
+  core::Result<Engine*> first = started(process->engines[0]);
+  if (first) ++process->references;
   pthread_mutex_unlock(&process->mutex);
+  if (!first) return core::Errno{first.error()};
+  EngineRef reference;
+  reference.engine_ = *first;
   return reference;
+}
+
+core::Result<Engine*> EngineRef::at(unsigned index) const {
+  if (index == 0) return engine_;
+  if (engine_->in_child()) return core::Errno{ENODEV};
+  Shared* const process = g_shared.load(std::memory_order_acquire);
+  pthread_mutex_lock(&process->mutex);
+  core::Result<Engine*> engine = started(process->engines[index]);
+  pthread_mutex_unlock(&process->mutex);
+  return engine;
 }
 
 EngineRef::EngineRef(EngineRef&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
@@ -73,8 +87,7 @@ EngineRef::~EngineRef() {
   Shared* const process = g_shared.load(std::memory_order_acquire);
   pthread_mutex_lock(&process->mutex);
   if (--process->references == 0) {
-    delete process->engine;
-    process->engine = nullptr;
+    for (Engine*& engine : process->engines) delete std::exchange(engine, nullptr);
   }
   pthread_mutex_unlock(&process->mutex);
 }

@@ -118,7 +118,7 @@ struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_
 		verbs_uninit_context(verbs_of(mine));
 		return provider_fail(mine, error);
 	}
-	mine->verbs.context.num_comp_vectors = 1;
+	mine->verbs.context.num_comp_vectors = uiwarp_comp_vectors();
 	provider_operations(layout, &ops, table);
 	verbs_set_ops(verbs_of(mine), table);
 	return verbs_of(mine);

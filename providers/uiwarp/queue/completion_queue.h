@@ -71,7 +71,16 @@ class CompletionQueue {
   uint32_t polls() const { return empty_polls() + tail_.load(std::memory_order_relaxed); }
   uint32_t arms() const { return arms_.load(std::memory_order_relaxed); }
 
-  // Null at first. Set once; lives as long as the queue. Thread: set_progress() the engine, else
+  // Who makes progress for the queue pairs that complete here (an engine, which this queue knows
+  // nothing of): null at first, then whoever came first. Thread: any.
+  void* home() const { return home_.load(std::memory_order_acquire); }
+  // Whether it is that one now, or was already.
+  bool claim(void* home) {
+    void* there = nullptr;
+    return home_.compare_exchange_strong(there, home, std::memory_order_acq_rel) || there == home;
+  }
+
+  // Null at first. Set once; lives as long as the queue. Thread: set_progress() its home, else
   // any.
   Progress* progress() const { return progress_.load(std::memory_order_acquire); }
   void set_progress(std::unique_ptr<Progress> progress) {
@@ -100,6 +109,7 @@ class CompletionQueue {
   std::atomic<bool> overflowed_{false};
   std::atomic<uint32_t> arms_{0};
   std::atomic<Progress*> progress_{nullptr};
+  std::atomic<void*> home_{nullptr};
   CompletionEvents* events_ = nullptr;
 };
 

@@ -49,6 +49,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   }
   if (!connection->start(agreement, new_stream->emss(), secret, core::settings().rnr_wait_ms > 0))
     return ENOMEM;
+  if (&new_stream->engine() != &engine && !new_stream->move_to(engine)) return ENOMEM;
   ird.store(agreement.ird, std::memory_order_relaxed);
   ord.store(agreement.ord, std::memory_order_relaxed);
   stream = std::move(new_stream);

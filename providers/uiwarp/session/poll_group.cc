@@ -32,6 +32,7 @@ constexpr uint32_t kPollsPerYield = 32;
 }  // namespace
 
 PollGroup* PollGroup::of(engine::Engine& engine, queue::CompletionQueue& cq) {
+  if (!cq.claim(&engine)) return nullptr;
   if (queue::Progress* there = cq.progress()) return static_cast<PollGroup*>(there);
   std::unique_ptr<PollGroup> group(new (std::nothrow) PollGroup(engine, cq));
   if (!group) return nullptr;

@@ -29,8 +29,8 @@ class State;
 
 class PollGroup final : public queue::Progress, public engine::Timer {
  public:
-  // The group of a completion queue, made when there is none; null when out of memory. Thread:
-  // engine.
+  // The group of a completion queue, made when there is none; null when out of memory, or when the
+  // queue is another engine's. Thread: engine.
   static PollGroup* of(engine::Engine& engine, queue::CompletionQueue& cq);
 
   // Makes `state` a member, if it is none, and lends it for receiving if that is wanted. False when

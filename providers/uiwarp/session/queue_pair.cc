@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "session/relay.h"
 #include "session/state.h"
 
 namespace uiw::session {
@@ -226,21 +227,40 @@ int QueuePair::expect_peer() {
   return EINVAL;
 }
 
+// The engine on which connections are made may wait for the one that serves a queue pair, never the
+// other way round.
 PeerWanted QueuePair::peer_wanted() const {
-  return state_->peer_wanted();
+  PeerWanted wanted = PeerWanted::kNoMore;
+  state_->engine.run_sync([&] { wanted = state_->peer_wanted(); });
+  return wanted;
 }
 
 void QueuePair::give_up_peer() {
-  state_->give_up_peer();
+  state_->engine.run_sync([&] { state_->give_up_peer(); });
 }
 
 int QueuePair::attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement,
                       core::Bytes leftover, ConnectionObserver* observer) {
-  return state_->attach(std::move(stream), agreement, leftover, observer);
+  State& s = *state_;
+  if (s.engine.on_engine_thread())
+    return s.attach(std::move(stream), agreement, leftover, observer);
+  std::shared_ptr<Relay> relay(new (std::nothrow) Relay(stream->engine(), observer));
+  if (!relay) return ENOMEM;
+  int error = 0;
+  s.engine.run_sync([&] {
+    error = s.attach(std::move(stream), agreement, leftover, relay.get());
+    if (error == 0) Relay::begin(relay);
+  });
+  if (error == 0) relay_ = std::move(relay);
+  return error;
 }
 
 void QueuePair::forget_observer() {
-  state_->observer = nullptr;
+  if (relay_) {
+    relay_->forget();
+  } else {
+    state_->observer = nullptr;
+  }
 }
 
 void QueuePair::disconnect() {

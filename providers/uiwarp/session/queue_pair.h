@@ -18,8 +18,8 @@
 
 namespace uiw::session {
 
-// Told about the life of the connection. Thread: engine; never from inside a QueuePair call made
-// by the observer's own code, always from a later turn of the engine.
+// Told about the life of the connection. Thread: the engine on which it was made; never from inside
+// a QueuePair call made by the observer's own code, always from a later turn of the engine.
 class ConnectionObserver {
  public:
   // The peer's first FPDU arrived (responder) or the RTR was handed to TCP (initiator).
@@ -73,8 +73,8 @@ class State;  // state.h
 
 class QueuePair {
  public:
-  // Null when out of memory. The queue pair starts in INIT as iWARP ones do (vkernel.md: pyverbs
-  // expects INIT right after create). Thread: any.
+  // Null when out of memory. `engine` serves it. The queue pair starts in INIT as iWARP ones do
+  // (vkernel.md: pyverbs expects INIT right after create). Thread: any.
   static std::unique_ptr<QueuePair> create(engine::Engine& engine, const QueuePairOptions& options);
   // Ends a connection that still runs (RST if need be), waits until the engine has let go, then
   // frees. Outstanding work requests vanish without completion. Thread: any but the engine's.
@@ -113,7 +113,8 @@ class QueuePair {
   // in INIT. Thread: any.
   int expect_peer();
 
-  // --- for cm/ and rendezvous/, thread engine ---
+  // --- for cm/ and rendezvous/. Thread: the engine on which connections are made, which may be
+  // another one than this queue pair's and then waits for that. The observer is told on it. ---
 
   PeerWanted peer_wanted() const;
   // The expected peer has not come in time: what was posted fails, the first with
@@ -136,6 +137,8 @@ class QueuePair {
  private:
   QueuePair();
   std::unique_ptr<State> state_;
+  // Connections are made on another engine than this queue pair's. Thread: that one.
+  std::shared_ptr<class Relay> relay_;
 };
 
 }  // namespace uiw::session

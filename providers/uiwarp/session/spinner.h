@@ -38,21 +38,21 @@ class Spinner {
     return queue;
   }
 
-  // Whether there is a processor for the engine, too. `now`: engine time. Thread: engine.
+  // Whether there is a processor for the engine, too. `now`: engine time. Thread: any engine.
   bool processors_are_short(core::Nanoseconds now) {
-    if (now - asked_at_ >= core::kMillisecond) {
-      asked_at_ = now;
-      short_ = core::processors_are_short();
+    if (now - asked_at_.load(std::memory_order_relaxed) >= core::kMillisecond) {
+      asked_at_.store(now, std::memory_order_relaxed);
+      short_.store(core::processors_are_short(), std::memory_order_relaxed);
     }
-    return short_;
+    return short_.load(std::memory_order_relaxed);
   }
 
  private:
   core::Spinlock lock_;
   std::weak_ptr<queue::CompletionQueue> queue_;                 // under lock_
   std::atomic<const queue::CompletionQueue*> latest_{nullptr};  // what queue_ names
-  core::Nanoseconds asked_at_ = 0;                              // [engine] of processors
-  bool short_ = false;
+  std::atomic<core::Nanoseconds> asked_at_{0};                  // of processors
+  std::atomic<bool> short_{false};
 };
 
 }  // namespace uiw::session

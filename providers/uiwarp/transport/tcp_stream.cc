@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "core/raw_sys.h"
 #include "transport/socket_options.h"
@@ -48,6 +49,7 @@ struct TcpStream::Impl final : engine::Task {
   void run() override;
   void close();
   void settle();
+  void take_over();
 
   // A cache line that senders look at and the engine does not change with every message.
   alignas(64) engine::Engine& engine;
@@ -67,10 +69,17 @@ struct TcpStream::Impl final : engine::Task {
   bool has_kept = false;
   int kept_result = 0;
   std::unique_ptr<uint8_t[]> kept_octets;
+
+  // On its way to another engine: `next` is there already, and waits for this one to be done.
+  Impl* next = nullptr;
+  Impl* previous = nullptr;  // of which this one is the next, until it has taken over
 };
 
 void TcpStream::Impl::received(int result, core::Bytes data) {
-  if (closed) {
+  if (next) {
+    if (result != -ECANCELED) keep(result, data);
+    settle();
+  } else if (closed) {
     settle();
   } else if (!handler) {
     keep(result, data);
@@ -99,7 +108,7 @@ void TcpStream::Impl::deliver(int result, core::Bytes data) {
 }
 
 void TcpStream::Impl::writable() {
-  if (closed) {
+  if (next || closed) {
     settle();
     return;
   }
@@ -125,18 +134,27 @@ void TcpStream::Impl::keep(int result, core::Bytes data) {
 }
 
 void TcpStream::Impl::continue_receiving() {
-  if (!handler || paused || ended || has_kept || receive_op.in_flight()) return;
+  if (!handler || paused || ended || has_kept || previous || receive_op.in_flight()) return;
   engine.receive(receive_op, fd, most);
 }
 
-// Hands what was kept to the handler set since.
+// Hands what was kept to the handler set since; or goes on where another engine has left off.
 void TcpStream::Impl::run() {
   posted = false;
-  if (closed) {
+  if (next) {
+    engine.cancel(receive_op);
+    engine.cancel(writable_op);
+  }
+  if (previous) take_over();
+  if (next || closed) {
     settle();
     return;
   }
-  if (!handler || !has_kept) return;
+  if (!has_kept) {
+    continue_receiving();
+    return;
+  }
+  if (!handler) return;
   has_kept = false;
   std::unique_ptr<uint8_t[]> octets = std::move(kept_octets);
   const size_t size = kept_result > 0 ? static_cast<size_t>(kept_result) : 0;
@@ -154,8 +172,19 @@ void TcpStream::Impl::close() {
 void TcpStream::Impl::settle() {
   if (receive_op.in_flight() || writable_op.in_flight() || posted || calling > 0) return;
   engine.let_go(receive_op);
+  if (next) {
+    next->engine.post(*next);  // which frees this
+    return;
+  }
   sys::close(fd);
   delete this;
+}
+
+void TcpStream::Impl::take_over() {
+  has_kept = previous->has_kept;
+  kept_result = previous->kept_result;
+  kept_octets = std::move(previous->kept_octets);
+  delete std::exchange(previous, nullptr);
 }
 
 void TcpStream::Closer::operator()(TcpStream* stream) const {
@@ -185,6 +214,24 @@ StreamPtr TcpStream::adopt(engine::Engine& engine, int fd) {
   return StreamPtr(stream);
 }
 
+bool TcpStream::move_to(engine::Engine& engine) {
+  Impl& previous = *impl_;
+  auto* next = new (std::nothrow) Impl(engine, previous.fd);
+  if (!next) return false;
+  next->previous = &previous;
+  next->ended = previous.ended;
+  next->posted = true;
+  previous.handler = nullptr;
+  previous.next = impl_ = next;
+  // An operation in flight is the other thread's to cancel.
+  if (!std::exchange(previous.posted, true)) previous.engine.post(previous);
+  return true;
+}
+
+engine::Engine& TcpStream::engine() const {
+  return impl_->engine;
+}
+
 void TcpStream::set_handler(StreamHandler* handler) {
   Impl& impl = *impl_;
   impl.handler = handler;
@@ -209,7 +256,7 @@ void TcpStream::resume_receive() {
 }
 
 bool TcpStream::quiet() const {
-  return !impl_->receive_op.in_flight() && !impl_->has_kept;
+  return !impl_->receive_op.in_flight() && !impl_->has_kept && !impl_->previous;
 }
 
 bool TcpStream::has_unread() const {

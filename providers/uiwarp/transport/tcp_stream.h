@@ -45,6 +45,14 @@ class TcpStream {
   TcpStream(const TcpStream&) = delete;
   TcpStream& operator=(const TcpStream&) = delete;
 
+  // Leaves its handler and goes to another engine, whose thread calls this while the one it comes
+  // from waits for it (Engine::run_sync()). What that one receives meanwhile is not lost: from here
+  // on the stream is like one without a handler, and delivers when its new engine has taken over,
+  // in a later turn. Nobody waits for it to take octets. False when out of memory, and nothing has
+  // happened.
+  bool move_to(engine::Engine& engine);
+  engine::Engine& engine() const;
+
   // Thread: engine. Sets who is told; starts receiving when it was not. The handler may be
   // exchanged at any time, also from inside one of its own calls. With null nobody is told and
   // receiving stops; what arrives nevertheless is kept for the next handler, which gets it in a

@@ -10,6 +10,7 @@
 #include "core/settings.h"
 #include "rendezvous/ports.h"
 #include "verbs/device_watch.h"
+#include "verbs/home.h"
 
 using namespace uiw;
 
@@ -70,6 +71,10 @@ void uiwarp_context_close(uiwarp_context* context) {
   }
   delete context;
   rendezvous::close_idle_ports();
+}
+
+int uiwarp_comp_vectors() {
+  return static_cast<int>(verbs::engine_count());
 }
 
 void uiwarp_context_events_taken(uiwarp_context* context) {

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <new>
 
+#include "verbs/home.h"
+
 using namespace uiw;
 using device::Limits;
 
@@ -39,11 +41,12 @@ void uiwarp_cq::leave(verbs::CqMember& member) {
 int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector, void* user,
                      uiwarp_cq** cq, int* actual) {
   if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe) return EINVAL;
-  if (comp_vector != 0) return EINVAL;
+  if (comp_vector < 0 || static_cast<uint32_t>(comp_vector) >= verbs::engine_count()) return EINVAL;
   std::unique_ptr<uiwarp_cq> made(new (std::nothrow) uiwarp_cq);
   if (!made) return ENOMEM;
   made->context = context;
   made->user = reinterpret_cast<uintptr_t>(user);
+  made->vector = static_cast<uint32_t>(comp_vector);
   made->queue = queue::CompletionQueue::create(static_cast<uint32_t>(cqe), made.get());
   if (!made->queue) return ENOMEM;
   if (!context->cqs.take(Limits::kMaxCq)) return ENOMEM;
@@ -70,6 +73,7 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
   }
   *async_events = cq->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= context->async.purge(cq->user);
+  verbs::leave_home(*cq);
   delete cq;
   context->cqs.give();
   return 0;

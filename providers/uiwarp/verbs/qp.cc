@@ -8,6 +8,7 @@
 
 #include "session/queue_pair.h"
 #include "verbs/cq.h"
+#include "verbs/home.h"
 #include "verbs/pd.h"
 #include "verbs/peer_address.h"
 #include "verbs/registry.h"
@@ -129,6 +130,8 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   if (const int error = check(pd, *init)) return error;
   if (init->srq) init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
   uiwarp_context* context = pd->context;
+  core::Result<engine::Engine*> home = verbs::home_of(*init->recv_cq, *init->send_cq);
+  if (!home) return home.error();
   if (!context->qps.take(Limits::kMaxQp)) return ENOMEM;
   std::unique_ptr<uiwarp_qp> made(new (std::nothrow) uiwarp_qp);
   if (!made) {
@@ -166,7 +169,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   }
   options.cap = init->cap;
   options.signal_all = init->sq_sig_all != 0;
-  made->session = session::QueuePair::create(*context->engine, options);
+  made->session = session::QueuePair::create(**home, options);
   // A queue that has lost completions is in error: whoever used it would be, too.
   const int error = !made->session ? ENOMEM : join_queues(*made) ? 0 : EINVAL;
   if (error) {

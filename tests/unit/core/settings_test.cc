@@ -69,6 +69,19 @@ TEST(Settings, Mode) {
     expect_refused("UIWARP_MODE", bad, "auto|exclusive");
 }
 
+TEST(Settings, Engines) {
+  Settings s;
+  EXPECT_EQ(s.engines, 0u);
+  for (uint32_t count : {1u, 2u, 64u}) {
+    EXPECT_TRUE(accepted("UIWARP_ENGINES", std::to_string(count).c_str(), s));
+    EXPECT_EQ(s.engines, count);
+  }
+  EXPECT_TRUE(accepted("UIWARP_ENGINES", "auto", s));
+  EXPECT_EQ(s.engines, 0u);
+  for (const char* bad : {"", "0", "65", "-1", "two", "2 ", "AUTO"})
+    expect_refused("UIWARP_ENGINES", bad, "auto|1..64");
+}
+
 TEST(Settings, EngineCpu) {
   Settings s;
   EXPECT_TRUE(accepted("UIWARP_ENGINE", "epoll", s));
@@ -176,21 +189,27 @@ TEST(Settings, UnknownName) {
 
 // Each changes what its default text makes of a Settings that differs everywhere.
 TEST(Settings, TableSaysTheDefaults) {
-  Settings s{CrcPolicy::kOff,
-             HostMode::kExclusive,
-             EngineKind::kEpoll,
-             EngineCpu::kFree,
-             1,
-             false,
-             true,
-             false,
-             RtrKind::kWrite,
-             1,
-             1,
-             1,
-             1,
-             1,
-             3};
+  Settings s{.crc = CrcPolicy::kOff,
+             .mode = HostMode::kExclusive,
+             .engine = EngineKind::kEpoll,
+             .engines = 7,
+             .engine_cpu = EngineCpu::kFree,
+             .mpa_revision = 1,
+             .mpa_fallback = false,
+             .mpa_markers = true,
+             .peer_to_peer = false,
+             .mpa_rtr = RtrKind::kWrite,
+             .wake_peer = false,
+             .long_fpdus = false,
+             .poll_progress = false,
+             .first_port = 1,
+             .last_port = 1,
+             .connect_timeout_ms = 1,
+             .reply_timeout_ms = 1,
+             .request_timeout_ms = 1,
+             .close_timeout_ms = 1,
+             .rnr_wait_ms = 1,
+             .log_level = 3};
   std::set<std::string> names;
   for (const SettingInfo& info : setting_table()) {
     SCOPED_TRACE(info.name);
@@ -203,12 +222,18 @@ TEST(Settings, TableSaysTheDefaults) {
   EXPECT_EQ(s.crc, defaults.crc);
   EXPECT_EQ(s.mode, defaults.mode);
   EXPECT_EQ(s.engine, defaults.engine);
+  EXPECT_EQ(s.engines, defaults.engines);
   EXPECT_EQ(s.engine_cpu, defaults.engine_cpu);
   EXPECT_EQ(s.mpa_revision, defaults.mpa_revision);
   EXPECT_EQ(s.mpa_fallback, defaults.mpa_fallback);
   EXPECT_EQ(s.mpa_markers, defaults.mpa_markers);
   EXPECT_EQ(s.peer_to_peer, defaults.peer_to_peer);
   EXPECT_EQ(s.mpa_rtr, defaults.mpa_rtr);
+  EXPECT_EQ(s.wake_peer, defaults.wake_peer);
+  EXPECT_EQ(s.long_fpdus, defaults.long_fpdus);
+  EXPECT_EQ(s.poll_progress, defaults.poll_progress);
+  EXPECT_EQ(s.first_port, defaults.first_port);
+  EXPECT_EQ(s.last_port, defaults.last_port);
   EXPECT_EQ(s.connect_timeout_ms, defaults.connect_timeout_ms);
   EXPECT_EQ(s.reply_timeout_ms, defaults.reply_timeout_ms);
   EXPECT_EQ(s.request_timeout_ms, defaults.request_timeout_ms);

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <thread>
 #include <vector>
 
+#include "core/settings.h"
 #include "engine/engine.h"
 #include "engine/fork_mark.h"
 #include "unit/engine/support.h"
@@ -74,6 +76,49 @@ TEST(EngineRef, ManyThreadsAcquireAndReleaseAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(test::open_descriptors(), descriptors);
+}
+
+TEST(EngineRef, SeveralEnginesEndWithTheLastReference) {
+  const int descriptors = test::open_descriptors();
+  {
+    auto a = EngineRef::acquire();
+    ASSERT_TRUE(a);
+    EXPECT_EQ(*a->at(0), &**a);
+    auto far = a->at(core::Settings::kMostEngines - 1);
+    ASSERT_TRUE(far);
+    EXPECT_NE(*far, *a->at(0));
+    auto b = EngineRef::acquire();
+    ASSERT_TRUE(b);
+    EXPECT_EQ(*b->at(core::Settings::kMostEngines - 1), *far);
+    { EngineRef released = std::move(*a); }
+    int calls = 0;
+    (*far)->run_sync([&] { calls += (*far)->on_engine_thread() && !(*b)->on_engine_thread(); });
+    EXPECT_EQ(calls, 1);
+  }
+  EXPECT_EQ(test::open_descriptors(), descriptors);
+}
+
+TEST(EngineRef, ManyThreadsAskForTheSameEngine) {
+  auto reference = EngineRef::acquire();
+  ASSERT_TRUE(reference);
+  std::array<Engine*, 4> got{};
+  std::vector<std::thread> threads;
+  for (Engine*& engine : got) threads.emplace_back([&] { engine = *reference->at(1); });
+  for (std::thread& thread : threads) thread.join();
+  for (Engine* engine : got) EXPECT_EQ(engine, got[0]);
+}
+
+TEST(EngineRef, AChildGetsNoOtherEngineOfItsParent) {
+  auto reference = EngineRef::acquire();
+  ASSERT_TRUE(reference && reference->at(1));
+  EXPECT_EQ(in_child([&] {
+              for (unsigned i : {1u, 2u}) {
+                auto engine = reference->at(i);
+                if (engine || engine.error() != ENODEV) return 1;
+              }
+              return 0;
+            }),
+            0);
 }
 
 TEST(EngineRef, AChildHangsOnNothingAndMayHaveItsOwn) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <net/if.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "support.h"
@@ -14,7 +15,9 @@ TEST_F(Device, IsAnRnic) {
   EXPECT_EQ(context_->device->node_type, IBV_NODE_RNIC);
   EXPECT_EQ(context_->device->transport_type, IBV_TRANSPORT_IWARP);
   EXPECT_NE(ibv_get_device_guid(context_->device), 0u);
-  EXPECT_EQ(context_->num_comp_vectors, 1);
+  EXPECT_GE(context_->num_comp_vectors, 1);
+  if (const char* wanted = getenv("UIWARP_ENGINES"))
+    EXPECT_EQ(context_->num_comp_vectors, atoi(wanted));
 }
 
 TEST_F(Device, TheListIsStable) {

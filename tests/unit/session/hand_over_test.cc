@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // From start-up to full operation: no octet may go to whom it is not meant for.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <semaphore>
+#include <utility>
 
 #include "session/queue_pair.h"
-#include "support/machine.h"
+#include "support/host.h"
 
 namespace uiw::test {
 namespace {
@@ -26,86 +22,125 @@ class StartUp final : public transport::StreamHandler {
   size_t stolen = 0;
 };
 
-class Watcher final : public session::ConnectionObserver, public session::QueuePairEvents {
+class Watcher final : public session::ConnectionObserver {
  public:
-  void on_first_fpdu() override { first_fpdu.release(); }
-  void on_connection_ended(int) override { ended.release(); }
-  void on_async_event(ibv_event_type) override {}
-  std::binary_semaphore first_fpdu{0}, ended{0};
+  explicit Watcher(engine::Engine& engine) : engine_(engine) {}
+  void on_first_fpdu() override {
+    EXPECT_TRUE(engine_.on_engine_thread());
+    first_fpdu.release();
+  }
+  void on_connection_ended(int) override {
+    EXPECT_TRUE(engine_.on_engine_thread());
+    ended.release();
+  }
+  std::counting_semaphore<> first_fpdu{0}, ended{0};
+
+ private:
+  engine::Engine& engine_;
 };
 
-// A peer's socket and ours, connected over loopback.
-void connect_pair(int& peer, int& ours) {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(listener, 1), 0);
-  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(connect(peer, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ours = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  ASSERT_GE(ours, 0);
-  close(listener);
-}
+// The queue pair lives on the engine on which its connection is made, or on another one.
+class HandOver : public testing::TestWithParam<bool> {
+ protected:
+  HandOver() {
+    agreement.crc = false;
+    agreement.ird = agreement.ord = 1;
+    fcntl(sockets.theirs, F_SETFL, 0);
+  }
+  ~HandOver() override {
+    if (sockets.theirs >= 0) close_peer();
+    qp.reset();  // host would have its own engine forget the observer, who is not there
+  }
+  void close_peer() { close(std::exchange(sockets.theirs, -1)); }
+  void send_to_us() {
+    const Octets send = fpdu(untagged(3, 0, 1, 0, {}), false);
+    ASSERT_EQ(write(sockets.theirs, send.data(), send.size()), static_cast<ssize_t>(send.size()));
+  }
+  transport::StreamPtr adopt() { return transport::TcpStream::adopt(*engine, sockets.ours); }
+  int attach(transport::StreamPtr&& stream) {
+    return qp->attach(std::move(stream), agreement, {}, &watcher);
+  }
 
-TEST(HandOver, OctetsThatArriveDuringItReachTheQueuePair) {
-  auto engine = std::move(*engine::Engine::start());
-  mem::Table memory;
-  auto cq = queue::CompletionQueue::create(16, nullptr);
-  Watcher watcher;
-  session::QueuePairOptions options;
-  options.qp_num = 5;
-  options.pd = kPd;
-  options.memory = &memory;
-  options.send_cq = options.recv_cq = cq.get();
-  options.events = &watcher;
-  options.cap = {.max_send_wr = 4,
-                 .max_recv_wr = 4,
-                 .max_send_sge = 1,
-                 .max_recv_sge = 1,
-                 .max_inline_data = 0};
-  auto qp = session::QueuePair::create(*engine, options);
-  ASSERT_TRUE(qp);
-  RecvWr receive({}, 77);
-  ibv_recv_wr* bad = nullptr;
-  ASSERT_EQ(qp->post_recv(&receive.get(), &bad), 0);
-
-  int peer = -1, ours = -1;
-  connect_pair(peer, ours);
-  StartUp start_up;
-  const Octets send = fpdu(untagged(3, 0, 1, 0, {}), false);
+  std::unique_ptr<engine::Engine> another = std::move(*engine::Engine::start());
+  std::unique_ptr<engine::Engine> engine = std::move(*engine::Engine::start());
+  Watcher watcher{*engine};
+  Host host{GetParam() ? *another : *engine};
+  std::unique_ptr<session::QueuePair>& qp = host.qp;
+  SocketEnds sockets = connect_sockets();
   mpa::Agreement agreement;
-  agreement.crc = false;
-  agreement.ird = agreement.ord = 1;
+};
+INSTANTIATE_TEST_SUITE_P(Engines, HandOver, testing::Bool(),
+                         [](const auto& the) { return the.param ? "Another" : "TheSame"; });
+
+TEST_P(HandOver, OctetsThatArriveDuringItReachTheQueuePair) {
+  ASSERT_EQ(host.receive(RecvWr({}, 77)), 0);
+  StartUp start_up;
   engine->run_sync([&] {
-    auto stream = transport::TcpStream::adopt(*engine, ours);
+    auto stream = adopt();
     // The start-up's receive is armed, the kernel has octets for it, and then the stream changes
     // hands.
     stream->set_handler(&start_up);
-    ASSERT_EQ(write(peer, send.data(), send.size()), static_cast<ssize_t>(send.size()));
+    send_to_us();
     engine->flush();
-    ASSERT_EQ(qp->attach(std::move(stream), agreement, {}, &watcher), 0);
+    ASSERT_EQ(attach(std::move(stream)), 0);
   });
   ASSERT_TRUE(watcher.first_fpdu.try_acquire_for(kPatience)) << "the octets were lost";
   EXPECT_EQ(start_up.stolen, 0u);
-  ibv_wc wc;
-  ASSERT_EQ(cq->poll(1, &wc), 1);
-  EXPECT_EQ(wc.wr_id, 77u);
-  EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  const std::vector<ibv_wc> received = host.received();
+  ASSERT_EQ(received.size(), 1u);
+  EXPECT_EQ(received[0].wr_id, 77u);
+  EXPECT_EQ(received[0].status, IBV_WC_SUCCESS);
   // rping -q moves its queue pair only now; the connection must not mind.
-  ibv_qp_attr attr{};
-  ibv_qp_init_attr init{};
-  for (ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
-    attr.qp_state = state;
-    EXPECT_EQ(qp->modify(attr, IBV_QP_STATE), 0);
-    EXPECT_EQ(qp->query(attr, IBV_QP_STATE, init), 0);
-    EXPECT_EQ(attr.qp_state, IBV_QPS_RTS);
+  for (ibv_qp_state wanted : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
+    EXPECT_EQ(host.modify(wanted), 0);
+    EXPECT_EQ(host.state(), IBV_QPS_RTS);
   }
-  close(peer);
+  close_peer();
   ASSERT_TRUE(watcher.ended.try_acquire_for(kPatience));
+}
+
+// The caller has last words for the peer.
+TEST_P(HandOver, ARefusedStreamIsStillTheCallers) {
+  ASSERT_EQ(host.modify(IBV_QPS_ERR), 0);
+  StartUp start_up;
+  engine->run_sync([&] {
+    auto stream = adopt();
+    stream->set_handler(&start_up);
+    EXPECT_EQ(attach(std::move(stream)), EINVAL);
+    ASSERT_TRUE(stream);
+    EXPECT_EQ(&stream->engine(), engine.get());
+    char word[] = "no";
+    const iovec piece{word, 2};
+    EXPECT_EQ(stream->send(&piece, 1), 2);
+  });
+  char heard[3] = {};
+  EXPECT_EQ(read(sockets.theirs, heard, 2), 2);
+  EXPECT_STREQ(heard, "no");
+  EXPECT_FALSE(watcher.ended.try_acquire());
+}
+
+TEST_P(HandOver, WhoWasForgottenHearsNothing) {
+  ASSERT_EQ(host.receive(RecvWr({}, 77)), 0);
+  engine->run_sync([&] {
+    ASSERT_EQ(attach(adopt()), 0);
+    send_to_us();
+    // What another engine has to tell comes behind this.
+    another->run_sync([] {});
+    qp->forget_observer();
+  });
+  close_peer();
+  ASSERT_TRUE(wait_until([&] { return host.state() == IBV_QPS_ERR; }));
+  for (auto* each : {another.get(), engine.get()}) each->run_sync([] {});
+  EXPECT_FALSE(watcher.first_fpdu.try_acquire());
+  EXPECT_FALSE(watcher.ended.try_acquire());
+}
+
+TEST_P(HandOver, TheObserverHearsOfTheEndOfADestroyedQueuePairOnce) {
+  engine->run_sync([&] { ASSERT_EQ(attach(adopt()), 0); });
+  qp.reset();
+  ASSERT_TRUE(watcher.ended.try_acquire_for(kPatience));
+  for (auto* each : {another.get(), engine.get()}) each->run_sync([] {});
+  EXPECT_FALSE(watcher.ended.try_acquire());
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A stream's handler that remembers what it was told.
+// A stream's handler that remembers what it was told, and a connection to try it on.
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "transport/tcp_stream.h"
 #include "unit/engine/support.h"
@@ -74,6 +75,32 @@ class Recorder final : public transport::StreamHandler {
  private:
   engine::Engine& engine_;
 };
+
+// An engine, and two connected sockets: ours is for a stream.
+struct ConnectedPair : testing::Test {
+  ~ConnectedPair() override {
+    if (pair.theirs >= 0) close(pair.theirs);
+  }
+  void close_theirs() { close(std::exchange(pair.theirs, -1)); }
+  // Makes the peer's next close a reset.
+  void reset_theirs() {
+    const linger now{1, 0};
+    setsockopt(pair.theirs, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close_theirs();
+  }
+
+  int descriptors_before = open_descriptors();
+  std::unique_ptr<engine::Engine> engine = start_engine();
+  SocketPair pair = connected_pair();
+};
+
+// SO_SNDBUF or SO_RCVBUF, as the kernel says it.
+inline int buffer_of(int fd, int option) {
+  int octets = 0;
+  socklen_t size = sizeof octets;
+  getsockopt(fd, SOL_SOCKET, option, &octets, &size);
+  return octets;
+}
 
 inline void write_all(int fd, const std::string& text) {
   size_t done = 0;

@@ -16,23 +16,7 @@ namespace {
 using test::Heard;
 using test::Recorder;
 
-struct TcpStreamTest : testing::Test {
-  TcpStreamTest() : pair(test::connected_pair()) {}
-  ~TcpStreamTest() override {
-    if (pair.theirs >= 0) close(pair.theirs);
-  }
-  void close_theirs() { close(std::exchange(pair.theirs, -1)); }
-  // Makes the peer's next close a reset.
-  void reset_theirs() {
-    const linger now{1, 0};
-    setsockopt(pair.theirs, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-    close_theirs();
-  }
-
-  int descriptors_before = test::open_descriptors();
-  std::unique_ptr<engine::Engine> engine = test::start_engine();
-  test::SocketPair pair;
-};
+using TcpStreamTest = test::ConnectedPair;
 
 TEST_F(TcpStreamTest, EchoesEverySize) {
   Recorder echo(*engine);

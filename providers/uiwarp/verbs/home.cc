@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs/home.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/processors.h"
+#include "core/settings.h"
+
+namespace uiw::verbs {
+namespace {
+
+// More engines than this do not come unasked: each is a thread with buffers of its own.
+constexpr uint32_t kMostUnasked = 8;
+
+constinit std::atomic<uint32_t> g_fitting{0};  // 0: nobody has asked yet
+
+engine::Engine* home(const uiwarp_cq& cq) {
+  return static_cast<engine::Engine*>(cq.queue->home());
+}
+
+// The program's own threads want processors as well: half of them are for engines.
+uint32_t fitting_engines() {
+  return std::clamp(static_cast<uint32_t>(core::processors()) / 2, 1u, kMostUnasked);
+}
+
+core::Result<engine::Engine*> choose(const engine::EngineRef& engines, uint32_t vector) {
+  if (vector > 0) return engines.at(vector);
+  engine::Engine* least = nullptr;
+  for (uint32_t i = 0; i < engine_count(); ++i) {
+    core::Result<engine::Engine*> engine = engines.at(i);
+    if (!engine) return least ? least : engine;
+    if (!least || (*engine)->tenants() < least->tenants()) least = *engine;
+    if (least->tenants() == 0) break;  // the next one may not even be running
+  }
+  return least;
+}
+
+void move_in(uiwarp_cq& cq, engine::Engine& engine) {
+  if (!cq.queue->claim(&engine) || cq.is_tenant.exchange(true)) return;
+  engine.tenants().fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+uint32_t engine_count() {
+  if (core::settings().engines > 0) return core::settings().engines;
+  uint32_t count = g_fitting.load(std::memory_order_relaxed);
+  if (count == 0) {
+    const uint32_t fitting = fitting_engines();
+    if (g_fitting.compare_exchange_strong(count, fitting)) count = fitting;
+  }
+  return count;
+}
+
+core::Result<engine::Engine*> home_of(uiwarp_cq& receives, uiwarp_cq& sends) {
+  engine::Engine* engine = home(receives) ? home(receives) : home(sends);
+  if (!engine) {
+    core::Result<engine::Engine*> chosen = choose(receives.context->engine, receives.vector);
+    if (!chosen) return chosen;
+    engine = *chosen;
+  }
+  move_in(receives, *engine);
+  move_in(sends, *engine);
+  return home(receives);  // another thread may have been quicker
+}
+
+void leave_home(uiwarp_cq& cq) {
+  if (cq.is_tenant) home(cq)->tenants().fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace uiw::verbs

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Which of the process's engines serves a queue pair. All that complete into one queue have the
+// same one, so that whoever polls that queue can receive for them (session/poll_group.h).
+#pragma once
+
+#include "core/result.h"
+#include "verbs/cq.h"
+
+namespace uiw::verbs {
+
+// How many engines queue pairs are spread over: settings().engines, or as many as fit the
+// processors that this process may use. Fixed from the first call on. Thread: any.
+uint32_t engine_count();
+
+// The engine of the queue that the queue pair receives by; if it has none yet, that of the other
+// one; else the one that the queue's completion vector names, or, for vector 0, the one that
+// fewest queues have. Queues that had none have it from now on. Errno: as Engine::start(). Thread:
+// any but an engine's.
+core::Result<engine::Engine*> home_of(uiwarp_cq& receives, uiwarp_cq& sends);
+
+// The queue is being destroyed.
+void leave_home(uiwarp_cq& cq);
+
+}  // namespace uiw::verbs
