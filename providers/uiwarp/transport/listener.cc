@@ -74,7 +74,7 @@ core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& o
   }
   // Here rather than in adopt() alone: what is set before the handshake shapes the first window,
   // and accepted sockets inherit it.
-  if (result == 0 && is_loopback(address)) tune_for_local_peer(fd);
+  if (result == 0 && is_loopback(address)) tune_for_local_peer(fd, 1);
   if (result == 0) result = sys::bind(fd, reinterpret_cast<const sockaddr*>(&address), length);
   if (result < 0) {
     sys::close(fd);

@@ -18,6 +18,9 @@ namespace sys = core::sys;
 
 // More in flight than a second-level cache holds is copied from memory, at both ends.
 constexpr int kLocalBuffer = 1536 << 10;
+// That goes for all connections together, should many be busy at the same time.
+constexpr int kSmallBuffer = 256 << 10;
+constexpr unsigned kFew = 3;
 // A smaller limit (net.core.rmem_max of a stock kernel before 6.18 is 208 KiB) would be worse than
 // the kernel's own tuning, which goes up to tcp_rmem[2].
 constexpr int kSmallestUsefulBuffer = 1 << 20;
@@ -100,14 +103,15 @@ bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local) 
   return can_bind(peer) && !binding_proves_nothing(peer);
 }
 
-void tune_for_local_peer(int fd) {
+void tune_for_local_peer(int fd, unsigned connections) {
+  const int size = connections <= kFew ? kLocalBuffer : kSmallBuffer;
   static constexpr char kReno[] = "reno";
   sys::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof kReno - 1);
   if (worth_enlarging(SO_SNDBUF, g_send_buffer_known)) {
-    sys::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kLocalBuffer, sizeof kLocalBuffer);
+    sys::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   }
   if (worth_enlarging(SO_RCVBUF, g_receive_buffer_known)) {
-    sys::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kLocalBuffer, sizeof kLocalBuffer);
+    sys::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -187,7 +188,15 @@ void TcpStream::Impl::take_over() {
   delete std::exchange(previous, nullptr);
 }
 
+namespace {
+
+// Connections of this process to peers on this host; a child that fork() made counts its parent's.
+constinit std::atomic<unsigned> g_local_connections{0};
+
+}  // namespace
+
 void TcpStream::Closer::operator()(TcpStream* stream) const {
+  if (stream->peer_is_local_) g_local_connections.fetch_sub(1, std::memory_order_relaxed);
   stream->impl_->close();
   delete stream;
 }
@@ -210,7 +219,8 @@ StreamPtr TcpStream::adopt(engine::Engine& engine, int fd) {
   const int on = 1;
   sys::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   stream->peer_is_local_ = is_local_peer(stream->peer_, stream->local_);
-  if (stream->peer_is_local_) tune_for_local_peer(fd);
+  if (stream->peer_is_local_)
+    tune_for_local_peer(fd, 1 + g_local_connections.fetch_add(1, std::memory_order_relaxed));
   return StreamPtr(stream);
 }
 

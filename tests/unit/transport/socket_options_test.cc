@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 
-#include "unit/engine/support.h"
+#include "unit/transport/support.h"
 
 namespace uiw::transport {
 namespace {
@@ -55,26 +55,27 @@ TEST(SocketOptions, APeerIsLocalByItsAddress) {
 }
 
 TEST(SocketOptions, TunesForLocalPeers) {
-  const int tuned = socket(AF_INET, SOCK_STREAM, 0);
-  const int plain = socket(AF_INET, SOCK_STREAM, 0);
-  tune_for_local_peer(tuned);
-  char algorithm[16] = {};
-  socklen_t size = sizeof algorithm;
-  getsockopt(tuned, IPPROTO_TCP, TCP_CONGESTION, algorithm, &size);
-  EXPECT_STREQ(algorithm, "reno");
-  for (int option : {SO_SNDBUF, SO_RCVBUF}) {
-    // What the host allows at most for 1.5 MiB; too little of it is not taken at all.
-    const int most = 1536 << 10;
-    int untouched = 0, allowed = 0, chosen = 0;
-    size = sizeof untouched;
-    getsockopt(plain, SOL_SOCKET, option, &untouched, &size);
-    setsockopt(plain, SOL_SOCKET, option, &most, sizeof most);
-    getsockopt(plain, SOL_SOCKET, option, &allowed, &size);
-    getsockopt(tuned, SOL_SOCKET, option, &chosen, &size);
-    EXPECT_EQ(chosen, allowed >= (2 << 20) ? allowed : untouched);
+  for (unsigned connections : {1u, 3u, 4u, 4000u}) {
+    SCOPED_TRACE(connections);
+    const int tuned = socket(AF_INET, SOCK_STREAM, 0);
+    const int plain = socket(AF_INET, SOCK_STREAM, 0);
+    tune_for_local_peer(tuned, connections);
+    char algorithm[16] = {};
+    socklen_t size = sizeof algorithm;
+    getsockopt(tuned, IPPROTO_TCP, TCP_CONGESTION, algorithm, &size);
+    EXPECT_STREQ(algorithm, "reno");
+    for (int option : {SO_SNDBUF, SO_RCVBUF}) {
+      // What the host allows at most for 1.5 MiB; too little of it is not taken at all.
+      const int most = 1536 << 10;
+      const int untouched = test::buffer_of(plain, option);
+      setsockopt(plain, SOL_SOCKET, option, &most, sizeof most);
+      const int allowed = test::buffer_of(plain, option);
+      const int wanted = connections <= 3 ? allowed : 2 * (256 << 10);
+      EXPECT_EQ(test::buffer_of(tuned, option), allowed >= (2 << 20) ? wanted : untouched);
+    }
+    close(tuned);
+    close(plain);
   }
-  close(tuned);
-  close(plain);
 }
 
 }  // namespace

@@ -376,6 +376,25 @@ TEST_F(TcpStreamTest, SetsTheOptionsOfALocalConnection) {
   engine->run_sync([&] { stream.reset(); });
 }
 
+TEST_F(TcpStreamTest, ManyLocalConnectionsHaveSmallBuffersEach) {
+  std::vector<test::SocketPair> pairs;
+  std::vector<StreamPtr> streams;
+  const auto another = [&] {
+    pairs.push_back(test::connected_pair());
+    streams.push_back(TcpStream::adopt(*engine, pairs.back().ours));
+    return test::buffer_of(pairs.back().ours, SO_SNDBUF);
+  };
+  const int first = another();
+  if (first < (2 << 20)) GTEST_SKIP() << "this host does not allow large buffers";
+  EXPECT_EQ(another(), first);
+  EXPECT_EQ(another(), first);
+  EXPECT_EQ(another(), 2 * (256 << 10));
+  engine->run_sync([&] { streams.clear(); });
+  EXPECT_EQ(another(), first) << "the others have gone";
+  engine->run_sync([&] { streams.clear(); });
+  for (const test::SocketPair& each : pairs) close(each.theirs);
+}
+
 TEST_F(TcpStreamTest, TwoHundredAtOnce) {
   constexpr int kStreams = 200;
   constexpr int kRounds = 5;
