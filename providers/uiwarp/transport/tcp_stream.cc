@@ -15,6 +15,7 @@
 
 #include "core/raw_sys.h"
 #include "transport/socket_options.h"
+#include "transport/wire_order.h"
 
 namespace uiw::transport {
 
@@ -40,7 +41,8 @@ struct TcpStream::Impl final : engine::Task {
     Impl& impl_;
   };
 
-  Impl(engine::Engine& its_engine, int its_fd) : engine(its_engine), fd(its_fd) {}
+  Impl(engine::Engine& its_engine, int its_fd, WireOrder its_order)
+      : engine(its_engine), fd(its_fd), order(its_order) {}
 
   void received(int result, core::Bytes data);
   void deliver(int result, core::Bytes data);
@@ -55,6 +57,7 @@ struct TcpStream::Impl final : engine::Task {
   // A cache line that senders look at and the engine does not change with every message.
   alignas(64) engine::Engine& engine;
   const int fd;
+  const WireOrder order;
   alignas(64) StreamHandler* handler = nullptr;
   ReceiveOp receive_op{*this};
   WritableOp writable_op{*this};
@@ -77,6 +80,7 @@ struct TcpStream::Impl final : engine::Task {
 };
 
 void TcpStream::Impl::received(int result, core::Bytes data) {
+  order.after_receive();
   if (next) {
     if (result != -ECANCELED) keep(result, data);
     settle();
@@ -204,16 +208,17 @@ void TcpStream::Closer::operator()(TcpStream* stream) const {
 StreamPtr TcpStream::adopt(engine::Engine& engine, int fd) {
   StreamPtr::pointer stream = new (std::nothrow) TcpStream;
   if (!stream) return nullptr;
-  stream->impl_ = new (std::nothrow) Impl(engine, fd);
-  if (!stream->impl_) {
-    delete stream;
-    return nullptr;
-  }
   // Both fail when the connection was reset meanwhile; the first receive will say so.
   socklen_t size = sizeof stream->local_;
   sys::getsockname(fd, reinterpret_cast<sockaddr*>(&stream->local_), &size);
   size = sizeof stream->peer_;
   sys::getpeername(fd, reinterpret_cast<sockaddr*>(&stream->peer_), &size);
+  const WireOrder order(stream->local_, stream->peer_);
+  stream->impl_ = new (std::nothrow) Impl(engine, fd, order);
+  if (!stream->impl_) {
+    delete stream;
+    return nullptr;
+  }
 
   // FPDUs go out whole and at once; Nagle would hold back the last one of a message.
   const int on = 1;
@@ -226,7 +231,7 @@ StreamPtr TcpStream::adopt(engine::Engine& engine, int fd) {
 
 bool TcpStream::move_to(engine::Engine& engine) {
   Impl& previous = *impl_;
-  auto* next = new (std::nothrow) Impl(engine, previous.fd);
+  auto* next = new (std::nothrow) Impl(engine, previous.fd, previous.order);
   if (!next) return false;
   next->previous = &previous;
   next->ended = previous.ended;
@@ -277,7 +282,9 @@ bool TcpStream::has_unread() const {
 long TcpStream::receive_now(void* buffer, size_t size) {
   for (;;) {
     const long got = sys::recv(impl_->fd, buffer, size, MSG_DONTWAIT);
-    if (got != -EINTR) return got;
+    if (got == -EINTR) continue;
+    impl_->order.after_receive();
+    return got;
   }
 }
 
@@ -287,7 +294,9 @@ long TcpStream::receive_now(const iovec* pieces, size_t count) {
   message.msg_iovlen = count;
   for (;;) {
     const long got = sys::recvmsg(impl_->fd, &message, MSG_DONTWAIT);
-    if (got != -EINTR) return got;
+    if (got == -EINTR) continue;
+    impl_->order.after_receive();
+    return got;
   }
 }
 
@@ -308,6 +317,7 @@ long TcpStream::send(const iovec* pieces, size_t count) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces);
   message.msg_iovlen = std::min<size_t>(count, IOV_MAX);
+  impl_->order.before_send();
   for (;;) {
     long sent = sys::sendmsg(impl_->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent != -EINTR) return sent;
