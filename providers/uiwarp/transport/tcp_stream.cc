@@ -197,6 +197,16 @@ namespace {
 // Connections of this process to peers on this host; a child that fork() made counts its parent's.
 constinit std::atomic<unsigned> g_local_connections{0};
 
+// What `call` returns, made again when a signal came between.
+template <class Call>
+long uninterrupted(Call call) {
+  long result;
+  do {
+    result = call();
+  } while (result == -EINTR);
+  return result;
+}
+
 }  // namespace
 
 void TcpStream::Closer::operator()(TcpStream* stream) const {
@@ -280,24 +290,18 @@ bool TcpStream::has_unread() const {
 }
 
 long TcpStream::receive_now(void* buffer, size_t size) {
-  for (;;) {
-    const long got = sys::recv(impl_->fd, buffer, size, MSG_DONTWAIT);
-    if (got == -EINTR) continue;
-    impl_->order.after_receive();
-    return got;
-  }
+  const long got = uninterrupted([&] { return sys::recv(impl_->fd, buffer, size, MSG_DONTWAIT); });
+  impl_->order.after_receive();
+  return got;
 }
 
 long TcpStream::receive_now(const iovec* pieces, size_t count) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces);
   message.msg_iovlen = count;
-  for (;;) {
-    const long got = sys::recvmsg(impl_->fd, &message, MSG_DONTWAIT);
-    if (got == -EINTR) continue;
-    impl_->order.after_receive();
-    return got;
-  }
+  const long got = uninterrupted([&] { return sys::recvmsg(impl_->fd, &message, MSG_DONTWAIT); });
+  impl_->order.after_receive();
+  return got;
 }
 
 void TcpStream::receive_at_most(uint32_t octets) {
@@ -318,10 +322,8 @@ long TcpStream::send(const iovec* pieces, size_t count) {
   message.msg_iov = const_cast<iovec*>(pieces);
   message.msg_iovlen = std::min<size_t>(count, IOV_MAX);
   impl_->order.before_send();
-  for (;;) {
-    long sent = sys::sendmsg(impl_->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent != -EINTR) return sent;
-  }
+  return uninterrupted(
+      [&] { return sys::sendmsg(impl_->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL); });
 }
 
 void TcpStream::shutdown_write() {
