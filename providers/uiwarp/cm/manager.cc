@@ -2,9 +2,6 @@
 // Channels, ids and events; addresses are in manager_address.cc, connections in manager_connect.cc.
 #include "cm/manager.h"
 
-#include <unistd.h>
-
-#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <new>
@@ -12,6 +9,7 @@
 
 #include "core/assert.h"
 #include "core/log.h"
+#include "core/per_process.h"
 #include "core/raw_sys.h"
 
 namespace uiw::cm {
@@ -328,28 +326,17 @@ int Manager::next_event(Channel& channel, Event& out) {
 namespace {
 
 struct ProcessManager {
-  pid_t pid;
-  Manager manager;
+  Manager manager{verbs_queue_pairs(), core::settings()};
 };
-constinit std::atomic<ProcessManager*> g_process{nullptr};
+// After fork() the child has the parent's in its memory, its lock perhaps held by a thread that is
+// no more: it leaves that alone and gets one of its own.
+constinit core::PerProcess<ProcessManager> g_process;
 
 }  // namespace
 
-// After fork() the child has the parent's manager in its memory, its lock perhaps held by a thread
-// that is no more: it leaves that alone and gets one of its own.
 Manager* process_manager() {
-  ProcessManager* current = g_process.load(std::memory_order_acquire);
-  while (current == nullptr || current->pid != getpid()) {
-    auto* mine =
-        new (std::nothrow) ProcessManager{getpid(), Manager(verbs_queue_pairs(), core::settings())};
-    if (mine == nullptr) return nullptr;
-    if (g_process.compare_exchange_strong(current, mine, std::memory_order_acq_rel)) {
-      current = mine;
-    } else {
-      delete mine;
-    }
-  }
-  return &current->manager;
+  ProcessManager* const mine = g_process.get();
+  return mine == nullptr ? nullptr : &mine->manager;
 }
 
 }  // namespace uiw::cm

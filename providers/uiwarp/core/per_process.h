@@ -3,10 +3,10 @@
 // parent's, whose locks may have been held and whose threads do not run there.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <new>
+
+#include "core/generation.h"
 
 namespace uiw::core {
 
@@ -15,12 +15,12 @@ class PerProcess {
  public:
   // Made when first asked for; lives as long as the process. Null when out of memory. Thread: any.
   T* get() {
-    const pid_t pid = getpid();
+    const unsigned now = generation();
     Cell* current = current_.load(std::memory_order_acquire);
-    while (!current || current->pid != pid) {
+    while (!current || current->generation != now) {
       auto* mine = new (std::nothrow) Cell;
       if (!mine) return nullptr;
-      mine->pid = pid;
+      mine->generation = now;
       if (current_.compare_exchange_strong(current, mine, std::memory_order_acq_rel))
         return &mine->value;
       delete mine;
@@ -30,7 +30,7 @@ class PerProcess {
 
  private:
   struct Cell {
-    pid_t pid = 0;
+    unsigned generation = 0;
     T value;
   };
   std::atomic<Cell*> current_{nullptr};

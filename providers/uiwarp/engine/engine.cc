@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/generation.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "engine/epoll.h"
-#include "engine/fork_mark.h"
 #include "engine/mailbox.h"
 #include "engine/ring.h"
 #include "engine/steering.h"
@@ -43,7 +43,7 @@ core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
 struct Engine::State {
   // The engine thread. What posters ask about with each message, so nothing here changes often.
   pthread_t thread{};
-  ForkMark fork_mark;
+  const unsigned generation = core::generation();  // of the process that has the thread
   std::atomic<bool> stopping{false};
   std::atomic<uint32_t> tenants{0};
 
@@ -161,10 +161,6 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
   std::unique_ptr<Engine> engine(new (std::nothrow) Engine);
   if (!engine || !engine->state_) return core::Errno{ENOMEM};
   State& state = *engine->state_;
-  if (int error = state.fork_mark.set(); error != 0) {
-    engine->state_.reset();
-    return core::Errno{error};
-  }
 
   // The thread must never run a signal handler of the application.
   sigset_t all, previous;
@@ -228,7 +224,7 @@ bool Engine::on_engine_thread() const {
 }
 
 bool Engine::in_child() const {
-  return state_->fork_mark.in_child();
+  return state_->generation != core::generation();
 }
 
 void Engine::post(Task& task) {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The engines that the whole process shares.
 #include <pthread.h>
-#include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <new>
 #include <utility>
 
+#include "core/per_process.h"
 #include "core/settings.h"
 #include "engine/engine.h"
 
@@ -16,27 +14,14 @@ namespace uiw::engine {
 namespace {
 
 struct Shared {
-  pid_t pid;
   // Held while engines start and stop: who acquires meanwhile waits for the outcome.
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   std::array<Engine*, core::Settings::kMostEngines> engines{};  // guarded by mutex
   unsigned references = 0;                                      // guarded by mutex
 };
-constinit std::atomic<Shared*> g_shared{nullptr};
-
 // After fork() the child finds the parent's in its memory, the mutex perhaps held by a thread that
-// is no more: it leaves that alone and gets one of its own. Null when out of memory.
-Shared* shared() {
-  const pid_t pid = getpid();
-  Shared* current = g_shared.load(std::memory_order_acquire);
-  while (!current || current->pid != pid) {
-    auto* mine = new (std::nothrow) Shared{pid};
-    if (!mine) return nullptr;
-    if (g_shared.compare_exchange_strong(current, mine, std::memory_order_acq_rel)) return mine;
-    delete mine;
-  }
-  return current;
-}
+// is no more: it leaves that alone and gets one of its own.
+constinit core::PerProcess<Shared> g_shared;
 
 // The mutex must be held.
 core::Result<Engine*> started(Engine*& engine) {
@@ -49,7 +34,7 @@ core::Result<Engine*> started(Engine*& engine) {
 }  // namespace
 
 core::Result<EngineRef> EngineRef::acquire() {
-  Shared* const process = shared();
+  Shared* const process = g_shared.get();
   if (!process) return core::Errno{ENOMEM};
   pthread_mutex_lock(&process->mutex);
   core::Result<Engine*> first = started(process->engines[0]);
@@ -64,7 +49,7 @@ core::Result<EngineRef> EngineRef::acquire() {
 core::Result<Engine*> EngineRef::at(unsigned index) const {
   if (index == 0) return engine_;
   if (engine_->in_child()) return core::Errno{ENODEV};
-  Shared* const process = g_shared.load(std::memory_order_acquire);
+  Shared* const process = g_shared.get();
   pthread_mutex_lock(&process->mutex);
   core::Result<Engine*> engine = started(process->engines[index]);
   pthread_mutex_unlock(&process->mutex);
@@ -84,7 +69,7 @@ EngineRef& EngineRef::operator=(EngineRef&& other) noexcept {
 EngineRef::~EngineRef() {
   // A reference that the parent took counts in the parent.
   if (!engine_ || engine_->in_child()) return;
-  Shared* const process = g_shared.load(std::memory_order_acquire);
+  Shared* const process = g_shared.get();
   pthread_mutex_lock(&process->mutex);
   if (--process->references == 0) {
     for (Engine*& engine : process->engines) delete std::exchange(engine, nullptr);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/generation.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "uiwarp/uiwarp-abi.h"
@@ -36,8 +37,10 @@ struct OpenFile {
 struct Table {
   std::mutex lock;
   OpenFile* slots[kDescriptors] = {};
-  int end = 0;    // every used slot is below
-  int owner = 0;  // process that may change the table
+  int end = 0;  // every used slot is below
+  // Whose table this is. The id tells children that share our memory, the generation the others.
+  int owner = 0;
+  std::atomic<unsigned> generation{0};
   bool fork_handlers = false;
   std::atomic<unsigned char> flags[kDescriptors] = {};
 };
@@ -64,8 +67,18 @@ bool is_unchanged(int fd, const OpenFile& open) {
          (sys::fcntl(fd, F_GETFL) & open.status_flags) == open.status_flags;
 }
 
+// Whether the memory is that of the process that opened the files, or of a child that shares it.
+bool is_own_table() {
+  return table.generation.load(std::memory_order_relaxed) == core::generation();
+}
+
 bool may_change_table() {
-  return raw::getpid() == table.owner;
+  return is_own_table() && raw::getpid() == table.owner;
+}
+
+void own_table() {
+  table.owner = raw::getpid();
+  table.generation.store(core::generation(), std::memory_order_relaxed);
 }
 
 bool is_in_range(int fd) {
@@ -139,7 +152,7 @@ void in_child() {
     }
   }
   if (ended >= 0) sys::close(ended);
-  table.owner = raw::getpid();
+  own_table();
   table.lock.unlock();
 }
 
@@ -147,7 +160,7 @@ void in_child() {
 void watch_forks() {
   if (table.fork_handlers) return;
   table.fork_handlers = true;
-  table.owner = raw::getpid();
+  own_table();
   pthread_atfork(before_fork, in_parent, in_child);
 }
 
@@ -190,7 +203,7 @@ FileRef find_file(int fd) {
   if (!is_in_range(fd)) return {};
   std::lock_guard lock(table.lock);
   OpenFile* open = table.slots[fd];
-  if (open == nullptr || open->from_parent || !may_change_table() || !is_unchanged(fd, *open)) {
+  if (open == nullptr || open->from_parent || !is_own_table() || !is_unchanged(fd, *open)) {
     return {};
   }
   return reference(*open);
@@ -206,30 +219,26 @@ ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& han
     std::lock_guard lock(table.lock);
     OpenFile* open = table.slots[fd];
     if (open == nullptr) return -1;
-    const bool unchanged = is_unchanged(fd, *open);
-    if (!may_change_table()) {
-      handled = unchanged;
-      error_number = ENODEV;
-      return -1;
-    }
-    if (!unchanged) {
-      stale = clear_slot(fd);
-    } else if (open->from_parent) {
+    const bool alive = !open->from_parent && is_own_table();
+    if ((alive && open->file->is_command(buffer, size)) || is_unchanged(fd, *open)) {
       handled = true;
-      error_number = ENODEV;
-      return -1;
-    } else {
+      if (!alive) {
+        error_number = ENODEV;
+        return -1;
+      }
       file = reference(*open);
+    } else if (may_change_table()) {
+      stale = clear_slot(fd);
     }
   }
   finish(stale);
   if (!file) return -1;
-  handled = true;
   return file->write(fd, buffer, size, error_number);
 }
 
 void forget_descriptor(int fd) {
-  if (!is_in_range(fd) || !may_change_table()) return;
+  if (!is_in_range(fd) || table.flags[fd].load(std::memory_order_relaxed) == 0) return;
+  if (!may_change_table()) return;
   FileRef ending;
   {
     std::lock_guard lock(table.lock);

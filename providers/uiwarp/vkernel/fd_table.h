@@ -2,8 +2,9 @@
 // Which descriptors of this process are virtual devices.
 //
 // A descriptor can be closed and its number reused without us seeing it (a raw system call, a
-// library that closes everything). So an entry also records what fstat() said, and every use
-// compares: a mismatch means the number is somebody else's now, and the entry is forgotten.
+// library that closes everything). So an entry also records what fstat() said, and every use but
+// that by a whole command compares: a mismatch means the number is somebody else's now, and the
+// entry is forgotten.
 //
 // Processes: after fork() the child's entries answer ENODEV and its rdma_cm descriptors are at end
 // of file, so that it cannot take the parent's events. A child that shares our memory (vfork, or a

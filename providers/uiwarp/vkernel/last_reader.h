@@ -15,7 +15,7 @@ namespace uiw::vkernel {
 
 class LastReader {
  public:
-  // The calling thread asks for an event, and is willing to wait.
+  // The calling thread waits for an event.
   void comes();
   // The calling thread has one and goes.
   void goes();

@@ -47,6 +47,12 @@ constexpr Handler kHandlers[] = {
     ucma_write_event,    // 24
 };
 
+// Negative flags: another thread closed it since we looked it up.
+bool is_blocking(int fd) {
+  const int flags = core::sys::fcntl(fd, F_GETFL);
+  return flags < 0 || (flags & O_NONBLOCK) == 0;
+}
+
 }  // namespace
 
 DeviceFile* make_ucma_file(std::unique_ptr<EventPipe> events) {
@@ -69,8 +75,9 @@ UcmaFile::~UcmaFile() {
   close();
 }
 
+// Who does not wait in here comes back when poll() says so, which is not at the end of the channel.
 void UcmaFile::closing() {
-  reader_.await(patience_);
+  if (is_blocking(last_fd_.load(std::memory_order_relaxed))) reader_.await(patience_);
 }
 
 void UcmaFile::closed() {
@@ -79,6 +86,15 @@ void UcmaFile::closed() {
 
 void UcmaFile::close() {
   if (std::exchange(open_, false)) manager_.close_channel(channel_);
+}
+
+// Of the commands' numbers none exceeds 24 and none comes without a body, so neither text nor a
+// counter (eventfd) looks like this.
+bool UcmaFile::is_command(const void* buffer, size_t size) const {
+  rdma_ucm_cmd_hdr header;
+  if (buffer == nullptr || size <= sizeof header) return false;
+  std::memcpy(&header, buffer, sizeof header);
+  return header.cmd < std::size(kHandlers) && header.in == size - sizeof header;
 }
 
 ssize_t UcmaFile::write(int fd, const void* buffer, size_t size, int& error_number) {
@@ -102,15 +118,15 @@ ssize_t UcmaFile::write(int fd, const void* buffer, size_t size, int& error_numb
 // and goes on blocking when another thread closes the channel, because programs let a thread sit
 // here until the process ends and take any return for a failure.
 int UcmaFile::wait_for_event(int fd, cm::Event& event) {
-  const int flags = core::sys::fcntl(fd, F_GETFL);
-  // Negative: another thread closed it since we looked it up.
-  const bool blocking = flags < 0 || (flags & O_NONBLOCK) == 0;
-  if (blocking) reader_.comes();
-  while (manager_.next_event(channel_, event) != 0) {
-    if (!blocking) return EAGAIN;
-    if (int error = wait()) return error;
+  if (manager_.next_event(channel_, event) != 0) {
+    if (!is_blocking(fd)) return EAGAIN;
+    reader_.comes();
+    do {
+      if (int error = wait()) return error;
+    } while (manager_.next_event(channel_, event) != 0);
   }
-  if (blocking) reader_.goes();
+  last_fd_.store(fd, std::memory_order_relaxed);
+  reader_.goes();
   return 0;
 }
 

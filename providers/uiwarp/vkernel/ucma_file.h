@@ -6,6 +6,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -26,6 +27,7 @@ class UcmaFile final : public DeviceFile, private cm::EventSink {
 
   Kind kind() const override { return Kind::kUcma; }
   ssize_t write(int fd, const void* buffer, size_t size, int& error_number) override;
+  bool is_command(const void* buffer, size_t size) const override;
   void closing() override;
   void closed() override;
 
@@ -45,6 +47,7 @@ class UcmaFile final : public DeviceFile, private cm::EventSink {
   cm::Manager& manager_;
   cm::Channel channel_;
   LastReader reader_;
+  std::atomic<int> last_fd_{-1};  // by which an event was taken last
   const core::Nanoseconds patience_;
   bool open_ = true;
 };

@@ -9,7 +9,6 @@
 
 #include "core/settings.h"
 #include "engine/engine.h"
-#include "engine/fork_mark.h"
 #include "unit/engine/support.h"
 
 namespace uiw::engine {
@@ -170,20 +169,6 @@ TEST(EngineRef, AChildOfAProcessWhoseEngineEndedHasItsOwn) {
     return calls == 1 ? 0 : 2;
   });
   EXPECT_EQ(failed_step, 0);
-}
-
-TEST(ForkMark, TellsParentFromChild) {
-  ForkMark mark;
-  EXPECT_FALSE(mark.in_child());
-  EXPECT_EQ(in_child([&] { return mark.in_child() ? 1 : 0; }), 0);  // nobody owned it
-  ASSERT_EQ(mark.set(), 0);
-  EXPECT_FALSE(mark.in_child());
-  EXPECT_EQ(in_child([&] {
-              if (!mark.in_child()) return 1;
-              return mark.set() == 0 && !mark.in_child() ? 0 : 2;
-            }),
-            0);
-  EXPECT_FALSE(mark.in_child());
 }
 
 }  // namespace

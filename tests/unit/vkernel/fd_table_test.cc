@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <semaphore>
 #include <thread>
 
@@ -57,6 +58,15 @@ int open_file(DeviceFile* file) {
 int open_file(Fate& fate) {
   return open_file(new TestFile(fate, DeviceFile::Kind::kUcma));
 }
+
+// A file whose commands are known as such: all that begin with 'c'.
+class CommandFile final : public TestFile {
+ public:
+  explicit CommandFile(Fate& fate) : TestFile(fate, Kind::kUcma) {}
+  bool is_command(const void* buffer, size_t size) const override {
+    return size != 0 && *static_cast<const char*>(buffer) == 'c';
+  }
+};
 
 bool is_flagged(int fd) {
   return uiwarp_vk_fd_flags()[fd] != 0;
@@ -171,6 +181,27 @@ TEST(FdTable, ReusedForAnotherDeviceOfOursTheOldOneIsClosed) {
   if (again != fd) close_as_hooked(again);
   close_as_hooked(fd);
   EXPECT_EQ(second.deleted, 1);
+}
+
+TEST(FdTable, OnlyACommandIsTakenWithoutALookAtTheDescriptor) {
+  Fate fate;
+  const int fd = open_file(new CommandFile(fate));
+  int handled = 0;
+  EXPECT_EQ(uiwarp_vk_write(fd, "command", 7, &handled), 7);
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(uiwarp_vk_write(fd, "other", 5, &handled), 5);
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(fate.writes, 2);
+
+  syscall(SYS_close, fd);
+  EXPECT_EQ(uiwarp_vk_write(fd, "command", 7, &handled), 7);
+  EXPECT_EQ(handled, 1);
+  uiwarp_vk_write(fd, "other", 5, &handled);
+  EXPECT_EQ(handled, 0);
+  EXPECT_EQ(fate.writes, 3);
+  EXPECT_EQ(fate.deleted, 1);
+  uiwarp_vk_write(fd, "command", 7, &handled);
+  EXPECT_EQ(handled, 0);
 }
 
 TEST(FdTable, CopiesShareTheFileUntilTheLastIsClosed) {
@@ -342,6 +373,40 @@ TEST(FdTableFork, TheChildCanOpenItsOwn) {
   close_as_hooked(fd);
 }
 
+TEST(FdTableFork, ACommandOfTheChildIsRefusedToo) {
+  Fate fate;
+  const int fd = open_file(new CommandFile(fate));
+  in_child([&] {
+    int handled = 0;
+    errno = 0;
+    if (uiwarp_vk_write(fd, "command", 7, &handled) != -1 || handled != 1) return 1;
+    return errno == ENODEV && fate.writes == 0 ? 0 : 2;
+  });
+  close_as_hooked(fd);
+}
+
+// A child with a copy of our memory for which no fork handler ran.
+TEST(FdTableFork, AChildThatForkKnowsNothingOfGetsEnodev) {
+  Fate fate;
+  const int fd = open_file(new CommandFile(fate));
+  const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int handled = 0;
+    const bool refused = uiwarp_vk_write(fd, "command", 7, &handled) == -1 && handled == 1 &&
+                         errno == ENODEV && fate.writes == 0;
+    uiwarp_vk_closing(fd);
+    _exit(refused && !find_file(fd) && fate.closed == 0 ? 0 : 1);
+  }
+  int status;
+  ASSERT_EQ(waitpid(static_cast<pid_t>(child), &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(write_to(fd).handled);
+  close_as_hooked(fd);
+  EXPECT_EQ(fate.deleted, 1);
+}
+
 TEST(FdTableFork, TheGrandchildToo) {
   Fate fate;
   const int fd = open_file(fate);
@@ -372,6 +437,34 @@ TEST(FdTableFork, AVforkChildThatClosesLeavesTheTableAlone) {
   EXPECT_EQ(fate.writes, 1);
   close_as_hooked(fd);
   EXPECT_EQ(fate.deleted, 1);
+}
+
+// It may write what it likes to the number, which is its own again.
+TEST(FdTableFork, AVforkChildMayReuseTheNumber) {
+  Fate fate;
+  const int fd = open_file(new CommandFile(fate));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = vfork();
+  if (child == 0) {
+    uiwarp_vk_closing(fd);
+    dup2(ends[1], fd);
+    int handled = -1;
+    uiwarp_vk_write(fd, "exec: no such file", 18, &handled);
+    _exit(handled == 0 ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(fate.writes, 0);
+  EXPECT_EQ(fate.closed, 0);
+  EXPECT_TRUE(is_flagged(fd));
+  EXPECT_TRUE(write_to(fd).handled);
+  close_as_hooked(fd);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

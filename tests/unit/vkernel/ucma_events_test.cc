@@ -234,6 +234,22 @@ TEST_F(UcmaEventsTest, ClosingWaitsNeitherForItselfNorForAThreadThatHasEnded) {
   }
 }
 
+TEST_F(UcmaEventsTest, ClosingDoesNotWaitForAThreadThatPolls) {
+  auto events = std::make_unique<EventPipe>();
+  int fd = -1;
+  ASSERT_EQ(0, events->create(O_CLOEXEC | O_NONBLOCK, fd));
+  ASSERT_EQ(0, register_file(fd, make_ucma_file(std::move(events), manager_, 600 * core::kSecond)));
+  make_event(fd);
+  Waiter poller([fd] {
+    get_event(fd, 0);
+    for (;;) pause();
+    return 0;
+  });
+  poller.await_sleep();
+  close_channel(fd);
+  EXPECT_EQ(Waiter::kNone, poller.end());
+}
+
 TEST_F(UcmaEventsTest, ManyEventsMoreThanThePipeHolds) {
   const int fd = open_channel(O_CLOEXEC | O_NONBLOCK);
   const uint32_t id = create_id(fd, 1);
