@@ -62,8 +62,28 @@ QueuePair::~QueuePair() {
     return;
   }
   state_->ring(kDestroy);
+  free_when_released();
+}
+
+void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
+  struct Both final : engine::Task {
+    engine::Task* first;
+    State* state;
+    void run() override {
+      first->run();
+      state->ring(kDestroy);  // behind which this may be gone
+    }
+  } both;
+  both.first = &first;
+  both.state = state_.get();
+  engine.post(both);
+  free_when_released();
+}
+
+void QueuePair::free_when_released() {
   state_->released.acquire();
   state_->options.memory->end_stream(state_->options.qp_num);
+  state_.reset();
 }
 
 uint32_t QueuePair::qp_num() const {

@@ -79,6 +79,9 @@ class QueuePair {
   // Ends a connection that still runs (RST if need be), waits until the engine has let go, then
   // frees. Outstanding work requests vanish without completion. Thread: any but the engine's.
   ~QueuePair();
+  // What the destructor does, once `first` has run on `engine`: one wait for both. From here the
+  // queue pair can only be freed. Not in a fork's child. Thread: any but an engine's.
+  void end_after(engine::Engine& engine, engine::Task& first);
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
@@ -136,7 +139,8 @@ class QueuePair {
 
  private:
   QueuePair();
-  std::unique_ptr<State> state_;
+  void free_when_released();
+  std::unique_ptr<State> state_;  // null: has ended
   // Connections are made on another engine than this queue pair's. Thread: that one.
   std::shared_ptr<class Relay> relay_;
 };

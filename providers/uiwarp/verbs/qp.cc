@@ -188,14 +188,22 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
 int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
   uiwarp_context* context = qp->pd->context;
   // On the engine thread, so that rdma_cm does not hold a QP that it found a moment ago.
-  context->engine->run_sync([qp] {
-    qp->meeting.reset();
-    verbs::unregister(qp->registration);
-  });
-  // After fork() the child has no engine thread to do it; what that owned belongs to the parent.
-  static_cast<void>(qp->meeting.release());
-  verbs::unregister(qp->registration);
+  struct Unregister final : engine::Task {
+    uiwarp_qp* qp;
+    void run() override {
+      qp->meeting.reset();
+      verbs::unregister(qp->registration);
+    }
+  } unregister;
+  unregister.qp = qp;
   leave_queues(*qp);
+  if (context->engine->in_child()) {
+    // After fork() there is no engine thread to do it; what that owned belongs to the parent.
+    static_cast<void>(qp->meeting.release());
+    verbs::unregister(qp->registration);
+  } else {
+    qp->session->end_after(*context->engine, unregister);
+  }
   qp->session.reset();  // nobody completes or raises events any more
   qp->send_cq->queue->purge(qp->registration.qp_num);
   if (qp->recv_cq != qp->send_cq) qp->recv_cq->queue->purge(qp->registration.qp_num);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // From start-up to full operation: no octet may go to whom it is not meant for.
 #include <chrono>
+#include <functional>
 #include <semaphore>
 #include <utility>
 
@@ -141,6 +142,27 @@ TEST_P(HandOver, TheObserverHearsOfTheEndOfADestroyedQueuePairOnce) {
   ASSERT_TRUE(watcher.ended.try_acquire_for(kPatience));
   for (auto* each : {another.get(), engine.get()}) each->run_sync([] {});
   EXPECT_FALSE(watcher.ended.try_acquire());
+}
+
+// rdma_cm may connect a queue pair until ibv_destroy_qp has taken it off its list.
+TEST_P(HandOver, WhoIsFirstAtTheEndFindsTheQueuePairAlive) {
+  struct Connect final : engine::Task {
+    std::function<void()> call;
+    void run() override { call(); }
+  } connect;
+  int error = -1;
+  connect.call = [&] {
+    EXPECT_TRUE(engine->on_engine_thread());
+    error = attach(adopt());
+  };
+  qp->end_after(*engine, connect);
+  EXPECT_EQ(error, 0);
+  qp.reset();
+  ASSERT_TRUE(watcher.ended.try_acquire_for(kPatience));
+  for (auto* each : {another.get(), engine.get()}) each->run_sync([] {});
+  EXPECT_FALSE(watcher.ended.try_acquire());
+  char octet;
+  EXPECT_LE(read(sockets.theirs, &octet, 1), 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <semaphore>
 #include <thread>
 #include <utility>
 
@@ -240,14 +241,16 @@ TEST_F(UcmaEventsTest, ClosingDoesNotWaitForAThreadThatPolls) {
   ASSERT_EQ(0, events->create(O_CLOEXEC | O_NONBLOCK, fd));
   ASSERT_EQ(0, register_file(fd, make_ucma_file(std::move(events), manager_, 600 * core::kSecond)));
   make_event(fd);
-  Waiter poller([fd] {
+  std::binary_semaphore taken{0}, closed{0};
+  std::thread poller([&] {
     get_event(fd, 0);
-    for (;;) pause();
-    return 0;
+    taken.release();
+    closed.acquire();
   });
-  poller.await_sleep();
+  taken.acquire();
   close_channel(fd);
-  EXPECT_EQ(Waiter::kNone, poller.end());
+  closed.release();
+  poller.join();
 }
 
 TEST_F(UcmaEventsTest, ManyEventsMoreThanThePipeHolds) {
