@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -140,25 +141,79 @@ void receive_verified(int fd, const Load& load, uint8_t* place) {
   }
 }
 
-// Without, payload goes where it belongs at once: each call ends with the next header.
+// Without, payload goes where it belongs at once, several FPDUs in a call: this receiver knows the
+// sizes of what comes, and finds them confirmed.
+class Places {
+ public:
+  Places(const Load& load, uint8_t* place)
+      : load_(load),
+        place_(place),
+        left_(uint64_t{load.size} * static_cast<uint64_t>(load.iterations)) {
+    expect_header();
+    refill();
+  }
+  bool empty() const { return pieces_.empty(); }
+  iovec* pieces() { return pieces_.data(); }
+  size_t count() const { return pieces_.size(); }
+  void received(size_t octets) {
+    size_t done = 0;
+    for (; done < pieces_.size() && octets >= pieces_[done].iov_len; ++done) {
+      octets -= pieces_[done].iov_len;
+      if (++passed_ % 2 != 0) confirm();
+    }
+    pieces_.erase(pieces_.begin(), pieces_.begin() + static_cast<ptrdiff_t>(done));
+    if (octets > 0) {
+      pieces_[0].iov_base = static_cast<uint8_t*>(pieces_[0].iov_base) + octets;
+      pieces_[0].iov_len -= octets;
+    }
+    refill();
+  }
+
+ private:
+  static constexpr size_t kFpdus = 8;  // in one call
+  struct Between {                     // the end of one FPDU and the beginning of the next
+    uint8_t octets[kTail + kFront];
+    size_t size = 0, header = 0, expected = 0;
+  };
+
+  // Pieces take turns: what is between FPDUs, the payload of one.
+  void refill() {
+    while (pieces_.size() + 2 <= 2 * kFpdus && next_ > 0) {
+      pieces_.push_back({place_ + placed_, next_});
+      placed_ = (placed_ + next_) % load_.size;
+      left_ -= next_;
+      expect_header();
+    }
+  }
+  void expect_header() {
+    const size_t tail = next_ > 0 ? tail_of(next_) : 0;
+    next_ = std::min({load_.fpdu, load_.size - placed_, static_cast<size_t>(left_)});
+    Between& between = between_[headers_++ % std::size(between_)];
+    between.header = tail;
+    between.size = tail + (next_ > 0 ? kFront : 0);
+    between.expected = next_;
+    pieces_.push_back({between.octets, between.size});
+  }
+  void confirm() {
+    const Between& between = between_[confirmed_++ % std::size(between_)];
+    if (between.expected > 0 &&
+        core::load_be16(between.octets + between.header) != kHeader + between.expected)
+      die("an FPDU has another size");
+  }
+
+  const Load& load_;
+  uint8_t* const place_;
+  uint64_t left_;  // octets of payload that have no piece yet
+  size_t placed_ = 0, next_ = 0;
+  std::vector<iovec> pieces_;
+  Between between_[kFpdus + 2];
+  size_t headers_ = 0, confirmed_ = 0, passed_ = 0;
+};
+
 void receive_in_place(int fd, const Load& load, uint8_t* place) {
   const bool spin = load.wait == Wait::kSpin;
-  uint8_t between[kTail + kFront];
-  if (!receive(fd, between, kFront)) die("peer ended early");
-  size_t size = core::load_be16(between) - kHeader, placed = 0;
-  for (uint64_t left = uint64_t{load.size} * static_cast<uint64_t>(load.iterations); left > 0;) {
-    const size_t tail = tail_of(size);
-    const size_t rest = tail + (left > size ? kFront : 0);
-    for (size_t got = 0; got < size + rest;) {
-      iovec parts[2] = {{place + placed + got, size - std::min(got, size)}, {between, rest}};
-      if (got > size) parts[1] = {between + (got - size), rest - (got - size)};
-      const bool payload = got < size;
-      got += receive_some(fd, payload ? parts : parts + 1, payload ? 2 : 1, spin);
-    }
-    placed = (placed + size) % load.size;
-    left -= size;
-    if (left > 0) size = core::load_be16(between + tail) - kHeader;
-  }
+  Places places(load, place);
+  while (!places.empty()) places.received(receive_some(fd, places.pieces(), places.count(), spin));
 }
 
 std::vector<uint8_t> content(size_t size) {

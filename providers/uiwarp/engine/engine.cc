@@ -63,6 +63,7 @@ struct Engine::State {
   // Asked once per turn, and not before somebody wants to know: what has arrived comes first.
   core::Nanoseconds turn_time = 0;  // 0: nobody did
   Lodger* lodgers = nullptr;
+  std::unique_ptr<uint8_t[]> scratch;
   uint64_t direct_octets = 0;  // received directly in this turn
   uint64_t sent_octets = 0;    // since octets came last
   core::Nanoseconds evict_at = Backend::kForever;
@@ -161,6 +162,11 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
   std::unique_ptr<Engine> engine(new (std::nothrow) Engine);
   if (!engine || !engine->state_) return core::Errno{ENOMEM};
   State& state = *engine->state_;
+  state.scratch.reset(new (std::nothrow) uint8_t[kScratch]);
+  if (!state.scratch) {
+    engine->state_.reset();
+    return core::Errno{ENOMEM};
+  }
 
   // The thread must never run a signal handler of the application.
   sigset_t all, previous;
@@ -269,6 +275,9 @@ void Engine::connect(Op& op, int fd, const sockaddr_storage& to) {
 }
 void Engine::receive(Op& op, int fd, uint32_t most) {
   state_->backend->receive(op, fd, most);
+}
+std::span<uint8_t> Engine::scratch() const {
+  return {state_->scratch.get(), kScratch};
 }
 void Engine::received_directly(uint64_t octets) {
   state_->direct_octets += octets;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 #include "core/bytes.h"
@@ -166,6 +167,10 @@ class Engine {
   // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0:
   // what the buffer holds). result 0 = end of stream.
   void receive(Op& op, int fd, uint32_t most = 0);
+  // Memory of nobody's, for a caller that receives itself; good until the caller returns to the
+  // engine. It stays warm, as all use the same.
+  std::span<uint8_t> scratch() const;
+  static constexpr size_t kScratch = 128 << 10;  // octets
   // From inside complete(): so many more were received by the caller itself. For counters and
   // placement.
   void received_directly(uint64_t octets);

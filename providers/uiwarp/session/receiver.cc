@@ -14,12 +14,15 @@ namespace uiw::session {
 namespace {
 
 constexpr core::Nanoseconds kSilence = 10 * core::kMillisecond;
-// What is received behind the rest of a large segment: room for its CRC, for the small segment that
-// ends a message (64 KiB over loopback are 64754 octets and 782) and for the next one's header.
-constexpr size_t kBehind = 2048;
-// How much the engine receives directly before it looks after others: half a MiB of the largest
-// segments.
-constexpr int kDirectReceives = 8;
+// What is received behind the rest of a large segment, at most: two more of the largest ones. They
+// are copied once more, but out of the cache, and a call for each segment costs more
+// (doc/decisions/014).
+constexpr size_t kBehind = engine::Engine::kScratch;
+// What the engine waits for when more of a large segment is to come: little of it, since the rest
+// can be received directly then.
+constexpr uint32_t kBeginning = 2048;
+// How often the engine receives directly before it looks after others: three quarters of a MiB.
+constexpr int kDirectReceives = 4;
 
 }  // namespace
 
@@ -113,9 +116,9 @@ long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
 }
 
 // The rest of a large segment goes straight to its place, and so does what follows for as long as
-// it is there. Should the engine have to wait for it, it waits for a few octets only.
+// it is there.
 size_t State::receive_directly() {
-  std::array<uint8_t, kBehind> behind;
+  const std::span<uint8_t> behind = engine.scratch();
   size_t octets = 0;
   for (int share = kDirectReceives; share > 0; --share) {
     if (!attached || receive_dead || waiting || !stream || !connection->rx.may_land()) break;
@@ -133,7 +136,7 @@ size_t State::receive_directly() {
   if (!stream) return octets;
   const qp::Rx& rx = connection->rx;
   const size_t most = !attached || receive_dead ? 0
-                      : rx.may_land()           ? kBehind
+                      : rx.may_land()           ? kBeginning
                                                 : rx.good_size(engine::Engine::kReceiveBuffer);
   stream->receive_at_most(static_cast<uint32_t>(most));
   return octets;
