@@ -84,7 +84,7 @@ std::unique_ptr<Connector> Connector::start(engine::Engine& engine, int fd,
   connector->impl_ = new (std::nothrow) Impl(engine, fd, to, handler);
   if (!connector->impl_) return nullptr;
   // As in bind_tcp(), for a socket that is bound to no address or to another one of this host.
-  if (is_loopback(to)) tune_for_local_peer(fd, 1);
+  if (is_local_peer(to, {})) tune_for_local_peer(fd, 1);
   engine.connect(*connector->impl_, fd, connector->impl_->target);
   engine.arm(*connector->impl_, timeout);
   return connector;

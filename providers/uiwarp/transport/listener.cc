@@ -108,6 +108,7 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   const int fd;
   AcceptHandler& handler;
   int epoll_fd = -1;
+  CongestionControl hosts_choice;
   bool dead = false;     // on_accept_error() was called
   bool stopped = false;  // the Listener is gone
   bool calling = false;  // inside complete()
@@ -116,6 +117,7 @@ struct Listener::Impl final : engine::Op, engine::Timer {
 int Listener::Impl::start(int backlog) {
   epoll_fd = sys::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_fd < 0) return -epoll_fd;
+  hosts_choice = begin_with_reno(fd);
   if (int result = sys::listen(fd, backlog); result < 0) return -result;
   epoll_event readable{};
   readable.events = EPOLLIN;
@@ -151,6 +153,7 @@ bool Listener::Impl::accept_one() {
     failed(-connection);
     return false;
   }
+  leave_to_host(connection, peer, hosts_choice);
   handler.on_accept(connection, peer);
   return true;
 }

@@ -92,6 +92,13 @@ bool worth_enlarging(int option, std::atomic<int>& known) {
   return answer > 0;
 }
 
+constexpr CongestionControl kReno{"reno"};
+
+bool set(int fd, const CongestionControl& wanted) {
+  return sys::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, wanted.name,
+                         static_cast<socklen_t>(strlen(wanted.name))) == 0;
+}
+
 constinit std::atomic<int> g_send_buffer_known{0};
 constinit std::atomic<int> g_receive_buffer_known{0};
 
@@ -105,14 +112,25 @@ bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local) 
 
 void tune_for_local_peer(int fd, unsigned connections) {
   const int size = connections <= kFew ? kLocalBuffer : kSmallBuffer;
-  static constexpr char kReno[] = "reno";
-  sys::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof kReno - 1);
+  set(fd, kReno);
   if (worth_enlarging(SO_SNDBUF, g_send_buffer_known)) {
     sys::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   }
   if (worth_enlarging(SO_RCVBUF, g_receive_buffer_known)) {
     sys::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
   }
+}
+
+CongestionControl begin_with_reno(int listener) {
+  CongestionControl choice;
+  socklen_t size = sizeof choice.name - 1;
+  if (sys::getsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, choice.name, &size) != 0) return {};
+  const bool changed = strcmp(choice.name, kReno.name) != 0 && set(listener, kReno);
+  return changed ? choice : CongestionControl{};
+}
+
+void leave_to_host(int connection, const sockaddr_storage& peer, const CongestionControl& choice) {
+  if (choice.name[0] != 0 && !is_local_peer(peer, {})) set(connection, choice);
 }
 
 }  // namespace uiw::transport

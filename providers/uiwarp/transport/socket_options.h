@@ -16,4 +16,16 @@ bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local);
 // which fixes how far the window can ever open: 1. What the host does not allow is left as it was.
 void tune_for_local_peer(int fd, unsigned connections);
 
+// A congestion control by its name; empty: none, it stays as it is.
+struct CongestionControl {
+  char name[16] = {};  // TCP_CA_NAME_MAX
+};
+
+// Before listen(): what the socket accepts begins with Reno. To change it after the handshake is
+// too late where the host's choice is BBR: that leaves a timer in the connection which paces it for
+// good. Returns the host's choice, for leave_to_host().
+CongestionControl begin_with_reno(int listener);
+// What that socket has accepted: has the host's choice again, unless `peer` is on this host.
+void leave_to_host(int connection, const sockaddr_storage& peer, const CongestionControl& choice);
+
 }  // namespace uiw::transport

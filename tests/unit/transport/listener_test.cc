@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/ip.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 
 #include <vector>
@@ -103,6 +104,21 @@ TEST_F(ListenerTest, AcceptsAndSaysWhoCame) {
     EXPECT_TRUE(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     EXPECT_TRUE(fcntl(fd, F_GETFL) & O_NONBLOCK);
   }
+}
+
+// Also at an address that says nothing of the peer.
+TEST_F(ListenerTest, AcceptsConnectionsOfThisHostWithReno) {
+  sockaddr_storage anywhere{};
+  anywhere.ss_family = AF_INET;
+  listen_on(bound({}, anywhere));
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  connect_to(address);
+  const int theirs = accepted.wait(1)[0];
+  char name[16] = {};
+  socklen_t size = sizeof name;
+  ASSERT_EQ(getsockopt(theirs, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+  EXPECT_STREQ(name, "reno");
 }
 
 TEST_F(ListenerTest, AcceptsManyAtOnce) {

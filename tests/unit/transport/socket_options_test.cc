@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 
+#include <string>
+
 #include "unit/transport/support.h"
 
 namespace uiw::transport {
@@ -54,16 +56,33 @@ TEST(SocketOptions, APeerIsLocalByItsAddress) {
   EXPECT_FALSE(is_local_peer(sockaddr_storage{}, other));
 }
 
+std::string algorithm_of(int fd) {
+  char name[16] = {};
+  socklen_t size = sizeof name;
+  EXPECT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+  return name;
+}
+
+TEST(SocketOptions, WhatIsAcceptedFromElsewhereIsLeftToTheHost) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const std::string hosts = algorithm_of(fd);
+  const CongestionControl choice = begin_with_reno(fd);
+  EXPECT_EQ(algorithm_of(fd), "reno");
+  EXPECT_EQ(choice.name, hosts == "reno" ? "" : hosts);
+  leave_to_host(fd, test::loopback(), choice);
+  EXPECT_EQ(algorithm_of(fd), "reno");
+  leave_to_host(fd, address("192.0.2.55"), choice);
+  EXPECT_EQ(algorithm_of(fd), hosts);
+  close(fd);
+}
+
 TEST(SocketOptions, TunesForLocalPeers) {
   for (unsigned connections : {1u, 3u, 4u, 4000u}) {
     SCOPED_TRACE(connections);
     const int tuned = socket(AF_INET, SOCK_STREAM, 0);
     const int plain = socket(AF_INET, SOCK_STREAM, 0);
     tune_for_local_peer(tuned, connections);
-    char algorithm[16] = {};
-    socklen_t size = sizeof algorithm;
-    getsockopt(tuned, IPPROTO_TCP, TCP_CONGESTION, algorithm, &size);
-    EXPECT_STREQ(algorithm, "reno");
+    EXPECT_EQ(algorithm_of(tuned), "reno");
     for (int option : {SO_SNDBUF, SO_RCVBUF}) {
       // What the host allows at most for 1.5 MiB; too little of it is not taken at all.
       const int most = 1536 << 10;
