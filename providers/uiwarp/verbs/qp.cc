@@ -200,7 +200,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
   if (context->engine->in_child()) {
     // After fork() there is no engine thread to do it; what that owned belongs to the parent.
     static_cast<void>(qp->meeting.release());
-    verbs::unregister(qp->registration);
+    unregister.run();
   } else {
     qp->session->end_after(*context->engine, unregister);
   }

@@ -3,7 +3,6 @@
 #include "transport/addresses.h"
 
 #include <gtest/gtest.h>
-#include <netinet/tcp.h>
 
 #include <string>
 
@@ -56,23 +55,16 @@ TEST(SocketOptions, APeerIsLocalByItsAddress) {
   EXPECT_FALSE(is_local_peer(sockaddr_storage{}, other));
 }
 
-std::string algorithm_of(int fd) {
-  char name[16] = {};
-  socklen_t size = sizeof name;
-  EXPECT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
-  return name;
-}
-
 TEST(SocketOptions, WhatIsAcceptedFromElsewhereIsLeftToTheHost) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  const std::string hosts = algorithm_of(fd);
+  const std::string hosts = test::algorithm_of(fd);
   const CongestionControl choice = begin_with_reno(fd);
-  EXPECT_EQ(algorithm_of(fd), "reno");
+  EXPECT_EQ(test::algorithm_of(fd), "reno");
   EXPECT_EQ(choice.name, hosts == "reno" ? "" : hosts);
   leave_to_host(fd, test::loopback(), choice);
-  EXPECT_EQ(algorithm_of(fd), "reno");
+  EXPECT_EQ(test::algorithm_of(fd), "reno");
   leave_to_host(fd, address("192.0.2.55"), choice);
-  EXPECT_EQ(algorithm_of(fd), hosts);
+  EXPECT_EQ(test::algorithm_of(fd), hosts);
   close(fd);
 }
 
@@ -82,7 +74,7 @@ TEST(SocketOptions, TunesForLocalPeers) {
     const int tuned = socket(AF_INET, SOCK_STREAM, 0);
     const int plain = socket(AF_INET, SOCK_STREAM, 0);
     tune_for_local_peer(tuned, connections);
-    EXPECT_EQ(algorithm_of(tuned), "reno");
+    EXPECT_EQ(test::algorithm_of(tuned), "reno");
     for (int option : {SO_SNDBUF, SO_RCVBUF}) {
       // What the host allows at most for 1.5 MiB; too little of it is not taken at all.
       const int most = 1536 << 10;

@@ -2,6 +2,9 @@
 // A stream's handler that remembers what it was told, and a connection to try it on.
 #pragma once
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <string>
 #include <utility>
 
@@ -93,6 +96,14 @@ struct ConnectedPair : testing::Test {
   std::unique_ptr<engine::Engine> engine = start_engine();
   SocketPair pair = connected_pair();
 };
+
+// The name of its congestion control.
+inline std::string algorithm_of(int fd) {
+  char name[16] = {};
+  socklen_t size = sizeof name;
+  EXPECT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+  return name;
+}
 
 // SO_SNDBUF or SO_RCVBUF, as the kernel says it.
 inline int buffer_of(int fd, int option) {
