@@ -143,8 +143,7 @@ class SimEnd final : public End {
   }
   // As a driver does: now and then straight to where the octets belong.
   qp::RxStatus receive(core::Bytes octets) {
-    if (random_() % 2 == 0) octets = land_octets(c_.rx, octets);
-    return octets.empty() ? qp::RxStatus::kOk : c_.rx.on_octets(octets);
+    return random_() % 2 == 0 ? receive_to_place(c_.rx, octets) : c_.rx.on_octets(octets);
   }
   size_t piece() {
     constexpr uint32_t kChoices[] = {1, 3, 100, 1460, 10000, 100000};

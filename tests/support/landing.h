@@ -9,19 +9,26 @@
 
 namespace uiw::test {
 
-// What belongs somewhere already goes there; returns the rest, which is to be fed. All of it when
-// there is no such place.
-inline core::Bytes land_octets(qp::Rx& rx, core::Bytes octets) {
-  qp::Rx::Landing landing;
-  if (!rx.land(landing)) return octets;
-  size_t landed = 0;
-  for (size_t i = 0; i < landing.count && landed < octets.size(); ++i) {
-    const size_t size = std::min(landing.pieces[i].iov_len, octets.size() - landed);
-    std::memcpy(landing.pieces[i].iov_base, octets.data() + landed, size);
-    landed += size;
+// One call that receives `octets`: what belongs somewhere already goes there, the rest is fed.
+// `landed`: how many went there.
+inline qp::RxStatus receive_to_place(qp::Rx& rx, core::Bytes octets, size_t* landed = nullptr) {
+  qp::RxStatus status = qp::RxStatus::kOk;
+  size_t placed = 0;
+  {
+    qp::Landing landing;
+    if (rx.land(landing)) {
+      for (size_t i = 0; i < landing.count && placed < octets.size(); ++i) {
+        const size_t size = std::min(landing.pieces[i].iov_len, octets.size() - placed);
+        std::memcpy(landing.pieces[i].iov_base, octets.data() + placed, size);
+        placed += size;
+      }
+      status = rx.landed(landing, placed);
+    }
   }
-  rx.landed(landed);
-  return octets.subspan(landed);
+  if (landed) *landed = placed;
+  const bool goes_on = status == qp::RxStatus::kOk || status == qp::RxStatus::kWantReceive;
+  if (goes_on && placed < octets.size()) status = rx.on_octets(octets.subspan(placed));
+  return status;
 }
 
 }  // namespace uiw::test

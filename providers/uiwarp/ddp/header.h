@@ -39,6 +39,9 @@ struct UntaggedHeader {
 inline bool is_tagged(uint8_t octet0) {
   return octet0 & kTaggedFlag;
 }
+inline bool is_last(uint8_t octet0) {
+  return octet0 & kLastFlag;
+}
 inline uint8_t version_of(uint8_t octet0) {
   return octet0 & kVersionMask;
 }

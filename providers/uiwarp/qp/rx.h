@@ -4,17 +4,16 @@
 // connection's receive side (the engine).
 //
 // With CRC an FPDU is verified whole before any of it is placed (RFC 5044 6). Without, a large one
-// is placed by parts as it comes, or received straight into its place (rx_parts.cc). It is checked
+// is placed by parts as it comes (rx_parts.cc), or received straight into its place
+// (rx_landing.cc). It is checked
 // in the order of conformance A14: version, opcode, QN, MSN, buffer, MO, length; tagged: STag,
 // protection domain, rights, wrap, bounds.
 #pragma once
 
 #include <infiniband/verbs.h>
 
-#include <sys/uio.h>
-
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "core/bytes.h"
@@ -22,6 +21,8 @@
 #include "ddp/header.h"
 #include "mem/last_region.h"
 #include "mpa/framing.h"
+#include "qp/announcement.h"
+#include "qp/landing.h"
 #include "qp/rx_staging.h"
 #include "qp/shared.h"
 #include "rdmap/terminate.h"
@@ -51,24 +52,16 @@ class Rx {
 
   RxStatus on_octets(core::Bytes octets);
 
-  // Where the next octets of the stream belong, when that is known before they are there: memory of
-  // the application, valid as long as this lives. Copies nothing, so keep it for one call that
-  // receives.
-  struct Landing {
-    static constexpr size_t kMost = 4;
-    std::array<iovec, kMost> pieces;
-    std::array<mem::RegionRef, kMost> regions;
-    size_t count = 0;
-    size_t size = 0;  // octets in all; behind them comes what is fed to on_octets()
-  };
-  // False when there is no such place, or too little of it: feed on_octets().
+  // Where the next octets of the stream belong, when that is known before they are there. False
+  // when there is no such place, or too little of it: feed on_octets().
   bool land(Landing& out);
   bool may_land() const { return open_.active && open_.left >= kWorthLanding; }
   // How much of `room` to receive when there is no such place, so that it is likely to end where
   // an FPDU does.
   size_t good_size(size_t room) const;
-  // So many octets, of the last landing or fewer, were received there.
-  void landed(size_t octets) { advance(octets); }
+  // The next `octets` of the stream, so many as it has room for or fewer, were received there. Lets
+  // go of its memory.
+  RxStatus landed(Landing& landing, size_t octets);
   // After kWantReceive. The same statuses; kWantReceive again when there still is none.
   RxStatus resume();
   // After kWantReceive: nobody will post; the fault a strict receiver would have raised.
@@ -132,15 +125,29 @@ class Rx {
     news_ = true;
   }
   // rx_parts.cc
-  static constexpr size_t kHead = mpa::kLengthSize + ddp::kUntaggedHeaderSize;
+  static constexpr size_t kHead = Landing::kHead;
   bool may_come_by_parts(size_t missing) const;
   bool comes_by_parts(core::Bytes seen) const;
   RxStatus begin_parts(core::Bytes seen);
   RxStatus on_part(core::Bytes& octets);
   RxStatus place(core::Bytes payload);
   RxStatus finish(const Segment& segment);
-  void advance(size_t octets);
   Segment open_segment() const;
+  // rx_landing.cc
+  struct Expected {
+    uint64_t octets = 0;   // of the message, behind the segment that has begun
+    uint32_t segment = 0;  // payload of each, but for the last one
+  };
+  struct Rest {
+    std::unique_ptr<uint8_t[]> octets;
+    size_t size = 0;
+  };
+  Expected expected() const;
+  bool find_write(Landing& out, uint64_t ahead) const;
+  bool find_sges(Landing& out, uint64_t ahead) const;
+  void expect(Landing& out, Expected expected, uint64_t room, uint32_t held_back) const;
+  static bool take_unexpected(const Landing& landing, size_t octets, Rest& rest);
+  void advance(size_t octets);
   // rx_untagged.cc
   RxStatus on_untagged(const Segment& segment, rdmap::Opcode opcode);
   RxStatus take_receive(const Segment& segment, rdmap::Opcode opcode);
@@ -158,6 +165,7 @@ class Rx {
   // rx_tagged.cc
   RxStatus on_tagged(const Segment& segment, rdmap::Opcode opcode);
   RxStatus on_write(const Segment& segment, const ddp::TaggedHeader& header);
+  void hear_of_peer(const ddp::TaggedHeader& header);
   RxStatus find_sink(const Segment& segment, uint64_t to, uint64_t length,
                      mem::LastRegion::Found& region);
   RxStatus finish_write();
@@ -181,9 +189,12 @@ class Rx {
   RxFault fault_;
   rdmap::Terminate terminate_;
 
-  queue::Receive receive_;        // valid while receiving_
-  uint64_t response_octets_ = 0;  // of the oldest outstanding Read, placed so far
-  uint64_t write_octets_ = 0;     // of the last Write, complete or not
+  queue::Receive receive_;               // valid while receiving_
+  uint64_t response_octets_ = 0;         // of the oldest outstanding Read, placed so far
+  uint64_t write_octets_ = 0;            // of the last Write, complete or not
+  uint64_t write_from_ = 0;              // the Tagged Offset where it began
+  Announcement announced_;               // of the next Send or Write
+  Announcement this_write_, this_send_;  // of those that have begun
   uint32_t send_msn_ = 1;     // next expected on QN 0; of the message in progress while receiving_
   uint32_t request_msn_ = 1;  // next expected on QN 1
   uint32_t atomic_msn_ = 1;   // next expected on QN 3

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Large segments without CRC: their header is checked when it has come, their payload placed as it
-// comes, or received straight into its place. What a message brings is told when its last octet is
-// there.
+// comes, or received straight into its place (rx_landing.cc). What a message brings is told when
+// its last octet is there.
 #include <algorithm>
 #include <cstring>
 
@@ -108,42 +108,6 @@ RxStatus Rx::finish(const Segment& segment) {
   const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
   if (opcode == Opcode::kReadResponse) return finish_read_response(header);
   return header.last ? finish_write() : RxStatus::kOk;
-}
-
-bool Rx::land(Landing& out) {
-  if (!may_land() || ended_ || waiting_) return false;
-  const mem::Table& memory = *shared_->memory;
-  if (!open_.tagged) {
-    out.count = collect(memory, shared_->receive_pd, receive_.sges, receive_.sge_count,
-                        send_octets_, open_.left, out.pieces, out.regions);
-  } else if (opcode_of(open_.header) == Opcode::kReadResponse) {
-    const SendRequest& wr = shared_->send_queue->slot(shared_->outstanding_requests.front()->slot);
-    out.count = collect(memory, shared_->pd, wr.sges, wr.sge_count, response_octets_, open_.left,
-                        out.pieces, out.regions);
-  } else {
-    const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
-    const uint64_t to = header.to + (open_segment().payload_size() - open_.left);
-    mem::RegionRef& region = out.regions[0] = memory.find(header.stag);
-    // Whatever is wrong is told when the octets are there.
-    if (!region || mem::check_remote(*region, shared_->stream(), to, open_.left,
-                                     mem::kRemoteWrite) != mem::Fault::kNone)
-      return false;
-    // In what order the kernel stores is unknown: the end is placed here.
-    out.pieces[0] = {region->memory + (to - region->start), open_.left - kPlacedLast};
-    out.count = 1;
-  }
-  out.size = 0;
-  for (size_t i = 0; i < out.count; ++i) out.size += out.pieces[i].iov_len;
-  return out.size > 0;
-}
-
-void Rx::advance(size_t octets) {
-  open_.left -= static_cast<uint32_t>(octets);
-  if (!open_.tagged) {
-    send_octets_ += static_cast<uint32_t>(octets);
-  } else if (opcode_of(open_.header) == Opcode::kReadResponse) {
-    response_octets_ += octets;
-  }
 }
 
 }  // namespace uiw::qp

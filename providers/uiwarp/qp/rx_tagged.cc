@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Tagged messages: RDMA Write and Read Response. RFC 5041 7.1 (tagged), RFC 5040 5.1 and 5.2.
 #include <cstring>
+#include <utility>
 
 #include "qp/long_fpdus.h"
 #include "qp/place.h"
@@ -25,12 +26,15 @@ RxStatus Rx::on_tagged(const Segment& segment, Opcode opcode) {
 }
 
 RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
+  if (!write_begun_ && segment.payload_size() > 0) {
+    this_write_ = std::exchange(announced_, {});
+    write_from_ = header.to;
+  }
   write_octets_ = (write_begun_ ? write_octets_ : 0) + segment.payload_size();
   write_begun_ = !header.last;
   write_ended_ = header.last;
   if (segment.payload_size() == 0) {  // RFC 5041 5.2: STag and TO are not checked then
-    if (header.to == long_fpdus::kWelcome && shared_->long_fpdus)
-      tell(shared_->peer_takes_long_fpdus);
+    if (shared_->long_fpdus) hear_of_peer(header);
     return RxStatus::kOk;
   }
   mem::LastRegion::Found region;
@@ -39,6 +43,12 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   const core::Bytes payload = segment.payload();
   qp::place(region->memory + (header.to - region->start), payload);
   return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
+}
+
+// Another uiwarp says something of itself, or of its next message.
+void Rx::hear_of_peer(const ddp::TaggedHeader& header) {
+  if (header.to == long_fpdus::kWelcome) tell(shared_->peer_takes_long_fpdus);
+  announced_ = announced_by(header.stag, header.to).value_or(announced_);
 }
 
 RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,

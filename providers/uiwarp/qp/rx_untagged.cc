@@ -3,6 +3,7 @@
 // 5040 4 and 5, RFC 7306 6. Atomics: rx_atomic.cc.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "qp/remote_protection.h"
 #include "qp/rx.h"
@@ -71,6 +72,7 @@ RxStatus Rx::take_receive(const Segment& segment, Opcode opcode) {
   receiving_ = progress_ = true;
   send_octets_ = 0;
   send_opcode_ = opcode;
+  if (segment.payload_size() > 0) this_send_ = std::exchange(announced_, {});
   return RxStatus::kOk;
 }
 

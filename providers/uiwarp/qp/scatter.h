@@ -3,10 +3,8 @@
 #pragma once
 
 #include <infiniband/verbs.h>
-#include <sys/uio.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -56,25 +54,6 @@ inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t
   };
   const auto find = [&](uint32_t lkey) { return regions.find(memory, lkey); };
   return for_each_place(find, pd, sges, count, offset, data.size(), copy) == data.size();
-}
-
-// The same places as pieces of memory, `length` octets or as much as there is room for in `pieces`,
-// with references that hold them. Returns how many pieces; fewer, perhaps none, where an SGE is not
-// valid memory.
-template <size_t most>
-size_t collect(const mem::Table& memory, uint32_t pd, const ibv_sge* sges, uint32_t count,
-               uint64_t offset, uint64_t length, std::array<iovec, most>& pieces,
-               std::array<mem::RegionRef, most>& regions) {
-  size_t found = 0;
-  const auto find = [&](uint32_t lkey) { return memory.find(lkey); };
-  for_each_place(find, pd, sges, count, offset, length,
-                 [&](uint8_t* place, uint64_t size, mem::RegionRef&& region) {
-                   if (found == most) return false;
-                   pieces[found] = {place, size};
-                   regions[found++] = std::move(region);
-                   return true;
-                 });
-  return found;
 }
 
 }  // namespace uiw::qp

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "mpa/markers.h"
 #include "qp/long_fpdus.h"
@@ -26,6 +27,9 @@ static_assert(kCopiedPerFpdu <= TxBatch::kMaxCopied);
 // have 64 KiB, it is kept so small that it is still in the first-level cache then: 1 MiB Writes
 // went from 5.7 to 7.3 GB/s. RFC 5044 2: ULPDUs are "of MULPDU size or smaller".
 constexpr uint32_t kMaxUlpduWithCrc = 16 * 1024;
+
+// A receiver wants so much to come behind the first segment, to receive it to its place.
+constexpr uint32_t kWorthAnnouncing = 8192 + ddp::kUntaggedHeaderSize;
 
 // Whether the segment whose header a Terminate echoes was of this WR.
 bool caused_by(const rdmap::Terminate& t, const SendRequest& wr) {
@@ -73,11 +77,16 @@ void Tx::set_emss(uint32_t emss) {
 }
 
 // Whether something to be said comes before a message of `length` octets: not inside it (RFC 5041
-// 5.3), and only where it would have fewer FPDUs.
+// 5.3), and only where it would have fewer FPDUs or be announced.
 bool Tx::welcome_first(uint64_t length) const {
   if (length <= mulpdu_ - ddp::kUntaggedHeaderSize || welcome_said_ || !shared_->long_fpdus)
     return false;
-  return long_fpdus::several_segments(emss_, largest_ulpdu()) > emss_;
+  return long_fpdus::several_segments(emss_, largest_ulpdu()) > emss_ || worth_announcing(length);
+}
+
+// What is verified first, or has markers in it, is not received to its place.
+bool Tx::worth_announcing(uint64_t length) const {
+  return !crc_ && !markers_ && mulpdu_ >= kWorthAnnouncing && length >= mulpdu_ + kWorthAnnouncing;
 }
 
 inline bool Tx::has_room() const {
@@ -128,7 +137,7 @@ bool Tx::pick() {
   if (!run_local_requests() || !may_send()) return false;
   if (empty_write_) {
     if (!ensure_batch()) return false;
-    build_empty_write(0);
+    build_empty_write(kRtrStag, 0);
     empty_write_ = false;
     return true;
   }
@@ -211,6 +220,8 @@ bool Tx::pick_work_request() {
   const uint32_t ord = shared_->agreement.ord;
   if (rule.answered && unanswered >= ord && ord > 0) return false;
   if (!rule.answered && welcome_first(wr.length)) return say_welcome();
+  if (!rule.answered && long_fpdus_ && announced_segment_ == 0 && worth_announcing(wr.length))
+    return announce(wr);
   return start_work_request(wr);
 }
 
@@ -233,7 +244,10 @@ bool Tx::start_work_request(SendRequest& wr) {
   }
   if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
-  message_ = {.kind = kind, .slot = slot, .length = wr.length};
+  message_ = {.kind = kind,
+              .slot = slot,
+              .length = wr.length,
+              .segment = std::exchange(announced_segment_, 0)};
   return true;
 }
 

@@ -91,11 +91,14 @@ class Tx {
   void flush(Shared& shared);
 
  private:
+  // RFC 5040 5.2: STag 1 in the RTR's Read Request; siw and some hardware treat STag 0 specially.
+  static constexpr uint32_t kRtrStag = 1;
   enum class RtrState : uint8_t { kNone, kPending };
   struct Message {
     enum Kind : uint8_t { kNone, kSend, kWrite, kImmediate, kReadResponse } kind = kNone;
     uint64_t slot = kNoSlot;
     uint64_t offset = 0, length = 0;
+    uint32_t segment = 0;  // octets of payload in each, as announced; 0: as the MULPDU has it
     uint32_t sge = 0, sge_offset = 0;
   };
 
@@ -110,10 +113,12 @@ class Tx {
   void start_request(SendRequest& wr, uint64_t slot);
   bool local_sges_valid(SendRequest& wr);
   void build_rtr();
-  void build_empty_write(uint64_t to);
+  void build_empty_write(uint32_t stag, uint64_t to);
   uint32_t largest_ulpdu() const;
   bool welcome_first(uint64_t length) const;
   bool say_welcome();
+  bool worth_announcing(uint64_t length) const;
+  bool announce(const SendRequest& wr);
   void build_read_request(const rdmap::ReadRequest& request);
   bool build_segment();
   bool build_response_segment();
@@ -157,6 +162,7 @@ class Tx {
   bool empty_write_ = false;
   bool welcome_said_ = false;
   bool long_fpdus_ = false;
+  uint32_t announced_segment_ = 0;  // of the next work request, if it was announced
   uint32_t position_ = 0;  // modulo 512, of the stream where the batch begins (RFC 5044 4.3)
   bool crc_ = true;
   bool markers_ = false;  // the peer wants them

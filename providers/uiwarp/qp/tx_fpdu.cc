@@ -6,6 +6,7 @@
 #include "core/assert.h"
 #include "core/crc32c.h"
 #include "mpa/markers.h"
+#include "qp/announcement.h"
 #include "qp/long_fpdus.h"
 #include "qp/opcode_rules.h"
 #include "qp/tx.h"
@@ -21,9 +22,6 @@ namespace {
 constexpr uint32_t flat_payload(bool crc) {
   return crc ? 2048 : 512;
 }
-
-// RFC 5040 5.2: STag 1 in the RTR's Read Request; siw and some hardware treat STag 0 specially.
-constexpr uint32_t kRtrStag = 1;
 
 uint8_t send_control(const SendRequest& wr) {
   if (wr.opcode == IBV_WR_SEND_WITH_INV)
@@ -43,20 +41,30 @@ void Tx::build_rtr() {
     build_read_request({kRtrStag, 0, 0, kRtrStag, 0});
     return;
   }
-  build_empty_write(0);
+  build_empty_write(kRtrStag, 0);
 }
 
 bool Tx::say_welcome() {
   welcome_said_ = true;
   if (!ensure_batch()) return false;
-  build_empty_write(long_fpdus::kWelcome);
+  build_empty_write(kRtrStag, long_fpdus::kWelcome);
+  return true;
+}
+
+// Each segment of the message will be as long as is said here, whatever the MULPDU is by then.
+bool Tx::announce(const SendRequest& wr) {
+  if (!ensure_batch()) return false;
+  const bool tagged = rule_of(wr.opcode).remote == Remote::kRdma;
+  announced_segment_ = mulpdu_ - (tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize);
+  const Announcement announcement{wr.length, announced_segment_};
+  build_empty_write(announcement.segment, announcing_to(announcement));
   return true;
 }
 
 // RFC 5041 5.2: where nothing is placed, STag and TO are not looked at.
-void Tx::build_empty_write(uint64_t to) {
+void Tx::build_empty_write(uint32_t stag, uint64_t to) {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
-  ddp::encode(header, ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kWrite), kRtrStag, to});
+  ddp::encode(header, ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kWrite), stag, to});
   build_fpdu(ddp::kTaggedHeaderSize, nullptr, nullptr, 0, kNoSlot);
 }
 
@@ -84,7 +92,8 @@ bool Tx::build_segment() {
   const bool tagged = message_.kind == Message::kWrite;
   const uint32_t header_size = tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize;
   const uint64_t left = message_.length - message_.offset;
-  const uint32_t size = static_cast<uint32_t>(std::min<uint64_t>(left, mulpdu_ - header_size));
+  const uint32_t most = message_.segment > 0 ? message_.segment : mulpdu_ - header_size;
+  const uint32_t size = static_cast<uint32_t>(std::min<uint64_t>(left, most));
   const bool last = size == left;
   if (tagged) {
     ddp::encode(header, ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kWrite), wr.rkey,

@@ -98,19 +98,21 @@ long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
   size_t landed = 0;
   long got;
   {
-    qp::Rx::Landing landing;
+    qp::Landing landing;
     if (rx.land(landing)) {
-      std::array<iovec, qp::Rx::Landing::kMost + 1> pieces;
+      std::array<iovec, std::tuple_size_v<decltype(landing.pieces)> + 1> pieces;
       std::copy_n(landing.pieces.begin(), landing.count, pieces.begin());
       pieces[landing.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
       got = stream->receive_now(pieces.data(), landing.count + 1);
       landed = got > 0 ? std::min(static_cast<size_t>(got), landing.size) : 0;
-      if (landed > 0) rx.landed(landed);
+      if (landed > 0) status = rx.landed(landing, landed);
     } else {
       got = stream->receive_now(buffer.data(), rx.good_size(buffer.size()));
     }
   }  // No region is held from here: a message may want to invalidate it.
-  if (got > 0 && static_cast<size_t>(got) > landed)
+  // Behind a fault nothing is looked at; behind a Send that waits for its receive all is kept.
+  const bool goes_on = status == qp::RxStatus::kOk || status == qp::RxStatus::kWantReceive;
+  if (got > 0 && static_cast<size_t>(got) > landed && goes_on)
     status = rx.on_octets(buffer.first(static_cast<size_t>(got) - landed));
   return got;
 }

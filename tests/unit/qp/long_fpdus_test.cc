@@ -101,6 +101,7 @@ TEST(LongFpdus, FollowTheWelcomeOfThePeer) {
     EXPECT_TRUE(is_welcome(answer[0]));
     m.post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}).to(0, 9));
     std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), crc);
+    if (!crc) ulpdus.erase(ulpdus.begin());  // its announcement
     expect_cut_at(longest, ulpdus);
     // Said again: neither news nor answered.
     ASSERT_EQ(m.feed(welcome(crc)), qp::RxStatus::kOk);
@@ -108,7 +109,9 @@ TEST(LongFpdus, FollowTheWelcomeOfThePeer) {
     // RFC 5044 4.5: MULPDU follows the EMSS, as several of them too.
     m.tx().set_emss(8948);
     m.post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}).to(0, 9));
-    expect_cut_at((crc ? 1 : 7) * 8948 - 6, ulpdus_of(m.transmit(), crc));
+    ulpdus = ulpdus_of(m.transmit(), crc);
+    if (!crc) ulpdus.erase(ulpdus.begin());
+    expect_cut_at((crc ? 1 : 7) * 8948 - 6, ulpdus);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "qp/announcement.h"
+#include "support/landing.h"
 #include "support/scene.h"
 
 namespace uiw::test {
@@ -115,16 +117,39 @@ TEST_F(PlaceTest, TheEndOfALargeSegmentIsNotReceivedDirectly) {
     ASSERT_EQ(m.feed({octets.data(), kFirst}), RxStatus::kOk);
     size_t landed = 0;
     {
-      qp::Rx::Landing landing;
+      qp::Landing landing;
       ASSERT_TRUE(m.rx().land(landing));
       ASSERT_EQ(landing.count, 1u);
       landed = landing.size;
       std::memcpy(landing.pieces[0].iov_base, octets.data() + kFirst, landed);
-      m.rx().landed(landed);
+      ASSERT_EQ(m.rx().landed(landing, landed), RxStatus::kOk);
     }
     EXPECT_EQ(watch->touched, 0);
     EXPECT_EQ(m.feed({octets.data() + kFirst + landed, octets.size() - kFirst - landed}),
               RxStatus::kOk);
+  });
+}
+
+TEST_F(PlaceTest, TheEndOfAnAnnouncedWriteIsNotReceivedDirectly) {
+  constexpr size_t kSize = 30000, kSegment = 15000, kFirst = 40;
+  const Octets content = filled(kSize);
+  check(content, 8, [&](uint8_t* to) {
+    Machine m({.crc = false, .long_fpdus = true});
+    const uint32_t key = stag(m, to, kSize);
+    const auto middle = content.begin() + kSegment;
+    Octets octets = fpdu(tagged(0, kSegment, qp::announcing_to({kSize, kSegment}), {}), false);
+    octets = concat(std::move(octets),
+                    fpdu(tagged(0, key, kStart, {content.begin(), middle}, false), false));
+    octets = concat(std::move(octets),
+                    fpdu(tagged(0, key, kStart + kSegment, {middle, content.end()}), false));
+    ASSERT_EQ(m.feed({octets.data(), kFirst}), RxStatus::kOk);
+    size_t landed = 0;
+    const size_t end = octets.size() - 20;  // all but the end
+    ASSERT_EQ(receive_to_place(m.rx(), {octets.data() + kFirst, end - kFirst}, &landed),
+              RxStatus::kOk);
+    EXPECT_EQ(landed, end - kFirst);
+    EXPECT_EQ(watch->touched, 0);
+    EXPECT_EQ(m.feed({octets.data() + end, octets.size() - end}), RxStatus::kOk);
   });
 }
 

@@ -17,12 +17,6 @@ Octets large_write(const Buffer& target, const Octets& payload) {
   return fpdu(tagged(0, target.stag(), target.start(), payload), false);
 }
 
-// `octets` go to the landing first, what remains is fed.
-RxStatus land(Machine& m, core::Bytes octets) {
-  octets = land_octets(m.rx(), octets);
-  return octets.empty() ? RxStatus::kOk : m.feed(octets);
-}
-
 TEST(RxParts, AWriteIsPlacedAsItComes) {
   Machine m({.crc = false});
   Buffer target(m.memory, kSize);
@@ -32,7 +26,7 @@ TEST(RxParts, AWriteIsPlacedAsItComes) {
   EXPECT_EQ(target.data()[1000], 0);
   EXPECT_FALSE(m.rx().at_boundary());
   ASSERT_TRUE(m.rx().may_land());
-  ASSERT_EQ(land(m, {octets.data() + 1016, octets.size() - 1017}), RxStatus::kOk);
+  ASSERT_EQ(receive_to_place(m.rx(), {octets.data() + 1016, octets.size() - 1017}), RxStatus::kOk);
   EXPECT_TRUE(target.content() == content);
   EXPECT_FALSE(m.rx().at_boundary());  // an octet of the CRC field is missing
   ASSERT_EQ(m.feed({octets.data() + octets.size() - 1, 1}), RxStatus::kOk);
@@ -94,7 +88,8 @@ TEST(RxParts, HeadersMayComeInPieces) {
     ASSERT_EQ(m.feed({octets.data(), head}), RxStatus::kOk);
     ASSERT_EQ(m.feed({octets.data() + head, 25}), RxStatus::kOk);
     ASSERT_TRUE(m.rx().may_land());
-    ASSERT_EQ(land(m, {octets.data() + head + 25, octets.size() - head - 25}), RxStatus::kOk);
+    ASSERT_EQ(receive_to_place(m.rx(), {octets.data() + head + 25, octets.size() - head - 25}),
+              RxStatus::kOk);
     const std::vector<ibv_wc> got = m.received();
     ASSERT_EQ(got.size(), 1u);
     EXPECT_EQ(got[0].byte_len, kSize);
@@ -114,7 +109,8 @@ TEST(RxParts, ASendWaitsForItsReceive) {
     EXPECT_FALSE(m.rx().may_land());
     m.receive(RecvWr({to.sge()}, 7));
     ASSERT_EQ(m.rx().resume(), RxStatus::kOk);
-    ASSERT_EQ(land(m, {octets.data() + there, octets.size() - there}), RxStatus::kOk);
+    ASSERT_EQ(receive_to_place(m.rx(), {octets.data() + there, octets.size() - there}),
+              RxStatus::kOk);
     EXPECT_EQ(m.received().size(), 1u);
     EXPECT_TRUE(to.content() == content);
   }
@@ -127,7 +123,7 @@ TEST(RxParts, MemoryMayGoAwayInBetween) {
   const uint32_t stag = target.stag();
   ASSERT_EQ(m.feed({octets.data(), 5000}), RxStatus::kOk);
   target.deregister();
-  qp::Rx::Landing landing;
+  qp::Landing landing;
   EXPECT_FALSE(m.rx().land(landing));
   EXPECT_EQ(m.feed({octets.data() + 5000, 100}), RxStatus::kFault);
   EXPECT_EQ(static_cast<uint16_t>(m.rx().fault().terminate.code), 0x1100);

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Receiving straight to where payload belongs: the rest of a large segment, and further ones of its
+// message as they are expected. What comes between their payloads is looked at afterwards. Whatever
+// was expected wrongly lies inside the message all the same: of a Read we asked for it, of others
+// the peer has announced it (announcement.h); it is taken from there and placed again.
+// doc/decisions/014-several-segments-in-a-call.md
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "core/assert.h"
+#include "core/be.h"
+#include "qp/rx.h"
+#include "qp/scatter.h"
+
+namespace uiw::qp {
+
+using core::TermCode;
+using rdmap::Opcode;
+
+namespace {
+
+// Puts the header of the segment that follows in place of `header`, `passed` octets of payload
+// later.
+void move_on(uint8_t* header, uint32_t passed, bool last) {
+  if (last) header[0] |= ddp::kLastFlag;
+  if (ddp::is_tagged(header[0])) {
+    core::store_be64(header + 6, core::load_be64(header + 6) + passed);
+  } else {
+    core::store_be32(header + 14, core::load_be32(header + 14) + passed);
+  }
+}
+
+}  // namespace
+
+// What the message has behind the segment that has begun, and how it is cut: by uiwarp as the
+// announcement says, by others most likely as before.
+Rx::Expected Rx::expected() const {
+  if (ddp::is_last(open_.header[0])) return {};
+  const uint32_t payload = open_segment().payload_size();
+  Announcement message = this_write_;
+  uint64_t begun = write_octets_;
+  if (!open_.tagged) {
+    message = this_send_;
+    begun = uint64_t{send_octets_} + open_.left;
+  } else if (rdmap::opcode_of(open_.header[1]) == Opcode::kReadResponse) {
+    message = {shared_->outstanding_requests.front()->length, payload};
+    begun = response_octets_ + open_.left;
+  } else if (ddp::decode_tagged(open_.header).to != write_from_ + write_octets_ - payload) {
+    return {};  // not where it was to go on
+  }
+  // Another size than announced: then nothing is known.
+  if (message.length <= begun || message.segment != payload) return {};
+  return {message.length - begun, payload};
+}
+
+bool Rx::land(Landing& out) {
+  if (!may_land() || ended_ || waiting_) return false;
+  const Expected expected = this->expected();
+  const uint64_t ahead = std::min<uint64_t>(expected.octets, expected.segment * Landing::kAhead);
+  const bool write = open_.tagged && rdmap::opcode_of(open_.header[1]) == Opcode::kWrite;
+  const bool known = write ? find_write(out, ahead) : find_sges(out, ahead);
+  if (!known) return false;
+  // In what order the kernel stores is unknown: the end of a Write is placed here.
+  const uint32_t held_back = write ? kPlacedLast : 0;
+  out.open = 0;
+  for (size_t i = 0; i < out.count; ++i) out.open += out.pieces[i].iov_len;
+  if (out.open > open_.left) {
+    expect(out, expected, out.open - open_.left, held_back);
+  } else {
+    out.pieces[0].iov_len -= held_back;
+    out.open -= held_back;
+    out.size = out.open;
+  }
+  return out.size > 0;
+}
+
+// Whatever is wrong is told when the octets are there.
+bool Rx::find_write(Landing& out, uint64_t ahead) const {
+  const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
+  const uint64_t to = header.to + (open_segment().payload_size() - open_.left);
+  mem::RegionRef& region = out.regions[0] = shared_->memory->find(header.stag);
+  if (!region) return false;
+  const auto allowed = [&](uint64_t octets) {
+    return mem::check_remote(*region, shared_->stream(), to, octets, mem::kRemoteWrite) ==
+           mem::Fault::kNone;
+  };
+  uint64_t octets = open_.left + ahead;
+  if (!allowed(octets)) octets = open_.left;
+  if (!allowed(octets)) return false;
+  out.pieces[0] = {region->memory + (to - region->start), octets};
+  out.count = 1;
+  return true;
+}
+
+bool Rx::find_sges(Landing& out, uint64_t ahead) const {
+  const ibv_sge* sges = receive_.sges;
+  uint32_t count = receive_.sge_count, pd = shared_->receive_pd;
+  uint64_t offset = send_octets_;
+  if (open_.tagged) {
+    const SendRequest& wr = shared_->send_queue->slot(shared_->outstanding_requests.front()->slot);
+    sges = wr.sges;
+    count = wr.sge_count;
+    pd = shared_->pd;
+    offset = response_octets_;
+  }
+  out.count = 0;
+  const auto find = [&](uint32_t lkey) { return shared_->memory->find(lkey); };
+  const auto take = [&](uint8_t* place, uint64_t size, mem::RegionRef&& region) {
+    if (out.count == Landing::kPlaces) return false;
+    out.pieces[out.count] = {place, size};
+    out.regions[out.count++] = std::move(region);
+    return true;
+  };
+  for_each_place(find, pd, sges, count, offset, open_.left + ahead, take);
+  if (out.count == 1) return true;
+  // What is ahead has to be in one piece with the rest of this one.
+  size_t left = open_.left;
+  for (size_t i = 0; i < out.count; ++i) {
+    iovec& piece = out.pieces[i];
+    left -= piece.iov_len = std::min(piece.iov_len, left);
+    if (left == 0) out.count = i + 1;
+  }
+  return out.count > 0;
+}
+
+// `out` has the rest of this segment and `room` octets behind it, in one piece.
+void Rx::expect(Landing& out, Expected expected, uint64_t room, uint32_t held_back) const {
+  auto* at = static_cast<uint8_t*>(out.pieces[0].iov_base) + open_.left;
+  out.size = out.open = out.pieces[0].iov_len = open_.left - held_back;
+  const Segment segment = open_segment();
+  uint8_t header[ddp::kUntaggedHeaderSize];
+  std::memcpy(header, open_.header, sizeof header);
+  uint32_t passed = segment.payload_size(), trailer = open_.trailer;
+  out.next_count = 0;
+  while (out.next_count < Landing::kAhead) {
+    const auto size = static_cast<uint32_t>(std::min<uint64_t>(expected.octets, expected.segment));
+    if (size < kWorthLanding || size > room) return;
+    room -= size;
+    expected.octets -= size;
+    move_on(header, passed, expected.octets == 0);
+    Landing::Next& next = out.next[out.next_count++];
+    next.lead = held_back + trailer;
+    next.head = mpa::kLengthSize + segment.header_size;
+    const uint32_t ulpdu_size = segment.header_size + size;
+    core::store_be16(next.expected, static_cast<uint16_t>(ulpdu_size));
+    std::memcpy(next.expected + mpa::kLengthSize, header, segment.header_size);
+    const uint32_t early = Landing::kHead - next.head;  // payload that comes with the header
+    next.place = at + early;
+    next.size = size - early - held_back;
+    out.pieces[out.count++] = {next.between, next.between_size()};
+    out.pieces[out.count++] = {next.place, next.size};
+    out.size += next.between_size() + next.size;
+    at += size;
+    passed = size;
+    trailer = mpa::pad_size(ulpdu_size) + mpa::kCrcSize;
+  }
+}
+
+// Of `octets` behind the open segment, copies to `rest` the first segment that is not the one that
+// was expected, and all behind it. False: out of memory.
+bool Rx::take_unexpected(const Landing& landing, size_t octets, Rest& rest) {
+  size_t i = 0;
+  for (; i < landing.next_count; ++i) {
+    const Landing::Next& next = landing.next[i];
+    // Of what has no payload yet nothing is anywhere.
+    if (octets <= next.between_size()) return true;
+    if (std::memcmp(next.between + next.lead, next.expected, next.head) != 0) break;
+    octets -= std::min<size_t>(octets, next.between_size() + next.size);
+  }
+  if (octets == 0) return true;
+  rest.octets.reset(new (std::nothrow) uint8_t[octets]);
+  if (!rest.octets) return false;
+  const auto keep = [&](const uint8_t* from, size_t size) {
+    size = std::min(size, octets - rest.size);
+    std::memcpy(rest.octets.get() + rest.size, from, size);
+    rest.size += size;
+  };
+  for (; i < landing.next_count; ++i) {
+    keep(landing.next[i].between, landing.next[i].between_size());
+    keep(landing.next[i].place, landing.next[i].size);
+  }
+  return true;
+}
+
+RxStatus Rx::landed(Landing& landing, size_t octets) {
+  UIW_ASSERT(octets <= landing.size);
+  const size_t open = std::min(octets, landing.open);
+  octets -= open;
+  Rest rest;
+  const bool kept = take_unexpected(landing, octets, rest);
+  // What has come may want to invalidate what these hold.
+  for (mem::RegionRef& region : landing.regions) region.reset();
+  if (!kept) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
+  advance(open);
+  RxStatus status = RxStatus::kOk;
+  octets -= rest.size;
+  for (size_t i = 0; octets > 0 && status == RxStatus::kOk; ++i) {
+    const Landing::Next& next = landing.next[i];
+    const size_t between = std::min<size_t>(octets, next.between_size());
+    status = take({next.between, between});
+    octets -= between;
+    const size_t payload = std::min<size_t>(octets, next.size);
+    octets -= payload;
+    if (payload > 0 && status == RxStatus::kOk) advance(payload);
+  }
+  regions_.release();
+  if (status == RxStatus::kOk && rest.size > 0) status = on_octets({rest.octets.get(), rest.size});
+  return status;
+}
+
+// `octets` of the open segment's payload are where they belong.
+void Rx::advance(size_t octets) {
+  UIW_ASSERT(octets == 0 || (open_.active && octets <= open_.left));
+  open_.left -= static_cast<uint32_t>(octets);
+  if (!open_.tagged) {
+    send_octets_ += static_cast<uint32_t>(octets);
+  } else if (rdmap::opcode_of(open_.header[1]) == Opcode::kReadResponse) {
+    response_octets_ += octets;
+  }
+}
+
+}  // namespace uiw::qp

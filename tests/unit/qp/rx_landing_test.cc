@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Several segments of a message received to their places by one call, where it is known how long
+// the message is; and what happens where the peer sends something else.
+#include <gtest/gtest.h>
+
+#include "qp/announcement.h"
+#include "support/landing.h"
+#include "support/scene.h"
+
+namespace uiw::test {
+namespace {
+
+using qp::RxStatus;
+
+constexpr size_t kSegment = 20001, kMessage = 3 * kSegment + 9000;
+constexpr size_t kHead = 20;  // what is seen of a message before anything of it is landed
+
+Octets& operator+=(Octets& to, const Octets& octets) {
+  to.insert(to.end(), octets.begin(), octets.end());
+  return to;
+}
+Octets announcing(size_t length, size_t segment) {
+  const qp::Announcement announcement{static_cast<uint32_t>(length),
+                                      static_cast<uint32_t>(segment)};
+  return fpdu(tagged(0, announcement.segment, qp::announcing_to(announcement), {}), false);
+}
+// A message in segments of that size, each made by segment(offset, octets, last).
+template <class Make>
+Octets cut(const Octets& content, size_t size, Make&& segment) {
+  Octets out;
+  for (size_t at = 0; at < content.size(); at += size) {
+    const size_t end = std::min(at + size, content.size());
+    out += fpdu(segment(at,
+                        Octets(content.begin() + static_cast<ptrdiff_t>(at),
+                               content.begin() + static_cast<ptrdiff_t>(end)),
+                        end == content.size()),
+                false);
+  }
+  return out;
+}
+Octets a_write(const Buffer& to, const Octets& content, size_t segment = kSegment) {
+  return cut(content, segment, [&](size_t at, const Octets& part, bool last) {
+    return tagged(0, to.stag(), to.start() + at, part, last);
+  });
+}
+Octets a_send(uint32_t msn, const Octets& content, size_t segment = kSegment) {
+  return cut(content, segment, [&](size_t at, const Octets& part, bool last) {
+    return untagged(3, 0, msn, static_cast<uint32_t>(at), part, last);
+  });
+}
+Octets an_answer(uint32_t sink, const Octets& content, size_t segment = kSegment) {
+  return cut(content, segment, [&](size_t at, const Octets& part, bool last) {
+    return tagged(2, sink, at, part, last);
+  });
+}
+// Posts a Read into `to` and says by what name the answer has to call it.
+uint32_t read_into(Machine& m, const std::vector<ibv_sge>& to) {
+  m.post(SendWr(IBV_WR_RDMA_READ, to).to(0x1000, 9));
+  return core::load_be32(m.transmit().data() + 2 + 18);
+}
+
+enum class Kind { kRead, kWrite, kSend };
+constexpr Kind kKinds[] = {Kind::kRead, Kind::kWrite, Kind::kSend};
+
+// One end that is told `content` by the peer, in one way or another.
+struct Scene {
+  explicit Scene(Kind kind, size_t announced = kMessage, size_t announced_segment = kSegment)
+      : kind_(kind), to(m.memory, Octets(kMessage + 1000, 0xee)) {
+    m.connection->shared.long_fpdus = true;
+    const ibv_sge place = to.sge(500, kMessage);
+    if (kind == Kind::kSend) m.receive(RecvWr({place}, 7));
+    if (kind == Kind::kRead) sink_ = read_into(m, {place});
+    if (kind != Kind::kRead)
+      EXPECT_EQ(m.feed(announcing(announced, announced_segment)), RxStatus::kOk);
+  }
+  Octets segment(size_t at, const Octets& part, bool last) const {
+    if (kind_ == Kind::kSend) return untagged(3, 0, 1, static_cast<uint32_t>(at), part, last);
+    if (kind_ == Kind::kRead) return tagged(2, sink_, at, part, last);
+    return tagged(0, to.stag(), to.start() + 500 + at, part, last);
+  }
+  // The first segment as announced, the others of `size`.
+  Octets message(size_t size = kSegment) const {
+    const auto first = content.begin() + kSegment;
+    Octets out = fpdu(segment(0, Octets(content.begin(), first), false), false);
+    return out +=
+           cut(Octets(first, content.end()), size, [&](size_t at, const Octets& part, bool last) {
+             return segment(kSegment + at, part, last);
+           });
+  }
+  void expect_there() {
+    Octets expected(500, 0xee);
+    expected += content;
+    expected += Octets(500, 0xee);
+    EXPECT_TRUE(to.content() == expected);
+    EXPECT_TRUE(m.rx().at_boundary());
+    m.tx().retire();
+    const std::vector<ibv_wc> done = kind_ == Kind::kRead ? m.sent() : m.received();
+    if (kind_ == Kind::kWrite) return;
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(done[0].byte_len, kMessage);
+  }
+
+  Kind kind_;
+  Machine m{{.crc = false}};
+  Buffer to;
+  Octets content = pattern(kMessage);
+  uint32_t sink_ = 0;
+};
+
+TEST(RxLanding, AMessageOfKnownLengthIsReceivedByOneCall) {
+  for (Kind kind : kKinds) {
+    Scene scene(kind);
+    const Octets message = scene.message();
+    ASSERT_EQ(scene.m.feed({message.data(), kHead}), RxStatus::kOk);
+    size_t landed = 0;
+    ASSERT_EQ(receive_to_place(scene.m.rx(), core::Bytes(message).subspan(kHead), &landed),
+              RxStatus::kOk);
+    // All but what is behind the last payload, and the end of a Write.
+    const size_t trailer = 4 + -(2 + (kind == Kind::kSend ? 18 : 14) + kMessage % kSegment) % 4;
+    EXPECT_EQ(landed, message.size() - kHead - trailer - (kind == Kind::kWrite ? 8 : 0));
+    scene.expect_there();
+  }
+}
+
+TEST(RxLanding, ItIsNoMoreThanTheMessageAndEightSegments) {
+  for (Kind kind : kKinds) {
+    Scene scene(kind);
+    const Octets message = scene.message();
+    ASSERT_EQ(scene.m.feed({message.data(), kHead}), RxStatus::kOk);
+    qp::Landing landing;
+    ASSERT_TRUE(scene.m.rx().land(landing));
+    ASSERT_EQ(landing.count, 7u);
+    const uint8_t* const begin = scene.to.data() + 500;
+    for (size_t i = 0; i < landing.count; i += 2) {
+      const auto* place = static_cast<const uint8_t*>(landing.pieces[i].iov_base);
+      EXPECT_GE(place, begin);
+      EXPECT_LE(place + landing.pieces[i].iov_len, begin + kMessage);
+    }
+    ASSERT_EQ(scene.m.rx().landed(landing, 0), RxStatus::kOk);
+  }
+  Machine m({.crc = false});
+  Buffer sink(m.memory, 20 * kSegment);
+  const Octets content = pattern(sink.size());
+  const Octets message = an_answer(read_into(m, {sink.sge()}), content);
+  ASSERT_EQ(m.feed({message.data(), kHead}), RxStatus::kOk);
+  size_t landed = 0;
+  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(message).subspan(kHead), &landed), RxStatus::kOk);
+  EXPECT_GT(landed, 9 * kSegment);
+  EXPECT_LT(landed, 9 * kSegment + 1000);
+  EXPECT_TRUE(sink.content() == content);
+}
+
+TEST(RxLanding, ItMayEndAnywhere) {
+  for (Kind kind : kKinds) {
+    const size_t size = Scene(kind).message().size();
+    std::vector<size_t> ends;
+    for (size_t i = kHead; i < size; i += 997) ends.push_back(i);
+    const size_t fpdu_size = 2 + (kind == Kind::kSend ? 18 : 14) + kSegment;
+    for (size_t whole = fpdu_size; whole < size; whole += (fpdu_size + 3) / 4 * 4 + 4)
+      for (size_t i = whole - 40; i < std::min(whole + 40, size); ++i) ends.push_back(i);
+    for (size_t end : ends) {
+      SCOPED_TRACE(end);
+      Scene scene(kind);
+      const Octets message = scene.message();
+      const core::Bytes octets = message;
+      ASSERT_EQ(scene.m.feed(octets.first(kHead)), RxStatus::kOk);
+      ASSERT_EQ(receive_to_place(scene.m.rx(), octets.subspan(kHead, end - kHead)), RxStatus::kOk);
+      ASSERT_EQ(receive_to_place(scene.m.rx(), octets.subspan(end)), RxStatus::kOk);
+      scene.expect_there();
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(RxLanding, ThePeerMayCutItOtherwise) {
+  for (Kind kind : kKinds) {
+    for (size_t size : {100u, 7000u, 20000u, 20002u, 30000u, 60000u}) {
+      for (size_t first : {kHead, 30000ul, 50000ul}) {
+        SCOPED_TRACE(testing::Message() << size << " " << first);
+        Scene scene(kind);
+        const Octets message = scene.message(size);
+        const core::Bytes octets = message;
+        ASSERT_EQ(scene.m.feed(octets.first(kHead)), RxStatus::kOk);
+        ASSERT_EQ(receive_to_place(scene.m.rx(), octets.subspan(kHead, first - kHead)),
+                  RxStatus::kOk);
+        ASSERT_EQ(receive_to_place(scene.m.rx(), octets.subspan(first)), RxStatus::kOk);
+        scene.expect_there();
+      }
+    }
+  }
+}
+
+// Announced for more than comes: what follows was received to wrong places, and is taken from
+// there.
+TEST(RxLanding, WhatFollowsAMessageThatEndsEarlyIsNotLost) {
+  for (size_t announced : {2 * kSegment, kMessage, size_t{0xffffffff}}) {
+    Machine m({.crc = false});
+    m.connection->shared.long_fpdus = true;
+    Buffer first(m.memory, kMessage), second(m.memory, kMessage);
+    m.receive(RecvWr({first.sge()}, 1));
+    m.receive(RecvWr({second.sge()}, 2));
+    const Octets content = pattern(kSegment), other = pattern(kMessage, 5);
+    Octets stream = announcing(announced, kSegment);
+    stream += fpdu(untagged(3, 0, 1, 0, content, false), false);
+    stream += fpdu(untagged(3, 0, 1, kSegment, pattern(10), true), false);
+    stream += a_send(2, other);
+    ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
+    ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kOk);
+    const std::vector<ibv_wc> done = m.received();
+    ASSERT_EQ(done.size(), 2u);
+    EXPECT_EQ(done[0].byte_len, kSegment + 10);
+    EXPECT_EQ(done[1].byte_len, kMessage);
+    EXPECT_TRUE(std::equal(content.begin(), content.end(), first.data()));
+    EXPECT_TRUE(second.content() == other);
+  }
+}
+
+// The announcement is of octets in a row from where the Write began.
+TEST(RxLanding, NothingIsExpectedOfAWriteThatGoesOnElsewhere) {
+  Scene scene(Kind::kWrite);
+  const Octets first = fpdu(scene.segment(0, pattern(kSegment), false), false);
+  const Octets second = fpdu(scene.segment(kSegment + 4, pattern(kSegment), false), false);
+  ASSERT_EQ(scene.m.feed(first), RxStatus::kOk);
+  ASSERT_EQ(scene.m.feed({second.data(), kHead}), RxStatus::kOk);
+  qp::Landing landing;
+  ASSERT_TRUE(scene.m.rx().land(landing));
+  EXPECT_EQ(landing.count, 1u);
+}
+
+// Of the size that is expected, but another.
+TEST(RxLanding, ASegmentForAnotherPlaceGoesThere) {
+  Scene scene(Kind::kWrite);
+  Buffer other(scene.m.memory, kMessage);
+  const Octets elsewhere = pattern(kSegment, 9);
+  Octets stream = fpdu(scene.segment(0, pattern(kSegment), false), false);
+  stream += fpdu(tagged(0, other.stag(), other.start() + 7, elsewhere, false), false);
+  stream += fpdu(scene.segment(kSegment, Octets(kSegment, 1), false), false);
+  stream += fpdu(scene.segment(0, pattern(kSegment, 3), true), false);
+  ASSERT_EQ(scene.m.feed({stream.data(), kHead}), RxStatus::kOk);
+  ASSERT_EQ(receive_to_place(scene.m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kOk);
+  const Octets first = pattern(kSegment, 3);
+  const uint8_t* const place = scene.to.data() + 500;
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), place));
+  EXPECT_EQ(Octets(place + kSegment, place + 2 * kSegment), Octets(kSegment, 1));
+  EXPECT_TRUE(std::equal(elsewhere.begin(), elsewhere.end(), other.data() + 7));
+}
+
+TEST(RxLanding, WithoutAnAnnouncementItIsOneSegment) {
+  for (Kind kind : {Kind::kWrite, Kind::kSend}) {
+    // None; of nothing; of another cut; of less than has come; not heard.
+    for (auto [announced, segment] : {std::pair<size_t, size_t>{0, 0},
+                                      {0, kSegment},
+                                      {kMessage, kSegment - 1},
+                                      {kMessage, 0},
+                                      {kSegment, kSegment},
+                                      {kMessage, 0xffffffff}}) {
+      Scene scene(kind, announced, segment);
+      const Octets message = scene.message();
+      ASSERT_EQ(scene.m.feed({message.data(), kHead}), RxStatus::kOk);
+      qp::Landing landing;
+      ASSERT_TRUE(scene.m.rx().land(landing));
+      EXPECT_EQ(landing.count, 1u) << announced << " " << segment;
+      ASSERT_EQ(scene.m.rx().landed(landing, 0), RxStatus::kOk);
+      ASSERT_EQ(receive_to_place(scene.m.rx(), core::Bytes(message).subspan(kHead)), RxStatus::kOk);
+      scene.expect_there();
+    }
+  }
+}
+
+TEST(RxLanding, AnAnnouncementIsOfOneMessage) {
+  Machine m({.crc = false});
+  m.connection->shared.long_fpdus = true;
+  Buffer to(m.memory, kMessage);
+  Octets stream = announcing(kMessage, kSegment);
+  stream += fpdu(tagged(0, 0, 0, {}), false);  // an empty Write is no message to announce
+  stream += a_write(to, pattern(kMessage));
+  const size_t before = stream.size();
+  stream += a_write(to, pattern(kMessage, 3));
+  ASSERT_EQ(m.feed({stream.data(), 40 + kHead}), RxStatus::kOk);
+  size_t landed = 0;
+  ASSERT_EQ(receive_to_place(m.rx(), {stream.data() + 40 + kHead, before - 40 - kHead}, &landed),
+            RxStatus::kOk);
+  EXPECT_GT(landed, kMessage - 100);
+  ASSERT_EQ(m.feed({stream.data() + before, kHead}), RxStatus::kOk);
+  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(before + kHead), &landed),
+            RxStatus::kOk);
+  EXPECT_LT(landed, kSegment);
+  EXPECT_TRUE(to.content() == pattern(kMessage, 3));
+}
+
+// RFC 5041 7.1: a range that the peer may not write to is none to receive to, whatever it
+// announces.
+TEST(RxLanding, NothingIsReceivedOutsideOfARegion) {
+  Machine m({.crc = false});
+  m.connection->shared.long_fpdus = true;
+  Buffer to(m.memory, 2 * kSegment + 100);
+  const Octets content = pattern(kMessage);
+  Octets stream = announcing(kMessage, kSegment);
+  stream += a_write(to, content);
+  ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
+  qp::Landing landing;
+  ASSERT_TRUE(m.rx().land(landing));
+  EXPECT_EQ(landing.count, 1u);
+  ASSERT_EQ(m.rx().landed(landing, 0), RxStatus::kOk);
+  EXPECT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kFault);
+  EXPECT_EQ(static_cast<uint16_t>(m.rx().fault().terminate.code), 0x1101);
+  EXPECT_TRUE(std::equal(content.begin(), content.begin() + 2 * kSegment, to.data()));
+}
+
+TEST(RxLanding, WhatIsAheadIsInOnePieceOfMemory) {
+  for (size_t first : {10000ul, kSegment, 2 * kSegment + 5}) {
+    Machine m({.crc = false});
+    Buffer to(m.memory, kMessage);
+    const Octets content = pattern(kMessage);
+    const uint32_t sink = read_into(m, {to.sge(0, first), to.sge(first, kMessage - first)});
+    const Octets message = an_answer(sink, content);
+    ASSERT_EQ(m.feed({message.data(), kHead}), RxStatus::kOk);
+    ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(message).subspan(kHead)), RxStatus::kOk);
+    m.tx().retire();
+    EXPECT_EQ(m.sent().size(), 1u);
+    EXPECT_TRUE(to.content() == content);
+  }
+}
+
+TEST(RxLanding, AWrongAnswerIsAFaultOfThePeer) {
+  Machine m({.crc = false});
+  Buffer to(m.memory, kMessage);
+  const uint32_t sink = read_into(m, {to.sge()});
+  Octets stream = fpdu(tagged(2, sink, 0, pattern(kSegment), false), false);
+  stream += fpdu(tagged(2, sink, kSegment + 1, pattern(kSegment), false), false);
+  ASSERT_EQ(m.feed({stream.data(), kHead}), RxStatus::kOk);
+  EXPECT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kFault);
+  EXPECT_EQ(static_cast<uint16_t>(m.rx().fault().terminate.code), 0x1101);
+  EXPECT_EQ(m.rx().fault().failed_status, IBV_WC_BAD_RESP_ERR);
+}
+
+// Otherwise invalidating would wait for the landing that holds the window, for ever.
+TEST(RxLanding, WhatWasReceivedToAWindowMayInvalidateIt) {
+  Machine m({.crc = false});
+  m.connection->shared.long_fpdus = true;
+  Buffer to(m.memory, kMessage, kAllAccess | mem::kMwBind), inbox(m.memory, kMessage);
+  const uint32_t window = *m.memory.add_window(kPd, mem::WindowType::kType2, 10);
+  ASSERT_EQ(m.memory.bind({kPd, 42},
+                          {window, window, to.stag(), mem::kRemoteWrite, to.start(), kMessage}),
+            0);
+  m.receive(RecvWr({inbox.sge()}, 1));
+  Octets stream = announcing(kMessage, kSegment);
+  stream += fpdu(tagged(0, window, to.start(), pattern(kSegment), true), false);
+  stream += fpdu(untagged(4, 0, 1, 0, pattern(30000), true, window), false);
+  stream += a_write(to, pattern(kMessage, 2));
+  // As announced the first time, and as an invalidation where a segment is expected.
+  stream[20 + 2] &= static_cast<uint8_t>(~0x40);
+  ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
+  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kOk);
+  const std::vector<ibv_wc> done = m.received();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].wc_flags, static_cast<unsigned>(IBV_WC_WITH_INV));
+  EXPECT_EQ(done[0].byte_len, 30000u);
+}
+
+TEST(RxLanding, ASendBehindItWaitsForItsReceive) {
+  Machine m({.crc = false, .wait_for_receive = true});
+  Buffer to(m.memory, kMessage), second(m.memory, 100000);
+  const uint32_t sink = read_into(m, {to.sge()});
+  const Octets content = pattern(kMessage), sent = pattern(50000, 4);
+  Octets stream = an_answer(sink, content);
+  stream += a_send(1, sent, 50000);
+  ASSERT_EQ(m.feed({stream.data(), kHead}), RxStatus::kOk);
+  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kWantReceive);
+  m.receive(RecvWr({second.sge()}, 9));
+  ASSERT_EQ(m.rx().resume(), RxStatus::kOk);
+  ASSERT_EQ(m.received().size(), 1u);
+  EXPECT_TRUE(to.content() == content);
+  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), second.data()));
+}
+
+}  // namespace
+}  // namespace uiw::test
