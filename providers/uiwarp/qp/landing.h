@@ -26,7 +26,7 @@ struct Landing {
   static constexpr uint32_t kHead = mpa::kLengthSize + ddp::kUntaggedHeaderSize;
   static constexpr uint32_t kTrailer = 3 + mpa::kCrcSize;  // pad and CRC, at most
 
-  std::array<iovec, kPlaces + 2 * kAhead> pieces;
+  std::array<iovec, kPlaces + 2 * kAhead + 1> pieces;  // one more, for whoever receives
   size_t count = 0;
   size_t size = 0;  // octets in all; behind them comes what is fed to Rx::on_octets()
 

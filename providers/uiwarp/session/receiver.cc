@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The receiving side and the engine's doorbell. Thread: engine.
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -14,15 +13,15 @@ namespace uiw::session {
 namespace {
 
 constexpr core::Nanoseconds kSilence = 10 * core::kMillisecond;
-// What is received behind the rest of a large segment, at most: two more of the largest ones. They
-// are copied once more, but out of the cache, and a call for each segment costs more
-// (doc/decisions/014).
+// What is received behind what has its place, at most: two of the largest segments. They are copied
+// once more, but out of the cache, and a call for each costs more (doc/decisions/014).
 constexpr size_t kBehind = engine::Engine::kScratch;
 // What the engine waits for when more of a large segment is to come: little of it, since the rest
 // can be received directly then.
 constexpr uint32_t kBeginning = 2048;
-// How often the engine receives directly before it looks after others: three quarters of a MiB.
+// How often, and how much, the engine receives directly before it looks after others.
 constexpr int kDirectReceives = 4;
+constexpr size_t kDirectOctets = 768 << 10;
 
 }  // namespace
 
@@ -100,10 +99,8 @@ long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
   {
     qp::Landing landing;
     if (rx.land(landing)) {
-      std::array<iovec, std::tuple_size_v<decltype(landing.pieces)> + 1> pieces;
-      std::copy_n(landing.pieces.begin(), landing.count, pieces.begin());
-      pieces[landing.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
-      got = stream->receive_now(pieces.data(), landing.count + 1);
+      landing.pieces[landing.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
+      got = stream->receive_now(landing.pieces.data(), landing.count + 1);
       landed = got > 0 ? std::min(static_cast<size_t>(got), landing.size) : 0;
       if (landed > 0) status = rx.landed(landing, landed);
     } else {
@@ -117,12 +114,11 @@ long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
   return got;
 }
 
-// The rest of a large segment goes straight to its place, and so does what follows for as long as
-// it is there.
+// Large segments go straight to their places for as long as octets are there.
 size_t State::receive_directly() {
   const std::span<uint8_t> behind = engine.scratch();
   size_t octets = 0;
-  for (int share = kDirectReceives; share > 0; --share) {
+  for (int share = kDirectReceives; share > 0 && octets < kDirectOctets; --share) {
     if (!attached || receive_dead || waiting || !stream || !connection->rx.may_land()) break;
     qp::RxStatus status = qp::RxStatus::kOk;
     const long got = receive_once(behind, status);
