@@ -12,13 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/be.h"
+#include "ddp/header.h"
 #include "fuzz/check.h"
 #include "mpa/framing.h"
 #include "qp/announcement.h"
 #include "qp/connection.h"
 #include "support/landing.h"
 #include "support/post.h"
+#include "support/wiring.h"
 
 namespace uiw::test {
 
@@ -70,13 +71,7 @@ class LandingHarness {
         inbox_(memory_, mem::kLocalWrite),
         sink_(memory_, mem::kLocalWrite) {
     qp::Shared& shared = connection_.shared;
-    shared.qp_num = 42;
-    shared.pd = shared.receive_pd = kPd;
-    shared.memory = &memory_;
-    shared.send_queue = sends_.get();
-    shared.receive_queue = receives_.get();
-    shared.send_cq = send_cq_.get();
-    shared.recv_cq = recv_cq_.get();
+    wire(shared, 42, kPd, memory_, *sends_, *receives_, *send_cq_, *recv_cq_);
     shared.long_fpdus = true;
     mpa::Agreement agreement;
     agreement.crc = false;
@@ -94,8 +89,9 @@ class LandingHarness {
   }
 
   // Up to three of kPosted octets, in one piece or in two.
+  static uint64_t offset_of(unsigned number) { return number * 20000 + 10; }
   static std::vector<ibv_sge> place_of(const Area& area, unsigned number, bool two) {
-    const uint64_t start = area.start() + number * 20000 + 10;
+    const uint64_t start = area.start() + offset_of(number);
     if (!two) return {{start, kPosted, area.stag}};
     return {{start, 9000, area.stag}, {start + 9000, kPosted - 9000, area.stag}};
   }
@@ -105,7 +101,7 @@ class LandingHarness {
     wr.sg_list = sges.data();
     wr.num_sge = static_cast<int>(sges.size());
     CHECK(receives_->post(wr) == 0);
-    inbox_.allow(number * 20000 + 10, kPosted);
+    inbox_.allow(offset_of(number), kPosted);
   }
   void read(unsigned number, bool two) {
     std::vector<ibv_sge> sges = place_of(sink_, number, two);
@@ -117,7 +113,7 @@ class LandingHarness {
     wr.wr.rdma.remote_addr = 0x5000;
     wr.wr.rdma.rkey = 0x77;
     CHECK(test::post(*sends_, wr) == 0);
-    sink_.allow(number * 20000 + 10, kPosted);
+    sink_.allow(offset_of(number), kPosted);
   }
 
   // `what`: kind in its low bits, whether it is the last segment, whether it goes on where the
@@ -125,15 +121,14 @@ class LandingHarness {
   void add(uint8_t what, uint8_t how, uint8_t where) {
     const uint32_t size = how & 0x80 ? segment_ : kSizes[how & 7];
     const bool last = what & 0x10, continues = what & 0x20;
-    uint8_t header[18] = {};
     switch (what & 3) {
       case 0: {  // an announcement, which ends a Write as any other would
         writing_ = false;
         segment_ = how & 0x40 ? kSizes[where & 7] : size;
         announced_ = how & 0x20 ? 0xffffffffu : segment_ * (where >> 4) + (where & 0xf);
-        core::store_be32(header + 2, segment_);
-        core::store_be64(header + 6, qp::announcing_to({announced_, segment_}));
-        return append(header, 14, 0xc1, 0x40, 0);
+        return append(ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kWrite), segment_,
+                                        qp::announcing_to({announced_, segment_})},
+                      0);
       }
       case 1: {  // a Write
         const uint64_t at = continues ? write_at_ : where * 240u;
@@ -142,37 +137,41 @@ class LandingHarness {
         if (!writing_ && size > 0) target_.allow(at, std::exchange(announced_, 0));
         writing_ = !last;
         write_at_ = at + size;
-        core::store_be32(header + 2, target_.stag);
-        core::store_be64(header + 6, target_.start() + at);
-        return append(header, 14, last ? 0xc1 : 0x81, 0x40, size);
+        return append(ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kWrite), target_.stag,
+                                        target_.start() + at},
+                      size);
       }
       case 2: {  // a Send
-        core::store_be32(header + 10, msn_);
-        core::store_be32(header + 14, continues ? send_at_ : where);
+        const uint32_t msn = msn_, at = continues ? send_at_ : where;
         send_at_ = last ? 0 : send_at_ + size;
         msn_ += last;
-        return append(header, 18, last ? 0x41 : 0x01, 0x43, size);
+        return append(ddp::UntaggedHeader{last, rdmap::control(rdmap::Opcode::kSend), 0,
+                                          ddp::kQnSend, msn, at},
+                      size);
       }
       default: {  // the answer to a Read
         const uint64_t slot = sends_->retired() + answered_;
-        core::store_be32(header + 2, sends_->slot(slot).cookie);
-        core::store_be64(header + 6, continues ? answer_at_ : where);
+        const uint32_t sink = sends_->slot(slot).cookie;
+        const uint64_t at = continues ? answer_at_ : where;
         const bool whole = answer_at_ + size >= kPosted || last;
         const auto part = static_cast<uint32_t>(std::min<uint64_t>(size, kPosted - answer_at_));
         const bool right = how & 0x10;
         answer_at_ = whole ? 0 : answer_at_ + size;
         answered_ += whole;
-        return append(header, 14, whole ? 0xc1 : 0x81, 0x42, right ? part : size);
+        return append(
+            ddp::TaggedHeader{whole, rdmap::control(rdmap::Opcode::kReadResponse), sink, at},
+            right ? part : size);
       }
     }
   }
-  void append(uint8_t* header, uint32_t header_size, uint8_t ddp, uint8_t rdmap, uint32_t payload) {
-    header[0] = ddp;
-    header[1] = rdmap;
-    const uint32_t ulpdu = header_size + payload;
+  template <class Header>
+  void append(const Header& header, uint32_t payload) {
+    uint8_t octets[ddp::kUntaggedHeaderSize];
+    uint8_t* const end = ddp::encode(octets, header);
+    const auto ulpdu = static_cast<uint32_t>(end - octets) + payload;
     stream_.push_back(static_cast<uint8_t>(ulpdu >> 8));
     stream_.push_back(static_cast<uint8_t>(ulpdu));
-    stream_.insert(stream_.end(), header, header + header_size);
+    stream_.insert(stream_.end(), &octets[0], end);
     stream_.resize(stream_.size() + payload, kPayload);
     stream_.resize(stream_.size() + mpa::pad_size(ulpdu) + mpa::kCrcSize);
   }

@@ -18,6 +18,7 @@
 #include "fuzz/check.h"
 #include "qp/connection.h"
 #include "support/post.h"
+#include "support/wiring.h"
 
 namespace uiw::test {
 
@@ -80,13 +81,7 @@ class PairHarness {
           sink(memory, mem::kLocalWrite, false),
           inbox(memory, mem::kLocalWrite, false) {
       qp::Shared& shared = connection.shared;
-      shared.pd = shared.receive_pd = kPd;
-      shared.qp_num = 1;
-      shared.memory = &memory;
-      shared.send_queue = sends.get();
-      shared.receive_queue = receives.get();
-      shared.send_cq = send_cq.get();
-      shared.recv_cq = recv_cq.get();
+      wire(shared, 1, kPd, memory, *sends, *receives, *send_cq, *recv_cq);
       shared.long_fpdus = true;
     }
     mem::Table memory;

@@ -24,6 +24,7 @@
 #include "mpa/markers.h"
 #include "qp/connection.h"
 #include "support/post.h"
+#include "support/wiring.h"
 
 namespace uiw::test {
 
@@ -75,13 +76,7 @@ class StreamHarness {
         window_(lend(kThisQp, 64)),
         other_window_(lend(kOtherQp, 128)) {
     qp::Shared& shared = connection_.shared;
-    shared.qp_num = kThisQp;
-    shared.pd = shared.receive_pd = kPd;
-    shared.memory = &memory_;
-    shared.send_queue = sends_.get();
-    shared.receive_queue = receives_.get();
-    shared.send_cq = send_cq_.get();
-    shared.recv_cq = recv_cq_.get();
+    wire(shared, kThisQp, kPd, memory_, *sends_, *receives_, *send_cq_, *recv_cq_);
     shared.long_fpdus = true;
     mpa::Agreement agreement;
     agreement.crc = crc_ = kind & 1;

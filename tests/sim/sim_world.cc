@@ -11,6 +11,7 @@
 #include "sim/world.h"
 #include "support/landing.h"
 #include "support/post.h"
+#include "support/wiring.h"
 
 namespace uiw::test {
 
@@ -39,13 +40,8 @@ class SimEnd final : public End {
         sends_(qp::SendQueue::create(wanted.depth, queue::kMaxSge, 512)),
         own_receives_(queue::ReceiveQueue::create(wanted.receives, queue::kMaxSge)) {
     qp::Shared& shared = c_.shared;
-    shared.qp_num = number;
-    shared.pd = shared.receive_pd = kPd;
-    shared.memory = &table;
-    shared.send_queue = sends_.get();
-    shared.receive_queue = wanted.srq ? wanted.srq : own_receives_.get();
-    shared.send_cq = send_cq.get();
-    shared.recv_cq = recv_cq.get();
+    wire(shared, number, kPd, table, *sends_, wanted.srq ? *wanted.srq : *own_receives_, *send_cq,
+         *recv_cq);
     shared.first_msn = wanted.first_msn;
     shared.long_fpdus = random() % 4 != 0;
     agreement = agreed;

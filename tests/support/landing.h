@@ -12,23 +12,16 @@ namespace uiw::test {
 // One call that receives `octets`: what belongs somewhere already goes there, the rest is fed.
 // `landed`: how many went there.
 inline qp::RxStatus receive_to_place(qp::Rx& rx, core::Bytes octets, size_t* landed = nullptr) {
-  qp::RxStatus status = qp::RxStatus::kOk;
+  qp::Landing landing;
   size_t placed = 0;
-  {
-    qp::Landing landing;
-    if (rx.land(landing)) {
-      for (size_t i = 0; i < landing.count && placed < octets.size(); ++i) {
-        const size_t size = std::min(landing.pieces[i].iov_len, octets.size() - placed);
-        std::memcpy(landing.pieces[i].iov_base, octets.data() + placed, size);
-        placed += size;
-      }
-      status = rx.landed(landing, placed);
-    }
+  const bool there = rx.land(landing);
+  for (size_t i = 0; there && i < landing.count && placed < octets.size(); ++i) {
+    const size_t size = std::min(landing.pieces[i].iov_len, octets.size() - placed);
+    std::memcpy(landing.pieces[i].iov_base, octets.data() + placed, size);
+    placed += size;
   }
   if (landed) *landed = placed;
-  const bool goes_on = status == qp::RxStatus::kOk || status == qp::RxStatus::kWantReceive;
-  if (goes_on && placed < octets.size()) status = rx.on_octets(octets.subspan(placed));
-  return status;
+  return there ? rx.landed(landing, octets.size(), octets.subspan(placed)) : rx.on_octets(octets);
 }
 
 }  // namespace uiw::test

@@ -20,6 +20,7 @@
 #include "queue/receive_queue.h"
 #include "support/post.h"
 #include "support/vectors.h"
+#include "support/wiring.h"
 
 namespace uiw::test {
 
@@ -183,13 +184,7 @@ class Machine {
         recv_cq(queue::CompletionQueue::create(4096, nullptr)),
         connection(std::make_unique<qp::Connection>()) {
     qp::Shared& shared = connection->shared;
-    shared.qp_num = 42;
-    shared.pd = shared.receive_pd = kPd;
-    shared.memory = &memory;
-    shared.send_queue = sends.get();
-    shared.receive_queue = receives.get();
-    shared.send_cq = send_cq.get();
-    shared.recv_cq = recv_cq.get();
+    wire(shared, 42, kPd, memory, *sends, *receives, *send_cq, *recv_cq);
     shared.first_msn = options.first_msn;
     shared.long_fpdus = options.long_fpdus;
     mpa::Agreement agreement;

@@ -75,4 +75,15 @@ inline uint8_t* encode(uint8_t* p, const UntaggedHeader& h) {
   return p + kUntaggedHeaderSize;
 }
 
+// Makes of the header of a segment that of one which comes later in its message, `payload` octets
+// further on. All else stays as it is, reserved bits too. RFC 5041 5.2.
+inline void move_on(uint8_t* header, uint32_t payload, bool last) {
+  if (last) header[0] |= kLastFlag;
+  if (is_tagged(header[0])) {
+    core::store_be64(header + 6, core::load_be64(header + 6) + payload);
+  } else {
+    core::store_be32(header + 14, core::load_be32(header + 14) + payload);
+  }
+}
+
 }  // namespace uiw::ddp

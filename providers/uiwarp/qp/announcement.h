@@ -19,6 +19,9 @@ struct Announcement {
   uint32_t segment = 0;  // octets of payload in each of its segments, but for the last one
 };
 
+// Of a segment, less than this is collected and copied: not worth a place of its own.
+inline constexpr uint32_t kWorthLanding = 8192;
+
 // The upper half of the Tagged Offset, "uiwm"; the lower one is the length, the STag the segment.
 inline constexpr uint32_t kAnnounces = 0x7569776d;
 

@@ -16,7 +16,7 @@
 
 namespace uiw::qp {
 
-// Memory of the application, valid until Rx::landed(). Copies nothing, so keep it for one call that
+// Memory of the application, held until Rx::landed(). Copies nothing, so keep it for one call that
 // receives. First the rest of the segment that has begun; then, where it is known how the message
 // goes on, for each of its next segments what lies between two payloads, and the payload.
 struct Landing {

@@ -5,15 +5,13 @@
 //
 // With CRC an FPDU is verified whole before any of it is placed (RFC 5044 6). Without, a large one
 // is placed by parts as it comes (rx_parts.cc), or received straight into its place
-// (rx_landing.cc). It is checked
-// in the order of conformance A14: version, opcode, QN, MSN, buffer, MO, length; tagged: STag,
-// protection domain, rights, wrap, bounds.
+// (rx_landing.cc). It is checked in the order of conformance A14: version, opcode, QN, MSN, buffer,
+// MO, length; tagged: STag, protection domain, rights, wrap, bounds.
 #pragma once
 
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "core/bytes.h"
@@ -53,15 +51,16 @@ class Rx {
   RxStatus on_octets(core::Bytes octets);
 
   // Where the next octets of the stream belong, when that is known before they are there. False
-  // when there is no such place, or too little of it: feed on_octets().
+  // when there is no such place, or too little of it: then nothing is held, and what comes is fed
+  // to on_octets().
   bool land(Landing& out);
   bool may_land() const { return open_.active && open_.left >= kWorthLanding; }
   // How much of `room` to receive when there is no such place, so that it is likely to end where
   // an FPDU does.
   size_t good_size(size_t room) const;
-  // The next `octets` of the stream, so many as it has room for or fewer, were received there. Lets
-  // go of its memory.
-  RxStatus landed(Landing& landing, size_t octets);
+  // The next `octets` of the stream were received there and, what it had no room for, to `behind`.
+  // Lets go of its memory.
+  RxStatus landed(Landing& landing, size_t octets, core::Bytes behind = {});
   // After kWantReceive. The same statuses; kWantReceive again when there still is none.
   RxStatus resume();
   // After kWantReceive: nobody will post; the fault a strict receiver would have raised.
@@ -88,8 +87,6 @@ class Rx {
   void fail_receive(ibv_wc_status status);
 
  private:
-  static constexpr uint32_t kWorthLanding = 8192;  // less is collected and copied
-
   // `ulpdu` is whole, unless the segment is placed by parts: then as much as has come, the header
   // at least.
   struct Segment {
@@ -108,6 +105,7 @@ class Rx {
     uint32_t left = 0;     // octets of payload to come
     uint32_t trailer = 0;  // octets of pad and CRC to come
     uint8_t header[ddp::kUntaggedHeaderSize] = {};
+    rdmap::Opcode opcode() const { return rdmap::opcode_of(header[1]); }
   };
 
   mpa::Extent extent(core::Bytes seen) const;
@@ -138,15 +136,12 @@ class Rx {
     uint64_t octets = 0;   // of the message, behind the segment that has begun
     uint32_t segment = 0;  // payload of each, but for the last one
   };
-  struct Rest {
-    std::unique_ptr<uint8_t[]> octets;
-    size_t size = 0;
-  };
   Expected expected() const;
   bool find_write(Landing& out, uint64_t ahead) const;
   bool find_sges(Landing& out, uint64_t ahead) const;
-  void expect(Landing& out, Expected expected, uint64_t room, uint32_t held_back) const;
-  static bool take_unexpected(const Landing& landing, size_t octets, Rest& rest);
+  void add_ahead(Landing& out, Expected expected, uint64_t room, uint32_t held_back) const;
+  static bool take_unexpected(const Landing& landing, size_t octets, RxStaging& rest);
+  RxStatus take_expected(const Landing& landing, size_t octets);
   void advance(size_t octets);
   // rx_untagged.cc
   RxStatus on_untagged(const Segment& segment, rdmap::Opcode opcode);

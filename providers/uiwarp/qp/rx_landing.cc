@@ -6,8 +6,7 @@
 // doc/decisions/014-several-segments-in-a-call.md
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <new>
+#include <utility>
 
 #include "core/assert.h"
 #include "core/be.h"
@@ -16,23 +15,9 @@
 
 namespace uiw::qp {
 
+using core::Bytes;
 using core::TermCode;
 using rdmap::Opcode;
-
-namespace {
-
-// Puts the header of the segment that follows in place of `header`, `passed` octets of payload
-// later.
-void move_on(uint8_t* header, uint32_t passed, bool last) {
-  if (last) header[0] |= ddp::kLastFlag;
-  if (ddp::is_tagged(header[0])) {
-    core::store_be64(header + 6, core::load_be64(header + 6) + passed);
-  } else {
-    core::store_be32(header + 14, core::load_be32(header + 14) + passed);
-  }
-}
-
-}  // namespace
 
 // What the message has behind the segment that has begun, and how it is cut: by uiwarp as the
 // announcement says, by others most likely as before.
@@ -44,7 +29,7 @@ Rx::Expected Rx::expected() const {
   if (!open_.tagged) {
     message = this_send_;
     begun = uint64_t{send_octets_} + open_.left;
-  } else if (rdmap::opcode_of(open_.header[1]) == Opcode::kReadResponse) {
+  } else if (open_.opcode() == Opcode::kReadResponse) {
     message = {shared_->outstanding_requests.front()->length, payload};
     begun = response_octets_ + open_.left;
   } else if (ddp::decode_tagged(open_.header).to != write_from_ + write_octets_ - payload) {
@@ -59,28 +44,24 @@ bool Rx::land(Landing& out) {
   if (!may_land() || ended_ || waiting_) return false;
   const Expected expected = this->expected();
   const uint64_t ahead = std::min<uint64_t>(expected.octets, expected.segment * Landing::kAhead);
-  const bool write = open_.tagged && rdmap::opcode_of(open_.header[1]) == Opcode::kWrite;
-  const bool known = write ? find_write(out, ahead) : find_sges(out, ahead);
-  if (!known) return false;
+  const bool write = open_.opcode() == Opcode::kWrite;
+  if (!(write ? find_write(out, ahead) : find_sges(out, ahead))) return false;
+  uint64_t found = 0;
+  for (size_t i = 0; i < out.count; ++i) found += out.pieces[i].iov_len;
+  const uint64_t room = found - std::min<uint64_t>(found, open_.left);
   // In what order the kernel stores is unknown: the end of a Write is placed here.
   const uint32_t held_back = write ? kPlacedLast : 0;
-  out.open = 0;
-  for (size_t i = 0; i < out.count; ++i) out.open += out.pieces[i].iov_len;
-  if (out.open > open_.left) {
-    expect(out, expected, out.open - open_.left, held_back);
-  } else {
-    out.pieces[0].iov_len -= held_back;
-    out.open -= held_back;
-    out.size = out.open;
-  }
-  return out.size > 0;
+  out.pieces[0].iov_len -= room + held_back;
+  out.size = out.open = found - room - held_back;
+  add_ahead(out, expected, room, held_back);
+  return true;
 }
 
 // Whatever is wrong is told when the octets are there.
 bool Rx::find_write(Landing& out, uint64_t ahead) const {
   const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
   const uint64_t to = header.to + (open_segment().payload_size() - open_.left);
-  mem::RegionRef& region = out.regions[0] = shared_->memory->find(header.stag);
+  mem::RegionRef region = shared_->memory->find(header.stag);
   if (!region) return false;
   const auto allowed = [&](uint64_t octets) {
     return mem::check_remote(*region, shared_->stream(), to, octets, mem::kRemoteWrite) ==
@@ -90,6 +71,7 @@ bool Rx::find_write(Landing& out, uint64_t ahead) const {
   if (!allowed(octets)) octets = open_.left;
   if (!allowed(octets)) return false;
   out.pieces[0] = {region->memory + (to - region->start), octets};
+  out.regions[0] = std::move(region);
   out.count = 1;
   return true;
 }
@@ -125,21 +107,19 @@ bool Rx::find_sges(Landing& out, uint64_t ahead) const {
   return out.count > 0;
 }
 
-// `out` has the rest of this segment and `room` octets behind it, in one piece.
-void Rx::expect(Landing& out, Expected expected, uint64_t room, uint32_t held_back) const {
+// Behind the rest of this segment, all of it in one piece of memory, come `room` octets more.
+void Rx::add_ahead(Landing& out, Expected expected, uint64_t room, uint32_t held_back) const {
   auto* at = static_cast<uint8_t*>(out.pieces[0].iov_base) + open_.left;
-  out.size = out.open = out.pieces[0].iov_len = open_.left - held_back;
   const Segment segment = open_segment();
   uint8_t header[ddp::kUntaggedHeaderSize];
   std::memcpy(header, open_.header, sizeof header);
   uint32_t passed = segment.payload_size(), trailer = open_.trailer;
-  out.next_count = 0;
   while (out.next_count < Landing::kAhead) {
     const auto size = static_cast<uint32_t>(std::min<uint64_t>(expected.octets, expected.segment));
     if (size < kWorthLanding || size > room) return;
     room -= size;
     expected.octets -= size;
-    move_on(header, passed, expected.octets == 0);
+    ddp::move_on(header, passed, expected.octets == 0);
     Landing::Next& next = out.next[out.next_count++];
     next.lead = held_back + trailer;
     next.head = mpa::kLengthSize + segment.header_size;
@@ -160,7 +140,7 @@ void Rx::expect(Landing& out, Expected expected, uint64_t room, uint32_t held_ba
 
 // Of `octets` behind the open segment, copies to `rest` the first segment that is not the one that
 // was expected, and all behind it. False: out of memory.
-bool Rx::take_unexpected(const Landing& landing, size_t octets, Rest& rest) {
+bool Rx::take_unexpected(const Landing& landing, size_t octets, RxStaging& rest) {
   size_t i = 0;
   for (; i < landing.next_count; ++i) {
     const Landing::Next& next = landing.next[i];
@@ -169,44 +149,47 @@ bool Rx::take_unexpected(const Landing& landing, size_t octets, Rest& rest) {
     if (std::memcmp(next.between + next.lead, next.expected, next.head) != 0) break;
     octets -= std::min<size_t>(octets, next.between_size() + next.size);
   }
-  if (octets == 0) return true;
-  rest.octets.reset(new (std::nothrow) uint8_t[octets]);
-  if (!rest.octets) return false;
   const auto keep = [&](const uint8_t* from, size_t size) {
-    size = std::min(size, octets - rest.size);
-    std::memcpy(rest.octets.get() + rest.size, from, size);
-    rest.size += size;
+    size = std::min(size, octets);
+    octets -= size;
+    return rest.append({from, size});
   };
-  for (; i < landing.next_count; ++i) {
-    keep(landing.next[i].between, landing.next[i].between_size());
-    keep(landing.next[i].place, landing.next[i].size);
+  for (; i < landing.next_count && octets > 0; ++i) {
+    const Landing::Next& next = landing.next[i];
+    if (!keep(next.between, next.between_size()) || !keep(next.place, next.size)) return false;
   }
   return true;
 }
 
-RxStatus Rx::landed(Landing& landing, size_t octets) {
-  UIW_ASSERT(octets <= landing.size);
-  const size_t open = std::min(octets, landing.open);
-  octets -= open;
-  Rest rest;
-  const bool kept = take_unexpected(landing, octets, rest);
+// Of `octets` behind the open segment the payload is where it belongs.
+RxStatus Rx::take_expected(const Landing& landing, size_t octets) {
+  for (size_t i = 0; octets > 0; ++i) {
+    const Landing::Next& next = landing.next[i];
+    const size_t between = std::min<size_t>(octets, next.between_size());
+    const size_t payload = std::min<size_t>(octets - between, next.size);
+    const RxStatus status = take({next.between, between});
+    if (status != RxStatus::kOk) return status;
+    advance(payload);
+    octets -= between + payload;
+  }
+  return RxStatus::kOk;
+}
+
+RxStatus Rx::landed(Landing& landing, size_t octets, Bytes behind) {
+  const size_t landed = std::min(octets, landing.size);
+  const size_t open = std::min(landed, landing.open);
+  RxStaging rest;
+  const bool kept = take_unexpected(landing, landed - open, rest);
   // What has come may want to invalidate what these hold.
   for (mem::RegionRef& region : landing.regions) region.reset();
   if (!kept) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
   advance(open);
-  RxStatus status = RxStatus::kOk;
-  octets -= rest.size;
-  for (size_t i = 0; octets > 0 && status == RxStatus::kOk; ++i) {
-    const Landing::Next& next = landing.next[i];
-    const size_t between = std::min<size_t>(octets, next.between_size());
-    status = take({next.between, between});
-    octets -= between;
-    const size_t payload = std::min<size_t>(octets, next.size);
-    octets -= payload;
-    if (payload > 0 && status == RxStatus::kOk) advance(payload);
-  }
+  RxStatus status = take_expected(landing, landed - open - rest.size());
   regions_.release();
-  if (status == RxStatus::kOk && rest.size > 0) status = on_octets({rest.octets.get(), rest.size});
+  if (status == RxStatus::kOk) status = on_octets(rest.octets());
+  // Behind a fault nothing is looked at; behind a Send that waits for its receive all is kept.
+  if (status == RxStatus::kOk || status == RxStatus::kWantReceive)
+    status = on_octets(behind.first(octets - landed));
   return status;
 }
 
@@ -216,7 +199,7 @@ void Rx::advance(size_t octets) {
   open_.left -= static_cast<uint32_t>(octets);
   if (!open_.tagged) {
     send_octets_ += static_cast<uint32_t>(octets);
-  } else if (rdmap::opcode_of(open_.header[1]) == Opcode::kReadResponse) {
+  } else if (open_.opcode() == Opcode::kReadResponse) {
     response_octets_ += octets;
   }
 }

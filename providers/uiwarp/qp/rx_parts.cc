@@ -20,10 +20,6 @@ namespace {
 // Less to come than this is collected and copied.
 constexpr size_t kWorthPlacing = 4096;
 
-Opcode opcode_of(const uint8_t* ddp_header) {
-  return rdmap::opcode_of(ddp_header[1]);
-}
-
 }  // namespace
 
 // RFC 5044 6: with CRC nothing is placed unverified.
@@ -38,7 +34,7 @@ bool Rx::comes_by_parts(Bytes seen) const {
       !may_come_by_parts(mpa::fpdu_size(core::load_be16(seen.data())) - seen.size()))
     return false;
   const uint8_t* const header = seen.data() + mpa::kLengthSize;
-  const Opcode opcode = opcode_of(header);
+  const Opcode opcode = rdmap::opcode_of(header[1]);
   if (ddp::is_tagged(header[0])) return opcode == Opcode::kWrite || opcode == Opcode::kReadResponse;
   return opcode >= Opcode::kSend && opcode <= Opcode::kSendSeInvalidate;
 }
@@ -86,7 +82,7 @@ RxStatus Rx::place(Bytes payload) {
   RxStatus status = RxStatus::kOk;
   if (!open_.tagged) {
     status = place_send(payload);
-  } else if (opcode_of(open_.header) == Opcode::kReadResponse) {
+  } else if (open_.opcode() == Opcode::kReadResponse) {
     status = place_response(payload);
   } else {
     // Looked up anew for each part: it may have been deregistered in between.
@@ -100,7 +96,7 @@ RxStatus Rx::place(Bytes payload) {
 }
 
 RxStatus Rx::finish(const Segment& segment) {
-  const Opcode opcode = opcode_of(open_.header);
+  const Opcode opcode = open_.opcode();
   if (!open_.tagged) {
     const ddp::UntaggedHeader header = ddp::decode_untagged(open_.header);
     return header.last ? finish_send(segment, opcode, header) : RxStatus::kOk;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "mpa/markers.h"
+#include "qp/announcement.h"
 #include "qp/long_fpdus.h"
 #include "qp/opcode_rules.h"
 
@@ -28,8 +28,8 @@ static_assert(kCopiedPerFpdu <= TxBatch::kMaxCopied);
 // went from 5.7 to 7.3 GB/s. RFC 5044 2: ULPDUs are "of MULPDU size or smaller".
 constexpr uint32_t kMaxUlpduWithCrc = 16 * 1024;
 
-// A receiver wants so much to come behind the first segment, to receive it to its place.
-constexpr uint32_t kWorthAnnouncing = 8192 + ddp::kUntaggedHeaderSize;
+// So much has to come behind the first segment, with a header.
+constexpr uint32_t kWorthAnnouncing = kWorthLanding + ddp::kUntaggedHeaderSize;
 
 // Whether the segment whose header a Terminate echoes was of this WR.
 bool caused_by(const rdmap::Terminate& t, const SendRequest& wr) {
@@ -220,8 +220,6 @@ bool Tx::pick_work_request() {
   const uint32_t ord = shared_->agreement.ord;
   if (rule.answered && unanswered >= ord && ord > 0) return false;
   if (!rule.answered && welcome_first(wr.length)) return say_welcome();
-  if (!rule.answered && long_fpdus_ && announced_segment_ == 0 && worth_announcing(wr.length))
-    return announce(wr);
   return start_work_request(wr);
 }
 
@@ -244,10 +242,8 @@ bool Tx::start_work_request(SendRequest& wr) {
   }
   if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
-  message_ = {.kind = kind,
-              .slot = slot,
-              .length = wr.length,
-              .segment = std::exchange(announced_segment_, 0)};
+  message_ = {.kind = kind, .slot = slot, .length = wr.length};
+  message_.to_announce = long_fpdus_ && worth_announcing(wr.length);
   return true;
 }
 

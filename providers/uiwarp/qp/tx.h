@@ -99,6 +99,7 @@ class Tx {
     uint64_t slot = kNoSlot;
     uint64_t offset = 0, length = 0;
     uint32_t segment = 0;  // octets of payload in each, as announced; 0: as the MULPDU has it
+    bool to_announce = false;
     uint32_t sge = 0, sge_offset = 0;
   };
 
@@ -118,7 +119,6 @@ class Tx {
   bool welcome_first(uint64_t length) const;
   bool say_welcome();
   bool worth_announcing(uint64_t length) const;
-  bool announce(const SendRequest& wr);
   void build_read_request(const rdmap::ReadRequest& request);
   bool build_segment();
   bool build_response_segment();
@@ -162,7 +162,6 @@ class Tx {
   bool empty_write_ = false;
   bool welcome_said_ = false;
   bool long_fpdus_ = false;
-  uint32_t announced_segment_ = 0;  // of the next work request, if it was announced
   uint32_t position_ = 0;  // modulo 512, of the stream where the batch begins (RFC 5044 4.3)
   bool crc_ = true;
   bool markers_ = false;  // the peer wants them

@@ -2,6 +2,7 @@
 // Building FPDUs: RFC 5044 section 4, RFC 5041 section 4 and 5.2, RFC 5040 section 4.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/assert.h"
 #include "core/crc32c.h"
@@ -51,16 +52,6 @@ bool Tx::say_welcome() {
   return true;
 }
 
-// Each segment of the message will be as long as is said here, whatever the MULPDU is by then.
-bool Tx::announce(const SendRequest& wr) {
-  if (!ensure_batch()) return false;
-  const bool tagged = rule_of(wr.opcode).remote == Remote::kRdma;
-  announced_segment_ = mulpdu_ - (tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize);
-  const Announcement announcement{wr.length, announced_segment_};
-  build_empty_write(announcement.segment, announcing_to(announcement));
-  return true;
-}
-
 // RFC 5041 5.2: where nothing is placed, STag and TO are not looked at.
 void Tx::build_empty_write(uint32_t stag, uint64_t to) {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
@@ -91,8 +82,14 @@ bool Tx::build_segment() {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   const bool tagged = message_.kind == Message::kWrite;
   const uint32_t header_size = tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize;
-  const uint64_t left = message_.length - message_.offset;
   const uint32_t most = message_.segment > 0 ? message_.segment : mulpdu_ - header_size;
+  if (std::exchange(message_.to_announce, false)) {
+    // Each segment will be as long as is said here, whatever the MULPDU is by then.
+    message_.segment = most;
+    build_empty_write(most, announcing_to({wr.length, most}));
+    return true;
+  }
+  const uint64_t left = message_.length - message_.offset;
   const uint32_t size = static_cast<uint32_t>(std::min<uint64_t>(left, most));
   const bool last = size == left;
   if (tagged) {

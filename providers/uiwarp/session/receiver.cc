@@ -94,23 +94,15 @@ void State::on_octets(core::Bytes octets) {
 
 long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
   qp::Rx& rx = connection->rx;
-  size_t landed = 0;
-  long got;
-  {
-    qp::Landing landing;
-    if (rx.land(landing)) {
-      landing.pieces[landing.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
-      got = stream->receive_now(landing.pieces.data(), landing.count + 1);
-      landed = got > 0 ? std::min(static_cast<size_t>(got), landing.size) : 0;
-      if (landed > 0) status = rx.landed(landing, landed);
-    } else {
-      got = stream->receive_now(buffer.data(), rx.good_size(buffer.size()));
-    }
-  }  // No region is held from here: a message may want to invalidate it.
-  // Behind a fault nothing is looked at; behind a Send that waits for its receive all is kept.
-  const bool goes_on = status == qp::RxStatus::kOk || status == qp::RxStatus::kWantReceive;
-  if (got > 0 && static_cast<size_t>(got) > landed && goes_on)
-    status = rx.on_octets(buffer.first(static_cast<size_t>(got) - landed));
+  qp::Landing landing;
+  if (!rx.land(landing)) {
+    const long got = stream->receive_now(buffer.data(), rx.good_size(buffer.size()));
+    if (got > 0) status = rx.on_octets(buffer.first(static_cast<size_t>(got)));
+    return got;
+  }
+  landing.pieces[landing.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
+  const long got = stream->receive_now(landing.pieces.data(), landing.count + 1);
+  if (got > 0) status = rx.landed(landing, static_cast<size_t>(got), buffer);
   return got;
 }
 

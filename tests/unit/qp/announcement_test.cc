@@ -120,7 +120,7 @@ TEST(Announcement, IsOnlyForThosePeersThatAreKnown) {
   }
 }
 
-// Whose turn it is may be the peer's Read between the two.
+// A Read of the peer takes its turn, too.
 TEST(Announcement, IsOfTheMessageAlsoWhenAReadIsAnsweredBetween) {
   Acquainted m;
   Buffer from(m.memory, pattern(kLength));

@@ -15,10 +15,6 @@ using qp::RxStatus;
 constexpr size_t kSegment = 20001, kMessage = 3 * kSegment + 9000;
 constexpr size_t kHead = 20;  // what is seen of a message before anything of it is landed
 
-Octets& operator+=(Octets& to, const Octets& octets) {
-  to.insert(to.end(), octets.begin(), octets.end());
-  return to;
-}
 Octets announcing(size_t length, size_t segment) {
   const qp::Announcement announcement{static_cast<uint32_t>(length),
                                       static_cast<uint32_t>(segment)};
@@ -30,11 +26,11 @@ Octets cut(const Octets& content, size_t size, Make&& segment) {
   Octets out;
   for (size_t at = 0; at < content.size(); at += size) {
     const size_t end = std::min(at + size, content.size());
-    out += fpdu(segment(at,
-                        Octets(content.begin() + static_cast<ptrdiff_t>(at),
-                               content.begin() + static_cast<ptrdiff_t>(end)),
-                        end == content.size()),
-                false);
+    out = concat(std::move(out), fpdu(segment(at,
+                                              Octets(content.begin() + static_cast<ptrdiff_t>(at),
+                                                     content.begin() + static_cast<ptrdiff_t>(end)),
+                                              end == content.size()),
+                                      false));
   }
   return out;
 }
@@ -66,7 +62,6 @@ constexpr Kind kKinds[] = {Kind::kRead, Kind::kWrite, Kind::kSend};
 struct Scene {
   explicit Scene(Kind kind, size_t announced = kMessage, size_t announced_segment = kSegment)
       : kind_(kind), to(m.memory, Octets(kMessage + 1000, 0xee)) {
-    m.connection->shared.long_fpdus = true;
     const ibv_sge place = to.sge(500, kMessage);
     if (kind == Kind::kSend) m.receive(RecvWr({place}, 7));
     if (kind == Kind::kRead) sink_ = read_into(m, {place});
@@ -81,16 +76,15 @@ struct Scene {
   // The first segment as announced, the others of `size`.
   Octets message(size_t size = kSegment) const {
     const auto first = content.begin() + kSegment;
-    Octets out = fpdu(segment(0, Octets(content.begin(), first), false), false);
-    return out +=
-           cut(Octets(first, content.end()), size, [&](size_t at, const Octets& part, bool last) {
-             return segment(kSegment + at, part, last);
-           });
+    return concat(
+        fpdu(segment(0, Octets(content.begin(), first), false), false),
+        cut(Octets(first, content.end()), size, [&](size_t at, const Octets& part, bool last) {
+          return segment(kSegment + at, part, last);
+        }));
   }
   void expect_there() {
-    Octets expected(500, 0xee);
-    expected += content;
-    expected += Octets(500, 0xee);
+    const Octets around(500, 0xee);
+    const Octets expected = concat(concat(around, content), around);
     EXPECT_TRUE(to.content() == expected);
     EXPECT_TRUE(m.rx().at_boundary());
     m.tx().retire();
@@ -102,7 +96,7 @@ struct Scene {
   }
 
   Kind kind_;
-  Machine m{{.crc = false}};
+  Machine m{{.crc = false, .long_fpdus = true}};
   Buffer to;
   Octets content = pattern(kMessage);
   uint32_t sink_ = 0;
@@ -195,16 +189,15 @@ TEST(RxLanding, ThePeerMayCutItOtherwise) {
 // there.
 TEST(RxLanding, WhatFollowsAMessageThatEndsEarlyIsNotLost) {
   for (size_t announced : {2 * kSegment, kMessage, size_t{0xffffffff}}) {
-    Machine m({.crc = false});
-    m.connection->shared.long_fpdus = true;
+    Machine m({.crc = false, .long_fpdus = true});
     Buffer first(m.memory, kMessage), second(m.memory, kMessage);
     m.receive(RecvWr({first.sge()}, 1));
     m.receive(RecvWr({second.sge()}, 2));
     const Octets content = pattern(kSegment), other = pattern(kMessage, 5);
     Octets stream = announcing(announced, kSegment);
-    stream += fpdu(untagged(3, 0, 1, 0, content, false), false);
-    stream += fpdu(untagged(3, 0, 1, kSegment, pattern(10), true), false);
-    stream += a_send(2, other);
+    stream = concat(std::move(stream), fpdu(untagged(3, 0, 1, 0, content, false), false));
+    stream = concat(std::move(stream), fpdu(untagged(3, 0, 1, kSegment, pattern(10), true), false));
+    stream = concat(std::move(stream), a_send(2, other));
     ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
     ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kOk);
     const std::vector<ibv_wc> done = m.received();
@@ -234,9 +227,11 @@ TEST(RxLanding, ASegmentForAnotherPlaceGoesThere) {
   Buffer other(scene.m.memory, kMessage);
   const Octets elsewhere = pattern(kSegment, 9);
   Octets stream = fpdu(scene.segment(0, pattern(kSegment), false), false);
-  stream += fpdu(tagged(0, other.stag(), other.start() + 7, elsewhere, false), false);
-  stream += fpdu(scene.segment(kSegment, Octets(kSegment, 1), false), false);
-  stream += fpdu(scene.segment(0, pattern(kSegment, 3), true), false);
+  stream = concat(std::move(stream),
+                  fpdu(tagged(0, other.stag(), other.start() + 7, elsewhere, false), false));
+  stream =
+      concat(std::move(stream), fpdu(scene.segment(kSegment, Octets(kSegment, 1), false), false));
+  stream = concat(std::move(stream), fpdu(scene.segment(0, pattern(kSegment, 3), true), false));
   ASSERT_EQ(scene.m.feed({stream.data(), kHead}), RxStatus::kOk);
   ASSERT_EQ(receive_to_place(scene.m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kOk);
   const Octets first = pattern(kSegment, 3);
@@ -269,14 +264,14 @@ TEST(RxLanding, WithoutAnAnnouncementItIsOneSegment) {
 }
 
 TEST(RxLanding, AnAnnouncementIsOfOneMessage) {
-  Machine m({.crc = false});
-  m.connection->shared.long_fpdus = true;
+  Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, kMessage);
   Octets stream = announcing(kMessage, kSegment);
-  stream += fpdu(tagged(0, 0, 0, {}), false);  // an empty Write is no message to announce
-  stream += a_write(to, pattern(kMessage));
+  stream = concat(std::move(stream),
+                  fpdu(tagged(0, 0, 0, {}), false));  // an empty Write is no message to announce
+  stream = concat(std::move(stream), a_write(to, pattern(kMessage)));
   const size_t before = stream.size();
-  stream += a_write(to, pattern(kMessage, 3));
+  stream = concat(std::move(stream), a_write(to, pattern(kMessage, 3)));
   ASSERT_EQ(m.feed({stream.data(), 40 + kHead}), RxStatus::kOk);
   size_t landed = 0;
   ASSERT_EQ(receive_to_place(m.rx(), {stream.data() + 40 + kHead, before - 40 - kHead}, &landed),
@@ -292,12 +287,11 @@ TEST(RxLanding, AnAnnouncementIsOfOneMessage) {
 // RFC 5041 7.1: a range that the peer may not write to is none to receive to, whatever it
 // announces.
 TEST(RxLanding, NothingIsReceivedOutsideOfARegion) {
-  Machine m({.crc = false});
-  m.connection->shared.long_fpdus = true;
+  Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, 2 * kSegment + 100);
   const Octets content = pattern(kMessage);
   Octets stream = announcing(kMessage, kSegment);
-  stream += a_write(to, content);
+  stream = concat(std::move(stream), a_write(to, content));
   ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
   qp::Landing landing;
   ASSERT_TRUE(m.rx().land(landing));
@@ -328,7 +322,8 @@ TEST(RxLanding, AWrongAnswerIsAFaultOfThePeer) {
   Buffer to(m.memory, kMessage);
   const uint32_t sink = read_into(m, {to.sge()});
   Octets stream = fpdu(tagged(2, sink, 0, pattern(kSegment), false), false);
-  stream += fpdu(tagged(2, sink, kSegment + 1, pattern(kSegment), false), false);
+  stream = concat(std::move(stream),
+                  fpdu(tagged(2, sink, kSegment + 1, pattern(kSegment), false), false));
   ASSERT_EQ(m.feed({stream.data(), kHead}), RxStatus::kOk);
   EXPECT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kFault);
   EXPECT_EQ(static_cast<uint16_t>(m.rx().fault().terminate.code), 0x1101);
@@ -337,8 +332,7 @@ TEST(RxLanding, AWrongAnswerIsAFaultOfThePeer) {
 
 // Otherwise invalidating would wait for the landing that holds the window, for ever.
 TEST(RxLanding, WhatWasReceivedToAWindowMayInvalidateIt) {
-  Machine m({.crc = false});
-  m.connection->shared.long_fpdus = true;
+  Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, kMessage, kAllAccess | mem::kMwBind), inbox(m.memory, kMessage);
   const uint32_t window = *m.memory.add_window(kPd, mem::WindowType::kType2, 10);
   ASSERT_EQ(m.memory.bind({kPd, 42},
@@ -346,9 +340,11 @@ TEST(RxLanding, WhatWasReceivedToAWindowMayInvalidateIt) {
             0);
   m.receive(RecvWr({inbox.sge()}, 1));
   Octets stream = announcing(kMessage, kSegment);
-  stream += fpdu(tagged(0, window, to.start(), pattern(kSegment), true), false);
-  stream += fpdu(untagged(4, 0, 1, 0, pattern(30000), true, window), false);
-  stream += a_write(to, pattern(kMessage, 2));
+  stream = concat(std::move(stream),
+                  fpdu(tagged(0, window, to.start(), pattern(kSegment), true), false));
+  stream =
+      concat(std::move(stream), fpdu(untagged(4, 0, 1, 0, pattern(30000), true, window), false));
+  stream = concat(std::move(stream), a_write(to, pattern(kMessage, 2)));
   // As announced the first time, and as an invalidation where a segment is expected.
   stream[20 + 2] &= static_cast<uint8_t>(~0x40);
   ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
@@ -365,7 +361,7 @@ TEST(RxLanding, ASendBehindItWaitsForItsReceive) {
   const uint32_t sink = read_into(m, {to.sge()});
   const Octets content = pattern(kMessage), sent = pattern(50000, 4);
   Octets stream = an_answer(sink, content);
-  stream += a_send(1, sent, 50000);
+  stream = concat(std::move(stream), a_send(1, sent, 50000));
   ASSERT_EQ(m.feed({stream.data(), kHead}), RxStatus::kOk);
   ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kWantReceive);
   m.receive(RecvWr({second.sge()}, 9));
