@@ -82,7 +82,7 @@ class PairHarness {
           inbox(memory, mem::kLocalWrite, false) {
       qp::Shared& shared = connection.shared;
       wire(shared, 1, kPd, memory, *sends, *receives, *send_cq, *recv_cq);
-      shared.long_fpdus = true;
+      shared.long_fpdus = shared.stagger = true;
     }
     mem::Table memory;
     std::unique_ptr<qp::SendQueue> sends;

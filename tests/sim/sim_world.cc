@@ -44,6 +44,7 @@ class SimEnd final : public End {
          *recv_cq);
     shared.first_msn = wanted.first_msn;
     shared.long_fpdus = random() % 4 != 0;
+    shared.stagger = random() % 2 != 0;
     agreement = agreed;
     EXPECT_TRUE(c_.start(agreement, emss(), {random(), random()}, true));
   }

@@ -172,7 +172,7 @@ struct MachineOptions {
   uint32_t depth = 64, max_sge = queue::kMaxSge, max_inline = 512;
   uint32_t receives = 64;
   uint32_t first_msn = 1;
-  bool long_fpdus = false;
+  bool long_fpdus = false, stagger = false;
 };
 
 class Machine {
@@ -187,6 +187,7 @@ class Machine {
     wire(shared, 42, kPd, memory, *sends, *receives, *send_cq, *recv_cq);
     shared.first_msn = options.first_msn;
     shared.long_fpdus = options.long_fpdus;
+    shared.stagger = options.stagger;
     mpa::Agreement agreement;
     agreement.initiator = options.initiator;
     agreement.crc = options.crc;

@@ -57,9 +57,9 @@ constexpr SettingInfo kTable[] = {
      "peer is "
      "silent: Linux siw overlooks what comes too early until more comes."},
     {"UIWARP_LONG_FPDUS", "on|off", "on",
-     "Between two uiwarps an FPDU may have several TCP segments, and long messages are announced, "
-     "which takes less of the processors; off: each fits one (RFC 5044 5.1) and nothing is "
-     "announced, for packet captures and comparisons."},
+     "Between two uiwarps an FPDU may have several TCP segments, and empty RDMA Writes go before "
+     "large messages, which takes less of the processors; off: each fits one (RFC 5044 5.1) and "
+     "nothing is said, for packet captures and comparisons."},
     {"UIWARP_PORTS", "auto|FIRST-LAST", "auto",
      "TCP ports on which queue pairs that programs connect without rdma_cm are reached, one for "
      "each 256 "

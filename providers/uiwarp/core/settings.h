@@ -40,8 +40,8 @@ struct Settings {
   bool peer_to_peer = true;   // UIWARP_PEER_TO_PEER: ask for an RTR frame (RFC 6581 A bit)
   RtrKind mpa_rtr = RtrKind::kAny;  // UIWARP_MPA_RTR: which one
   bool wake_peer = true;            // UIWARP_WAKE_PEER: empty Writes to a silent responder
-  bool long_fpdus = true;           // UIWARP_LONG_FPDUS: of several TCP segments; announcements
-  bool poll_progress = true;        // UIWARP_POLL_PROGRESS: who polls in vain receives itself
+  bool long_fpdus = true;     // UIWARP_LONG_FPDUS: of several TCP segments; empty Writes before
+  bool poll_progress = true;  // UIWARP_POLL_PROGRESS: who polls in vain receives itself
   // UIWARP_PORTS: of queue pair numbers; 0: the system chooses
   uint16_t first_port = 0, last_port = 0;
   uint32_t connect_timeout_ms = 10000;

@@ -5,15 +5,20 @@
 
 namespace uiw::engine {
 
-Placement::Kind Placement::kind(uint32_t sleeps) const {
+Placement::Kind Placement::kind(uint32_t sleeps, bool ping_pong) const {
   const uint64_t turns = turns_ > 0 ? turns_ : 1, per_turn = (delivered_ + sent_) / turns;
   if (per_turn > kStreamOctets) return Kind::kStream;
-  if (delivered_ / turns <= kLatencyOctets && sleeps >= kLatencySleeps) return Kind::kLatency;
+  const bool small = delivered_ / turns <= kLatencyOctets;
+  if (sleeps >= kLatencySleeps && (small || ping_pong)) return Kind::kLatency;
   return per_turn > kLatencyOctets && sleeps <= kStreamSleeps ? Kind::kStream : Kind::kBetween;
 }
 
-Placement::Decision Placement::judge(uint32_t sleeps, int incoming_cpu) {
-  const Kind traffic = kind(sleeps);
+bool Placement::unclear(uint32_t sleeps) const {
+  return sleeps >= kLatencySleeps && kind(sleeps, false) == Kind::kBetween;
+}
+
+Placement::Decision Placement::judge(uint32_t sleeps, int incoming_cpu, bool ping_pong) {
+  const Kind traffic = kind(sleeps, ping_pong);
   turns_ = 0;
   delivered_ = sent_ = 0;
   if (rest_ > 0) --rest_;

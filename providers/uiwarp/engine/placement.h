@@ -19,7 +19,8 @@ class Placement {
   // proof: a ping-pong looks like that when both ends share a CPU and the other end runs first.
   static constexpr uint32_t kStreamOctets = 128 << 10;
   static constexpr uint32_t kStreamSleeps = 4;
-  // Between the two kinds nothing changes.
+  // Between the two kinds nothing changes, unless such a message is answered by another one: a
+  // ping-pong follows.
 
   // Windows in a row that must agree before the thread is placed anew, and for how many it then
   // stays: the scheduler moves the other end, too.
@@ -38,16 +39,21 @@ class Placement {
 
   // One turn of the engine that delivered octets, and what it sent since the last one. True when a
   // window is full: then the caller finds out how often the thread slept in it and where the
-  // packets arrive, and calls judge().
+  // packets arrive, if unclear() also whether it is a ping-pong, and calls judge().
   bool turn(uint64_t delivered, uint64_t sent) {
     delivered_ += delivered;
     sent_ += sent;
     return ++turns_ >= kWindow;
   }
 
+  // Whether a stream that waits for its sender and a ping-pong of large messages both look like
+  // this.
+  bool unclear(uint32_t sleeps) const;
+
   // sleeps: how often the thread slept during the window. incoming_cpu: where the socket that
-  // delivered last has its packets processed, negative when unknown.
-  Decision judge(uint32_t sleeps, int incoming_cpu);
+  // delivered last has its packets processed, negative when unknown. ping_pong: whether that socket
+  // sends as it receives, whoever sends.
+  Decision judge(uint32_t sleeps, int incoming_cpu, bool ping_pong = false);
 
   // Where the thread was placed; kStay: nowhere, it runs as it was started.
   const Decision& place() const { return place_; }
@@ -56,7 +62,7 @@ class Placement {
 
  private:
   enum class Kind { kLatency, kStream, kBetween };
-  Kind kind(uint32_t sleeps) const;
+  Kind kind(uint32_t sleeps, bool ping_pong) const;
 
   Decision want(Decision wanted);
 

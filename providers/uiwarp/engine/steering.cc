@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "engine/steering.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -48,7 +50,8 @@ Placement::Action Steering::turn(uint64_t delivered, uint64_t sent, int fd) {
   int cpu = -1;
   socklen_t size = sizeof cpu;
   if (core::sys::getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &size) < 0) cpu = -1;
-  const Placement::Decision decision = placement_.judge(sleeps, cpu);
+  const bool ping_pong = placement_.unclear(sleeps) && is_ping_pong(fd);
+  const Placement::Decision decision = placement_.judge(sleeps, cpu, ping_pong);
   switch (decision.action) {
     case Placement::Action::kFollow:
       if (!follow(decision.cpu)) {
@@ -63,6 +66,20 @@ Placement::Action Steering::turn(uint64_t delivered, uint64_t sent, int fd) {
       break;
   }
   return decision.action;
+}
+
+// Whether, since this was asked of `fd` last, it sent at least half of what it received.
+bool Steering::is_ping_pong(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (core::sys::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) return false;
+  const Carried now{info.tcpi_bytes_received, info.tcpi_bytes_acked};
+  Carried before = std::exchange(carried_, now);
+  // Another connection, which may have got the same number.
+  if (std::exchange(asked_, fd) != fd || now.received < before.received ||
+      now.acknowledged < before.acknowledged)
+    before = {};
+  return now.acknowledged - before.acknowledged >= (now.received - before.received) / 2;
 }
 
 // Somebody else changed where we may run (a cpuset, taskset): that is the new rule.

@@ -25,8 +25,14 @@ class Steering {
   static void shorten_slice();
 
  private:
+  // What a connection has carried so far, in octets.
+  struct Carried {
+    uint64_t received = 0, acknowledged = 0;
+  };
+
   static uint64_t sleeps_so_far();
 
+  bool is_ping_pong(int fd);
   bool learn_limits();
   bool follow(int cpu);
   void keep_away(int cpu);
@@ -36,6 +42,8 @@ class Steering {
   core::CpuMask original_;  // where the thread may run
   core::CpuMask ours_;      // what we set
   uint64_t sleeps_ = 0;
+  int asked_ = -1;  // the socket that `carried_` is of
+  Carried carried_;
 };
 
 }  // namespace uiw::engine

@@ -51,6 +51,7 @@ struct Shared {
   // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
   uint32_t first_msn = 1;
   bool long_fpdus = false;  // wanted: qp/long_fpdus.h
+  bool stagger = false;     // the same, where the peer is a uiwarp: qp/stagger.h
 
   // ibv_modify_qp with IBV_QP_ACCESS_FLAGS; any thread may change it.
   std::atomic<uint32_t> remote_rights{~0u};

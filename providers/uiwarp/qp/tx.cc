@@ -9,6 +9,7 @@
 #include "qp/announcement.h"
 #include "qp/long_fpdus.h"
 #include "qp/opcode_rules.h"
+#include "qp/stagger.h"
 
 namespace uiw::qp {
 
@@ -77,16 +78,33 @@ void Tx::set_emss(uint32_t emss) {
 }
 
 // Whether something to be said comes before a message of `length` octets: not inside it (RFC 5041
-// 5.3), and only where it would have fewer FPDUs or be announced.
+// 5.3), and only where it would have fewer FPDUs, be announced or be staggered.
 bool Tx::welcome_first(uint64_t length) const {
-  if (length <= mulpdu_ - ddp::kUntaggedHeaderSize || welcome_said_ || !shared_->long_fpdus)
-    return false;
+  if (welcome_said_ || !shared_->long_fpdus) return false;
+  if (worth_staggering(length)) return true;
+  if (length <= mulpdu_ - ddp::kUntaggedHeaderSize) return false;
   return long_fpdus::several_segments(emss_, largest_ulpdu()) > emss_ || worth_announcing(length);
 }
 
 // What is verified first, or has markers in it, is not received to its place.
 bool Tx::worth_announcing(uint64_t length) const {
   return !crc_ && !markers_ && mulpdu_ >= kWorthAnnouncing && length >= mulpdu_ + kWorthAnnouncing;
+}
+
+// What has markers in it is copied anyway. With small segments FPDUs begin where they do, and would
+// not any more.
+bool Tx::worth_staggering(uint64_t length) const {
+  return shared_->stagger && !markers_ && emss_ >= stagger::kWorth && length >= stagger::kWorth;
+}
+
+// Whether message_ should begin further on. Only at the beginning of a batch: what comes behind it
+// lies anywhere.
+bool Tx::to_stagger(const SendRequest& wr, uint32_t header_size) const {
+  if (!long_fpdus_ || message_.offset > 0 || batch_->total() >= stagger::kDistance) return false;
+  if (!worth_staggering(message_.length) || wr.is_inline) return false;
+  const ibv_sge& first = wr.sges[0];
+  return first.length >= stagger::kWorth &&
+         stagger::stumbles(batch_->total() + mpa::kLengthSize + header_size, first.addr);
 }
 
 inline bool Tx::has_room() const {

@@ -119,6 +119,8 @@ class Tx {
   bool welcome_first(uint64_t length) const;
   bool say_welcome();
   bool worth_announcing(uint64_t length) const;
+  bool worth_staggering(uint64_t length) const;
+  bool to_stagger(const SendRequest& wr, uint32_t header_size) const;
   void build_read_request(const rdmap::ReadRequest& request);
   bool build_segment();
   bool build_response_segment();

@@ -79,9 +79,13 @@ bool Tx::build_segment() {
     message_ = {};
     return true;
   }
-  uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   const bool tagged = message_.kind == Message::kWrite;
   const uint32_t header_size = tagged ? ddp::kTaggedHeaderSize : ddp::kUntaggedHeaderSize;
+  if (to_stagger(wr, header_size)) {
+    build_empty_write(kRtrStag, 0);
+    return true;
+  }
+  uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   const uint32_t most = message_.segment > 0 ? message_.segment : mulpdu_ - header_size;
   if (std::exchange(message_.to_announce, false)) {
     // Each segment will be as long as is said here, whatever the MULPDU is by then.

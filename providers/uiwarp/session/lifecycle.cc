@@ -20,6 +20,7 @@
 
 #include "core/log.h"
 #include "core/settings.h"
+#include "qp/stagger.h"
 #include "session/linger.h"
 #include "session/state.h"
 
@@ -293,6 +294,7 @@ bool State::create_queues() {
   shared.send_cq = options.send_cq;
   shared.recv_cq = options.recv_cq;
   shared.long_fpdus = core::settings().long_fpdus;
+  shared.stagger = qp::stagger::worth_it();
   return true;
 }
 

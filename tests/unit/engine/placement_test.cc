@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 namespace uiw::engine {
 namespace {
@@ -130,6 +131,31 @@ TEST(Placement, BetweenBothNothingChanges) {
   }
   EXPECT_EQ(moved.place(), (Placement::Decision{Action::kFollow, 3}));
   EXPECT_EQ(free.place().action, Action::kStay);
+}
+
+TEST(Placement, FollowsAPingPongOfLargeMessages) {
+  Placement placement;
+  const auto turns = [&](uint64_t octets, uint64_t sent = 0) {
+    for (uint32_t i = 1; i < Placement::kWindow; ++i) placement.turn(octets, sent);
+    placement.turn(octets, sent);
+  };
+  turns(64 << 10);
+  EXPECT_TRUE(placement.unclear(Placement::kLatencySleeps));
+  EXPECT_FALSE(placement.unclear(Placement::kLatencySleeps - 1));  // it hardly waits for anybody
+  EXPECT_EQ(placement.judge(Placement::kLatencySleeps, 3, true),
+            (Placement::Decision{Action::kFollow, 3}));
+  // Where it is clear nobody need ask, and what is said does not matter.
+  turns(64);
+  EXPECT_FALSE(placement.unclear(Placement::kWindow));
+  placement.judge(Placement::kWindow, 3);
+  for (const auto& [received, sent] : {std::pair{200, 0}, std::pair{64, 100}}) {
+    for (int i = 0; i < 2; ++i) {
+      turns(static_cast<uint64_t>(received) << 10, static_cast<uint64_t>(sent) << 10);
+      EXPECT_FALSE(placement.unclear(Placement::kWindow));
+      placement.judge(Placement::kWindow, 3, true);
+    }
+    EXPECT_EQ(placement.place(), (Placement::Decision{Action::kKeepAway, 3}));
+  }
 }
 
 TEST(Placement, FollowsAgainAfterAStream) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -102,6 +103,39 @@ TEST(Steering, FollowsAPingPongAndKeepsAwayFromAStream) {
     close(theirs);
     op.ended.wait_for(true);
     close(ours);
+  });
+}
+
+// 64 KiB at a time, each of them waited for.
+TEST(Steering, FollowsLargeMessagesThatAreAnswered) {
+  if (allowed_cpus().size() < 2) GTEST_SKIP() << "needs two CPUs";
+  constexpr size_t kMessage = 64 << 10;
+  std::vector<char> message(kMessage);
+  const auto carry = [&](int from, int to) {
+    ASSERT_EQ(write(from, message.data(), kMessage), static_cast<ssize_t>(kMessage));
+    ASSERT_EQ(recv(to, message.data(), kMessage, MSG_WAITALL), static_cast<ssize_t>(kMessage));
+  };
+  const auto several_windows = [&](int ours, int theirs, bool answer) {
+    Steering steering(true);
+    auto done = Placement::Action::kStay;
+    for (uint32_t i = 0; i < 4 * Placement::kWindow; ++i) {
+      carry(theirs, ours);
+      if (answer) carry(ours, theirs);
+      std::this_thread::sleep_for(std::chrono::microseconds(1));  // counts as a sleep
+      const auto action = steering.turn(kMessage, 0, ours);
+      if (action != Placement::Action::kStay) done = action;
+    }
+    return done;
+  };
+  apart([&] {
+    const test::SocketPair pair = test::connected_pair();
+    const std::vector<int> before = allowed_cpus();
+    EXPECT_EQ(several_windows(pair.ours, pair.theirs, false), Placement::Action::kStay);
+    EXPECT_EQ(allowed_cpus(), before);
+    EXPECT_EQ(several_windows(pair.ours, pair.theirs, true), Placement::Action::kFollow);
+    EXPECT_EQ(allowed_cpus().size(), 1u);
+    close(pair.ours);
+    close(pair.theirs);
   });
 }
 

@@ -4,29 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "qp/long_fpdus.h"
+#include "support/acquainted.h"
 #include "support/scene.h"
 
 namespace uiw::test {
 namespace {
 
-constexpr uint32_t kEmss = 65483;  // loopback
 constexpr uint32_t kWriteSegment = 64768 - 14, kSendSegment = 64768 - 18;
 constexpr uint32_t kLength = 200000;
 
-// One that knows of its peer, the first message already gone.
-struct Acquainted : Machine {
-  explicit Acquainted(MachineOptions options = {.crc = false}) : Machine(as_wanted(options)) {
-    EXPECT_EQ(feed(fpdu(tagged(0, 1, qp::long_fpdus::kWelcome, {}), options.crc)),
-              qp::RxStatus::kOk);
-    transmit();  // the answer
-  }
-  static MachineOptions as_wanted(MachineOptions options) {
-    options.emss = kEmss;
-    options.long_fpdus = true;
-    return options;
-  }
-};
 Octets announcement(uint32_t length, uint32_t segment) {
   return tagged(0, segment, qp::announcing_to({length, segment}), {});
 }
@@ -110,7 +96,7 @@ TEST(Announcement, IsNotForConnectionsWithCrcOrMarkers) {
 
 TEST(Announcement, IsOnlyForThosePeersThatAreKnown) {
   for (bool wanted : {true, false}) {
-    Machine m({.crc = false, .emss = kEmss, .long_fpdus = wanted});
+    Machine m({.crc = false, .emss = Acquainted::kEmss, .long_fpdus = wanted});
     Buffer from(m.memory, pattern(kLength));
     m.post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}).to(0x1000, 9));
     const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Before which messages empty Writes go, so that the payload lies elsewhere in its page.
+#include "qp/stagger.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/acquainted.h"
+#include "support/scene.h"
+
+namespace uiw::test {
+namespace {
+
+constexpr size_t kPage = qp::stagger::kPage, kLength = 64 << 10;
+constexpr MachineOptions kStaggering{.crc = false, .stagger = true};
+
+// Enough memory for kLength octets from anywhere in the first whole page.
+struct Source : Buffer {
+  explicit Source(Machine& m) : Buffer(m.memory, pattern(kLength + 2 * kPage)) {}
+  size_t page() const { return (kPage - start() % kPage) % kPage; }
+  ibv_sge from(size_t offset, size_t length = kLength) const {
+    return sge(page() + offset, length);
+  }
+};
+SendWr message(ibv_wr_opcode opcode, std::vector<ibv_sge> sges) {
+  return SendWr(opcode, std::move(sges)).to(0x1000, 9);
+}
+
+// How many empty Writes come first. Behind them the message has to be as it always is.
+size_t before(Machine& m, SendWr wr, bool crc = false) {
+  const bool write = wr.wr.opcode == IBV_WR_RDMA_WRITE;
+  EXPECT_EQ(m.post(std::move(wr)), 0);
+  const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), crc);
+  const auto first = std::find_if(ulpdus.begin(), ulpdus.end(),
+                                  [](const Octets& u) { return u != tagged(0, 1, 0, {}); });
+  EXPECT_NE(first, ulpdus.end());
+  EXPECT_EQ(std::count(first, ulpdus.end(), tagged(0, 1, 0, {})), 0);
+  EXPECT_EQ((*first)[0] & 0x80, write ? 0x80 : 0);
+  return static_cast<size_t>(first - ulpdus.begin());
+}
+
+TEST(Stagger, StumblesWhereMoreIsLoadedThanHasBeenStored) {
+  using qp::stagger::stumbles;
+  const uint64_t page = 0x7f0000000000;
+  for (uint64_t position : {0u, 20u, 4000u, 70000u}) {
+    for (uint64_t ahead : {1u, 20u, 63u})
+      EXPECT_TRUE(stumbles(position + ahead, page + position)) << position << " " << ahead;
+    for (uint64_t ahead : {0u, 64u, 2048u, 4095u})
+      EXPECT_FALSE(stumbles(position + ahead, page + position)) << position << " " << ahead;
+  }
+}
+
+TEST(Stagger, PutsEmptyWritesBeforeAPayloadThatBeginsAPage) {
+  for (bool crc : {false, true}) {
+    Acquainted m({.crc = crc, .stagger = true});
+    Source source(m);
+    // 20 octets of header, as many for each empty Write: the fourth place is 80 octets on. A tagged
+    // header has 16, so it is 76.
+    EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0)}), crc), 3u);
+    EXPECT_EQ(before(m, message(IBV_WR_RDMA_WRITE, {source.from(0)}), crc), 3u);
+    EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0)}), crc), 3u);
+  }
+}
+
+TEST(Stagger, PutsAsManyAsItTakes) {
+  Acquainted m(kStaggering);
+  Source source(m);
+  for (size_t offset = 0; offset < kPage; ++offset) {
+    size_t needed = 0;
+    while (qp::stagger::stumbles(20 + 20 * needed, offset)) ++needed;
+    ASSERT_EQ(before(m, message(IBV_WR_SEND, {source.from(offset)})), needed) << offset;
+    ASSERT_LE(needed, 4u);
+  }
+}
+
+TEST(Stagger, GoesBeforeAnAnnouncement) {
+  Acquainted m(kStaggering);
+  const uint32_t length = 200000;
+  Buffer buffer(m.memory, pattern(length + kPage));
+  const size_t page = (kPage - buffer.start() % kPage) % kPage;
+  m.post(message(IBV_WR_SEND, {buffer.sge(page, length)}));
+  const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ulpdus[i], tagged(0, 1, 0, {}));
+  EXPECT_EQ(to_hex({ulpdus[3].data() + 6, 8}), "7569776d00030d40");
+  EXPECT_EQ(ulpdus.size(), 8u);
+}
+
+TEST(Stagger, LeavesAloneWhatGainsNothing) {
+  Acquainted m(kStaggering), unwanted({.crc = false});
+  Source source(m), other(unwanted);
+  EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0, qp::stagger::kWorth - 1)})), 0u);
+  EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0, 100), source.from(100)})), 0u);
+  EXPECT_EQ(before(unwanted, message(IBV_WR_SEND, {other.from(0)})), 0u);
+  // What has markers is copied anyway.
+  size_t sizes[2];
+  for (bool stagger : {false, true}) {
+    Acquainted marked({.crc = false, .tx_markers = true, .stagger = stagger});
+    Source third(marked);
+    marked.post(message(IBV_WR_SEND, {third.from(0)}));
+    sizes[stagger] = marked.transmit().size();
+  }
+  EXPECT_EQ(sizes[0], sizes[1]);
+  m.tx().set_emss(qp::stagger::kWorth - 1);
+  EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0)})), 0u);
+  m.tx().set_emss(qp::stagger::kWorth);
+  // Nor what comes behind something else: it lies anywhere.
+  m.post(message(IBV_WR_SEND, {source.from(0)}));
+  m.post(message(IBV_WR_SEND, {source.from(0)}));
+  const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);
+  EXPECT_EQ(std::count(ulpdus.begin(), ulpdus.end(), tagged(0, 1, 0, {})), 3);
+}
+
+TEST(Stagger, IsOnlyForThosePeersThatAreKnown) {
+  for (bool wanted : {true, false}) {
+    Machine m({.crc = false, .emss = Acquainted::kEmss, .long_fpdus = wanted, .stagger = true});
+    Source source(m);
+    m.post(message(IBV_WR_SEND, {source.from(0, qp::stagger::kWorth)}));
+    const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);
+    EXPECT_EQ(std::count(ulpdus.begin(), ulpdus.end(), tagged(0, 1, 0, {})), 0);
+    // Where it would do it, it makes itself known.
+    EXPECT_EQ(ulpdus[0] == tagged(0, 1, qp::long_fpdus::kWelcome, {}), wanted);
+  }
+}
+
+}  // namespace
+}  // namespace uiw::test
