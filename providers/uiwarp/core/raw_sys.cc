@@ -118,6 +118,12 @@ long recv(int fd, void* buffer, size_t size, int flags) {
 int eventfd(unsigned initial, int flags) {
   return static_cast<int>(raw(SYS_eventfd2, initial, flags));
 }
+int timerfd_create(int clock, int flags) {
+  return static_cast<int>(raw(SYS_timerfd_create, clock, flags));
+}
+int timerfd_settime(int fd, int flags, const itimerspec* time) {
+  return static_cast<int>(raw(SYS_timerfd_settime, fd, flags, time, 0));
+}
 int epoll_create1(int flags) {
   return static_cast<int>(raw(SYS_epoll_create1, flags));
 }

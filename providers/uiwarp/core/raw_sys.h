@@ -13,6 +13,7 @@
 #include <cstdint>
 
 struct epoll_event;
+struct itimerspec;
 struct stat;
 
 namespace uiw::core::sys {
@@ -38,6 +39,8 @@ long sendmsg(int fd, const msghdr* message, int flags);
 long recvmsg(int fd, msghdr* message, int flags);
 long recv(int fd, void* buffer, size_t size, int flags);
 int eventfd(unsigned initial, int flags);
+int timerfd_create(int clock, int flags);
+int timerfd_settime(int fd, int flags, const itimerspec* time);
 int epoll_create1(int flags);
 int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event);
 int ioctl(int fd, unsigned long request, void* argument);

@@ -19,6 +19,7 @@
 #include "engine/ring.h"
 #include "engine/steering.h"
 #include "engine/timer_heap.h"
+#include "engine/watches.h"
 
 namespace uiw::engine {
 namespace {
@@ -60,6 +61,7 @@ struct Engine::State {
 
   // Thread: engine.
   TimerHeap timers;
+  Watches watches;
   // Asked once per turn, and not before somebody wants to know: what has arrived comes first.
   core::Nanoseconds turn_time = 0;  // 0: nobody did
   Lodger* lodgers = nullptr;
@@ -90,6 +92,7 @@ bool Engine::State::may_leave() {
   if (lodgers && evict_at == Backend::kForever) evict_at = now() + kStopGrace;
   if (lodgers && now() < evict_at) return false;
   while (lodgers) lodgers->evict();
+  watches.stop();
   // What is neither finished nor cancelled would never end.
   UIW_ASSERT(backend->not_cancelled() == 0);
   return backend->in_flight() == 0;
@@ -98,12 +101,11 @@ bool Engine::State::may_leave() {
 // Opens the backend (io_uring belongs to the thread that made it) and tells start() how it went.
 void Engine::State::open() {
   auto result = open_backend(core::settings().engine);
+  int error = result ? 0 : result.error();
+  if (!error) error = watches.open(**result);
   pthread_mutex_lock(&mutex);
-  if (result) {
-    backend = std::move(*result);
-  } else {
-    start_error = result.error();
-  }
+  start_error = error;
+  if (!error) backend = std::move(*result);
   started = true;
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&mutex);
@@ -152,6 +154,7 @@ void Engine::State::loop() {
         break;
     }
   }
+  watches.close();
   // The backend itself stays until the thread is joined: a poster may still be in wake().
   backend->close();
 }
@@ -262,12 +265,25 @@ void Engine::arm(Timer& timer, core::Nanoseconds from_now) {
 void Engine::disarm(Timer& timer) {
   state_->timers.disarm(timer);
 }
+void Engine::watch(Watch& watch, core::Nanoseconds from_now) {
+  state_->watches.watch(watch, state_->now() + from_now);
+}
+void Engine::unwatch(Watch& watch) {
+  state_->watches.unwatch(watch);
+}
+void Engine::put_off(Watch& watch, core::Nanoseconds from_now) {
+  state_->watches.put_off(watch, core::now() + from_now);
+}
 core::Nanoseconds Engine::now() const {
   return state_->now();
 }
 
 Timer::~Timer() {
   if (armed()) engine_->disarm(*this);
+}
+
+Watch::~Watch() {
+  UIW_ASSERT(!watched());
 }
 
 void Engine::connect(Op& op, int fd, const sockaddr_storage& to) {

@@ -24,8 +24,9 @@ class Lodger;
 class Op;
 class Task;
 class Timer;
+class Watch;
 
-// What the engine keeps in a task, an operation, a timer and a lodger.
+// What the engine keeps in a task, an operation, a timer, a watch and a lodger.
 class TaskState {
   friend class Mailbox;
   Task* next_ = nullptr;
@@ -67,6 +68,18 @@ class TimerState {
   Timer* child_ = nullptr;
   Timer* next_ = nullptr;
   Timer* prev_ = nullptr;
+};
+
+class WatchState {
+ public:
+  bool watched() const { return watched_; }
+
+ private:
+  friend class Watches;
+  std::atomic<core::Nanoseconds> deadline_{0};
+  bool watched_ = false;
+  Watch* next_ = nullptr;
+  Watch* previous_ = nullptr;
 };
 
 class LodgerState {
@@ -113,6 +126,20 @@ class Timer : public TimerState {
   ~Timer();
 };
 
+// A deadline that other threads put off again and again. The engine does not wake for that, only
+// when nobody does it any more: beside threads that spin, a wake costs them a turn of their
+// processors, and a virtual machine 10 us or more. Must not be watched when it is destroyed.
+class Watch : public WatchState {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  virtual void expire() = 0;  // on the engine thread; it is not watched, and may be again
+
+ protected:
+  ~Watch();
+};
+
 // Something that lives on the engine with no owner elsewhere (a socket in its last seconds). It
 // ends itself; when the engine stops it is given a moment, then evicted. Thread: engine.
 class Lodger : public LodgerState {
@@ -157,6 +184,11 @@ class Engine {
   void arm(Timer& timer, core::Nanoseconds from_now);
   void disarm(Timer& timer);
   core::Nanoseconds now() const;  // cached once per loop turn
+
+  void watch(Watch& watch, core::Nanoseconds from_now);
+  void unwatch(Watch& watch);
+  // One system call, or none where the engine has several. Thread: any, while it is watched.
+  void put_off(Watch& watch, core::Nanoseconds from_now);
 
   // Operations. At most one that receives and one that connects or waits to write may be in flight
   // per descriptor, which is non-blocking.

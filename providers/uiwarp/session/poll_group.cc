@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/flag.h"
 #include "session/state.h"
 
@@ -13,14 +14,15 @@ namespace uiw::session {
 
 namespace {
 
-// How soon the engine notices that nobody polls any more: at first, and where polls went on for
-// long.
+// How soon the engine looks whether somebody still polls: at first, and where polls went on for
+// long. Pollers put it off, about when half of that has passed.
 constexpr core::Nanoseconds kFirstLook = 50 * core::kMicrosecond;
-constexpr core::Nanoseconds kLastLook = 500 * core::kMicrosecond;
+constexpr core::Nanoseconds kLastLook = 2 * core::kMillisecond;
 
 // Polls that always find something never come here. So many looks of the engine may pass like that,
 // for whoever has received much at once deals with it first.
 constexpr uint32_t kLooksMissed = 5;
+constexpr core::Nanoseconds kNextLook = 500 * core::kMicrosecond;
 
 // After so many looks without octets a queue pair costs the others a system call per poll for
 // nothing.
@@ -58,13 +60,14 @@ bool PollGroup::lend(State& state, bool receiving) {
     state.looks_in_vain = 0;
     state.stream->pause_receive();
   }
-  leave();
-  if (room && !armed()) {
+  if (room && !watched()) {
     polls_seen_ = cq_.polls();
     looks_missed_ = 0;
     interval_ = kFirstLook;
-    engine_.arm(*this, interval_);
+    put_off_at_ = 0;
+    engine_.watch(*this, interval_);
   }
+  leave();
   return room;
 }
 
@@ -87,7 +90,7 @@ void PollGroup::remove(size_t index) {
   members_[index]->group = nullptr;
   members_[index] = members_[left];
   count_.store(left, std::memory_order_relaxed);
-  if (left == 0 && armed()) engine_.disarm(*this);
+  if (left == 0) engine_.unwatch(*this);
 }
 
 // Whoever knocked has said before what it wants.
@@ -122,9 +125,29 @@ bool PollGroup::progress() {
     }
   }
   const bool yield = !done && ++vain_ % kPollsPerYield == 0;
+  put_off();
   leave();
   if (yield) sched_yield();
   return done;
+}
+
+// A tick is a third of a nanosecond, or half of one.
+void PollGroup::put_off() {
+  const uint64_t now = core::ticks();
+  if (now < put_off_at_ || !watched()) return;
+  if (put_off_at_ > 0) interval_ = std::min(interval_ * 2, kLastLook);
+  put_off_at_ = now + static_cast<uint64_t>(interval_) * 3 / 2;
+  look_for_silent();
+  engine_.put_off(*this, interval_);
+}
+
+// One alone costs nobody else a system call.
+void PollGroup::look_for_silent() {
+  const size_t count = count_.load(std::memory_order_relaxed);
+  for (size_t i = 0; count > 1 && i < count; ++i) {
+    State& state = *members_[i];
+    if (state.lent && ++state.looks_in_vain == kLooksInVain) state.ring(kReturn);
+  }
 }
 
 bool PollGroup::needs_polls() const {
@@ -142,7 +165,7 @@ void PollGroup::on_arm() {
 
 void PollGroup::expire() {
   if (!role_.try_enter()) {  // a poller is inside
-    engine_.arm(*this, interval_);
+    engine_.watch(*this, kNextLook);
     return;
   }
   const uint32_t polls = cq_.polls();
@@ -152,16 +175,10 @@ void PollGroup::expire() {
   std::array<State*, kMost> returned{};
   size_t count = 0;
   if (polled && looks_missed_ < kLooksMissed) {
-    for (size_t i = count_.load(std::memory_order_relaxed); i > 0; --i) {
-      State& state = *members_[i - 1];
-      state.send_overdue();
-      const bool alone = count_.load(std::memory_order_relaxed) == 1;
-      if (alone || !state.lent || ++state.looks_in_vain < kLooksInVain) continue;
-      returned[count++] = &state;
-      remove(i - 1);
-    }
-    interval_ = std::min(interval_ * 2, kLastLook);
-    engine_.arm(*this, interval_);
+    for (size_t i = count_.load(std::memory_order_relaxed); i > 0; --i)
+      members_[i - 1]->send_overdue();
+    look_for_silent();
+    engine_.watch(*this, std::min(interval_, kNextLook));
   } else {
     while (count_.load(std::memory_order_relaxed) > 0) {
       returned[count++] = members_[0];

@@ -27,7 +27,7 @@ namespace uiw::session {
 
 class State;
 
-class PollGroup final : public queue::Progress, public engine::Timer {
+class PollGroup final : public queue::Progress, public engine::Watch {
  public:
   // The group of a completion queue, made when there is none; null when out of memory, or when the
   // queue is another engine's. Thread: engine.
@@ -53,6 +53,8 @@ class PollGroup final : public queue::Progress, public engine::Timer {
   void remove(size_t index);
   void leave();
   bool needs_polls() const;  // to receive for any member, or to go on sending
+  void put_off();
+  void look_for_silent();
 
   engine::Engine& engine_;
   queue::CompletionQueue& cq_;
@@ -63,9 +65,10 @@ class PollGroup final : public queue::Progress, public engine::Timer {
   std::unique_ptr<uint8_t[]> buffer_;    // the holder's
   uint32_t vain_ = 0;                    // the holder's
   uint32_t rounds_ = 0;                  // the holder's: times that a poller was here
+  core::Nanoseconds interval_ = 0;       // the holder's: until the engine looks
+  uint64_t put_off_at_ = 0;              // the holder's, in ticks
   // Thread: engine.
   uint32_t polls_seen_ = 0, rounds_seen_ = 0, looks_missed_ = 0;
-  core::Nanoseconds interval_ = 0;
 };
 
 }  // namespace uiw::session
