@@ -28,6 +28,11 @@ constexpr core::Nanoseconds kNextLook = 500 * core::kMicrosecond;
 // nothing.
 constexpr uint32_t kLooksInVain = 8;
 
+// In ticks, of which a nanosecond has two or three.
+constexpr uint64_t half(core::Nanoseconds interval) {
+  return static_cast<uint64_t>(interval) * 3 / 2;
+}
+
 // What a spinning thread waits for may need its CPU: about 10 us of polls (doc/decisions/004).
 constexpr uint32_t kPollsPerYield = 32;
 
@@ -64,7 +69,7 @@ bool PollGroup::lend(State& state, bool receiving) {
     polls_seen_ = cq_.polls();
     looks_missed_ = 0;
     interval_ = kFirstLook;
-    put_off_at_ = 0;
+    put_off_at_ = core::ticks() + half(interval_);
     engine_.watch(*this, interval_);
   }
   leave();
@@ -131,12 +136,11 @@ bool PollGroup::progress() {
   return done;
 }
 
-// A tick is a third of a nanosecond, or half of one.
 void PollGroup::put_off() {
   const uint64_t now = core::ticks();
-  if (now < put_off_at_ || !watched()) return;
-  if (put_off_at_ > 0) interval_ = std::min(interval_ * 2, kLastLook);
-  put_off_at_ = now + static_cast<uint64_t>(interval_) * 3 / 2;
+  if (now < put_off_at_ || count_.load(std::memory_order_relaxed) == 0) return;
+  interval_ = std::min(interval_ * 2, kLastLook);
+  put_off_at_ = now + half(interval_);
   look_for_silent();
   engine_.put_off(*this, interval_);
 }
