@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <string_view>
@@ -171,6 +172,29 @@ TEST(Engine, StartingAndStoppingLeavesNothingBehind) {
   EXPECT_EQ(test::open_descriptors(), descriptors);
   // A joined thread leaves /proc a moment later.
   test::poll_until([&] { return test::threads() <= threads; });
+}
+
+// Whichever of its descriptors it is that there is no room for.
+TEST(Engine, WithoutDescriptorsItDoesNotStartAndLeavesNothingBehind) {
+  const auto started = test::start_engine();
+  // liburing raises the limit for its table of files, so that there is room for what comes then.
+  const bool raised = started->backend_name() == std::string_view("io_uring");
+  const int needed = descriptors_of(*started) - raised;
+  const int descriptors = test::open_descriptors();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest = dup(STDIN_FILENO);
+  ASSERT_GE(lowest, 0);
+  close(lowest);
+  for (int room = 0; room < needed; ++room) {
+    const rlimit few{static_cast<rlim_t>(lowest + room), before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto engine = Engine::start();
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ASSERT_FALSE(engine) << room;
+    EXPECT_EQ(engine.error(), EMFILE) << room;
+    EXPECT_EQ(test::open_descriptors(), descriptors) << room;
+  }
 }
 
 TEST(Engine, DescriptorsAreNotInherited) {

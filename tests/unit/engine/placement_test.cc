@@ -11,12 +11,16 @@ namespace {
 
 using Action = Placement::Action;
 
-// One window of equal turns, then the verdict.
-Placement::Decision window(Placement& placement, uint64_t octets_per_turn, uint32_t sleeps,
-                           int incoming_cpu, uint64_t sent_per_turn = 0) {
+// The equal turns of one window.
+void fill_window(Placement& placement, uint64_t octets_per_turn, uint64_t sent_per_turn = 0) {
   for (uint32_t i = 1; i < Placement::kWindow; ++i)
     EXPECT_FALSE(placement.turn(octets_per_turn, sent_per_turn));
   EXPECT_TRUE(placement.turn(octets_per_turn, sent_per_turn));
+}
+// Then the verdict.
+Placement::Decision window(Placement& placement, uint64_t octets_per_turn, uint32_t sleeps,
+                           int incoming_cpu, uint64_t sent_per_turn = 0) {
+  fill_window(placement, octets_per_turn, sent_per_turn);
   return placement.judge(sleeps, incoming_cpu);
 }
 Placement::Decision ping_pong(Placement& placement, int cpu) {
@@ -135,22 +139,19 @@ TEST(Placement, BetweenBothNothingChanges) {
 
 TEST(Placement, FollowsAPingPongOfLargeMessages) {
   Placement placement;
-  const auto turns = [&](uint64_t octets, uint64_t sent = 0) {
-    for (uint32_t i = 1; i < Placement::kWindow; ++i) placement.turn(octets, sent);
-    placement.turn(octets, sent);
-  };
-  turns(64 << 10);
+  fill_window(placement, 64 << 10);
   EXPECT_TRUE(placement.unclear(Placement::kLatencySleeps));
   EXPECT_FALSE(placement.unclear(Placement::kLatencySleeps - 1));  // it hardly waits for anybody
   EXPECT_EQ(placement.judge(Placement::kLatencySleeps, 3, true),
             (Placement::Decision{Action::kFollow, 3}));
   // Where it is clear nobody need ask, and what is said does not matter.
-  turns(64);
+  fill_window(placement, 64);
   EXPECT_FALSE(placement.unclear(Placement::kWindow));
   placement.judge(Placement::kWindow, 3);
   for (const auto& [received, sent] : {std::pair{200, 0}, std::pair{64, 100}}) {
     for (int i = 0; i < 2; ++i) {
-      turns(static_cast<uint64_t>(received) << 10, static_cast<uint64_t>(sent) << 10);
+      fill_window(placement, static_cast<uint64_t>(received) << 10,
+                  static_cast<uint64_t>(sent) << 10);
       EXPECT_FALSE(placement.unclear(Placement::kWindow));
       placement.judge(Placement::kWindow, 3, true);
     }

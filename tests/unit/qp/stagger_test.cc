@@ -15,14 +15,18 @@ namespace {
 constexpr size_t kPage = qp::stagger::kPage, kLength = 64 << 10;
 constexpr MachineOptions kStaggering{.crc = false, .stagger = true};
 
-// Enough memory for kLength octets from anywhere in the first whole page.
+// Enough memory for `length` octets from anywhere in the first whole page.
 struct Source : Buffer {
-  explicit Source(Machine& m) : Buffer(m.memory, pattern(kLength + 2 * kPage)) {}
+  explicit Source(Machine& m, size_t length = kLength)
+      : Buffer(m.memory, pattern(length + 2 * kPage)) {}
   size_t page() const { return (kPage - start() % kPage) % kPage; }
   ibv_sge from(size_t offset, size_t length = kLength) const {
     return sge(page() + offset, length);
   }
 };
+Octets empty_write() {
+  return tagged(0, 1, 0, {});
+}
 SendWr message(ibv_wr_opcode opcode, std::vector<ibv_sge> sges) {
   return SendWr(opcode, std::move(sges)).to(0x1000, 9);
 }
@@ -33,9 +37,9 @@ size_t before(Machine& m, SendWr wr, bool crc = false) {
   EXPECT_EQ(m.post(std::move(wr)), 0);
   const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), crc);
   const auto first = std::find_if(ulpdus.begin(), ulpdus.end(),
-                                  [](const Octets& u) { return u != tagged(0, 1, 0, {}); });
+                                  [](const Octets& u) { return u != empty_write(); });
   EXPECT_NE(first, ulpdus.end());
-  EXPECT_EQ(std::count(first, ulpdus.end(), tagged(0, 1, 0, {})), 0);
+  EXPECT_EQ(std::count(first, ulpdus.end(), empty_write()), 0);
   EXPECT_EQ((*first)[0] & 0x80, write ? 0x80 : 0);
   return static_cast<size_t>(first - ulpdus.begin());
 }
@@ -77,11 +81,10 @@ TEST(Stagger, PutsAsManyAsItTakes) {
 TEST(Stagger, GoesBeforeAnAnnouncement) {
   Acquainted m(kStaggering);
   const uint32_t length = 200000;
-  Buffer buffer(m.memory, pattern(length + kPage));
-  const size_t page = (kPage - buffer.start() % kPage) % kPage;
-  m.post(message(IBV_WR_SEND, {buffer.sge(page, length)}));
+  Source source(m, length);
+  m.post(message(IBV_WR_SEND, {source.from(0, length)}));
   const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ulpdus[i], tagged(0, 1, 0, {}));
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ulpdus[i], empty_write());
   EXPECT_EQ(to_hex({ulpdus[3].data() + 6, 8}), "7569776d00030d40");
   EXPECT_EQ(ulpdus.size(), 8u);
 }
@@ -108,7 +111,7 @@ TEST(Stagger, LeavesAloneWhatGainsNothing) {
   m.post(message(IBV_WR_SEND, {source.from(0)}));
   m.post(message(IBV_WR_SEND, {source.from(0)}));
   const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);
-  EXPECT_EQ(std::count(ulpdus.begin(), ulpdus.end(), tagged(0, 1, 0, {})), 3);
+  EXPECT_EQ(std::count(ulpdus.begin(), ulpdus.end(), empty_write()), 3);
 }
 
 TEST(Stagger, IsOnlyForThosePeersThatAreKnown) {
@@ -117,7 +120,7 @@ TEST(Stagger, IsOnlyForThosePeersThatAreKnown) {
     Source source(m);
     m.post(message(IBV_WR_SEND, {source.from(0, qp::stagger::kWorth)}));
     const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);
-    EXPECT_EQ(std::count(ulpdus.begin(), ulpdus.end(), tagged(0, 1, 0, {})), 0);
+    EXPECT_EQ(std::count(ulpdus.begin(), ulpdus.end(), empty_write()), 0);
     // Where it would do it, it makes itself known.
     EXPECT_EQ(ulpdus[0] == tagged(0, 1, qp::long_fpdus::kWelcome, {}), wanted);
   }
