@@ -15,13 +15,16 @@
 
 namespace uiw::cm {
 
-Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, int backlog,
+namespace {
+
+// Of the time that a whole Request may take: what its sender has for itself where others wait.
+constexpr uint32_t kPatienceShare = 5;
+
+}  // namespace
+
+Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd,
                    const device::Device* device)
-    : Endpoint(manager, engine),
-      fd_(listen_fd),
-      backlog_(backlog),
-      device_(device),
-      max_half_open_(max_half_open()) {}
+    : Endpoint(manager, engine), fd_(listen_fd), device_(device), max_half_open_(max_half_open()) {}
 
 Acceptor::~Acceptor() {
   if (fd_ >= 0) core::sys::close(fd_);
@@ -48,6 +51,7 @@ void Acceptor::join(Responder& responder) {
 void Acceptor::leave(Responder& responder) {
   if (responder.complete()) --complete_;
   half_open_.remove(responder);
+  if (full_ && listener_) make_room();
 }
 
 void Acceptor::request_came() {
@@ -73,7 +77,7 @@ void Acceptor::offer() {
 
 void Acceptor::listen() {
   core::Result<std::unique_ptr<transport::Listener>> listener =
-      transport::Listener::start(engine_, fd_, backlog_, *this);
+      transport::Listener::start(engine_, fd_, kTcpQueue, *this);
   if (!listener) {
     on_accept_error(listener.error());
     return;
@@ -83,8 +87,28 @@ void Acceptor::listen() {
 }
 
 void Acceptor::on_accept(int fd, const sockaddr_storage&) {
-  if (half_open_.size() >= max_half_open_) half_open_.first()->close();
   Responder::start(*this, manager_, engine_, fd, device_);
+  if (half_open_.size() >= max_half_open_) make_room();
+}
+
+// A peer in good faith sends its Request at once. But of many that connect at the same time, all
+// are there before the first one gets to do so.
+void Acceptor::make_room() {
+  const core::Nanoseconds patience =
+      manager_.settings().request_timeout_ms * core::kMillisecond / kPatienceShare;
+  if (half_open_.size() >= max_half_open_) {
+    Responder& oldest = *half_open_.first();
+    const core::Nanoseconds left =
+        oldest.complete() ? patience : oldest.came_at() + patience - engine_.now();
+    if (left > 0) {
+      if (!std::exchange(full_, true)) listener_->pause();
+      engine_.arm(oldest_overdue_, left);
+      return;
+    }
+    oldest.close();  // comes here again if the listener is paused
+  }
+  engine_.disarm(oldest_overdue_);
+  if (std::exchange(full_, false)) listener_->resume();
 }
 
 void Acceptor::on_accept_error(int error) {

@@ -17,7 +17,10 @@
 namespace uiw::cm {
 
 Responder::Responder(Acceptor& acceptor, Manager& manager, engine::Engine& engine, StreamPtr stream)
-    : Endpoint(manager, engine), acceptor_(&acceptor), stream_(std::move(stream)) {
+    : Endpoint(manager, engine),
+      acceptor_(&acceptor),
+      came_at_(engine.now()),
+      stream_(std::move(stream)) {
   acceptor.join(*this);
 }
 

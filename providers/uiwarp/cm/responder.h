@@ -29,6 +29,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   // Whether its Request has come while no application knows of it.
   bool complete() const { return phase_ == Phase::kComplete; }
   bool has_unread() const { return stream_->has_unread(); }
+  core::Nanoseconds came_at() const { return came_at_; }
   // Tells the application. This object may be gone then.
   void offer();
 
@@ -60,6 +61,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   void leave_acceptor();
 
   Acceptor* acceptor_;  // null once the Request was offered
+  const core::Nanoseconds came_at_;
   const device::Device* device_ = nullptr;
   Phase phase_ = Phase::kReading;
   StreamPtr stream_;

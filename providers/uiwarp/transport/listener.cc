@@ -98,7 +98,8 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   int start(int backlog);
   void wait() { engine.poll_readable(*this, epoll_fd); }
   void complete(int result, core::Bytes) override;
-  void expire() override { wait(); }
+  void expire() override { go_on(); }
+  void go_on();
   bool accept_one();
   void failed(int error);
   void stop();
@@ -111,6 +112,7 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   CongestionControl hosts_choice;
   bool dead = false;     // on_accept_error() was called
   bool stopped = false;  // the Listener is gone
+  bool paused = false;
   bool calling = false;  // inside complete()
 };
 
@@ -137,14 +139,18 @@ void Listener::Impl::complete(int result, core::Bytes) {
   calling = false;
   if (stopped) {
     settle();
-  } else if (!dead && !armed()) {
-    wait();
+  } else {
+    go_on();
   }
+}
+
+void Listener::Impl::go_on() {
+  if (!dead && !paused && !calling && !armed() && !in_flight()) wait();
 }
 
 // False when there may be no more for now.
 bool Listener::Impl::accept_one() {
-  if (stopped) return false;
+  if (stopped || paused) return false;
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   const int connection =
@@ -192,6 +198,15 @@ core::Result<std::unique_ptr<Listener>> Listener::start(engine::Engine& engine, 
 
 Listener::~Listener() {
   if (impl_) impl_->stop();
+}
+
+void Listener::pause() {
+  impl_->paused = true;
+}
+
+void Listener::resume() {
+  impl_->paused = false;
+  impl_->go_on();
 }
 
 }  // namespace uiw::transport

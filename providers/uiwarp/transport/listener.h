@@ -44,6 +44,11 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
+  // Takes no connections until resume(): those that come wait in TCP's queue. May be called from
+  // inside on_accept().
+  void pause();
+  void resume();
+
  private:
   struct Impl;
   Listener() = default;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The passive end against a peer that speaks by hand: conformance 2.1, 2.2, 4.2.
+#include <fstream>
 #include <semaphore>
 #include <thread>
 
@@ -360,22 +361,79 @@ TEST_F(ResponderTest, RejectSaysWhyAndCloses) {  // MS-18
   EXPECT_EQ(0, channel_.queued());
 }
 
-TEST_F(ResponderTest, FloodOfSilentConnectionsIsCapped) {
-  rlimit before;
-  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
-  rlimit small = before;
-  small.rlim_cur = 64;
-  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &small));
-  const uint32_t listener = new_listener(33);
-  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
-  std::vector<RawPeer> silent;
-  for (int i = 0; i < 100; ++i) silent.push_back(dial());
+// A listener that holds 32 connections without a Request, as it does where few descriptors are
+// allowed.
+class FewDescriptors : public ResponderTest {
+ protected:
+  uint32_t new_small_listener() {
+    rlimit before;
+    EXPECT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+    rlimit small = before;
+    small.rlim_cur = 64;
+    EXPECT_EQ(0, setrlimit(RLIMIT_NOFILE, &small));
+    const uint32_t listener = new_listener(33);
+    EXPECT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
+    return listener;
+  }
+  std::vector<RawPeer> dial_often(size_t count) {
+    std::vector<RawPeer> peers;
+    while (peers.size() < count) peers.push_back(dial());
+    return peers;
+  }
+};
+
+TEST_F(FewDescriptors, FloodOfSilentConnectionsIsCapped) {
+  settings_.request_timeout_ms = 500;
+  const uint32_t listener = new_small_listener();
+  std::vector<RawPeer> silent = dial_often(100);
   // The first to come have been the first to go, and a peer in good faith is served.
-  for (int i = 0; i < 60; ++i) EXPECT_EQ(Octets{}, silent[static_cast<size_t>(i)].receive_all());
+  for (size_t i = 0; i < 60; ++i) EXPECT_EQ(Octets{}, silent[i].receive_all());
   RawPeer good = dial();
   request(good, request_frame());
   destroy(listener);
   for (RawPeer& peer : silent) EXPECT_EQ(Octets{}, peer.receive_all());
+}
+
+// All are connected before the first one sends its Request.
+TEST_F(FewDescriptors, ThoseWhoConnectAtTheSameTimeAreAllServed) {
+  settings_.request_timeout_ms = 3'600'000;
+  new_small_listener();
+  std::vector<RawPeer> peers = dial_often(100);
+  settle();
+  for (RawPeer& peer : peers) peer.send(request_frame());
+  for (size_t i = 0; i < peers.size(); ++i) destroy(channel_.expect(EventType::kConnectRequest).id);
+  EXPECT_EQ(0, channel_.queued());
+}
+
+// TCP makes who finds its queue full come again after a second, then after two, and so on.
+TEST_F(ResponderTest, ThousandsWaitForTheEngine) {
+  constexpr rlim_t kMany = 2000;
+  int allowed = 0;
+  if (std::ifstream("/proc/sys/net/core/somaxconn") >> allowed; allowed < SOMAXCONN)
+    GTEST_SKIP() << "net.core.somaxconn is " << allowed;
+  rlimit before;
+  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+  if (before.rlim_max < 2 * kMany + 100) GTEST_SKIP() << "few descriptors are allowed";
+  const rlimit enough{before.rlim_max, before.rlim_max};
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &enough));
+  const uint32_t listener = new_listener(33);
+  settle();
+  std::binary_semaphore held{0}, go_on{0};
+  std::thread holder([&] {
+    engine_->run_sync([&] {
+      held.release();
+      go_on.acquire();
+    });
+  });
+  held.acquire();
+  {
+    std::vector<RawPeer> peers;
+    while (peers.size() < kMany && !HasFatalFailure()) peers.push_back(dial());
+    go_on.release();
+    holder.join();
+    destroy(listener);
+  }
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
 }
 
 }  // namespace
