@@ -17,8 +17,11 @@ namespace uiw::cm {
 
 namespace {
 
-// Of the time that a whole Request may take: what its sender has for itself where others wait.
-constexpr uint32_t kPatienceShare = 5;
+// Of the time that a whole Request may take: what its sender has for itself where others wait, a
+// fifth of a second unless set. A program that connects thousands of times needs less before it
+// sends the first one, and longer would be longer to wait behind a flood of silent connections.
+constexpr uint32_t kPatienceShare = 25;
+constexpr rlim_t kMostHalfOpen = 8192;  // 20 MiB
 
 }  // namespace
 
@@ -36,7 +39,7 @@ Acceptor::~Acceptor() {
 uint32_t Acceptor::max_half_open() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 256;
-  return static_cast<uint32_t>(std::clamp<rlim_t>(limit.rlim_cur / 2, 16, 1024));
+  return static_cast<uint32_t>(std::clamp<rlim_t>(limit.rlim_cur / 2, 16, kMostHalfOpen));
 }
 
 void Acceptor::carry_out(uint32_t orders) {
