@@ -97,9 +97,9 @@ void Acceptor::on_accept(int fd, const sockaddr_storage&) {
 // A peer in good faith sends its Request at once. But of many that connect at the same time, all
 // are there before the first one gets to do so.
 void Acceptor::make_room() {
-  const core::Nanoseconds patience =
-      manager_.settings().request_timeout_ms * core::kMillisecond / kPatienceShare;
   if (half_open_.size() >= max_half_open_) {
+    const core::Nanoseconds patience =
+        manager_.settings().request_timeout_ms * core::kMillisecond / kPatienceShare;
     Responder& oldest = *half_open_.first();
     const core::Nanoseconds left =
         oldest.complete() ? patience : oldest.came_at() + patience - engine_.now();

@@ -4,10 +4,34 @@
 #include <semaphore>
 #include <thread>
 
+#include "support/descriptor_limit.h"
 #include "unit/cm/rig.h"
+#include "unit/engine/support.h"
 
 namespace uiw::cm::test {
 namespace {
+
+// An engine that does nothing until it is released.
+class HeldEngine {
+ public:
+  explicit HeldEngine(engine::Engine& engine)
+      : holder_([this, &engine] {
+          engine.run_sync([this] {
+            held_.release();
+            go_on_.acquire();
+          });
+        }) {
+    held_.acquire();
+  }
+  void release() {
+    go_on_.release();
+    holder_.join();
+  }
+
+ private:
+  std::binary_semaphore held_{0}, go_on_{0};
+  std::thread holder_;
+};
 
 class ResponderTest : public ConnectionTest {
  protected:
@@ -63,18 +87,10 @@ TEST_F(ResponderTest, RequestsComeInTheOrderOfTheirConnections) {
   };
   for (uint8_t i = 0; i < kCount / 2; ++i) peers.push_back(dial());
   settle();
-  std::binary_semaphore held{0}, go_on{0};
-  std::thread holder([&] {
-    engine_->run_sync([&] {
-      held.release();
-      go_on.acquire();
-    });
-  });
-  held.acquire();
+  HeldEngine held(*engine_);
   for (uint8_t i = kCount / 2; i < kCount; ++i) peers.push_back(dial());
   for (uint8_t i = 0; i < kCount; ++i) request_of(i);
-  go_on.release();
-  holder.join();
+  held.release();
   for (uint8_t i = 0; i < kCount; ++i) {
     const Event event = channel_.expect(EventType::kConnectRequest);
     ASSERT_LE(1, event.param.private_data_len);
@@ -366,14 +382,8 @@ TEST_F(ResponderTest, RejectSaysWhyAndCloses) {  // MS-18
 class FewDescriptors : public ResponderTest {
  protected:
   uint32_t new_small_listener() {
-    rlimit before;
-    EXPECT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
-    rlimit small = before;
-    small.rlim_cur = 64;
-    EXPECT_EQ(0, setrlimit(RLIMIT_NOFILE, &small));
-    const uint32_t listener = new_listener(33);
-    EXPECT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
-    return listener;
+    const uiw::test::DescriptorLimit few(64);
+    return new_listener(33);
   }
   std::vector<RawPeer> dial_often(size_t count) {
     std::vector<RawPeer> peers;
@@ -383,9 +393,11 @@ class FewDescriptors : public ResponderTest {
 };
 
 TEST_F(FewDescriptors, FloodOfSilentConnectionsIsCapped) {
-  settings_.request_timeout_ms = 500;
   const uint32_t listener = new_small_listener();
+  const int descriptors = uiw::test::open_descriptors();
   std::vector<RawPeer> silent = dial_often(100);
+  settle();
+  EXPECT_LE(uiw::test::open_descriptors(), descriptors + 100 + 32);
   // The first to come have been the first to go, and a peer in good faith is served.
   for (size_t i = 0; i < 60; ++i) EXPECT_EQ(Octets{}, silent[i].receive_all());
   RawPeer good = dial();
@@ -411,29 +423,16 @@ TEST_F(ResponderTest, ThousandsWaitForTheEngine) {
   int allowed = 0;
   if (std::ifstream("/proc/sys/net/core/somaxconn") >> allowed; allowed < SOMAXCONN)
     GTEST_SKIP() << "net.core.somaxconn is " << allowed;
-  rlimit before;
-  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
-  if (before.rlim_max < 2 * kMany + 100) GTEST_SKIP() << "few descriptors are allowed";
-  const rlimit enough{before.rlim_max, before.rlim_max};
-  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &enough));
+  const rlim_t most = uiw::test::DescriptorLimit::most();
+  if (most < 2 * kMany + 100) GTEST_SKIP() << "ulimit -Hn is " << most;
+  const uiw::test::DescriptorLimit enough(most);
   const uint32_t listener = new_listener(33);
   settle();
-  std::binary_semaphore held{0}, go_on{0};
-  std::thread holder([&] {
-    engine_->run_sync([&] {
-      held.release();
-      go_on.acquire();
-    });
-  });
-  held.acquire();
-  {
-    std::vector<RawPeer> peers;
-    while (peers.size() < kMany && !HasFatalFailure()) peers.push_back(dial());
-    go_on.release();
-    holder.join();
-    destroy(listener);
-  }
-  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
+  HeldEngine held(*engine_);
+  std::vector<RawPeer> peers;
+  while (peers.size() < kMany && !HasFatalFailure()) peers.push_back(dial());
+  held.release();
+  destroy(listener);
 }
 
 }  // namespace

@@ -6,14 +6,15 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "core/settings.h"
+#include "support/descriptor_limit.h"
 #include "unit/engine/support.h"
 
 namespace uiw::engine {
@@ -181,16 +182,13 @@ TEST(Engine, WithoutDescriptorsItDoesNotStartAndLeavesNothingBehind) {
   const bool raised = started->backend_name() == std::string_view("io_uring");
   const int needed = descriptors_of(*started) - raised;
   const int descriptors = test::open_descriptors();
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int lowest = dup(STDIN_FILENO);
   ASSERT_GE(lowest, 0);
   close(lowest);
   for (int room = 0; room < needed; ++room) {
-    const rlimit few{static_cast<rlim_t>(lowest + room), before.rlim_max};
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    std::optional<uiw::test::DescriptorLimit> few(static_cast<rlim_t>(lowest + room));
     const auto engine = Engine::start();
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    few.reset();
     ASSERT_FALSE(engine) << room;
     EXPECT_EQ(engine.error(), EMFILE) << room;
     EXPECT_EQ(test::open_descriptors(), descriptors) << room;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Many connections in one process, and several devices and contexts.
-#include <sys/resource.h>
-
 #include <set>
 
 #include "connected.h"
+#include "support/descriptor_limit.h"
 
 namespace uiw::provider_test {
 namespace {
@@ -14,12 +13,9 @@ constexpr int kConnections = 2000;
 class Scale : public Connected {};
 
 TEST_F(Scale, ThousandsOfQueuePairs) {
-  rlimit files{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
-  const rlimit before = files;
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-  if (files.rlim_cur < 2 * kConnections + 100) GTEST_SKIP() << "ulimit -Hn is " << files.rlim_cur;
+  const rlim_t most = uiw::test::DescriptorLimit::most();
+  if (most < 2 * kConnections + 100) GTEST_SKIP() << "ulimit -Hn is " << most;
+  const uiw::test::DescriptorLimit enough(most);
 
   std::vector<Ends> all;
   for (int i = 0; i < kConnections && !HasFailure(); ++i) {
@@ -52,7 +48,6 @@ TEST_F(Scale, ThousandsOfQueuePairs) {
   }
   EXPECT_EQ(std::memcmp(ours_, theirs_, size_t{kConnections} * 8), 0);
   connector_.reset();
-  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 // Every device of the host at the same time, each with a connection over an address of its own.

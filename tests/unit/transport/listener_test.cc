@@ -4,10 +4,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/ip.h>
-#include <sys/resource.h>
 
+#include <optional>
 #include <vector>
 
+#include "support/descriptor_limit.h"
 #include "unit/transport/support.h"
 
 namespace uiw::transport {
@@ -219,19 +220,16 @@ TEST_F(ListenerTest, StartFailsOnABadSocketAndLeavesItToTheCaller) {
 TEST_F(ListenerTest, SurvivesAShortageOfDescriptors) {
   const int fd = bound();
   const int client = socket(AF_INET, SOCK_STREAM, 0);
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  rlimit none = before;
-  none.rlim_cur = 0;
+  std::optional<uiw::test::DescriptorLimit> none;
   listen_on(fd, 1);
   engine->run_sync([&] {
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    none.emplace(0);
     ASSERT_EQ(connect(client, test::raw(address), test::size_of(address)), 0);
     engine->flush();  // learns of it, and tries to accept under the limit
   });
   engine->run_sync([] {});
   EXPECT_TRUE(accepted.fds.get().empty());
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  none.reset();
   accepted.wait(1);
   EXPECT_EQ(accepted.errors.get(), 0);
   close(client);
