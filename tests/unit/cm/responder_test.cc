@@ -394,6 +394,7 @@ class FewDescriptors : public ResponderTest {
 
 TEST_F(FewDescriptors, FloodOfSilentConnectionsIsCapped) {
   const uint32_t listener = new_small_listener();
+  settle();  // it listens, with all descriptors of its own
   const int descriptors = uiw::test::open_descriptors();
   std::vector<RawPeer> silent = dial_often(100);
   settle();
