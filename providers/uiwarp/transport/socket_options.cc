@@ -16,14 +16,14 @@ namespace {
 
 namespace sys = core::sys;
 
-// More in flight than a second-level cache holds is copied from memory, at both ends.
-constexpr int kLocalBuffer = 1536 << 10;
-// That goes for all connections together, should many be busy at the same time.
+// More in flight than a second-level cache holds is copied from memory, at both ends; the kernel
+// has room for twice as much as these say. Where the host allows less (net.core.rmem_max of a stock
+// kernel before 6.18 is 208 KiB) its own tuning is better, which goes up to tcp_rmem[2].
+constexpr int kSendBuffer = 768 << 10;
+constexpr int kReceiveBuffer = 512 << 10;
+// What goes for one goes for all connections together, should many be busy at the same time.
 constexpr int kSmallBuffer = 256 << 10;
 constexpr unsigned kFew = 3;
-// A smaller limit (net.core.rmem_max of a stock kernel before 6.18 is 208 KiB) would be worse than
-// the kernel's own tuning, which goes up to tcp_rmem[2].
-constexpr int kSmallestUsefulBuffer = 1 << 20;
 
 const sockaddr_in& as_v4(const sockaddr_storage& address) {
   return reinterpret_cast<const sockaddr_in&>(address);
@@ -70,23 +70,23 @@ bool binding_proves_nothing(const sockaddr_storage& peer) {
 
 // Whether setting `option` has the effect wanted; tried on a socket that is thrown away, because
 // setting it ends the kernel's tuning for good.
-bool worth_enlarging(int option) {
+bool worth_enlarging(int option, int size) {
   int fd = sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) fd = sys::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
-  sys::setsockopt(fd, SOL_SOCKET, option, &kLocalBuffer, sizeof kLocalBuffer);
+  sys::setsockopt(fd, SOL_SOCKET, option, &size, sizeof size);
   int reached = 0;
-  socklen_t size = sizeof reached;
-  sys::getsockopt(fd, SOL_SOCKET, option, &reached, &size);
+  socklen_t length = sizeof reached;
+  sys::getsockopt(fd, SOL_SOCKET, option, &reached, &length);
   sys::close(fd);
-  return reached >= 2 * kSmallestUsefulBuffer;  // the kernel doubles it, for its own use
+  return reached >= 2 * size;  // the kernel doubles it, for its own use
 }
 
 // The host's limits do not change under us: asked once per process.
-bool worth_enlarging(int option, std::atomic<int>& known) {
+bool worth_enlarging(int option, int size, std::atomic<int>& known) {
   int answer = known.load(std::memory_order_relaxed);
   if (answer == 0) {
-    answer = worth_enlarging(option) ? 1 : -1;
+    answer = worth_enlarging(option, size) ? 1 : -1;
     known.store(answer, std::memory_order_relaxed);
   }
   return answer > 0;
@@ -111,12 +111,14 @@ bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local) 
 }
 
 void tune_for_local_peer(int fd, unsigned connections) {
-  const int size = connections <= kFew ? kLocalBuffer : kSmallBuffer;
+  const bool few = connections <= kFew;
   set(fd, kReno);
-  if (worth_enlarging(SO_SNDBUF, g_send_buffer_known)) {
+  if (worth_enlarging(SO_SNDBUF, kSendBuffer, g_send_buffer_known)) {
+    const int size = few ? kSendBuffer : kSmallBuffer;
     sys::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   }
-  if (worth_enlarging(SO_RCVBUF, g_receive_buffer_known)) {
+  if (worth_enlarging(SO_RCVBUF, kReceiveBuffer, g_receive_buffer_known)) {
+    const int size = few ? kReceiveBuffer : kSmallBuffer;
     sys::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
   }
 }
