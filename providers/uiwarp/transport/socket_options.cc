@@ -17,10 +17,14 @@ namespace {
 namespace sys = core::sys;
 
 // More in flight than a second-level cache holds is copied from memory, at both ends; the kernel
-// has room for twice as much as these say. Where the host allows less (net.core.rmem_max of a stock
+// has room for twice as much as this says. Where the host allows less (net.core.rmem_max of a stock
 // kernel before 6.18 is 208 KiB) its own tuning is better, which goes up to tcp_rmem[2].
-constexpr int kSendBuffer = 768 << 10;
-constexpr int kReceiveBuffer = 512 << 10;
+struct Buffer {
+  const int option;
+  const int size;
+  std::atomic<int> allowed{0};  // by the host: 1 yes, -1 no, 0 not asked yet
+};
+constinit Buffer g_buffers[] = {{SO_SNDBUF, 768 << 10}, {SO_RCVBUF, 512 << 10}};
 // What goes for one goes for all connections together, should many be busy at the same time.
 constexpr int kSmallBuffer = 256 << 10;
 constexpr unsigned kFew = 3;
@@ -68,9 +72,8 @@ bool binding_proves_nothing(const sockaddr_storage& peer) {
   return can_bind(nobody);
 }
 
-// Whether setting `option` has the effect wanted; tried on a socket that is thrown away, because
-// setting it ends the kernel's tuning for good.
-bool worth_enlarging(int option, int size) {
+// Tried on a socket that is thrown away, because setting it ends the kernel's tuning for good.
+bool host_allows(int option, int size) {
   int fd = sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) fd = sys::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
@@ -83,11 +86,11 @@ bool worth_enlarging(int option, int size) {
 }
 
 // The host's limits do not change under us: asked once per process.
-bool worth_enlarging(int option, int size, std::atomic<int>& known) {
-  int answer = known.load(std::memory_order_relaxed);
+bool host_allows(Buffer& buffer) {
+  int answer = buffer.allowed.load(std::memory_order_relaxed);
   if (answer == 0) {
-    answer = worth_enlarging(option, size) ? 1 : -1;
-    known.store(answer, std::memory_order_relaxed);
+    answer = host_allows(buffer.option, buffer.size) ? 1 : -1;
+    buffer.allowed.store(answer, std::memory_order_relaxed);
   }
   return answer > 0;
 }
@@ -99,9 +102,6 @@ bool set(int fd, const CongestionControl& wanted) {
                          static_cast<socklen_t>(strlen(wanted.name))) == 0;
 }
 
-constinit std::atomic<int> g_send_buffer_known{0};
-constinit std::atomic<int> g_receive_buffer_known{0};
-
 }  // namespace
 
 bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local) {
@@ -111,15 +111,10 @@ bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local) 
 }
 
 void tune_for_local_peer(int fd, unsigned connections) {
-  const bool few = connections <= kFew;
   set(fd, kReno);
-  if (worth_enlarging(SO_SNDBUF, kSendBuffer, g_send_buffer_known)) {
-    const int size = few ? kSendBuffer : kSmallBuffer;
-    sys::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-  }
-  if (worth_enlarging(SO_RCVBUF, kReceiveBuffer, g_receive_buffer_known)) {
-    const int size = few ? kReceiveBuffer : kSmallBuffer;
-    sys::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+  for (Buffer& buffer : g_buffers) {
+    const int size = connections <= kFew ? buffer.size : kSmallBuffer;
+    if (host_allows(buffer)) sys::setsockopt(fd, SOL_SOCKET, buffer.option, &size, sizeof size);
   }
 }
 
