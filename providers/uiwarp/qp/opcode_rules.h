@@ -87,11 +87,12 @@ inline constexpr const OpcodeRule& rule_of(ibv_wr_opcode opcode) {
 }
 
 // Of what an application wrote, which may be no opcode at all and must not be looked at as one.
-inline OpcodeRule rule_of_any(const ibv_wr_opcode& opcode) {
+inline const OpcodeRule& rule_of_any(const ibv_wr_opcode& opcode) {
+  static constexpr OpcodeRule kNone;
   uint32_t value;
   static_assert(sizeof value == sizeof opcode);
   std::memcpy(&value, &opcode, sizeof value);
-  return value < sizeof kOpcodeRules / sizeof *kOpcodeRules ? kOpcodeRules[value] : OpcodeRule{};
+  return value < sizeof kOpcodeRules / sizeof *kOpcodeRules ? kOpcodeRules[value] : kNone;
 }
 
 }  // namespace uiw::qp

@@ -18,21 +18,25 @@ constexpr uint64_t kMaxMessage = 1ull << 31;
 
 // What ibv_post_send can tell about a binding at once; the rest shows when it is carried out. A
 // window of type 1 is unbound by binding nothing, for which no region is needed (ibv_bind_mw).
-bool read_binding(const ibv_send_wr& wr, mem::Binding& out) {
+bool may_bind(const ibv_send_wr& wr) {
   const ibv_mw* window = wr.bind_mw.mw;
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
   if (!window || mem::index_of(window->rkey) != mem::index_of(wr.bind_mw.rkey)) return false;
-  if (!info.mr && (window->type != IBV_MW_TYPE_1 || info.length > 0)) return false;
-  out = {.window = window->rkey,
-         .stag = wr.bind_mw.rkey,
-         .region = info.mr ? info.mr->lkey : 0,
-         .access = info.mw_access_flags,
-         .start = info.addr,
-         .length = info.length};
-  return true;
+  return info.mr || (window->type == IBV_MW_TYPE_1 && info.length == 0);
+}
+
+mem::Binding binding_of(const ibv_send_wr& wr) {
+  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
+  return {.window = wr.bind_mw.mw->rkey,
+          .stag = wr.bind_mw.rkey,
+          .region = info.mr ? info.mr->lkey : 0,
+          .access = info.mw_access_flags,
+          .start = info.addr,
+          .length = info.length};
 }
 
 constexpr uint32_t kAtomicSize = 8;
+constexpr size_t kCacheLine = 64;
 
 // RFC 7306 5.1: the target must be aligned. Refusing here keeps the connection, which the peer
 // would end.
@@ -73,6 +77,8 @@ std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
   size_t area =
       std::max<size_t>(max_sge * sizeof(ibv_sge), (sizeof(mem::Binding) + 15) & ~size_t{15});
   if (area < max_inline) area = (max_inline + 15) & ~size_t{15};
+  // An odd number of cache lines, so that the first ones of many slots do not share a few sets.
+  if (area > kCacheLine) area = ((area + kCacheLine - 1) / kCacheLine | 1) * kCacheLine;
   queue->depth_ = depth;
   const uint64_t slots = std::bit_ceil(uint64_t{depth});
   queue->mask_ = slots - 1;
@@ -81,10 +87,8 @@ std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
   queue->slots_.reset(new (std::nothrow) SendRequest[slots]);
   queue->payload_.reset(new (std::nothrow) uint8_t[slots * area + 1]);
   if (!queue->slots_ || !queue->payload_) return nullptr;
-  for (uint64_t i = 0; i < slots; ++i) {
+  for (uint64_t i = 0; i < slots; ++i)
     queue->slots_[i].inline_data = queue->payload_.get() + i * area;
-    queue->slots_[i].sges = reinterpret_cast<ibv_sge*>(queue->slots_[i].inline_data);
-  }
   return queue;
 }
 
@@ -110,19 +114,19 @@ void SendQueue::commit() {
 }
 
 int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
-  const OpcodeRule rule = rule_of_any(wr.opcode);
+  const OpcodeRule& rule = rule_of_any(wr.opcode);
   if (!rule.supported) return EINVAL;
-  const int num_sge = rule.local ? 0 : wr.num_sge;
-  if (num_sge < 0 || static_cast<uint32_t>(num_sge) > max_sge_) return EINVAL;
-  const bool is_inline = wr.send_flags & IBV_SEND_INLINE;
-  if (is_inline && !rule.may_inline) return EINVAL;
-  mem::Binding binding;
-  if (wr.opcode == IBV_WR_BIND_MW && !read_binding(wr, binding)) return EINVAL;
+  // A negative count is a large one.
+  const uint32_t num_sge = rule.local ? 0 : static_cast<uint32_t>(wr.num_sge);
+  if (num_sge > max_sge_) return EINVAL;
+  const unsigned flags = wr.send_flags;
+  const bool is_inline = flags & IBV_SEND_INLINE;
   uint64_t length = 0;
-  for (int i = 0; i < num_sge; ++i) length += wr.sg_list[i].length;
+  for (uint32_t i = 0; i < num_sge; ++i) length += wr.sg_list[i].length;
   if (length > kMaxMessage) return EINVAL;
-  if (is_inline && length > max_inline_) return EINVAL;
+  if (is_inline && (!rule.may_inline || length > max_inline_)) return EINVAL;
   if (rule.remote == Remote::kAtomic && !atomic_fits(wr, length)) return EINVAL;
+  if (wr.opcode == IBV_WR_BIND_MW && !may_bind(wr)) return EINVAL;
 
   const uint64_t index = posted_.load(std::memory_order_relaxed) + added_;
   if (index - retired_.load(std::memory_order_acquire) >= depth_) return ENOMEM;
@@ -130,10 +134,11 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   slot.wr_id = wr.wr_id;
   slot.opcode = wr.opcode;
   slot.length = static_cast<uint32_t>(length);
-  slot.signaled = signal_all || (wr.send_flags & IBV_SEND_SIGNALED);
-  slot.fence = wr.send_flags & IBV_SEND_FENCE;
-  slot.solicited = wr.send_flags & IBV_SEND_SOLICITED;
+  slot.signaled = signal_all || (flags & IBV_SEND_SIGNALED);
+  slot.fence = flags & IBV_SEND_FENCE;
+  slot.solicited = flags & IBV_SEND_SOLICITED;
   slot.is_inline = is_inline;
+  slot.sge_count = 0;
   slot.status = IBV_WC_SUCCESS;
   slot.done.store(false, std::memory_order_relaxed);
   if (rule.immediate) slot.immediate = wr.imm_data;
@@ -141,19 +146,18 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   keep_remote(slot, wr, rule.remote);
   if (is_inline) {
     uint8_t* to = slot.inline_data;
-    for (int i = 0; i < num_sge; ++i) {
+    for (uint32_t i = 0; i < num_sge; ++i) {
       std::memcpy(to, reinterpret_cast<const void*>(wr.sg_list[i].addr), wr.sg_list[i].length);
       to += wr.sg_list[i].length;
     }
-    slot.sge_count = 0;
   } else if (wr.opcode == IBV_WR_BIND_MW) {
+    const mem::Binding binding = binding_of(wr);
     std::memcpy(slot.inline_data, &binding, sizeof binding);
-    slot.sge_count = 0;
   } else {
-    slot.sge_count = static_cast<uint16_t>(num_sge);
-    if (num_sge) std::memcpy(slot.sges, wr.sg_list, static_cast<size_t>(num_sge) * sizeof(ibv_sge));
+    slot.sge_count = static_cast<uint8_t>(num_sge);
+    for (uint32_t i = 0; i < num_sge; ++i) slot.sges()[i] = wr.sg_list[i];
   }
-  if (slot.signaled) ++signaled_added_;
+  signaled_added_ += slot.signaled;
   ++added_;
   return 0;
 }

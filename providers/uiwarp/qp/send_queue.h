@@ -20,18 +20,22 @@
 
 namespace uiw::qp {
 
-struct SendRequest {
+// One cache line: for a small message little else is touched.
+struct alignas(64) SendRequest {
   uint64_t wr_id = 0;
   uint64_t remote_addr = 0;
-  uint32_t rkey = 0;         // or what is to be invalidated, there or here
-  uint32_t length = 0;       // sum of the SGEs, or of the inline octets; atomics: of the answer
   uint64_t add_or_swap = 0;  // atomics: operands in host order
   uint64_t compare = 0;
-  uint32_t immediate = 0;  // with immediate: network byte order
-  uint32_t msn = 0;        // set when started; says which WR a Terminate blames
-  uint32_t cookie = 0;     // Read: names the sink on the wire; atomics: the Request Identifier
-  ibv_wr_opcode opcode = IBV_WR_SEND;
-  uint16_t sge_count = 0;
+  uint8_t* inline_data = nullptr;  // or SGEs, or a mem::Binding
+  uint32_t rkey = 0;               // or what is to be invalidated, there or here
+  uint32_t length = 0;  // sum of the SGEs, or of the inline octets; atomics: of the answer
+  uint32_t msn = 0;     // set when started; says which WR a Terminate blames
+  union {
+    uint32_t immediate = 0;  // with immediate: network byte order
+    uint32_t cookie;         // Read: names the sink on the wire; atomics: the Request Identifier
+  };
+  ibv_wr_opcode opcode : 8 = IBV_WR_SEND;
+  uint8_t sge_count = 0;
   bool signaled = false;
   bool fence = false;
   bool solicited = false;
@@ -39,16 +43,16 @@ struct SendRequest {
   // Written by the sender (Send, Write: TCP has taken the last octet) or by the receiver (Read,
   // atomics: the response is complete); read by the sender.
   std::atomic<bool> done{false};
-  ibv_wc_status status = IBV_WC_SUCCESS;  // sender only
-  ibv_sge* sges = nullptr;                // sge_count of them, unless is_inline
-  uint8_t* inline_data = nullptr;         // or a mem::Binding
+  ibv_wc_status status : 8 = IBV_WC_SUCCESS;  // sender only
 
+  ibv_sge* sges() const { return reinterpret_cast<ibv_sge*>(inline_data); }
   mem::Binding binding() const {
     mem::Binding out;
     std::memcpy(&out, inline_data, sizeof out);
     return out;
   }
 };
+static_assert(sizeof(SendRequest) == 64);
 
 class SendQueue {
  public:

@@ -75,6 +75,7 @@ void Tx::set_emss(uint32_t emss) {
   const uint32_t most = largest_ulpdu();
   if (long_fpdus_) emss = long_fpdus::several_segments(emss, most);
   mulpdu_ = std::min(mpa::mulpdu(emss, markers_), most);
+  small_ = std::min(flat_payload(crc_), mulpdu_ - ddp::kUntaggedHeaderSize);
 }
 
 // Whether something to be said comes before a message of `length` octets: not inside it (RFC 5041
@@ -102,12 +103,12 @@ bool Tx::worth_staggering(uint64_t length) const {
 bool Tx::to_stagger(const SendRequest& wr, uint32_t header_size) const {
   if (!long_fpdus_ || message_.offset > 0 || batch_->total() >= stagger::kDistance) return false;
   if (!worth_staggering(message_.length) || wr.is_inline) return false;
-  const ibv_sge& first = wr.sges[0];
+  const ibv_sge& first = wr.sges()[0];
   return first.length >= stagger::kWorth &&
          stagger::stumbles(batch_->total() + mpa::kLengthSize + header_size, first.addr);
 }
 
-inline bool Tx::has_room() const {
+bool Tx::has_room() const {
   return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu) &&
                      (!markers_ || batch_->has_copy_room(kCopiedPerFpdu)));
 }
@@ -237,6 +238,7 @@ bool Tx::pick_work_request() {
   // RFC 5040 6.1, RFC 7306 5.2: never more outstanding than ORD; later WRs wait in order.
   const uint32_t ord = shared_->agreement.ord;
   if (rule.answered && unanswered >= ord && ord > 0) return false;
+  if (is_small(wr)) return build_small_messages();
   if (!rule.answered && welcome_first(wr.length)) return say_welcome();
   return start_work_request(wr);
 }
@@ -283,7 +285,7 @@ void Tx::start_request(SendRequest& wr, uint64_t slot) {
 bool Tx::local_sges_valid(SendRequest& wr) {
   const bool is_sink = rule_of(wr.opcode).answered;
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
-    ibv_sge& sge = wr.sges[i];
+    ibv_sge& sge = wr.sges()[i];
     if (sge.length == 0) continue;
     const auto region = regions_.find(*shared_->memory, sge.lkey);
     if (!region) return false;

@@ -91,6 +91,10 @@ class Tx {
   void flush(Shared& shared);
 
  private:
+  // Payloads up to this size are copied behind their header: many small FPDUs then make one piece
+  // (measured: 22 against 10 million 64-octet messages per second). With CRC, which brings the
+  // payload into the cache anyway, that pays up to an Ethernet's segments (7 % of the bandwidth).
+  static constexpr uint32_t flat_payload(bool crc) { return crc ? 2048 : 512; }
   // RFC 5040 5.2: STag 1 in the RTR's Read Request; siw and some hardware treat STag 0 specially.
   static constexpr uint32_t kRtrStag = 1;
   enum class RtrState : uint8_t { kNone, kPending };
@@ -111,6 +115,10 @@ class Tx {
   bool begin_response(const InboundRequest& request);
   bool pick_work_request();
   bool start_work_request(SendRequest& wr);
+  // tx_small.cc
+  bool is_small(const SendRequest& wr) const;
+  bool build_small_messages();
+  bool build_small(SendRequest& wr, uint64_t slot);
   void start_request(SendRequest& wr, uint64_t slot);
   bool local_sges_valid(SendRequest& wr);
   void build_rtr();
@@ -154,6 +162,7 @@ class Tx {
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
   uint32_t emss_ = 0;
   uint32_t mulpdu_ = 0;    // or less, see set_emss()
+  uint32_t small_ = 0;     // octets of a message that goes the short way, at most
   uint32_t send_msn_ = 1;  // RFC 5041 4.3: per queue, modulo 2^32
   uint32_t request_msn_ = 1;
   uint32_t atomic_response_msn_ = 1;

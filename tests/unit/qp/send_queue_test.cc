@@ -45,8 +45,8 @@ TEST(SendQueue, KeepsWhatWasPosted) {
   EXPECT_EQ(slot.length, 11u);
   EXPECT_TRUE(slot.fence && slot.solicited && !slot.signaled && !slot.is_inline);
   ASSERT_EQ(slot.sge_count, 2);
-  EXPECT_EQ(slot.sges[0].addr, 0x1000u);
-  EXPECT_EQ(slot.sges[1].lkey, 8u);
+  EXPECT_EQ(slot.sges()[0].addr, 0x1000u);
+  EXPECT_EQ(slot.sges()[1].lkey, 8u);
 }
 
 TEST(SendQueue, ABatchIsPostedAsAWholeOrNotAtAll) {
