@@ -100,7 +100,8 @@ class LandingHarness {
     ibv_recv_wr wr{};
     wr.sg_list = sges.data();
     wr.num_sge = static_cast<int>(sges.size());
-    CHECK(receives_->post(wr) == 0);
+    ibv_recv_wr* list = &wr;
+    CHECK(receives_->post(list) == 0);
     inbox_.allow(offset_of(number), kPosted);
   }
   void read(unsigned number, bool two) {

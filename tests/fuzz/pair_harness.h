@@ -216,7 +216,8 @@ class PairHarness {
     wr.wr_id = end.inbox_at.size();
     wr.sg_list = list;
     wr.num_sge = 2;
-    if (end.receives->post(wr) != 0) {
+    ibv_recv_wr* rest = &wr;
+    if (end.receives->post(rest) != 0) {
       end.inbox.used -= kReceive;
       return;
     }

@@ -73,5 +73,45 @@ BENCHMARK_CAPTURE(receive_write, no_crc, false)
     ->Args({64, kDepth})
     ->Args({65536, 1});
 
+// Sends of 64 octets from ibv_post_recv and ibv_post_send to both completions, what one end's
+// pieces hold given to the other: the argument is messages per turn.
+void send_receive(benchmark::State& state, bool crc) {
+  constexpr size_t kSize = 64;
+  Machine sender({.crc = crc, .emss = kEmss, .depth = kDepth}),
+      receiver({.initiator = false, .crc = crc, .emss = kEmss, .receives = kDepth});
+  Buffer source(sender.memory, kSize), sink(receiver.memory, kSize);
+  SendWr send(IBV_WR_SEND, {source.sge()});
+  ibv_send_wr& request = send.get();
+  const int turn = static_cast<int>(state.range(0));
+  test::RecvWr receive({sink.sge()});
+  std::vector<ibv_recv_wr> receives(static_cast<size_t>(turn), receive.get());
+  for (size_t i = 1; i < receives.size(); i++) receives[i - 1].next = &receives[i];
+  ibv_wc completions[kDepth];
+  for (auto _ : state) {
+    ibv_recv_wr* list = receives.data();
+    receiver.receives->post(list);
+    sender.sends->begin();
+    for (int i = 0; i < turn; i++) sender.sends->add(request, false);
+    sender.sends->end(true);
+    while (sender.tx().fill()) {
+      size_t octets = 0;
+      for (const iovec& piece : sender.tx().pieces()) {
+        receiver.feed({static_cast<const uint8_t*>(piece.iov_base), piece.iov_len});
+        octets += piece.iov_len;
+      }
+      sender.tx().consume(octets);
+    }
+    sender.tx().retire();
+    if (sender.send_cq->poll(kDepth, completions) != turn ||
+        receiver.recv_cq->poll(kDepth, completions) != turn) {
+      state.SkipWithError("completions are missing");
+      break;
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * turn);
+}
+BENCHMARK_CAPTURE(send_receive, crc, true)->Arg(1)->Arg(kDepth);
+BENCHMARK_CAPTURE(send_receive, no_crc, false)->Arg(1)->Arg(kDepth);
+
 }  // namespace
 }  // namespace uiw::micro

@@ -127,12 +127,13 @@ TEST_P(Immediate, ToMemoryThatMayNotBeUsed) {
 }
 
 TEST_P(Immediate, TakesSharedReceives) {
-  auto srq = queue::ReceiveQueue::create(64, 1);
+  auto srq = queue::ReceiveQueue::create(64, 1, queue::ReceiveQueue::Takers::kMany);
   std::vector<std::pair<End*, End*>> links;
   for (int i = 0; i < 3; ++i) links.push_back(world->connect({}, {.srq = srq.get()}));
   for (uint64_t id = 0; id < 30; ++id) {
     RecvWr wr({}, id);
-    ASSERT_EQ(srq->post(wr.get()), 0);
+    ibv_recv_wr* list = &wr.get();
+    ASSERT_EQ(srq->post(list), 0);
   }
   ASSERT_EQ(srq->arm_limit(5), 0);
   for (uint32_t i = 0; i < 10; ++i)

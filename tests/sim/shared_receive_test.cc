@@ -8,7 +8,8 @@ namespace {
 class SharedReceive : public Behaviour {
  protected:
   SharedReceive()
-      : srq(queue::ReceiveQueue::create(256, queue::kMaxSge)), to(world->second_memory, 256 * 64) {}
+      : srq(queue::ReceiveQueue::create(256, queue::kMaxSge, queue::ReceiveQueue::Takers::kMany)),
+        to(world->second_memory, 256 * 64) {}
   ~SharedReceive() override {
     for (auto& [from, at] : links) at->destroy();  // before the queue they refer to
   }
@@ -18,7 +19,8 @@ class SharedReceive : public Behaviour {
   }
   void receive(uint64_t id) {
     RecvWr wr({to.sge(id * 64, 64)}, id);
-    ASSERT_EQ(srq->post(wr.get()), 0);
+    ibv_recv_wr* list = &wr.get();
+    ASSERT_EQ(srq->post(list), 0);
   }
   size_t received() {
     size_t sum = 0;

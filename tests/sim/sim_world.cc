@@ -61,11 +61,7 @@ class SimEnd final : public End {
     return error;
   }
   int post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) override {
-    int error = 0;
-    while (wr && error == 0) {
-      error = own_receives_->post(*wr);
-      if (error == 0) wr = wr->next;
-    }
+    const int error = own_receives_->post(wr);
     if (error) *bad = wr;
     if (error_) flush_receives();
     return error;

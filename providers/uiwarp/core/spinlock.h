@@ -16,8 +16,17 @@ class Spinlock {
   Spinlock& operator=(const Spinlock&) = delete;
 
   void lock() {
+    if (locked_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      wait();
+  }
+  bool try_lock() { return !locked_.exchange(true, std::memory_order_acquire); }
+  void unlock() { locked_.store(false, std::memory_order_release); }
+
+ private:
+  // Not inlined: whoever finds it free should not save registers for this.
+  [[gnu::cold, gnu::noinline]] void wait() {
     int spins = 0;
-    while (locked_.exchange(true, std::memory_order_acquire)) {
+    do {
       while (locked_.load(std::memory_order_relaxed)) {
         if (++spins < 100) {
           __builtin_ia32_pause();
@@ -25,12 +34,9 @@ class Spinlock {
           sched_yield();
         }
       }
-    }
+    } while (locked_.exchange(true, std::memory_order_acquire));
   }
-  bool try_lock() { return !locked_.exchange(true, std::memory_order_acquire); }
-  void unlock() { locked_.store(false, std::memory_order_release); }
 
- private:
   std::atomic<bool> locked_{false};
 };
 

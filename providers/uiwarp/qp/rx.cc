@@ -20,12 +20,26 @@ void Rx::start(Shared& shared, bool wait_for_receive) {
   markers_ = shared.agreement.rx_markers;
 }
 
+namespace {
+
+// Octets of an FPDU to verify and place, for which no completion is to wait.
+constexpr size_t kTakesLong = 2048;
+
+}  // namespace
+
+inline void Rx::tell_completions() {
+  if (completions_) completions_->flush();
+}
+
 inline mpa::Extent Rx::extent(Bytes seen) const {
   return markers_ ? mpa::marked_extent(seen, position_) : mpa::extent(seen);
 }
 
 RxStatus Rx::on_octets(Bytes octets) {
+  queue::CompletionBatch completions(*shared_->recv_cq);
+  completions_ = &completions;
   const RxStatus status = take(octets);
+  completions_ = nullptr;
   regions_.release();
   return status;
 }
@@ -35,6 +49,7 @@ RxStatus Rx::take(Bytes octets) {
   if (waiting_) return hold_back(RxStatus::kWantReceive, octets);
   while (!octets.empty()) {
     if (open_.active) {
+      tell_completions();
       const RxStatus status = on_part(octets);
       if (status != RxStatus::kOk) return status;
       continue;
@@ -117,6 +132,7 @@ size_t Rx::good_size(size_t room) const {
 
 RxStatus Rx::on_fpdu(Bytes fpdu) {
   last_fpdu_ = static_cast<uint32_t>(fpdu.size());
+  if (fpdu.size() > kTakesLong) tell_completions();
   if (markers_) return on_marked_fpdu(fpdu);
   if (!crc_is_right(fpdu)) return raise(TermCode::kMpaCrc, nullptr);
   const uint32_t size = core::load_be16(fpdu.data());
@@ -190,7 +206,11 @@ void Rx::complete_receive(ibv_wc& wc, bool solicited) {
   receiving_ = false;
   wc.wr_id = receive_.wr_id;
   wc.qp_num = shared_->qp_num;
-  shared_->recv_cq->push(wc, solicited);
+  if (completions_) {
+    completions_->add(wc, solicited);
+  } else {
+    shared_->recv_cq->push(wc, solicited);
+  }
   ++completed_;
 }
 

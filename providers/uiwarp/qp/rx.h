@@ -23,6 +23,7 @@
 #include "qp/landing.h"
 #include "qp/rx_staging.h"
 #include "qp/shared.h"
+#include "queue/completion_batch.h"
 #include "rdmap/terminate.h"
 
 namespace uiw::qp {
@@ -176,6 +177,7 @@ class Rx {
   void finish_request();
   // `wc` says what was received; whose receive that was is filled in here.
   void complete_receive(ibv_wc& wc, bool solicited);
+  void tell_completions();
 
   Shared* shared_ = nullptr;
   mem::LastRegion regions_{mem::Side::kReceive};  // for one on_octets()
@@ -184,12 +186,13 @@ class Rx {
   RxFault fault_;
   rdmap::Terminate terminate_;
 
-  queue::Receive receive_;               // valid while receiving_
-  uint64_t response_octets_ = 0;         // of the oldest outstanding Read, placed so far
-  uint64_t write_octets_ = 0;            // of the last Write, complete or not
-  uint64_t write_from_ = 0;              // the Tagged Offset where it began
-  Announcement announced_;               // of the next Send or Write
-  Announcement this_write_, this_send_;  // of those that have begun
+  queue::CompletionBatch* completions_ = nullptr;  // during one on_octets()
+  queue::Receive receive_;                         // valid while receiving_
+  uint64_t response_octets_ = 0;                   // of the oldest outstanding Read, placed so far
+  uint64_t write_octets_ = 0;                      // of the last Write, complete or not
+  uint64_t write_from_ = 0;                        // the Tagged Offset where it began
+  Announcement announced_;                         // of the next Send or Write
+  Announcement this_write_, this_send_;            // of those that have begun
   uint32_t send_msn_ = 1;     // next expected on QN 0; of the message in progress while receiving_
   uint32_t request_msn_ = 1;  // next expected on QN 1
   uint32_t atomic_msn_ = 1;   // next expected on QN 3

@@ -46,6 +46,15 @@ uint64_t for_each_place(Find&& find, uint32_t pd, const ibv_sge* sges, uint32_t 
 // was copied before it stays.
 inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t pd,
                     const ibv_sge* sges, uint32_t count, uint64_t offset, core::Bytes data) {
+  if (data.empty()) return true;
+  if (count > 0 && offset + data.size() <= sges[0].length) [[likely]] {
+    const auto region = regions.find(memory, sges[0].lkey);
+    if (!region || mem::check(*region, pd, sges[0].addr, sges[0].length, mem::kLocalWrite) !=
+                       mem::Fault::kNone)
+      return false;
+    std::memcpy(region->memory + (sges[0].addr - region->start) + offset, data.data(), data.size());
+    return true;
+  }
   const uint8_t* from = data.data();
   const auto copy = [&](uint8_t* place, uint64_t size, mem::LastRegion::Found&&) {
     std::memcpy(place, from, size);

@@ -38,25 +38,25 @@ std::unique_ptr<CompletionQueue> CompletionQueue::create(uint32_t entries,
   return cq;
 }
 
-void CompletionQueue::push(const ibv_wc& completion, bool solicited) {
-  bool told = false;
+void CompletionQueue::push_all(std::span<const ibv_wc> completions, bool solicited) {
+  bool told = false, lost = false;
   {
     const std::lock_guard lock(produce_);
-    const uint32_t head = head_.load(std::memory_order_relaxed);
-    if (head - tail_.load(std::memory_order_acquire) != capacity_) {
-      ring_[head & (capacity_ - 1)] = completion;
-      head_.store(head + 1, std::memory_order_release);
-      if (armed_ != kAny && !(armed_ == kSolicited && solicited)) return;
+    const uint32_t mask = capacity_ - 1;
+    uint32_t head = head_.load(std::memory_order_relaxed);
+    const uint32_t room = capacity_ - (head - tail_.load(std::memory_order_acquire));
+    lost = completions.size() > room;
+    if (lost) completions = completions.first(room);
+    for (const ibv_wc& completion : completions) ring_[head++ & mask] = completion;
+    head_.store(head, std::memory_order_release);
+    if (!completions.empty() && (armed_ == kAny || (armed_ == kSolicited && solicited))) {
       armed_ = kNotArmed;
       told = true;
     }
   }
   // Outside the lock, because telling is a system call.
-  if (told) {
-    events_->on_completion_event();
-  } else if (!overflowed_.exchange(true, std::memory_order_acq_rel)) {
-    events_->on_overflow();
-  }
+  if (told) events_->on_completion_event();
+  if (lost && !overflowed_.exchange(true, std::memory_order_acq_rel)) events_->on_overflow();
 }
 
 int CompletionQueue::poll(int count, ibv_wc* out) {

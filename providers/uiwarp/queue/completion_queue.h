@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/spinlock.h"
 
@@ -45,7 +46,9 @@ class CompletionQueue {
 
   // Adds one. `solicited`: it may wake a waiter armed for solicited completions only (SE received,
   // or an error: RFC 5040 5.3, conformance 3.3). Thread: any.
-  void push(const ibv_wc& completion, bool solicited);
+  void push(const ibv_wc& completion, bool solicited) { push_all({&completion, 1}, solicited); }
+  // Several; `solicited`: one of them may wake such a waiter.
+  void push_all(std::span<const ibv_wc> completions, bool solicited);
 
   // Takes up to `count`; returns how many. Never blocks; in vain it makes progress where it may,
   // and of many polls in vain one yields the CPU. Thread: any.

@@ -8,12 +8,12 @@
 
 namespace uiw::queue {
 
-std::unique_ptr<ReceiveQueue> ReceiveQueue::create(uint32_t depth, uint32_t max_sge) {
+std::unique_ptr<ReceiveQueue> ReceiveQueue::create(uint32_t depth, uint32_t max_sge,
+                                                   Takers takers) {
   if (max_sge > kMaxSge) return nullptr;
-  std::unique_ptr<ReceiveQueue> queue(new (std::nothrow) ReceiveQueue);
+  std::unique_ptr<ReceiveQueue> queue(new (std::nothrow) ReceiveQueue(max_sge, takers));
   if (!queue) return nullptr;
   queue->depth_ = depth;
-  queue->max_sge_ = max_sge;
   // Neither array is cleared, so that a deep queue costs memory only as far as it is used.
   queue->slots_.reset(new (std::nothrow) Slot[depth]);
   queue->sges_.reset(new (std::nothrow) ibv_sge[size_t{depth} * max_sge]);
@@ -21,21 +21,27 @@ std::unique_ptr<ReceiveQueue> ReceiveQueue::create(uint32_t depth, uint32_t max_
   return queue;
 }
 
-int ReceiveQueue::post(const ibv_recv_wr& wr) {
-  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > max_sge_) return EINVAL;
-  const std::lock_guard lock(lock_);
-  if (count_ == depth_) return ENOMEM;
-  uint32_t index = oldest_ + count_;
-  if (index >= depth_) index -= depth_;
-  slots_[index] = {wr.wr_id, static_cast<uint32_t>(wr.num_sge)};
-  std::copy_n(wr.sg_list, wr.num_sge, &sges_[size_t{index} * max_sge_]);
-  ++count_;
-  for (ReceiveWaiter* waiter = waiters_; waiter; waiter = waiter->next) waiter->on_receive_posted();
+int ReceiveQueue::post(ibv_recv_wr*& wr) {
+  const std::lock_guard lock(post_lock_);
+  uint32_t posted = posted_.load(std::memory_order_relaxed);
+  for (; wr; wr = wr->next) {
+    // A negative count is a large one.
+    const auto sge_count = static_cast<uint32_t>(wr->num_sge);
+    if (sge_count > max_sge_) return EINVAL;
+    if (posted - taken_.load(std::memory_order_acquire) == depth_) return ENOMEM;
+    slots_[newest_] = {wr->wr_id, sge_count};
+    ibv_sge* const sges = &sges_[size_t{newest_} * max_sge_];
+    for (uint32_t i = 0; i < sge_count; ++i) sges[i] = wr->sg_list[i];
+    if (++newest_ == depth_) newest_ = 0;
+    posted_.store(++posted, std::memory_order_release);
+    for (ReceiveWaiter* waiter = waiters_; waiter; waiter = waiter->next)
+      waiter->on_receive_posted();
+  }
   return 0;
 }
 
 void ReceiveQueue::wait(ReceiveWaiter& waiter) {
-  const std::lock_guard lock(lock_);
+  const std::lock_guard lock(post_lock_);
   if (waiter.waiting) return;
   waiter.waiting = true;
   waiter.next = waiters_;
@@ -43,7 +49,7 @@ void ReceiveQueue::wait(ReceiveWaiter& waiter) {
 }
 
 void ReceiveQueue::stop_waiting(ReceiveWaiter& waiter) {
-  const std::lock_guard lock(lock_);
+  const std::lock_guard lock(post_lock_);
   if (!waiter.waiting) return;
   waiter.waiting = false;
   ReceiveWaiter** link = &waiters_;
@@ -53,8 +59,15 @@ void ReceiveQueue::stop_waiting(ReceiveWaiter& waiter) {
 
 bool ReceiveQueue::take(Receive& out, bool& below_limit) {
   below_limit = false;
-  const std::lock_guard lock(lock_);
-  if (count_ == 0) return false;
+  if (takers_ == Takers::kOne) return take_oldest(out, below_limit);
+  const std::lock_guard lock(take_lock_);
+  return take_oldest(out, below_limit);
+}
+
+inline bool ReceiveQueue::take_oldest(Receive& out, bool& below_limit) {
+  const uint32_t taken = taken_.load(std::memory_order_relaxed);
+  const uint32_t waiting = posted_.load(std::memory_order_acquire) - taken;
+  if (waiting == 0) return false;
   const Slot& slot = slots_[oldest_];
   out.wr_id = slot.wr_id;
   out.sge_count = slot.sge_count;
@@ -65,25 +78,16 @@ bool ReceiveQueue::take(Receive& out, bool& below_limit) {
     out.length += sges[i].length;
   }
   if (++oldest_ == depth_) oldest_ = 0;
-  --count_;
-  if (count_ < limit_) {
+  taken_.store(taken + 1, std::memory_order_release);
+  if (waiting - 1 < limit_) {
     limit_ = 0;
     below_limit = true;
   }
   return true;
 }
 
-bool ReceiveQueue::empty() const {
-  return count() == 0;
-}
-
-uint32_t ReceiveQueue::count() const {
-  const std::lock_guard lock(lock_);
-  return count_;
-}
-
 uint32_t ReceiveQueue::depth() const {
-  const std::lock_guard lock(lock_);
+  const std::lock_guard lock(post_lock_);
   return depth_;
 }
 
@@ -92,9 +96,10 @@ int ReceiveQueue::resize(uint32_t depth) {
   std::unique_ptr<ibv_sge[]> sges(new (std::nothrow) ibv_sge[size_t{depth} * max_sge_]);
   if (!slots || !sges) return ENOMEM;
   {
-    const std::lock_guard lock(lock_);
-    if (count_ > depth || limit_ > depth) return EINVAL;
-    for (uint32_t i = 0; i < count_; ++i) {
+    const std::scoped_lock lock(post_lock_, take_lock_);
+    const uint32_t waiting = count();
+    if (waiting > depth || limit_ > depth) return EINVAL;
+    for (uint32_t i = 0; i < waiting; ++i) {
       const uint32_t from = (oldest_ + i) % depth_;
       slots[i] = slots_[from];
       std::copy_n(&sges_[size_t{from} * max_sge_], slots[i].sge_count, &sges[size_t{i} * max_sge_]);
@@ -103,19 +108,20 @@ int ReceiveQueue::resize(uint32_t depth) {
     sges_.swap(sges);
     depth_ = depth;
     oldest_ = 0;
+    newest_ = waiting == depth ? 0 : waiting;
   }
   return 0;  // the old arrays are freed with no lock held
 }
 
 int ReceiveQueue::arm_limit(uint32_t limit) {
-  const std::lock_guard lock(lock_);
+  const std::scoped_lock lock(post_lock_, take_lock_);
   if (limit > depth_) return EINVAL;
   limit_ = limit;
   return 0;
 }
 
 uint32_t ReceiveQueue::limit() const {
-  const std::lock_guard lock(lock_);
+  const std::lock_guard lock(take_lock_);
   return limit_;
 }
 

@@ -4,6 +4,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -20,11 +21,11 @@ struct Receive {
   ibv_sge sges[kMaxSge];
 };
 
-// Told that a receive was posted. Called with the queue's lock held: must only leave a note.
+// Told that a receive was posted. Called with a lock of the queue held: must only leave a note.
 struct ReceiveWaiter {
   virtual void on_receive_posted() = 0;
 
-  // The queue's, under its lock.
+  // The queue's, under that lock.
   ReceiveWaiter* next = nullptr;
   bool waiting = false;
 
@@ -34,22 +35,31 @@ struct ReceiveWaiter {
 
 class ReceiveQueue {
  public:
+  // Who takes: one at a time, which the callers see to, or several queue pairs' receivers.
+  enum class Takers { kOne, kMany };
+
   // Holds exactly `depth` receives of up to `max_sge` SGEs. Null when out of memory.
-  static std::unique_ptr<ReceiveQueue> create(uint32_t depth, uint32_t max_sge);
+  static std::unique_ptr<ReceiveQueue> create(uint32_t depth, uint32_t max_sge,
+                                              Takers takers = Takers::kOne);
 
   uint32_t depth() const;
   uint32_t max_sge() const { return max_sge_; }
 
-  // 0, ENOMEM when full, EINVAL when num_sge is out of range. Thread: any.
-  int post(const ibv_recv_wr& wr);
+  // Posts a list, up to the first that is wrong, where it leaves `wr`. 0 (and null there), ENOMEM
+  // when full, EINVAL when num_sge is out of range. Thread: any.
+  int post(ibv_recv_wr*& wr);
 
-  // Takes the oldest. False when empty. Thread: any.
+  // Takes the oldest. False when empty. Thread: any, with Takers::kOne one at a time.
   // `below_limit` is set when this take made the count fall below an armed limit (which disarms
   // it).
   bool take(Receive& out, bool& below_limit);
 
-  bool empty() const;
-  uint32_t count() const;
+  bool empty() const { return count() == 0; }
+  // Exact only while nobody posts or takes.
+  uint32_t count() const {
+    const uint32_t taken = taken_.load(std::memory_order_acquire);
+    return posted_.load(std::memory_order_acquire) - taken;
+  }
 
   // The waiter is told of every post() from now on, until stop_waiting() has returned. Idempotent.
   void wait(ReceiveWaiter& waiter);
@@ -64,21 +74,29 @@ class ReceiveQueue {
   int resize(uint32_t depth);
 
  private:
-  ReceiveQueue() = default;
+  ReceiveQueue(uint32_t max_sge, Takers takers) : takers_(takers), max_sge_(max_sge) {}
   struct Slot {
     uint64_t wr_id;
     uint32_t sge_count;
   };
-  mutable core::Spinlock lock_;
-  uint32_t max_sge_ = 0;
-  // All below under lock_. Slot i has its SGEs at sges_[i * max_sge_].
+  bool take_oldest(Receive& out, bool& below_limit);
+
+  const Takers takers_;
+  const uint32_t max_sge_;
+  // resize() takes both locks. Slot i has its SGEs at sges_[i * max_sge_].
   uint32_t depth_ = 0;
-  uint32_t limit_ = 0;   // 0: not armed
-  uint32_t count_ = 0;   // receives waiting
-  uint32_t oldest_ = 0;  // slot of the next to take
-  ReceiveWaiter* waiters_ = nullptr;
   std::unique_ptr<Slot[]> slots_;
   std::unique_ptr<ibv_sge[]> sges_;
+
+  mutable core::Spinlock post_lock_;  // order: before take_lock_
+  std::atomic<uint32_t> posted_{0};   // how many, modulo 2^32
+  uint32_t newest_ = 0;               // slot of the next to post
+  ReceiveWaiter* waiters_ = nullptr;
+
+  alignas(64) mutable core::Spinlock take_lock_;  // Takers::kMany
+  std::atomic<uint32_t> taken_{0};
+  uint32_t oldest_ = 0;  // slot of the next to take
+  uint32_t limit_ = 0;   // 0: not armed
 };
 
 }  // namespace uiw::queue

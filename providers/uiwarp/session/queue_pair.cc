@@ -120,10 +120,7 @@ int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   int error = 0;
   if (s.options.srq || s.state.load(std::memory_order_acquire) == IBV_QPS_RESET) error = EINVAL;
   if (s.engine.in_child()) error = ENODEV;
-  while (wr && error == 0) {
-    error = s.own_receives->post(*wr);
-    if (error == 0) wr = wr->next;
-  }
+  if (error == 0) error = s.own_receives->post(wr);
   if (s.state.load(std::memory_order_acquire) == IBV_QPS_ERR) s.flush_receives();
   if (error && bad) *bad = wr;
   return error;

@@ -19,7 +19,8 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
   if (!made) return ENOMEM;
   made->pd = pd;
   made->user = reinterpret_cast<uintptr_t>(user);
-  made->queue = queue::ReceiveQueue::create(attr->max_wr, attr->max_sge);
+  made->queue =
+      queue::ReceiveQueue::create(attr->max_wr, attr->max_sge, queue::ReceiveQueue::Takers::kMany);
   if (!made->queue) return ENOMEM;
   if (!pd->context->srqs.take(Limits::kMaxSrq)) return ENOMEM;
   pd->users.fetch_add(1, std::memory_order_relaxed);
@@ -57,11 +58,7 @@ int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
 }
 
 int uiwarp_srq_post_recv(uiwarp_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  for (; wr; wr = wr->next) {
-    if (const int error = srq->queue->post(*wr)) {
-      *bad = wr;
-      return error;
-    }
-  }
-  return 0;
+  const int error = srq->queue->post(wr);
+  if (error) *bad = wr;
+  return error;
 }

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "queue/completion_batch.h"
+
 namespace uiw::queue {
 namespace {
 
@@ -119,6 +121,50 @@ TEST(CompletionQueue, SolicitedOnly) {
   cq->arm(false);
   cq->push(completion(3), false);
   EXPECT_EQ(events.events, 3);
+}
+
+TEST(CompletionQueue, SeveralAtOnceAreOneEvent) {
+  Counted events;
+  auto cq = CompletionQueue::create(4, &events);
+  const ibv_wc three[] = {completion(0), completion(1), completion(2)};
+  cq->arm(true);
+  cq->push_all(three, false);
+  EXPECT_EQ(events.events, 0);
+  EXPECT_EQ(drain(*cq), (std::vector<uint64_t>{0, 1, 2}));
+  cq->push_all({}, true);  // none is no event
+  EXPECT_EQ(events.events, 0);
+  cq->push_all(three, true);
+  EXPECT_EQ(events.events, 1);
+  EXPECT_FALSE(cq->overflowed());
+  cq->push_all(three, true);  // room for one
+  EXPECT_EQ(events.overflows, 1);
+  EXPECT_EQ(drain(*cq), (std::vector<uint64_t>{0, 1, 2, 0}));
+  cq->arm(false);
+  cq->push_all(three, false);
+  cq->push_all(three, false);
+  EXPECT_EQ(events.events, 2);
+  EXPECT_EQ(events.overflows, 1);
+}
+
+TEST(CompletionQueue, ABatchHoldsFewAndLosesNone) {
+  Counted events;
+  auto cq = CompletionQueue::create(64, &events);
+  std::vector<uint64_t> expected;
+  cq->arm(true);
+  {
+    CompletionBatch batch(*cq);
+    batch.add(completion(0), false);
+    EXPECT_TRUE(drain(*cq).empty());
+    batch.flush();
+    EXPECT_EQ(drain(*cq), std::vector<uint64_t>{0});
+    for (uint64_t i = 1; i <= 30; ++i) {
+      batch.add(completion(i), i == 30);
+      expected.push_back(i);
+    }
+    EXPECT_EQ(events.events, 0);
+  }
+  EXPECT_EQ(drain(*cq), expected);
+  EXPECT_EQ(events.events, 1);
 }
 
 TEST(CompletionQueue, PurgeDropsOneQueuePairOnly) {

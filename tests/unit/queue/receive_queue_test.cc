@@ -16,7 +16,9 @@ int post(ReceiveQueue& queue, uint64_t wr_id, std::vector<ibv_sge> sges = {}) {
   wr.wr_id = wr_id;
   wr.sg_list = sges.data();
   wr.num_sge = static_cast<int>(sges.size());
-  const int result = queue.post(wr);
+  ibv_recv_wr* list = &wr;
+  const int result = queue.post(list);
+  EXPECT_EQ(list, result == 0 ? nullptr : &wr);
   for (ibv_sge& sge : sges) sge = {};  // the queue must have copied them
   return result;
 }
@@ -64,9 +66,36 @@ TEST(ReceiveQueue, RefusesTooManySges) {
   EXPECT_EQ(post(*queue, 1, {{0, 1, 1}, {0, 1, 1}}), EINVAL);
   ibv_recv_wr wr{};
   wr.num_sge = -1;
-  EXPECT_EQ(queue->post(wr), EINVAL);
+  ibv_recv_wr* list = &wr;
+  EXPECT_EQ(queue->post(list), EINVAL);
   EXPECT_TRUE(queue->empty());
   EXPECT_EQ(ReceiveQueue::create(1, kMaxSge + 1), nullptr);
+}
+
+TEST(ReceiveQueue, AListIsPostedUpToWhatIsWrong) {
+  auto queue = ReceiveQueue::create(4, 1);
+  ibv_sge sge{0x1000, 5, 7};
+  ibv_recv_wr wrs[6] = {};
+  for (uint64_t i = 0; i < 6; ++i) {
+    wrs[i].wr_id = i;
+    wrs[i].sg_list = &sge;
+    wrs[i].num_sge = 1;
+    if (i < 5) wrs[i].next = &wrs[i + 1];
+  }
+  ibv_recv_wr* list = wrs;
+  EXPECT_EQ(queue->post(list), ENOMEM);
+  EXPECT_EQ(list, &wrs[4]);
+  Receive receive;
+  bool below;
+  for (uint64_t i = 0; i < 4; ++i) {
+    ASSERT_TRUE(queue->take(receive, below));
+    EXPECT_EQ(receive.wr_id, i);
+  }
+  wrs[2].num_sge = 2;
+  list = wrs;
+  EXPECT_EQ(queue->post(list), EINVAL);
+  EXPECT_EQ(list, &wrs[2]);
+  EXPECT_EQ(queue->count(), 2u);
 }
 
 TEST(ReceiveQueue, DepthZeroTakesNothing) {
@@ -151,6 +180,34 @@ TEST(ReceiveQueue, ManyPostersOneTaker) {
     ASSERT_EQ(receive.sges[0].addr, receive.wr_id >> 32);
   }
   for (std::thread& poster : posters) poster.join();
+}
+
+// Of a shared queue each receive goes to one taker, in order to each of them.
+TEST(ReceiveQueue, ManyTakers) {
+  constexpr uint64_t kTakers = 3, kReceives = 30'000;
+  auto queue = ReceiveQueue::create(16, 1, ReceiveQueue::Takers::kMany);
+  std::atomic<uint64_t> taken{0}, sum{0};
+  std::vector<std::thread> takers;
+  for (uint64_t t = 0; t < kTakers; ++t) {
+    takers.emplace_back([&] {
+      Receive receive;
+      bool below;
+      for (uint64_t last = 0; taken.load() < kReceives;) {
+        if (!queue->take(receive, below)) {
+          std::this_thread::yield();
+          continue;
+        }
+        ++taken;
+        sum += receive.wr_id;
+        EXPECT_GT(receive.wr_id, last);
+        last = receive.wr_id;
+      }
+    });
+  }
+  for (uint64_t i = 1; i <= kReceives; ++i)
+    while (post(*queue, i, {{i, 1, 1}}) == ENOMEM) std::this_thread::yield();
+  for (std::thread& taker : takers) taker.join();
+  EXPECT_EQ(sum, kReceives * (kReceives + 1) / 2);
 }
 
 }  // namespace
