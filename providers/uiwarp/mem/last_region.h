@@ -36,15 +36,24 @@ class LastRegion {
   // As Table::find().
   Found find(const Table& table, uint32_t stag) {
     if (last_ && last_->is_live(stag)) return Found(&*last_);
+    return look_up(table, stag);
+  }
+  // Of an SGE: a memory window has no local key. Null when there is none.
+  const Region* find_local(const Table& table, uint32_t lkey) {
+    if (last_ && last_->is_live(lkey)) return &*last_;
+    return look_up(table, lkey) && last_ && last_->is_live(lkey) ? &*last_ : nullptr;
+  }
+  void release() { last_.reset(); }
+
+ private:
+  [[gnu::noinline]] Found look_up(const Table& table, uint32_t stag) {
     RegionRef found = table.find(stag, side_);
     if (!found) return {};
     if (found->is_window()) return Found(std::move(found));
     last_ = std::move(found);
     return Found(&*last_);
   }
-  void release() { last_.reset(); }
 
- private:
   const Side side_;
   RegionRef last_;
 };

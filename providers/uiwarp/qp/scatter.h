@@ -48,7 +48,7 @@ inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t
                     const ibv_sge* sges, uint32_t count, uint64_t offset, core::Bytes data) {
   if (data.empty()) return true;
   if (count > 0 && offset + data.size() <= sges[0].length) [[likely]] {
-    const auto region = regions.find(memory, sges[0].lkey);
+    const mem::Region* region = regions.find_local(memory, sges[0].lkey);
     if (!region || mem::check(*region, pd, sges[0].addr, sges[0].length, mem::kLocalWrite) !=
                        mem::Fault::kNone)
       return false;
@@ -56,12 +56,12 @@ inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t
     return true;
   }
   const uint8_t* from = data.data();
-  const auto copy = [&](uint8_t* place, uint64_t size, mem::LastRegion::Found&&) {
+  const auto copy = [&](uint8_t* place, uint64_t size, const mem::Region*) {
     std::memcpy(place, from, size);
     from += size;
     return true;
   };
-  const auto find = [&](uint32_t lkey) { return regions.find(memory, lkey); };
+  const auto find = [&](uint32_t lkey) { return regions.find_local(memory, lkey); };
   return for_each_place(find, pd, sges, count, offset, data.size(), copy) == data.size();
 }
 

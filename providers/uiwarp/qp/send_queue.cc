@@ -57,8 +57,8 @@ void keep_remote(SendRequest& slot, const ibv_send_wr& wr, Remote remote) {
       slot.rkey = wr.wr.atomic.rkey;
       slot.length = kAtomicSize;
       const bool swaps = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-      slot.add_or_swap = swaps ? wr.wr.atomic.swap : wr.wr.atomic.compare_add;
-      slot.compare = swaps ? wr.wr.atomic.compare_add : 0;
+      slot.operands = {swaps ? wr.wr.atomic.swap : wr.wr.atomic.compare_add,
+                       swaps ? wr.wr.atomic.compare_add : 0};
       return;
   }
 }
@@ -155,7 +155,8 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
     std::memcpy(slot.inline_data, &binding, sizeof binding);
   } else {
     slot.sge_count = static_cast<uint8_t>(num_sge);
-    for (uint32_t i = 0; i < num_sge; ++i) slot.sges()[i] = wr.sg_list[i];
+    ibv_sge* const sges = slot.sges();
+    for (uint32_t i = 0; i < num_sge; ++i) sges[i] = wr.sg_list[i];
   }
   signaled_added_ += slot.signaled;
   ++added_;

@@ -24,8 +24,13 @@ namespace uiw::qp {
 struct alignas(64) SendRequest {
   uint64_t wr_id = 0;
   uint64_t remote_addr = 0;
-  uint64_t add_or_swap = 0;  // atomics: operands in host order
-  uint64_t compare = 0;
+  struct Operands {
+    uint64_t add_or_swap, compare;
+  };
+  union {
+    Operands operands{};  // atomics, in host order
+    ibv_sge only_sge;     // others, if they have one
+  };
   uint8_t* inline_data = nullptr;  // or SGEs, or a mem::Binding
   uint32_t rkey = 0;               // or what is to be invalidated, there or here
   uint32_t length = 0;  // sum of the SGEs, or of the inline octets; atomics: of the answer
@@ -45,7 +50,13 @@ struct alignas(64) SendRequest {
   std::atomic<bool> done{false};
   ibv_wc_status status : 8 = IBV_WC_SUCCESS;  // sender only
 
-  ibv_sge* sges() const { return reinterpret_cast<ibv_sge*>(inline_data); }
+  bool is_atomic() const {
+    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  }
+  ibv_sge* sges() {
+    return sge_count == 1 && !is_atomic() ? &only_sge : reinterpret_cast<ibv_sge*>(inline_data);
+  }
+  const ibv_sge* sges() const { return const_cast<SendRequest*>(this)->sges(); }
   mem::Binding binding() const {
     mem::Binding out;
     std::memcpy(&out, inline_data, sizeof out);

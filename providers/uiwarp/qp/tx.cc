@@ -287,7 +287,7 @@ bool Tx::local_sges_valid(SendRequest& wr) {
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
     ibv_sge& sge = wr.sges()[i];
     if (sge.length == 0) continue;
-    const auto region = regions_.find(*shared_->memory, sge.lkey);
+    const mem::Region* region = regions_.find_local(*shared_->memory, sge.lkey);
     if (!region) return false;
     const uint32_t needed = is_sink ? uint32_t{mem::kLocalWrite} : 0;
     if (mem::check(*region, shared_->pd, sge.addr, sge.length, needed) != mem::Fault::kNone)

@@ -19,9 +19,9 @@ void Tx::build_atomic_request(const SendRequest& wr) {
                             .id = wr.cookie,
                             .stag = wr.rkey,
                             .to = wr.remote_addr,
-                            .add_or_swap = wr.add_or_swap,
+                            .add_or_swap = wr.operands.add_or_swap,
                             .add_or_swap_mask = swaps ? rdmap::kAllBits : 0,
-                            .compare = wr.compare});
+                            .compare = wr.operands.compare});
   // Not done when sent: RFC 7306 5.4(7).
   build_fpdu(ddp::kUntaggedHeaderSize + rdmap::kAtomicRequestSize, nullptr, nullptr, 0, kNoSlot);
 }

@@ -102,16 +102,31 @@ TEST(SendQueue, KeepsTheOperandsOfAtomics) {
   const qp::SendRequest& add = queue->slot(queue->start());
   EXPECT_EQ(add.remote_addr, 0x3008u);
   EXPECT_EQ(add.rkey, 0x44u);
-  EXPECT_EQ(add.add_or_swap, 5u);
-  EXPECT_EQ(add.compare, 0u);
+  EXPECT_EQ(add.operands.add_or_swap, 5u);
+  EXPECT_EQ(add.operands.compare, 0u);
   EXPECT_EQ(add.length, 8u);
+  EXPECT_EQ(add.sges()[0].addr, 0x1000u);  // beside them
+  EXPECT_EQ(add.sges()[0].lkey, 7u);
   const qp::SendRequest& swap = queue->slot(queue->start());
   EXPECT_EQ(swap.remote_addr, 0x3010u);
   EXPECT_EQ(swap.rkey, 0x45u);
-  EXPECT_EQ(swap.add_or_swap, 6u);
-  EXPECT_EQ(swap.compare, 5u);
+  EXPECT_EQ(swap.operands.add_or_swap, 6u);
+  EXPECT_EQ(swap.operands.compare, 5u);
   EXPECT_EQ(swap.length, 8u);  // however large the sink
-  EXPECT_EQ(swap.sge_count, 2);
+  ASSERT_EQ(swap.sge_count, 2);
+  EXPECT_EQ(swap.sges()[1].addr, 0x1000u);
+}
+
+TEST(SendQueue, KeepsOneSgeAsItKeepsMany) {
+  auto queue = qp::SendQueue::create(3, 3, 0);
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{0x1000, 5, 7}})), 0);
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{0x2000, 5, 7}, {0x3000, 6, 8}, {0x4000, 7, 9}})), 0);
+  ASSERT_EQ(post(*queue, SendWr(IBV_WR_RDMA_READ, {{0x5000, 8, 10}}).to(0x6000, 1)), 0);
+  for (uint64_t place : {0x1000u, 0x2000u, 0x5000u}) {
+    const qp::SendRequest& slot = queue->slot(queue->start());
+    for (uint32_t i = 0; i < slot.sge_count; ++i)
+      EXPECT_EQ(slot.sges()[i].addr, place + 0x1000u * i);
+  }
 }
 
 TEST(SendQueue, RefusesAtomicsThatCannotWork) {
