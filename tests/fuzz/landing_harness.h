@@ -100,8 +100,7 @@ class LandingHarness {
     ibv_recv_wr wr{};
     wr.sg_list = sges.data();
     wr.num_sge = static_cast<int>(sges.size());
-    ibv_recv_wr* list = &wr;
-    CHECK(receives_->post(list) == 0);
+    CHECK(test::post(*receives_, wr) == 0);
     inbox_.allow(offset_of(number), kPosted);
   }
   void read(unsigned number, bool two) {

@@ -216,8 +216,7 @@ class PairHarness {
     wr.wr_id = end.inbox_at.size();
     wr.sg_list = list;
     wr.num_sge = 2;
-    ibv_recv_wr* rest = &wr;
-    if (end.receives->post(rest) != 0) {
+    if (test::post(*end.receives, wr) != 0) {
       end.inbox.used -= kReceive;
       return;
     }

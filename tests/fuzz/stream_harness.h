@@ -93,8 +93,7 @@ class StreamHarness {
       wr.wr_id = receives_posted_;
       wr.sg_list = list;
       wr.num_sge = 3;
-      ibv_recv_wr* rest = &wr;
-      CHECK(receives_->post(rest) == 0);
+      CHECK(test::post(*receives_, wr) == 0);
     }
     for (unsigned i = 0; i < (posts & 3u); ++i) post(IBV_WR_RDMA_READ);
     for (unsigned i = 0; i < (posts >> 4 & 3u); ++i)

@@ -132,8 +132,7 @@ TEST_P(Immediate, TakesSharedReceives) {
   for (int i = 0; i < 3; ++i) links.push_back(world->connect({}, {.srq = srq.get()}));
   for (uint64_t id = 0; id < 30; ++id) {
     RecvWr wr({}, id);
-    ibv_recv_wr* list = &wr.get();
-    ASSERT_EQ(srq->post(list), 0);
+    ASSERT_EQ(test::post(*srq, wr.get()), 0);
   }
   ASSERT_EQ(srq->arm_limit(5), 0);
   for (uint32_t i = 0; i < 10; ++i)

@@ -19,8 +19,7 @@ class SharedReceive : public Behaviour {
   }
   void receive(uint64_t id) {
     RecvWr wr({to.sge(id * 64, 64)}, id);
-    ibv_recv_wr* list = &wr.get();
-    ASSERT_EQ(srq->post(list), 0);
+    ASSERT_EQ(test::post(*srq, wr.get()), 0);
   }
   size_t received() {
     size_t sum = 0;

@@ -204,10 +204,7 @@ class Machine {
   qp::Rx& rx() { return connection->rx; }
 
   int post(SendWr wr, bool signal_all = false) { return test::post(*sends, wr.get(), signal_all); }
-  int receive(RecvWr wr) {
-    ibv_recv_wr* list = &wr.get();
-    return receives->post(list);
-  }
+  int receive(RecvWr wr) { return test::post(*receives, wr.get()); }
 
   // Everything that may be sent now.
   Octets transmit() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qp/send_queue.h"
+#include "queue/receive_queue.h"
 
 namespace uiw::test {
 
@@ -11,6 +12,12 @@ inline int post(qp::SendQueue& queue, const ibv_send_wr& wr, bool signal_all = f
   const int error = queue.add(wr, signal_all);
   queue.end(true);
   return error;
+}
+
+// One receive, as ibv_post_recv() posts it.
+inline int post(queue::ReceiveQueue& queue, ibv_recv_wr& wr) {
+  ibv_recv_wr* list = &wr;
+  return queue.post(list);
 }
 
 }  // namespace uiw::test

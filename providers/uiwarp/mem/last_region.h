@@ -35,17 +35,21 @@ class LastRegion {
 
   // As Table::find().
   Found find(const Table& table, uint32_t stag) {
-    if (last_ && last_->is_live(stag)) return Found(&*last_);
-    return look_up(table, stag);
+    return is_last(stag) ? Found(&*last_) : look_up(table, stag);
   }
-  // Of an SGE: a memory window has no local key. Null when there is none.
-  const Region* find_local(const Table& table, uint32_t lkey) {
-    if (last_ && last_->is_live(lkey)) return &*last_;
-    return look_up(table, lkey) && last_ && last_->is_live(lkey) ? &*last_ : nullptr;
+  // Where the `length` octets of an SGE from `address` on lie in this process. Null when there is
+  // no such region (a memory window has no local key) or check() finds a fault.
+  uint8_t* locate(const Table& table, uint32_t lkey, uint32_t pd, uint64_t address, uint64_t length,
+                  uint32_t needed) {
+    if (!is_last(lkey)) look_up(table, lkey);
+    if (!is_last(lkey) || check(*last_, pd, address, length, needed) != Fault::kNone)
+      return nullptr;
+    return last_->memory + (address - last_->start);
   }
   void release() { last_.reset(); }
 
  private:
+  bool is_last(uint32_t stag) const { return last_ && last_->is_live(stag); }
   [[gnu::noinline]] Found look_up(const Table& table, uint32_t stag) {
     RegionRef found = table.find(stag, side_);
     if (!found) return {};

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "core/be.h"
 #include "core/bytes.h"
+#include "core/crc32c.h"
 
 namespace uiw::mpa {
 
@@ -25,6 +27,21 @@ inline constexpr uint32_t fpdu_size(uint32_t ulpdu_length) {
 }
 inline constexpr uint32_t kMaxFpdu = 65544;
 static_assert(fpdu_size(kMaxUlpdu) <= kMaxFpdu);
+
+// Writes what comes behind a ULPDU, up to seven octets, and returns how many: zero pad, then the
+// CRC over all before it, least significant octet first; without one the field is zero (RFC
+// 5044 4.1, 4.4). `running`: the CRC of length and ULPDU. There is room for eight octets, so that
+// none of this is a call.
+inline uint32_t write_trailer(uint8_t* at, uint32_t ulpdu_length, bool crc, uint32_t running) {
+  const uint32_t pad = pad_size(ulpdu_length);
+  std::memset(at, 0, 8);
+  if (crc) {
+    if (pad > 0) running = core::crc32c_update(running, at, pad);
+    const uint32_t value = core::crc32c_end(running);
+    std::memcpy(at + pad, &value, sizeof value);  // little-endian host: be.h
+  }
+  return pad + kCrcSize;
+}
 
 // How many octets of the FPDU that `seen` begins with have to be there: as many as say its length
 // when they are not there yet (`whole` is false then), else all.

@@ -13,19 +13,19 @@ namespace uiw::qp {
 using core::Bytes;
 using core::TermCode;
 
-void Rx::start(Shared& shared, bool wait_for_receive) {
-  shared_ = &shared;
-  send_msn_ = request_msn_ = atomic_msn_ = shared.first_msn;
-  wait_for_receive_ = wait_for_receive;
-  markers_ = shared.agreement.rx_markers;
-}
-
 namespace {
 
 // Octets of an FPDU to verify and place, for which no completion is to wait.
 constexpr size_t kTakesLong = 2048;
 
 }  // namespace
+
+void Rx::start(Shared& shared, bool wait_for_receive) {
+  shared_ = &shared;
+  send_msn_ = request_msn_ = atomic_msn_ = shared.first_msn;
+  wait_for_receive_ = wait_for_receive;
+  markers_ = shared.agreement.rx_markers;
+}
 
 inline void Rx::tell_completions() {
   if (completions_) completions_->flush();

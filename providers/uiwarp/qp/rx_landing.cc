@@ -88,14 +88,17 @@ bool Rx::find_sges(Landing& out, uint64_t ahead) const {
     offset = response_octets_;
   }
   out.count = 0;
-  const auto find = [&](uint32_t lkey) { return shared_->memory->find(lkey); };
-  const auto take = [&](uint8_t* place, uint64_t size, mem::RegionRef&& region) {
+  const auto take = [&](const ibv_sge& sge, uint64_t at, uint64_t size) {
     if (out.count == Landing::kPlaces) return false;
-    out.pieces[out.count] = {place, size};
+    mem::RegionRef region = shared_->memory->find(sge.lkey);
+    if (!region ||
+        mem::check(*region, pd, sge.addr, sge.length, mem::kLocalWrite) != mem::Fault::kNone)
+      return false;
+    out.pieces[out.count] = {region->memory + (sge.addr - region->start) + at, size};
     out.regions[out.count++] = std::move(region);
     return true;
   };
-  for_each_place(find, pd, sges, count, offset, open_.left + ahead, take);
+  for_each_sge(sges, count, offset, open_.left + ahead, take);
   if (out.count == 1) return true;
   // What is ahead has to be in one piece with the rest of this one.
   size_t left = open_.left;

@@ -17,6 +17,7 @@
 
 #include "core/spinlock.h"
 #include "mem/table.h"
+#include "qp/opcode_rules.h"
 
 namespace uiw::qp {
 
@@ -50,11 +51,9 @@ struct alignas(64) SendRequest {
   std::atomic<bool> done{false};
   ibv_wc_status status : 8 = IBV_WC_SUCCESS;  // sender only
 
-  bool is_atomic() const {
-    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-  }
   ibv_sge* sges() {
-    return sge_count == 1 && !is_atomic() ? &only_sge : reinterpret_cast<ibv_sge*>(inline_data);
+    const bool here = sge_count == 1 && rule_of(opcode).remote != Remote::kAtomic;
+    return here ? &only_sge : reinterpret_cast<ibv_sge*>(inline_data);
   }
   const ibv_sge* sges() const { return const_cast<SendRequest*>(this)->sges(); }
   mem::Binding binding() const {

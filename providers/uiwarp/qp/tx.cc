@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What to send next, and what is complete. Building the FPDUs: tx_fpdu.cc.
+// What to send next, and what is complete. Building the FPDUs: tx_fpdu.cc, tx_small.cc.
 #include "qp/tx.h"
 
 #include <algorithm>
@@ -287,14 +287,12 @@ bool Tx::local_sges_valid(SendRequest& wr) {
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
     ibv_sge& sge = wr.sges()[i];
     if (sge.length == 0) continue;
-    const mem::Region* region = regions_.find_local(*shared_->memory, sge.lkey);
-    if (!region) return false;
-    const uint32_t needed = is_sink ? uint32_t{mem::kLocalWrite} : 0;
-    if (mem::check(*region, shared_->pd, sge.addr, sge.length, needed) != mem::Fault::kNone)
-      return false;
+    const uint8_t* const from =
+        regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr, sge.length,
+                        is_sink ? uint32_t{mem::kLocalWrite} : 0);
+    if (!from) return false;
     // Sinks are looked up again when octets arrive; see Rx.
-    if (!is_sink)
-      sge.addr = reinterpret_cast<uint64_t>(region->memory) + (sge.addr - region->start);
+    if (!is_sink) sge.addr = reinterpret_cast<uint64_t>(from);
   }
   return true;
 }

@@ -118,7 +118,7 @@ class Tx {
   // tx_small.cc
   bool is_small(const SendRequest& wr) const;
   bool build_small_messages();
-  uint32_t write_small(SendRequest& wr);
+  bool build_small(SendRequest& wr, uint64_t slot);
   void start_request(SendRequest& wr, uint64_t slot);
   bool local_sges_valid(SendRequest& wr);
   void build_rtr();

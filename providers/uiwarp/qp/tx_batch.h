@@ -44,13 +44,6 @@ class TxBatch {
     }
     pieces_[piece_count_++] = {start, size};
   }
-  // The same for an FPDU that is nothing else, behind another one that was.
-  void add_fpdu_from_arena(uint32_t size, uint64_t completed_slot) {
-    arena_used_ += size;
-    total_ += size;
-    pieces_[piece_count_ - 1].iov_len += size;
-    end_fpdu(completed_slot);
-  }
   // `size` octets at `memory` go out next; they must stay until sent or detach().
   void add_in_place(const void* memory, uint32_t size) {
     pieces_[piece_count_++] = {const_cast<void*>(memory), size};

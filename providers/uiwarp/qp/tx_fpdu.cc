@@ -255,17 +255,8 @@ void Tx::build_marked_fpdu(uint32_t header_size, const SendRequest* gather, cons
   batch_->end_fpdu(completed_slot);
 }
 
-// RFC 5044 4.1, 4.4: zero pad, then the CRC over everything so far, least significant octet first.
-// Without CRC the field is there all the same, and zero.
 void Tx::finish_fpdu(uint32_t ulpdu_size, uint32_t crc, uint64_t completed_slot) {
-  const uint32_t pad = mpa::pad_size(ulpdu_size);
-  uint8_t* trailer = batch_->arena_end();
-  std::memset(trailer, 0, pad + mpa::kCrcSize);
-  if (crc_) {
-    const uint32_t value = core::crc32c_end(core::crc32c_update(crc, trailer, pad));
-    std::memcpy(trailer + pad, &value, sizeof value);  // little-endian host: be.h
-  }
-  batch_->add_from_arena(pad + mpa::kCrcSize);
+  batch_->add_from_arena(mpa::write_trailer(batch_->arena_end(), ulpdu_size, crc_, crc));
   batch_->end_fpdu(completed_slot);
 }
 

@@ -114,7 +114,7 @@ int ReceiveQueue::resize(uint32_t depth) {
 }
 
 int ReceiveQueue::arm_limit(uint32_t limit) {
-  const std::scoped_lock lock(post_lock_, take_lock_);
+  const std::lock_guard lock(take_lock_);
   if (limit > depth_) return EINVAL;
   limit_ = limit;
   return 0;

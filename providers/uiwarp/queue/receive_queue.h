@@ -65,12 +65,13 @@ class ReceiveQueue {
   void wait(ReceiveWaiter& waiter);
   void stop_waiting(ReceiveWaiter& waiter);
 
-  // SRQ: one event when fewer than `limit` are left; 0 disarms. EINVAL when limit > depth.
+  // SRQ (Takers::kMany): one event when fewer than `limit` are left; 0 disarms. EINVAL when limit >
+  // depth.
   int arm_limit(uint32_t limit);
   uint32_t limit() const;
 
-  // New depth; what waits stays, in order. EINVAL when more wait than would fit or the armed limit
-  // is greater, ENOMEM. Thread: any.
+  // SRQ: new depth; what waits stays, in order. EINVAL when more wait than would fit or the armed
+  // limit is greater, ENOMEM. Thread: any.
   int resize(uint32_t depth);
 
  private:

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "core/be.h"
 #include "qp/tx.h"
 #include "support/machine.h"
 
@@ -72,8 +73,7 @@ TEST(TxSmall, EveryKindAndSizeInAnyOrder) {
           const uint32_t immediate = random();
           expected.write(payload, crc);
           Octets body(8);
-          for (int i = 0; i < 4; ++i)
-            body[static_cast<size_t>(i)] = static_cast<uint8_t>(immediate >> (24 - 8 * i));
+          core::store_be32(body.data(), immediate);
           expected.send(solicited ? 9 : 8, body, crc);
           ASSERT_EQ(m.post(SendWr(IBV_WR_RDMA_WRITE_WITH_IMM, sges, id)
                                .to(kRemoteAddress, kRemoteKey)
