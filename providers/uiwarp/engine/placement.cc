@@ -5,25 +5,34 @@
 
 namespace uiw::engine {
 
-Placement::Kind Placement::kind(uint32_t sleeps, bool ping_pong) const {
+Placement::Kind Placement::kind(const Window& window) const {
   const uint64_t turns = turns_ > 0 ? turns_ : 1, per_turn = (delivered_ + sent_) / turns;
   if (per_turn > kStreamOctets) return Kind::kStream;
   const bool small = delivered_ / turns <= kLatencyOctets;
-  if (sleeps >= kLatencySleeps && (small || ping_pong)) return Kind::kLatency;
-  return per_turn > kLatencyOctets && sleeps <= kStreamSleeps ? Kind::kStream : Kind::kBetween;
+  if (window.sleeps >= kLatencySleeps && (small || window.ping_pong)) return Kind::kLatency;
+  return per_turn > kLatencyOctets && window.sleeps <= kStreamSleeps ? Kind::kStream
+                                                                     : Kind::kBetween;
 }
 
-bool Placement::unclear(uint32_t sleeps) const {
-  return sleeps >= kLatencySleeps && kind(sleeps, false) == Kind::kBetween;
+bool Placement::unclear(const Window& window) const {
+  return window.sleeps >= kLatencySleeps && kind(window) == Kind::kBetween;
 }
 
-Placement::Decision Placement::judge(uint32_t sleeps, int incoming_cpu, bool ping_pong) {
-  const Kind traffic = kind(sleeps, ping_pong);
+bool Placement::together(const Window& window) const {
+  return window.packets_cpu == window.own_cpu && kind(window) == Kind::kStream;
+}
+
+Placement::Decision Placement::judge(const Window& window) {
+  const Kind traffic = kind(window);
+  const bool here = together(window);
   turns_ = 0;
   delivered_ = sent_ = 0;
   if (rest_ > 0) --rest_;
-  if (incoming_cpu < 0 || traffic == Kind::kBetween) return {};
-  return want({traffic == Kind::kLatency ? Action::kFollow : Action::kKeepAway, incoming_cpu});
+  if (window.packets_cpu < 0 || traffic == Kind::kBetween) return {};
+  here_ = here ? here_ + 1 : 0;
+  if (here && !window.waited && here_ < kAlwaysHere) return {};
+  return want(
+      {traffic == Kind::kLatency ? Action::kFollow : Action::kKeepAway, window.packets_cpu});
 }
 
 Placement::Decision Placement::want(Decision wanted) {
@@ -44,6 +53,7 @@ Placement::Decision Placement::want(Decision wanted) {
   candidate_ = {};
   agreeing_ = 0;
   rest_ = kRest;
+  here_ = 0;
   return place_ = wanted;
 }
 

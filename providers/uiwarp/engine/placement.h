@@ -26,6 +26,10 @@ class Placement {
   // stays: the scheduler moves the other end, too.
   static constexpr uint32_t kAgreeing = 2;
   static constexpr uint32_t kRest = 32;
+  // Windows of a stream in a row in which its packets came to the thread's own CPU, until that
+  // alone proves that the other end is there. Some always do: what an acknowledgement of ours
+  // permits the peer's TCP to send, loopback sends from where we acknowledged.
+  static constexpr uint32_t kAlwaysHere = 32;
 
   enum class Action {
     kStay,
@@ -37,9 +41,22 @@ class Placement {
     int cpu = -1;
   };
 
+  // What the caller finds out about a window that is full.
+  struct Window {
+    // How often the thread slept.
+    uint32_t sleeps = 0;
+    // Where the socket that delivered last has its packets processed, and where the thread runs;
+    // negative when unknown.
+    int packets_cpu = -1;
+    int own_cpu = -1;
+    // If unclear(): whether that socket sends as it receives, whoever sends.
+    bool ping_pong = false;
+    // If together(): whether the thread wanted its CPU and others had it.
+    bool waited = false;
+  };
+
   // One turn of the engine that delivered octets, and what it sent since the last one. True when a
-  // window is full: then the caller finds out how often the thread slept in it and where the
-  // packets arrive, if unclear() also whether it is a ping-pong, and calls judge().
+  // window is full: judge() is due.
   bool turn(uint64_t delivered, uint64_t sent) {
     delivered_ += delivered;
     sent_ += sent;
@@ -48,12 +65,12 @@ class Placement {
 
   // Whether a stream that waits for its sender and a ping-pong of large messages both look like
   // this.
-  bool unclear(uint32_t sleeps) const;
+  bool unclear(const Window& window) const;
+  // Whether it is a stream whose packets come to the thread's own CPU: its sender may be there,
+  // too.
+  bool together(const Window& window) const;
 
-  // sleeps: how often the thread slept during the window. incoming_cpu: where the socket that
-  // delivered last has its packets processed, negative when unknown. ping_pong: whether that socket
-  // sends as it receives, whoever sends.
-  Decision judge(uint32_t sleeps, int incoming_cpu, bool ping_pong = false);
+  Decision judge(const Window& window);
 
   // Where the thread was placed; kStay: nowhere, it runs as it was started.
   const Decision& place() const { return place_; }
@@ -62,7 +79,7 @@ class Placement {
 
  private:
   enum class Kind { kLatency, kStream, kBetween };
-  Kind kind(uint32_t sleeps, bool ping_pong) const;
+  Kind kind(const Window& window) const;
 
   Decision want(Decision wanted);
 
@@ -73,6 +90,7 @@ class Placement {
   int refused_ = -1;       // a CPU that we may not use
   uint32_t agreeing_ = 0;  // windows in a row for candidate_
   uint32_t rest_ = 0;      // windows for which nothing changes
+  uint32_t here_ = 0;      // windows of a stream in a row that came to our own CPU
 };
 
 inline bool operator==(const Placement::Decision& a, const Placement::Decision& b) {

@@ -45,13 +45,20 @@ uint64_t Steering::sleeps_so_far() {
 
 Placement::Action Steering::turn(uint64_t delivered, uint64_t sent, int fd) {
   if (!follow_ || !placement_.turn(delivered, sent)) return Placement::Action::kStay;
+  Placement::Window window;
   const uint64_t total = sleeps_so_far();
-  const auto sleeps = static_cast<uint32_t>(total - std::exchange(sleeps_, total));
-  int cpu = -1;
-  socklen_t size = sizeof cpu;
-  if (core::sys::getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &size) < 0) cpu = -1;
-  const bool ping_pong = placement_.unclear(sleeps) && is_ping_pong(fd);
-  const Placement::Decision decision = placement_.judge(sleeps, cpu, ping_pong);
+  window.sleeps = static_cast<uint32_t>(total - std::exchange(sleeps_, total));
+  socklen_t size = sizeof window.packets_cpu;
+  if (core::sys::getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &window.packets_cpu, &size) < 0)
+    window.packets_cpu = -1;
+  window.own_cpu = sched_getcpu();
+  window.ping_pong = placement_.unclear(window) && is_ping_pong(fd);
+  if (placement_.together(window)) {
+    window.waited = had_to_wait();
+  } else {
+    run_time_.reset();
+  }
+  const Placement::Decision decision = placement_.judge(window);
   switch (decision.action) {
     case Placement::Action::kFollow:
       if (!follow(decision.cpu)) {
@@ -80,6 +87,14 @@ bool Steering::is_ping_pong(int fd) {
       now.acknowledged < before.acknowledged)
     before = {};
   return now.acknowledged - before.acknowledged >= (now.received - before.received) / 2;
+}
+
+// Whether, in the window that ends now, the thread was ready to run and did not for a quarter of
+// the time for which it ran. False for the first window of a row.
+bool Steering::had_to_wait() {
+  const auto before = std::exchange(run_time_, core::run_time());
+  if (!before || !run_time_) return false;
+  return run_time_->waited - before->waited > (run_time_->ran - before->ran) / 4;
 }
 
 // Somebody else changed where we may run (a cpuset, taskset): that is the new rule.

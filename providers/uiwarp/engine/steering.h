@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/cpu_mask.h"
+#include "core/processors.h"
 #include "engine/placement.h"
 
 namespace uiw::engine {
@@ -33,6 +35,7 @@ class Steering {
   static uint64_t sleeps_so_far();
 
   bool is_ping_pong(int fd);
+  bool had_to_wait();
   bool learn_limits();
   bool follow(int cpu);
   void keep_away(int cpu);
@@ -42,6 +45,8 @@ class Steering {
   core::CpuMask original_;  // where the thread may run
   core::CpuMask ours_;      // what we set
   uint64_t sleeps_ = 0;
+  // At the end of the last window, if it was asked for.
+  std::optional<core::RunTime> run_time_;
   int asked_ = -1;  // the socket that `carried_` is of
   Carried carried_;
 };

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace uiw::core {
@@ -40,6 +41,36 @@ TEST(Processors, AreShortWhenThisProcessTakesMoreThanThereAre) {
     found = processors_are_short();
   }
   EXPECT_TRUE(found);
+  over = true;
+  for (std::thread& thread : busy) thread.join();
+}
+
+TEST(RunTime, IsReadFromTheKernelsLine) {
+  const auto time = parse_run_time("9571882 120034 17\n");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(time->ran, 9571882);
+  EXPECT_EQ(time->waited, 120034);
+  for (const char* text : {"", "\n", " ", "1", "1 ", "1 2", "1\n2 3", "a 2 3", "1 b 3", " 1 2 3",
+                           "99999999999999999999 2 3", "1 99999999999999999999 3"})
+    EXPECT_FALSE(parse_run_time(text)) << text;
+}
+
+TEST(RunTime, GrowsWhileTheThreadRunsAndWhileAnotherHasItsProcessor) {
+  if (!run_time()) GTEST_SKIP() << "this kernel does not say (CONFIG_SCHED_INFO)";
+  std::atomic<bool> over{false};
+  // One more thread than processors, each of which always wants to run: some have to wait.
+  std::vector<RunTime> times(std::thread::hardware_concurrency() + 1);
+  std::vector<std::thread> busy;
+  std::atomic<unsigned> had_to_wait{0};
+  for (RunTime& time : times)
+    busy.emplace_back([&] {
+      bool counted = false;
+      while (!over) {
+        time = run_time().value_or(RunTime{});
+        if (time.ran > 0 && time.waited > 0 && !std::exchange(counted, true)) ++had_to_wait;
+      }
+    });
+  while (had_to_wait < 2) sched_yield();
   over = true;
   for (std::thread& thread : busy) thread.join();
 }

@@ -17,11 +17,11 @@ void fill_window(Placement& placement, uint64_t octets_per_turn, uint64_t sent_p
     EXPECT_FALSE(placement.turn(octets_per_turn, sent_per_turn));
   EXPECT_TRUE(placement.turn(octets_per_turn, sent_per_turn));
 }
-// Then the verdict.
+// Then the verdict, on a thread that runs elsewhere.
 Placement::Decision window(Placement& placement, uint64_t octets_per_turn, uint32_t sleeps,
-                           int incoming_cpu, uint64_t sent_per_turn = 0) {
+                           int packets_cpu, uint64_t sent_per_turn = 0) {
   fill_window(placement, octets_per_turn, sent_per_turn);
-  return placement.judge(sleeps, incoming_cpu);
+  return placement.judge({.sleeps = sleeps, .packets_cpu = packets_cpu});
 }
 Placement::Decision ping_pong(Placement& placement, int cpu) {
   return window(placement, 64, Placement::kWindow, cpu);
@@ -105,6 +105,53 @@ TEST(Placement, KeepsAwayFromAnotherCpuOnlyAfterARest) {
   EXPECT_EQ(stream(placement, 0), (Placement::Decision{Action::kKeepAway, 0}));
 }
 
+// A stream whose packets came to `packets_cpu`, to a thread on `own_cpu`.
+Placement::Decision stream_at(Placement& placement, int packets_cpu, int own_cpu, bool waited) {
+  fill_window(placement, 200 << 10);
+  const Placement::Window window{.packets_cpu = packets_cpu, .own_cpu = own_cpu, .waited = waited};
+  EXPECT_EQ(placement.together(window), packets_cpu == own_cpu);
+  return placement.judge(window);
+}
+
+// What our acknowledgements let the peer send comes from our own CPU, though the peer is not there.
+TEST(Placement, PacketsAtItsOwnCpuProveNothing) {
+  Placement placement;
+  stream_at(placement, 1, 0, false);
+  ASSERT_EQ(stream_at(placement, 1, 0, false), (Placement::Decision{Action::kKeepAway, 1}));
+  for (uint32_t i = 0; i < 10 * Placement::kAlwaysHere; ++i) {
+    const int packets_cpu = i % Placement::kAlwaysHere == 0 ? 1 : 0;
+    EXPECT_EQ(stream_at(placement, packets_cpu, 0, false).action, Action::kStay);
+  }
+}
+
+TEST(Placement, LeavesTheCpuThatItHasToWaitFor) {
+  Placement placement;
+  ping_pong(placement, 3);
+  EXPECT_EQ(stream_at(placement, 3, 3, true).action, Action::kStay);  // one window may be chance
+  EXPECT_EQ(stream_at(placement, 3, 3, true), (Placement::Decision{Action::kKeepAway, 3}));
+  // The sender has come after it.
+  for (uint32_t i = 1; i < Placement::kRest; ++i)
+    EXPECT_EQ(stream_at(placement, 0, 0, true).action, Action::kStay);
+  EXPECT_EQ(stream_at(placement, 0, 0, true), (Placement::Decision{Action::kKeepAway, 0}));
+}
+
+// Where a woken thread takes the CPU from the sender at once it never waits.
+TEST(Placement, LeavesTheCpuWhereAllPacketsAre) {
+  Placement placement;
+  ping_pong(placement, 3);
+  for (uint32_t i = 0; i < Placement::kAlwaysHere; ++i)
+    EXPECT_EQ(stream_at(placement, 3, 3, false).action, Action::kStay);
+  EXPECT_EQ(stream_at(placement, 3, 3, false), (Placement::Decision{Action::kKeepAway, 3}));
+}
+
+TEST(Placement, LatencyTrafficFollowsToItsOwnCpu) {
+  Placement placement;
+  fill_window(placement, 64);
+  const Placement::Window here{.sleeps = Placement::kWindow, .packets_cpu = 2, .own_cpu = 2};
+  EXPECT_FALSE(placement.together(here));
+  EXPECT_EQ(placement.judge(here), (Placement::Decision{Action::kFollow, 2}));
+}
+
 // A ping-pong with a peer on the same CPU that always runs first looks like this.
 TEST(Placement, SmallPiecesWithoutSleepAreNoStream) {
   Placement placement;
@@ -139,21 +186,25 @@ TEST(Placement, BetweenBothNothingChanges) {
 
 TEST(Placement, FollowsAPingPongOfLargeMessages) {
   Placement placement;
+  Placement::Window large{.sleeps = Placement::kLatencySleeps, .packets_cpu = 3};
   fill_window(placement, 64 << 10);
-  EXPECT_TRUE(placement.unclear(Placement::kLatencySleeps));
-  EXPECT_FALSE(placement.unclear(Placement::kLatencySleeps - 1));  // it hardly waits for anybody
-  EXPECT_EQ(placement.judge(Placement::kLatencySleeps, 3, true),
-            (Placement::Decision{Action::kFollow, 3}));
+  EXPECT_TRUE(placement.unclear(large));
+  --large.sleeps;
+  EXPECT_FALSE(placement.unclear(large));  // it hardly waits for anybody
+  ++large.sleeps;
+  large.ping_pong = true;
+  EXPECT_EQ(placement.judge(large), (Placement::Decision{Action::kFollow, 3}));
   // Where it is clear nobody need ask, and what is said does not matter.
+  const Placement::Window asleep{.sleeps = Placement::kWindow, .packets_cpu = 3};
   fill_window(placement, 64);
-  EXPECT_FALSE(placement.unclear(Placement::kWindow));
-  placement.judge(Placement::kWindow, 3);
+  EXPECT_FALSE(placement.unclear(asleep));
+  placement.judge(asleep);
   for (const auto& [received, sent] : {std::pair{200, 0}, std::pair{64, 100}}) {
     for (int i = 0; i < 2; ++i) {
       fill_window(placement, static_cast<uint64_t>(received) << 10,
                   static_cast<uint64_t>(sent) << 10);
-      EXPECT_FALSE(placement.unclear(Placement::kWindow));
-      placement.judge(Placement::kWindow, 3, true);
+      EXPECT_FALSE(placement.unclear(asleep));
+      placement.judge({.sleeps = Placement::kWindow, .packets_cpu = 3, .ping_pong = true});
     }
     EXPECT_EQ(placement.place(), (Placement::Decision{Action::kKeepAway, 3}));
   }
