@@ -14,12 +14,22 @@ namespace uiw::core {
 namespace {
 
 // The beginning of a file, as much of it as there is room for. Empty when it cannot be read.
-std::string_view read_line(const char* path, std::span<char> room) {
+std::string_view beginning_of(const char* path, std::span<char> room) {
   const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
   const long size = sys::read(fd, room.data(), room.size());
   sys::close(fd);
   return {room.data(), size > 0 ? static_cast<size_t>(size) : 0};
+}
+
+// Takes a number and the character behind it off `text`. False when they do not come next.
+template <class Number>
+bool take_number(std::string_view& text, Number& number, char behind) {
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc() || end == last || *end != behind) return false;
+  text.remove_prefix(static_cast<size_t>(end + 1 - text.data()));
+  return true;
 }
 
 }  // namespace
@@ -31,10 +41,7 @@ bool more_run_than(std::string_view loadavg, int processors) {
     loadavg.remove_prefix(space + 1);
   }
   int running = 0;
-  const auto [end, error] =
-      std::from_chars(loadavg.data(), loadavg.data() + loadavg.size(), running);
-  const bool read = error == std::errc() && end != loadavg.data() + loadavg.size() && *end == '/';
-  return read && running > processors;
+  return take_number(loadavg, running, '/') && running > processors;
 }
 
 // Those of the first thread: others of ours go where it pleases them (engine/steering.h).
@@ -47,22 +54,19 @@ bool processors_are_short() {
   const int ours = processors();
   if (ours == 0) return false;
   char text[64];
-  return more_run_than(read_line("/proc/loadavg", text), ours);
+  return more_run_than(beginning_of("/proc/loadavg", text), ours);
 }
 
 std::optional<RunTime> parse_run_time(std::string_view schedstat) {
   RunTime time;
-  const char* const last = schedstat.data() + schedstat.size();
-  const auto ran = std::from_chars(schedstat.data(), last, time.ran);
-  if (ran.ec != std::errc() || ran.ptr == last || *ran.ptr != ' ') return std::nullopt;
-  const auto waited = std::from_chars(ran.ptr + 1, last, time.waited);
-  if (waited.ec != std::errc() || waited.ptr == last || *waited.ptr != ' ') return std::nullopt;
-  return time;
+  const bool read =
+      take_number(schedstat, time.ran, ' ') && take_number(schedstat, time.waited, ' ');
+  return read ? std::optional(time) : std::nullopt;
 }
 
 std::optional<RunTime> run_time() {
   char text[64];
-  return parse_run_time(read_line("/proc/thread-self/schedstat", text));
+  return parse_run_time(beginning_of("/proc/thread-self/schedstat", text));
 }
 
 }  // namespace uiw::core

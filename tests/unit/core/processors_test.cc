@@ -58,15 +58,14 @@ TEST(RunTime, IsReadFromTheKernelsLine) {
 TEST(RunTime, GrowsWhileTheThreadRunsAndWhileAnotherHasItsProcessor) {
   if (!run_time()) GTEST_SKIP() << "this kernel does not say (CONFIG_SCHED_INFO)";
   std::atomic<bool> over{false};
-  // One more thread than processors, each of which always wants to run: some have to wait.
-  std::vector<RunTime> times(std::thread::hardware_concurrency() + 1);
-  std::vector<std::thread> busy;
   std::atomic<unsigned> had_to_wait{0};
-  for (RunTime& time : times)
+  // One more thread than processors, each of which always wants to run: some have to wait.
+  std::vector<std::thread> busy;
+  for (unsigned i = 0; i <= std::thread::hardware_concurrency(); ++i)
     busy.emplace_back([&] {
       bool counted = false;
       while (!over) {
-        time = run_time().value_or(RunTime{});
+        const RunTime time = run_time().value_or(RunTime{});
         if (time.ran > 0 && time.waited > 0 && !std::exchange(counted, true)) ++had_to_wait;
       }
     });

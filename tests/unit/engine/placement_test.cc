@@ -186,14 +186,12 @@ TEST(Placement, BetweenBothNothingChanges) {
 
 TEST(Placement, FollowsAPingPongOfLargeMessages) {
   Placement placement;
-  Placement::Window large{.sleeps = Placement::kLatencySleeps, .packets_cpu = 3};
+  const uint32_t sleeps = Placement::kLatencySleeps;
   fill_window(placement, 64 << 10);
-  EXPECT_TRUE(placement.unclear(large));
-  --large.sleeps;
-  EXPECT_FALSE(placement.unclear(large));  // it hardly waits for anybody
-  ++large.sleeps;
-  large.ping_pong = true;
-  EXPECT_EQ(placement.judge(large), (Placement::Decision{Action::kFollow, 3}));
+  EXPECT_TRUE(placement.unclear({.sleeps = sleeps}));
+  EXPECT_FALSE(placement.unclear({.sleeps = sleeps - 1}));  // it hardly waits for anybody
+  EXPECT_EQ(placement.judge({.sleeps = sleeps, .packets_cpu = 3, .ping_pong = true}),
+            (Placement::Decision{Action::kFollow, 3}));
   // Where it is clear nobody need ask, and what is said does not matter.
   const Placement::Window asleep{.sleeps = Placement::kWindow, .packets_cpu = 3};
   fill_window(placement, 64);
