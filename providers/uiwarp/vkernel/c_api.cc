@@ -11,6 +11,7 @@
 #include "core/raw_sys.h"
 #include "device/device.h"
 #include "uiwarp/uiwarp-abi.h"
+#include "vkernel/descriptor_room.h"
 #include "vkernel/event_pipe.h"
 #include "vkernel/fd_table.h"
 #include "vkernel/paths.h"
@@ -74,15 +75,19 @@ int uiwarp_vk_open(const char* path, int flags) {
   const size_t length = normalise(path, normalised, sizeof normalised);
   // O_PATH opens nothing, O_DIRECTORY fails: the tree's own entry does both right.
   if (length == 0 || (flags & (O_PATH | O_DIRECTORY)) != 0 || !is_active()) return kNotADevice;
+  int fd = -EINVAL;
   switch (device_node({normalised, length})) {
     case DeviceNode::kNone:
       return kNotADevice;
     case DeviceNode::kRdmaCm:
-      return as_system_call(open_rdma_cm(flags));
+      fd = open_rdma_cm(flags);
+      break;
     case DeviceNode::kUverbs:
-      return as_system_call(open_uverbs(flags));
+      fd = open_uverbs(flags);
+      break;
   }
-  return kNotADevice;
+  if (fd >= 0) make_descriptor_room(fd);
+  return as_system_call(fd);
 }
 
 const uint8_t* uiwarp_vk_fd_flags(void) {
