@@ -72,6 +72,8 @@ class TcpEnd final : public End,
 
   // As connection management sees it. Thread: the engine that makes connections.
   bool exists(uint32_t number) override { return qp_ && number == qp_num; }
+  int claim(uint32_t) override { return qp_->claim(); }
+  void abandon(uint32_t) override { qp_->abandon(); }
   int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     agreement = agreed;

@@ -62,7 +62,9 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
   }
   cm::Event expect(cm::EventType type, int status = 0) { return channel.expect(type, status); }
 
-  // --- cm::QueuePairs; thread: engine ---
+  // --- cm::QueuePairs; thread: engine, for claim() any ---
+  int claim(uint32_t number) override { return exists(number) ? host.qp->claim() : EINVAL; }
+  void abandon(uint32_t) override { host.qp->abandon(); }
   bool exists(uint32_t number) override { return number == host.qp->qp_num(); }
   int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
              core::Bytes leftover, session::ConnectionObserver* observer) override {

@@ -44,6 +44,11 @@ void Endpoint::run() {
   }
 }
 
+bool Endpoint::is_ordered(Order what) {
+  std::lock_guard hold(manager_.lock());
+  return (orders_ & what) != 0;
+}
+
 void Endpoint::finish() {
   bool free_now;
   {

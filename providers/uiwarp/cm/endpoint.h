@@ -22,8 +22,9 @@ class Endpoint : public engine::Task {
   enum Order : uint32_t {
     kStart = 1,
     kDisconnect = 2,
-    kDrop = 4,   // the Id is gone: end everything
-    kOffer = 8,  // a listener's: Requests have come
+    kDrop = 4,     // the Id is gone: end everything
+    kOffer = 8,    // a listener's: Requests have come
+    kAccept = 16,  // a Request's: the application has accepted it
   };
 
   Endpoint(const Endpoint&) = delete;
@@ -52,6 +53,9 @@ class Endpoint : public engine::Task {
   // The same with the last words to the application, while the Id is there: it enters kEnded and
   // gets this event.
   void finish_with(EventType type, int status, const ConnParam* param = nullptr);
+
+  // Whether that was ordered and has not been carried out. Thread: engine, no lock held.
+  bool is_ordered(Order what);
 
   Manager& manager_;
   engine::Engine& engine_;

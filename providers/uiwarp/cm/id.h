@@ -26,7 +26,7 @@ enum class IdState {
   kListening,
   kConnecting,  // active: until ESTABLISHED or an error event
   kRequested,   // passive: until the application accepts or rejects
-  kAccepting,   // passive: a thread is in accept(), without the lock
+  kAccepting,   // passive: until the engine has given the stream to the queue pair
   kConnected,   // the queue pair has the stream
   kEnded,       // rejected, failed or disconnected
 };

@@ -69,9 +69,10 @@ class Manager final : public device::Observer {
   int connect(Channel& channel, uint32_t number, const ConnParam& param);
   // EADDRINUSE, EOPNOTSUPP: datagram id. backlog 0 or above 1024 means 1024.
   int listen(Channel& channel, uint32_t number, uint32_t backlog);
-  // From now on events of the id carry `uid`. ECONNRESET: the peer has gone. EINVAL: no such queue
-  // pair or not fit to be connected; too much private data. Ends in ESTABLISHED, or in DISCONNECTED
-  // when the peer goes before its first message.
+  // From now on events of the id carry `uid`, and the queue pair is RTS. ECONNRESET: the peer has
+  // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. Ends in
+  // ESTABLISHED, in DISCONNECTED when the peer goes before its first message, or in CONNECT_ERROR
+  // when the queue pair is in error or destroyed before the engine comes to it.
   int accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param);
   int reject(Channel& channel, uint32_t number, core::Bytes private_data);
   // Ends in DISCONNECTED, once. 0 also when that has come already.
@@ -114,8 +115,6 @@ class Manager final : public device::Observer {
   void unqueue(Channel& channel, QueuedEvent& event);
   void discard(Id& id);
   int acquire_engine();
-  template <class Call>
-  int answer_request(Channel& channel, uint32_t number, uint64_t uid, Call&& call);
   void end_orphans(engine::Engine& engine);
   Endpoint* take_orphan(bool& any);
 

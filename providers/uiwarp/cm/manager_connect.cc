@@ -80,10 +80,23 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   return 0;
 }
 
-// Accepts or rejects on the engine thread and waits for it: what the peer is told must be on its
-// way, and what failed must be known, when the command returns.
-template <class Call>
-int Manager::answer_request(Channel& channel, uint32_t number, uint64_t uid, Call&& call) {
+// The Reply is the engine's affair, which may have many of them before it: nobody waits for that.
+int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param) {
+  if (uid == 0) return EINVAL;
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  if (id->state != IdState::kRequested) return EINVAL;
+  if ((error = static_cast<Responder*>(id->endpoint)->accept(param)) != 0) return error;
+  id->state = IdState::kAccepting;
+  id->uid = uid;
+  return 0;
+}
+
+// On the engine thread, and waits for it: a program may exit once it has rejected, and the peer
+// should know by then.
+int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data) {
   engine::EngineRef engine;
   uint64_t serial;
   {
@@ -95,8 +108,7 @@ int Manager::answer_request(Channel& channel, uint32_t number, uint64_t uid, Cal
     core::Result<engine::EngineRef> another = engine::EngineRef::acquire();
     if (!another) return another.error();
     engine = std::move(*another);
-    id->state = IdState::kAccepting;
-    id->uid = uid;
+    id->state = IdState::kEnded;
     serial = id->serial;
   }
   int result = ENOENT;
@@ -109,27 +121,10 @@ int Manager::answer_request(Channel& channel, uint32_t number, uint64_t uid, Cal
       responder = static_cast<Responder*>(id->endpoint);
     }
     // Stays valid without the lock: only this thread frees endpoints.
-    result = call(*responder);
-    if (result == 0) return;
-    std::lock_guard hold(lock_);
-    Id* id = find_again(number, serial);
-    if (id != nullptr && id->state == IdState::kAccepting) {
-      id->state = IdState::kRequested;
-      id->uid = 0;
-    }
+    responder->reject(private_data);
+    result = 0;
   });
   return result;
-}
-
-int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param) {
-  if (uid == 0) return EINVAL;
-  return answer_request(channel, number, uid,
-                        [&](Responder& responder) { return responder.accept(param); });
-}
-
-int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data) {
-  return answer_request(channel, number, 0,
-                        [&](Responder& responder) { return responder.reject(private_data); });
 }
 
 int Manager::disconnect(Channel& channel, uint32_t number) {
@@ -138,6 +133,7 @@ int Manager::disconnect(Channel& channel, uint32_t number) {
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
   switch (id->state) {
+    case IdState::kAccepting:
     case IdState::kConnected:
       if (id->endpoint != nullptr) id->endpoint->order(Endpoint::kDisconnect);
       return 0;

@@ -13,6 +13,12 @@ class VerbsQueuePairs final : public QueuePairs {
  public:
   bool exists(uint32_t qp_num) override { return verbs::find_queue_pair(qp_num) != nullptr; }
 
+  int claim(uint32_t qp_num) override { return verbs::claim_queue_pair(qp_num); }
+
+  void abandon(uint32_t qp_num) override {
+    if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->abandon();
+  }
+
   int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     session::QueuePair* qp = verbs::find_queue_pair(qp_num);

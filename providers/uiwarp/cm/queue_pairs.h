@@ -14,9 +14,13 @@ namespace uiw::cm {
 
 using transport::StreamPtr;
 
-// Thread: engine, all of them.
+// Thread: engine, unless something else is said.
 class QueuePairs {
  public:
+  // session::QueuePair::claim(). EINVAL also when there is no such queue pair. Thread: any.
+  virtual int claim(uint32_t qp_num) = 0;
+  // session::QueuePair::abandon(). No-op without such a queue pair.
+  virtual void abandon(uint32_t qp_num) = 0;
   virtual bool exists(uint32_t qp_num) = 0;
   // session::QueuePair::attach(). EINVAL also when there is no such queue pair.
   virtual int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,

@@ -111,10 +111,11 @@ void Responder::offer() {
   }
   leave_acceptor();
   phase_ = Phase::kOffered;
-  if (child == nullptr) refuse({});  // the application does not keep up, or listens no more
+  if (child == nullptr) reject({});  // the application does not keep up, or listens no more
 }
 
-// The peer is gone while the application still has the request: accept() will say so.
+// The peer is gone while the application still has the request: accept() will say so, or has not
+// been carried out yet.
 void Responder::lose_peer() {
   if (phase_ == Phase::kReading || phase_ == Phase::kComplete) {
     close();
@@ -122,8 +123,11 @@ void Responder::lose_peer() {
   }
   stream_.reset();
   if (std::exchange(phase_, Phase::kGone) == Phase::kReplying) {
-    finish_with(EventType::kDisconnected, 0);
+    end_accepted(EventType::kDisconnected, 0);
+    return;
   }
+  std::lock_guard hold(manager_.lock());
+  peer_gone_ = true;
 }
 
 void Responder::on_end_of_stream() {
@@ -134,65 +138,78 @@ void Responder::on_error(int) {
 }
 
 int Responder::accept(const ConnParam& param) {
-  if (phase_ == Phase::kGone) return ECONNRESET;
+  if (peer_gone_) return ECONNRESET;
   if (request_.enhanced && param.private_data_len > kMaxEnhancedPrivateData) return EINVAL;
-  if (!manager_.queue_pairs().exists(param.qp_num)) return EINVAL;
-  qp_num_ = param.qp_num;
+  if (const int error = manager_.queue_pairs().claim(param.qp_num)) return error;
+  claimed_ = true;
+  param_ = param;
+  order(kAccept);
+  return 0;
+}
+
+void Responder::carry_out(uint32_t orders) {
+  if (orders & kDisconnect) disconnecting_ = true;
+  if (orders & kAccept) answer();
+}
+
+void Responder::answer() {
+  if (phase_ == Phase::kGone) {
+    end_accepted(EventType::kDisconnected, 0);
+    return;
+  }
   mpa::StartupFrame reply = mpa::make_reply(
-      wishes_for(manager_.settings(), stream_->peer_is_local(), param), request_, agreement_);
-  set_private_data(reply, {param.private_data, param.private_data_len});
+      wishes_for(manager_.settings(), stream_->peer_is_local(), param_), request_, agreement_);
+  set_private_data(reply, {param_.private_data, param_.private_data_len});
   outbox_.set(reply);
-  const int error = outbox_.flush(*stream_);
-  if (error == EAGAIN) {
-    phase_ = Phase::kReplying;
-    stream_->want_writable();
-    return 0;
-  }
-  if (error != 0) {
-    stream_.reset();
-    phase_ = Phase::kGone;
-    return ECONNRESET;
-  }
-  // RFC 5044 7.1: the queue pair must be there for the first FPDU. Nothing has been read since the
-  // Reply was sent, because reading is this thread's business.
-  return enter_rdma_mode();
+  phase_ = Phase::kReplying;
+  go_on_replying();
 }
 
-int Responder::enter_rdma_mode() {
-  const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement_, {},
-                                    qp_num_, ConnParam{});
-  if (error == 0) {
-    finish();
-    return 0;
-  }
-  // RFC 6581 9.3: told by either end.
-  say_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement_.crc,
-                agreement_.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
-  phase_ = Phase::kGone;
-  return error;
-}
-
-void Responder::on_writable() {
+void Responder::go_on_replying() {
   const int error = outbox_.flush(*stream_);
   if (error == EAGAIN) {
     stream_->want_writable();
   } else if (error != 0) {
     lose_peer();
-  } else if (const int refused = enter_rdma_mode()) {
-    finish_with(EventType::kConnectError, -refused);
+  } else {
+    enter_rdma_mode();
   }
 }
 
-int Responder::reject(core::Bytes private_data) {
-  {
-    std::lock_guard hold(manager_.lock());
-    if (owner != nullptr) owner->state = IdState::kEnded;
-  }
-  refuse(private_data);
-  return 0;
+void Responder::on_writable() {
+  go_on_replying();
 }
 
-void Responder::refuse(core::Bytes private_data) {
+// RFC 5044 7.1: the queue pair must be there for the first FPDU. Nothing has been read since the
+// Reply was sent, because reading is this thread's business.
+void Responder::enter_rdma_mode() {
+  const uint32_t qp_num = param_.qp_num;
+  const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement_, {},
+                                    qp_num, ConnParam{});
+  if (error == 0) {
+    claimed_ = false;
+    if (disconnecting_ || is_ordered(kDisconnect)) manager_.queue_pairs().disconnect(qp_num);
+    finish();
+    return;
+  }
+  // RFC 6581 9.3: told by either end.
+  say_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement_.crc,
+                agreement_.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
+  phase_ = Phase::kGone;
+  end_accepted(EventType::kConnectError, -error);
+}
+
+// Completions come before the event.
+void Responder::end_accepted(EventType type, int status) {
+  let_go_of_queue_pair();
+  finish_with(type, status);
+}
+
+void Responder::let_go_of_queue_pair() {
+  if (std::exchange(claimed_, false)) manager_.queue_pairs().abandon(param_.qp_num);
+}
+
+void Responder::reject(core::Bytes private_data) {
   if (stream_ != nullptr) {
     mpa::StartupFrame reply =
         mpa::make_reject(wishes_for(manager_.settings(), stream_->peer_is_local(), {}), request_);
@@ -203,11 +220,16 @@ void Responder::refuse(core::Bytes private_data) {
   finish();
 }
 
+// rdma_destroy_id(). What was accepted is, and then disconnected, whether or not the engine had
+// come to it.
 void Responder::drop() {
-  if (phase_ == Phase::kOffered) {
-    refuse({});  // rdma_destroy_id() without an answer
-  } else {
+  if (phase_ != Phase::kOffered) {
+    let_go_of_queue_pair();
     finish();
+  } else if (claimed_) {
+    answer();
+  } else {
+    reject({});
   }
 }
 

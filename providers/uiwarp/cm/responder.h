@@ -17,11 +17,12 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   static void start(Acceptor& acceptor, Manager& manager, engine::Engine& engine, int fd,
                     const device::Device* device);
 
-  // The application's answer, once. Thread: engine. Errors as Manager::accept(); after one the
-  // request stands as before, except that nothing but ECONNRESET is left to say to it when the
-  // stream had to be closed. When 0 is returned this object may be gone.
+  // The application's answer, once. Claims the queue pair; the rest is the engine's. Errors as
+  // Manager::accept(); after one the request stands as before. Thread: any, the manager's lock
+  // held.
   int accept(const ConnParam& param);
-  int reject(core::Bytes private_data);
+  // Of no matter whom. This object may be gone then. Thread: engine.
+  void reject(core::Bytes private_data);
 
   // Ends it while no application knows of it.
   void close();
@@ -40,14 +41,14 @@ class Responder final : public Endpoint, private transport::StreamHandler {
     kReading,   // no whole Request yet; in the acceptor's list
     kComplete,  // still in the list
     kOffered,   // the application has it
-    kReplying,  // accepted, the Reply is not yet all in the socket
+    kReplying,  // the Reply to an accepted one is not yet all in the socket
     kGone,      // the peer went or broke the rules; only the Id is left
   };
 
   Responder(Acceptor& acceptor, Manager& manager, engine::Engine& engine, StreamPtr stream);
   ~Responder() override;
 
-  void carry_out(uint32_t) override {}
+  void carry_out(uint32_t orders) override;
   void drop() override;
   void on_octets(core::Bytes octets) override;
   void on_end_of_stream() override;
@@ -56,8 +57,11 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   void request_overdue() { close(); }
 
   void lose_peer();
-  void refuse(core::Bytes private_data);
-  int enter_rdma_mode();
+  void answer();
+  void go_on_replying();
+  void enter_rdma_mode();
+  void end_accepted(EventType type, int status);
+  void let_go_of_queue_pair();
   void leave_acceptor();
 
   Acceptor* acceptor_;  // null once the Request was offered
@@ -69,7 +73,10 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   mpa::StartupFrame request_;
   Outbox outbox_;
   mpa::Agreement agreement_;
-  uint32_t qp_num_ = 0;
+  bool peer_gone_ = false;      // manager's lock: nothing is left to accept
+  bool claimed_ = false;        // the queue pair of param_ waits for the stream
+  bool disconnecting_ = false;  // as soon as there is a connection
+  ConnParam param_;             // of accept(); from kAccept on the engine's
   engine::Deadline<Responder, &Responder::request_overdue> deadline_{*this};
 };
 

@@ -38,7 +38,11 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool named = by_number.load(std::memory_order_relaxed);
   if (attached || destroying || error_begun || ending) return EINVAL;
-  if (now != IBV_QPS_INIT && now != IBV_QPS_RTR && !(named && now == IBV_QPS_RTS)) return EINVAL;
+  const bool idle = now == IBV_QPS_INIT || now == IBV_QPS_RTR;
+  // Without a connection only one that was claimed, or expects its peer, is there already; and
+  // the former may have been told to disconnect.
+  const bool awaited = now == IBV_QPS_RTS || (now == IBV_QPS_SQD && !named);
+  if (!idle && !awaited) return EINVAL;
   core::SipKey secret;
   if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
     secret.first = static_cast<uint64_t>(core::now());
@@ -59,11 +63,16 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   stream->set_handler(nullptr);
   observer = new_observer;
   attached = true;
-  if (!named) state.store(IBV_QPS_RTS, std::memory_order_release);
+  if (idle && !named) state.store(IBV_QPS_RTS, std::memory_order_release);
   wish_start.store(true, std::memory_order_release);
   kick_sender();  // the RTR
   ring(kStart);
+  if (now == IBV_QPS_SQD) begin_disconnect();
   return 0;
+}
+
+void State::abandon() {
+  if (!attached && !by_number.load(std::memory_order_relaxed)) begin_error({});
 }
 
 void State::begin_error(const ErrorPlan& new_plan) {

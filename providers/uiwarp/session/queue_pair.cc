@@ -244,6 +244,16 @@ int QueuePair::expect_peer() {
   return EINVAL;
 }
 
+int QueuePair::claim() {
+  State& s = *state_;
+  if (s.engine.in_child()) return ENODEV;
+  if (s.by_number.load(std::memory_order_acquire)) return 0;
+  for (ibv_qp_state expected : {IBV_QPS_INIT, IBV_QPS_RTR}) {
+    if (s.state.compare_exchange_strong(expected, IBV_QPS_RTS)) return 0;
+  }
+  return EINVAL;
+}
+
 // The engine on which connections are made may wait for the one that serves a queue pair, never the
 // other way round.
 PeerWanted QueuePair::peer_wanted() const {
@@ -270,6 +280,10 @@ int QueuePair::attach(transport::StreamPtr&& stream, const mpa::Agreement& agree
   });
   if (error == 0) relay_ = std::move(relay);
   return error;
+}
+
+void QueuePair::abandon() {
+  state_->engine.run_sync([&] { state_->abandon(); });
 }
 
 void QueuePair::forget_observer() {

@@ -116,6 +116,11 @@ class QueuePair {
   // in INIT. Thread: any.
   int expect_peer();
 
+  // rdma_accept() has chosen it: becomes RTS now, attach() or abandon() follows, and what is posted
+  // meanwhile waits. EINVAL when the QP is in no state to be connected. One that expects its peer
+  // stays as it is. Thread: any.
+  int claim();
+
   // --- for cm/ and rendezvous/. Thread: the engine on which connections are made, which may be
   // another one than this queue pair's and then waits for that. The observer is told on it. ---
 
@@ -127,11 +132,13 @@ class QueuePair {
   // Enters RDMA mode on `stream`, just agreed on by MPA start-up; becomes RTS. `leftover` are
   // octets that came behind the peer's frame (copied); later ones come from the stream, whose
   // handler is replaced. The initiator sends its RTR now if one was agreed. A queue pair that
-  // expects its peer stays in the state it is in. EINVAL when the QP is in no state to be
-  // connected, or already has a connection, ENOMEM: the stream then stays the caller's, its handler
-  // as it was.
+  // expects its peer, or was claimed, stays in the state it is in. EINVAL when the QP is in no
+  // state to be connected, or already has a connection, ENOMEM: the stream then stays the caller's,
+  // its handler as it was.
   int attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement, core::Bytes leftover,
              ConnectionObserver* observer);
+  // There will be no connection: ERR, and what was posted since claim() is flushed.
+  void abandon();
   // The observer goes away; the connection lives on.
   void forget_observer();
   // rdma_disconnect: queued work goes out, then FIN; RFC 5041 6.2.1. Without a connection: no-op.

@@ -237,6 +237,7 @@ class State final : public engine::Task,
   // lifecycle.cc, [engine]
   int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
              core::Bytes leftover_octets, ConnectionObserver* new_observer);
+  void abandon();
   void begin_error(const ErrorPlan& new_plan);
   void fail_receives();
   void error_handled_by_sender();

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 
@@ -59,6 +60,15 @@ session::QueuePair* find_queue_pair(uint32_t qp_num) {
   const std::lock_guard lock(all->mutex);
   const Registration* found = all->look_up(qp_num);
   return found ? found->queue_pair : nullptr;
+}
+
+// Under the mutex, so that nobody frees it meanwhile.
+int claim_queue_pair(uint32_t qp_num) {
+  Registry* const all = g_registry.get();
+  if (!all) return EINVAL;
+  const std::lock_guard lock(all->mutex);
+  const Registration* found = all->look_up(qp_num);
+  return found && found->queue_pair ? found->queue_pair->claim() : EINVAL;
 }
 
 bool reserve_number(Registration& registration) {

@@ -12,6 +12,10 @@ namespace uiw::verbs {
 // engine thread, so a QP found there stays for the rest of that engine turn.
 session::QueuePair* find_queue_pair(uint32_t qp_num);
 
+// session::QueuePair::claim() of the QP of that number. EINVAL also when there is none. Thread:
+// any.
+int claim_queue_pair(uint32_t qp_num);
+
 // A number and, once publish() was called, the queue pair that has it. Owned by verbs/qp.cc.
 struct Registration {
   uint32_t qp_num = 0;

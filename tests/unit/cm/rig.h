@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,9 +100,15 @@ class FakeQueuePair final : private transport::StreamHandler, private engine::Ta
   session::ConnectionObserver* observer_ = nullptr;
 };
 
-// Numbers 1 to 99 exist. Thread: engine, except before any connection.
+// Numbers 1 to 99 exist. Thread: engine, except before any connection and claim().
 class FakeQueuePairs final : public QueuePairs {
  public:
+  int claim(uint32_t qp_num) override {
+    if (qp_num < 1 || qp_num >= 100) return EINVAL;
+    const std::lock_guard hold(claims_->mutex);
+    return claims_->numbers.insert(qp_num).second ? 0 : EINVAL;
+  }
+  void abandon(uint32_t qp_num) override { abandoned.push_back(qp_num); }
   bool exists(uint32_t qp_num) override { return qp_num >= 1 && qp_num < 100 && qp_num != gone; }
   int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
@@ -125,8 +132,14 @@ class FakeQueuePairs final : public QueuePairs {
   engine::Engine* engine = nullptr;
   bool mute = false;  // initiators that never send their RTR
   uint32_t gone = 0;  // a number that cannot be found any more
+  std::vector<uint32_t> abandoned;
 
  private:
+  struct Claims {
+    std::mutex mutex;
+    std::set<uint32_t> numbers;
+  };
+  std::unique_ptr<Claims> claims_ = std::make_unique<Claims>();
   std::map<uint32_t, std::unique_ptr<FakeQueuePair>> queue_pairs_;
 };
 

@@ -113,6 +113,74 @@ TEST_F(QueuePair, TellsWhichWorkRequestIsWrong) {
   EXPECT_EQ(host.receive(RecvWr(std::vector<ibv_sge>(5, octets.sge()))), EINVAL);
 }
 
+// rdma_accept() returns before there is a stream.
+TEST_F(QueuePair, OnceClaimedKeepsWhatIsPostedForItsStream) {
+  Host host(*engine, {.initiator = true});
+  const SocketEnds sockets = connect_sockets();
+  RawPeer peer(sockets.theirs);
+  EXPECT_EQ(host.modify(IBV_QPS_RTR), 0);
+  ASSERT_EQ(host.qp->claim(), 0);
+  EXPECT_EQ(host.state(), IBV_QPS_RTS);
+  EXPECT_EQ(host.modify(IBV_QPS_RTR), 0);  // as librdmacm may, and without effect
+  EXPECT_EQ(host.qp->claim(), EINVAL);
+  Buffer octets(host.memory, pattern(5));
+  EXPECT_EQ(host.post(SendWr(IBV_WR_SEND, {octets.sge()})), 0);
+  ASSERT_EQ(host.attach(sockets.ours), 0);
+  EXPECT_EQ(host.state(), IBV_QPS_RTS);
+  EXPECT_EQ(to_hex(peer.receive(32)), to_hex(fpdu(untagged(3, 0, 1, 0, pattern(5)))));
+  EXPECT_EQ(host.qp->claim(), EINVAL);
+  engine->run_sync([&] { host.qp->abandon(); });  // nothing: it has its stream
+  EXPECT_EQ(host.state(), IBV_QPS_RTS);
+}
+
+TEST_F(QueuePair, ClaimedAndDisconnectedSendsWhatWasPostedThenFin) {
+  Host host(*engine, {.initiator = true});
+  const SocketEnds sockets = connect_sockets();
+  RawPeer peer(sockets.theirs);
+  ASSERT_EQ(host.qp->claim(), 0);
+  Buffer octets(host.memory, pattern(5));
+  EXPECT_EQ(host.post(SendWr(IBV_WR_SEND, {octets.sge()})), 0);
+  EXPECT_EQ(host.modify(IBV_QPS_SQD), 0);
+  engine->run_sync([] {});  // it has heard of that, and there is nothing to close
+  ASSERT_EQ(host.attach(sockets.ours), 0);
+  EXPECT_EQ(to_hex(peer.receive_all()), to_hex(fpdu(untagged(3, 0, 1, 0, pattern(5)))));
+}
+
+TEST_F(QueuePair, ClaimedAndAbandonedFlushes) {
+  Host host(*engine);
+  EXPECT_EQ(host.receive(RecvWr({}, 1)), 0);
+  ASSERT_EQ(host.qp->claim(), 0);
+  EXPECT_EQ(host.post(SendWr(IBV_WR_RDMA_READ, {}, 2)), 0);
+  engine->run_sync([&] { host.qp->abandon(); });
+  EXPECT_EQ(host.state(), IBV_QPS_ERR);
+  ASSERT_TRUE(wait_until([&] { return host.sent().size() == 1 && host.received().size() == 1; }));
+  EXPECT_EQ(host.sent()[0].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(host.received()[0].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_TRUE(host.events().empty());
+  EXPECT_EQ(host.qp->claim(), EINVAL);
+}
+
+TEST_F(QueuePair, ClaimedAndInErrorTakesNoStream) {
+  Host host(*engine);
+  const SocketEnds sockets = connect_sockets();
+  RawPeer peer(sockets.theirs);
+  ASSERT_EQ(host.qp->claim(), 0);
+  EXPECT_EQ(host.modify(IBV_QPS_ERR), 0);
+  EXPECT_EQ(host.attach(sockets.ours), EINVAL);
+  EXPECT_EQ(host.modify(IBV_QPS_RESET), 0);
+  EXPECT_EQ(host.qp->claim(), EINVAL);
+  EXPECT_EQ(host.modify(IBV_QPS_INIT), 0);
+  EXPECT_EQ(host.qp->claim(), 0);
+}
+
+TEST_F(QueuePair, ThatExpectsItsPeerMayBeClaimedAndAbandoned) {
+  Host host(*engine);
+  ASSERT_EQ(host.qp->expect_peer(), 0);
+  EXPECT_EQ(host.qp->claim(), 0);
+  engine->run_sync([&] { host.qp->abandon(); });
+  EXPECT_EQ(host.state(), IBV_QPS_RTR);
+}
+
 TEST_F(QueuePair, ReportsAFullQueue) {
   Host host(*engine, {.initiator = false, .depth = 2, .receives = 3});
   const SocketEnds sockets = connect_sockets();
