@@ -5,6 +5,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "cm/cm.h"
@@ -59,12 +60,13 @@ struct QueuedEvent {
   Id* child = nullptr;  // CONNECT_REQUEST: the new id
 };
 
-// Told when the queue of a channel grows and shrinks, so that a descriptor can be polled for it.
-// Called with the manager's lock held.
+// The descriptor of a channel, which can be polled for events. Called in turns.
 class EventSink {
  public:
-  virtual void event_queued() = 0;
-  virtual void event_taken() = 0;
+  // There are events now. Thread: any.
+  virtual void tell() = 0;
+  // There are none any more. False when it has not been told yet. The manager's lock is held.
+  virtual bool take_back() = 0;
 
  protected:
   ~EventSink() = default;
@@ -73,6 +75,11 @@ class EventSink {
 struct Channel {
   EventSink* sink = nullptr;
   bool open = false;
+  // Of cm/teller.h.
+  bool told = false;        // the sink is, or the engine is about to do so
+  bool to_be_told = false;  // in the list of those
+  core::ListLink<Channel> untold;
+  std::atomic<bool> telling{false};  // the engine is inside EventSink::tell()
   core::List<QueuedEvent, &QueuedEvent::link> events;
   core::List<Id, &Id::in_channel> ids;
 };

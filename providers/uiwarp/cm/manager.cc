@@ -34,9 +34,10 @@ void Manager::open_channel(Channel& channel, EventSink& sink) {
 void Manager::close_channel(Channel& channel) {
   engine::EngineRef last;
   {
-    std::lock_guard hold(lock_);
+    std::unique_lock hold(lock_);
     channel.open = false;
     while (Id* id = channel.ids.first()) discard(*id);
+    teller_.leave(channel, hold);
     if (--open_channels_ == 0) last = std::move(engine_);
   }
   if (last) end_orphans(*last);
@@ -226,9 +227,9 @@ int Manager::migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& e
     QueuedEvent* next = from.events.next(*event);
     if (event->owner == id) {
       from.events.remove(*event);
-      from.sink->event_taken();
+      teller_.taken(from);
       to.events.append(*event);
-      to.sink->event_queued();
+      teller_.queued(to, nullptr);
       if (event->child != nullptr) move_id(*event->child);
     }
     event = next;
@@ -240,12 +241,12 @@ int Manager::migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& e
 void Manager::queue(QueuedEvent& event) {
   Channel& channel = *event.owner->channel;
   channel.events.append(event);
-  channel.sink->event_queued();
+  teller_.queued(channel, engine_ ? &*engine_ : nullptr);
 }
 
 void Manager::unqueue(Channel& channel, QueuedEvent& event) {
   channel.events.remove(event);
-  channel.sink->event_taken();
+  teller_.taken(channel);
   delete &event;
 }
 

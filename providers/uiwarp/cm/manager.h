@@ -5,7 +5,8 @@
 // lock guards all ids, channels and event queues; it is never held across a wait or a system call
 // that can block. Engine callbacks take it too, so nobody may hold it in Engine::run_sync(), and so
 // does what device::refresh() calls.
-// Lock order: this lock, then the list of endpoints, then whatever EventSink takes.
+// Lock order: this lock, then the list of endpoints, the registry of queue pairs or whatever
+// EventSink takes.
 //
 // Return values are 0 or a positive errno. Common to all that take an id: ENOENT no such id, EINVAL
 // it belongs to another channel or is in a state where this makes no sense, EBADF the channel was
@@ -20,6 +21,7 @@
 #include "cm/id.h"
 #include "cm/id_table.h"
 #include "cm/queue_pairs.h"
+#include "cm/teller.h"
 #include "core/list.h"
 #include "core/settings.h"
 #include "device/device.h"
@@ -121,6 +123,7 @@ class Manager final : public device::Observer {
   QueuePairs& queue_pairs_;
   const core::Settings& settings_;
   std::mutex lock_;
+  Teller teller_{lock_};
   IdTable ids_;
   uint64_t last_serial_ = 0;
   uint32_t open_channels_ = 0;

@@ -61,13 +61,13 @@ bool EventPipe::still_ours() const {
   return sys::fstat(fd_, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
 }
 
-void EventPipe::push() {
-  if (queued_++ == 0 && still_ours()) sys::write(fd_, &kToken, sizeof kToken);
+void EventPipe::tell() {
+  if (still_ours()) sys::write(fd_, &kToken, sizeof kToken);
 }
 
-void EventPipe::pop() {
+bool EventPipe::take_back() {
   char token;
-  if (--queued_ == 0 && still_ours()) sys::read(fd_, &token, sizeof token);
+  return !still_ours() || sys::read(fd_, &token, sizeof token) == sizeof token;
 }
 
 int EventPipe::wait() const {

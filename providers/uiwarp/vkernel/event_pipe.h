@@ -6,7 +6,7 @@
 // own by which a reused descriptor number is recognised) with two open file descriptions: the
 // application's, which it owns, closes and may set O_NONBLOCK on, and ours, always non-blocking.
 // One octet is in the pipe while events are queued: of a burst only the first one costs a system
-// call, and only it wakes a waiting thread.
+// call, and only it wakes a waiting thread. Who counts them is the owner's business.
 #pragma once
 
 #include <sys/types.h>
@@ -27,11 +27,10 @@ class EventPipe {
   // /proc). Call once.
   int create(int flags, int& application_fd);
 
-  // One more event is queued. Never blocks. push and pop: the owner's lock must be held (they are
-  // up to two non-blocking system calls each).
-  void push();
-  // One event was taken from the queue or purged. Call exactly once per push.
-  void pop();
+  // Puts the octet in, and takes it out: in turns, two system calls each, none of which blocks.
+  // False when there is none (and would be, were the pipe still ours). Thread: any.
+  void tell();
+  bool take_back();
 
   // Waits until an event is queued; another thread may take it first.
   // 0, or EINTR when a signal handler ran, or EBADF when the pipe was closed behind our back.
@@ -44,7 +43,6 @@ class EventPipe {
   int fd_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;
-  uint32_t queued_ = 0;
 };
 
 }  // namespace uiw::vkernel

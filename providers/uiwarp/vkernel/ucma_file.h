@@ -38,8 +38,8 @@ class UcmaFile final : public DeviceFile, private cm::EventSink {
   int wait_for_event(int fd, cm::Event& event);
 
  private:
-  void event_queued() override { events_->push(); }
-  void event_taken() override { events_->pop(); }
+  void tell() override { events_->tell(); }
+  bool take_back() override { return events_->take_back(); }
   int wait();
   void close();
 

@@ -160,7 +160,7 @@ class TestChannel final : private EventSink {
       Event event;
       if (manager_.next_event(channel, event) == 0) return event;
       std::unique_lock hold(mutex_);
-      changed_.wait(hold, [this] { return queued_ > 0; });
+      changed_.wait(hold, [this] { return told_; });
     }
   }
   Event expect(EventType type, int status = 0) {
@@ -170,28 +170,28 @@ class TestChannel final : private EventSink {
     return event;
   }
   int queued() {
-    std::lock_guard hold(mutex_);
-    return queued_;
+    std::lock_guard hold(manager_.lock());
+    return static_cast<int>(channel.events.size());
   }
 
   Channel channel;
 
  private:
-  void event_queued() override {
+  void tell() override {
     std::lock_guard hold(mutex_);
-    ++queued_;
+    told_ = true;
     changed_.notify_all();
   }
-  void event_taken() override {
+  bool take_back() override {
     std::lock_guard hold(mutex_);
-    --queued_;
+    return std::exchange(told_, false);
   }
 
   Manager& manager_;
   bool open_ = true;
   std::mutex mutex_;
   std::condition_variable changed_;
-  int queued_ = 0;
+  bool told_ = false;
 };
 
 // A TCP endpoint operated by hand; blocking.
