@@ -30,11 +30,12 @@ EventType event_for(int error) {
 
 }  // namespace
 
-Initiator::Initiator(Manager& manager, engine::Engine& engine, int fd,
+Initiator::Initiator(Manager& manager, engine::Engine& engine, int fd, int begun,
                      const sockaddr_storage& source, const sockaddr_storage& destination,
                      bool explicit_port, int tos, const ConnParam& param)
     : Endpoint(manager, engine),
       fd_(fd),
+      begun_(begun),
       source_(source),
       destination_(destination),
       explicit_port_(explicit_port),
@@ -46,13 +47,12 @@ Initiator::~Initiator() {
 }
 
 void Initiator::carry_out(uint32_t orders) {
-  if (orders & kStart) dial();
+  if (orders & kStart) await_connection();
 }
 
-void Initiator::dial() {
+void Initiator::await_connection() {
   connector_ = transport::Connector::start(
-      engine_, fd_, destination_, manager_.settings().connect_timeout_ms * core::kMillisecond,
-      *this);
+      engine_, fd_, begun_, manager_.settings().connect_timeout_ms * core::kMillisecond, *this);
   if (connector_ == nullptr) {
     finish_with(EventType::kConnectError, -ENOMEM);
     return;
@@ -139,7 +139,8 @@ bool Initiator::fall_back() {
   core::Result<int> fd = transport::open_connect_socket(from, tos_);
   if (!fd) return false;
   fd_ = *fd;
-  dial();
+  begun_ = transport::Connector::begin(fd_, destination_);
+  await_connection();
   return true;
 }
 

@@ -14,11 +14,11 @@ class Initiator final : public Endpoint,
                         private transport::ConnectHandler,
                         private transport::StreamHandler {
  public:
-  // Takes over `fd`, not connected yet. `source` is where it starts from; its port counts for a
-  // second attempt only when `explicit_port`.
-  Initiator(Manager& manager, engine::Engine& engine, int fd, const sockaddr_storage& source,
-            const sockaddr_storage& destination, bool explicit_port, int tos,
-            const ConnParam& param);
+  // Takes over `fd`, for which Connector::begin() said `begun`. `source` is where it starts from;
+  // its port counts for a second attempt only when `explicit_port`.
+  Initiator(Manager& manager, engine::Engine& engine, int fd, int begun,
+            const sockaddr_storage& source, const sockaddr_storage& destination, bool explicit_port,
+            int tos, const ConnParam& param);
 
  private:
   ~Initiator() override;
@@ -31,7 +31,7 @@ class Initiator final : public Endpoint,
   void on_error(int error) override;
   void on_writable() override;
 
-  void dial();
+  void await_connection();
   void send_request();
   void judge(core::Bytes leftover);
   bool fall_back();
@@ -39,6 +39,7 @@ class Initiator final : public Endpoint,
   void reply_overdue();
 
   int fd_;  // until the connector has it
+  int begun_;
   const sockaddr_storage source_;
   const sockaddr_storage destination_;
   const bool explicit_port_;

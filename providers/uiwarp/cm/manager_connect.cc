@@ -24,28 +24,35 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   if (settings_.mpa_revision >= 2 && param.private_data_len > kMaxEnhancedPrivateData) {
     return EINVAL;
   }
-  std::lock_guard hold(lock_);
+  std::unique_lock hold(lock_);
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
   if (!id->connectable) return EOPNOTSUPP;
   if (id->state != IdState::kRouteResolved) return EINVAL;
   if ((error = acquire_engine()) != 0) return error;
-  const bool explicit_port = id->bound_fd >= 0;
-  int fd = id->bound_fd;
-  if (fd < 0) {
-    core::Result<int> opened = transport::open_connect_socket(id->source, id->tos);
-    if (!opened) return opened.error();
-    fd = *opened;
-  }
-  auto* initiator = new (std::nothrow)
-      Initiator(*this, *engine_, fd, id->source, id->destination, explicit_port, id->tos, param);
-  if (initiator == nullptr) {
-    if (!explicit_port) core::sys::close(fd);
-    return ENOMEM;
-  }
-  id->bound_fd = -1;
+  const sockaddr_storage source = id->source, destination = id->destination;
+  const int tos = id->tos, bound_fd = std::exchange(id->bound_fd, -1);
+  const uint64_t serial = id->serial;
   id->state = IdState::kConnecting;
+
+  // On loopback the peer's side of the handshake runs inside connect(): that is not the engine's to
+  // wait for, nor everybody's who wants the lock.
+  hold.unlock();
+  core::Result<int> fd = bound_fd >= 0 ? bound_fd : transport::open_connect_socket(source, tos);
+  const int begun = fd ? transport::Connector::begin(*fd, destination) : 0;
+  hold.lock();
+
+  id = find_again(number, serial);
+  Initiator* const initiator =
+      fd && id != nullptr ? new (std::nothrow) Initiator(*this, *engine_, *fd, begun, source,
+                                                         destination, bound_fd >= 0, tos, param)
+                          : nullptr;
+  if (initiator == nullptr) {
+    if (id != nullptr) id->state = IdState::kRouteResolved;
+    if (fd) core::sys::close(*fd);
+    return !fd ? fd.error() : id == nullptr ? ENOENT : ENOMEM;
+  }
   id->endpoint = initiator;
   initiator->owner = id;
   initiator->order(Endpoint::kStart);

@@ -32,7 +32,6 @@ class Backend {
 
   // Operations as Engine describes them. An operation that cannot be started completes with
   // its error at the next dispatch().
-  virtual void connect(Op& op, int fd, const sockaddr_storage& to) = 0;
   virtual void receive(Op& op, int fd, uint32_t most) = 0;
   virtual void poll_readable(Op& op, int fd) = 0;
   virtual void poll_writable(Op& op, int fd) = 0;

@@ -286,9 +286,6 @@ Watch::~Watch() {
   UIW_ASSERT(!watched());
 }
 
-void Engine::connect(Op& op, int fd, const sockaddr_storage& to) {
-  state_->backend->connect(op, fd, to);
-}
 void Engine::receive(Op& op, int fd, uint32_t most) {
   state_->backend->receive(op, fd, most);
 }

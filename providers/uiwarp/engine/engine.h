@@ -4,8 +4,6 @@
 // and connection set-up run on it. Only engine/ includes liburing.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -38,10 +36,10 @@ class OpState {
 
  private:
   friend class Backend;
-  enum class Kind : uint8_t { kConnect, kReceive, kReadable, kWritable };
+  enum class Kind : uint8_t { kReceive, kReadable, kWritable };
   int fd_ = -1;        // what it works on, for a backend that has to start it again
   uint32_t most_ = 0;  // octets to receive; 0: no limit
-  Kind kind_ = Kind::kConnect;
+  Kind kind_ = Kind::kReceive;
   bool in_flight_ = false;
   bool cancelling_ = false;
   bool drained_ = false;  // the last receive left the socket empty
@@ -190,11 +188,9 @@ class Engine {
   // One system call, or none where the engine has several. Thread: any, while it is watched.
   void put_off(Watch& watch, core::Nanoseconds from_now);
 
-  // Operations. At most one that receives and one that connects or waits to write may be in flight
-  // per descriptor, which is non-blocking.
+  // Operations. At most one that receives and one that waits to write may be in flight per
+  // descriptor, which is non-blocking.
 
-  // `to` is not copied: it must stay until completion.
-  void connect(Op& op, int fd, const sockaddr_storage& to);
   static constexpr size_t kReceiveBuffer = 256 << 10;  // octets
   // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0:
   // what the buffer holds). result 0 = end of stream.

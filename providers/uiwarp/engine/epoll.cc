@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "engine/epoll.h"
 
-#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -77,7 +76,7 @@ void Epoll::wait_on(Op& op, int fd) {
     end_later(op, -ENOMEM);
     return;
   }
-  const bool in = kind_of(op) != Kind::kConnect && kind_of(op) != Kind::kWritable;
+  const bool in = kind_of(op) != Kind::kWritable;
   Op*& place = in ? waiting->in : waiting->out;
   UIW_ASSERT(!place);
   place = &op;
@@ -104,18 +103,6 @@ bool Epoll::forget(Op& op) {
     return false;
   }
   return true;
-}
-
-void Epoll::connect(Op& op, int fd, const sockaddr_storage& to) {
-  begin(op, Kind::kConnect, fd);
-  const int result =
-      sys::connect(fd, reinterpret_cast<const sockaddr*>(&to),
-                   to.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
-  if (result == -EINPROGRESS) {
-    wait_on(op, fd);
-  } else {
-    end_later(op, result);
-  }
 }
 
 void Epoll::receive(Op& op, int fd, uint32_t most) {
@@ -217,7 +204,7 @@ void Epoll::ready(int fd, uint32_t events) {
   Waiting& waiting = *waiting_on(fd);
   constexpr uint32_t kBroken = EPOLLHUP | EPOLLERR;
   if (waiting.in && (events & (EPOLLIN | EPOLLRDHUP | kBroken))) ready_in(*waiting.in, fd, events);
-  if (waiting.out && (events & (EPOLLOUT | kBroken))) ready_out(*waiting.out, fd, events);
+  if (waiting.out && (events & (EPOLLOUT | kBroken))) ready_out(*waiting.out, events);
   // The event has ended the registration of both.
   if (waiting.in || waiting.out) queue(fd, waiting);
 }
@@ -245,24 +232,9 @@ void Epoll::receive_once(Op& op, int fd) {
   complete(op, static_cast<int>(result), {buffer_.get(), size});
 }
 
-void Epoll::ready_out(Op& op, int fd, uint32_t events) {
-  if (kind_of(op) == Kind::kWritable) {
-    forget(op);
-    complete(op, static_cast<int>(events), {});
-    return;
-  }
-  int error = 0;
-  socklen_t size = sizeof error;
-  int result = sys::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
-  if (result == 0) result = -error;
-  if (result == 0) {
-    sockaddr_storage peer;
-    size = sizeof peer;
-    // Neither failed nor connected: it is still going on.
-    if (sys::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == -ENOTCONN) return;
-  }
+void Epoll::ready_out(Op& op, uint32_t events) {
   forget(op);
-  complete(op, result, {});
+  complete(op, static_cast<int>(events), {});
 }
 
 }  // namespace uiw::engine

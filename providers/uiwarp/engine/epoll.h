@@ -22,7 +22,6 @@ class Epoll final : public Backend {
   static core::Result<std::unique_ptr<Backend>> open();
   ~Epoll() override;
 
-  void connect(Op& op, int fd, const sockaddr_storage& to) override;
   void receive(Op& op, int fd, uint32_t most) override;
   void poll_readable(Op& op, int fd) override;
   void poll_writable(Op& op, int fd) override;
@@ -38,7 +37,7 @@ class Epoll final : public Backend {
   // The operations that wait on one descriptor.
   struct Waiting {
     Op* in = nullptr;   // receive or readable
-    Op* out = nullptr;  // writable or connect
+    Op* out = nullptr;  // writable
     bool queued = false;
     int next_queued = -1;
   };
@@ -58,7 +57,7 @@ class Epoll final : public Backend {
   void set_alarm(core::Nanoseconds at);
   void ready(int fd, uint32_t events);
   void ready_in(Op& op, int fd, uint32_t events);
-  void ready_out(Op& op, int fd, uint32_t events);
+  void ready_out(Op& op, uint32_t events);
   void receive_once(Op& op, int fd);
 
   int epoll_fd_ = -1;

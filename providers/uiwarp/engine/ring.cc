@@ -2,7 +2,6 @@
 #include "engine/ring.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -102,14 +101,6 @@ void Ring::read_wake() {
   io_uring_prep_read(sqe, wake_fd_, &wake_value_, sizeof wake_value_, 0);
   sqe->user_data = kWake;
   wake_armed_ = true;
-}
-
-void Ring::connect(Op& op, int fd, const sockaddr_storage& to) {
-  begin(op, Kind::kConnect, fd);
-  io_uring_sqe* sqe = next_sqe();
-  io_uring_prep_connect(sqe, fd, reinterpret_cast<const sockaddr*>(&to),
-                        to.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
-  sqe->user_data = user_data_of(op);
 }
 
 static_assert(BufferRing::kSize == Engine::kReceiveBuffer);

@@ -21,7 +21,6 @@ class Ring final : public Backend {
   static core::Result<std::unique_ptr<Backend>> open();
   ~Ring() override;
 
-  void connect(Op& op, int fd, const sockaddr_storage& to) override;
   void receive(Op& op, int fd, uint32_t most) override;
   void poll_readable(Op& op, int fd) override;
   void poll_writable(Op& op, int fd) override;

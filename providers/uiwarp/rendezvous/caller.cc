@@ -59,7 +59,8 @@ void Caller::dial() {
   core::Result<int> fd = transport::open_connect_socket(source, -1);
   if (fd) {
     connector_ = transport::Connector::start(
-        engine_, *fd, peer, core::settings().connect_timeout_ms * core::kMillisecond, *this);
+        engine_, *fd, transport::Connector::begin(*fd, peer),
+        core::settings().connect_timeout_ms * core::kMillisecond, *this);
     if (connector_) return;
     core::sys::close(*fd);
   }

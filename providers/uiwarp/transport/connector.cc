@@ -12,11 +12,22 @@ namespace uiw::transport {
 
 namespace sys = core::sys;
 
+namespace {
+
+// What became of a socket that was connecting: 0 or a positive errno.
+int error_of(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  const int result = sys::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return result < 0 ? -result : error;
+}
+
+}  // namespace
+
 // Outlives the Connector until the ring has let go of it. Thread: engine.
 struct Connector::Impl final : engine::Op, engine::Timer {
-  Impl(engine::Engine& its_engine, int its_fd, const sockaddr_storage& its_target,
-       ConnectHandler& its_handler)
-      : engine(its_engine), fd(its_fd), target(its_target), handler(&its_handler) {}
+  Impl(engine::Engine& its_engine, int its_fd, int its_error, ConnectHandler& its_handler)
+      : engine(its_engine), fd(its_fd), error(its_error), handler(&its_handler) {}
 
   void complete(int result, core::Bytes) override;
   void expire() override;
@@ -25,8 +36,8 @@ struct Connector::Impl final : engine::Op, engine::Timer {
   void settle();
 
   engine::Engine& engine;
-  int fd;  // -1: handed over or closed
-  const sockaddr_storage target;
+  int fd;                   // -1: handed over or closed
+  const int error;          // why it could not even begin, or ETIMEDOUT
   ConnectHandler* handler;  // null: has been told, or must not be
   bool stopped = false;     // the Connector is gone
   bool calling = false;     // inside complete() or expire()
@@ -37,11 +48,12 @@ void Connector::Impl::complete(int result, core::Bytes) {
   engine.disarm(*this);
   if (ConnectHandler* told = std::exchange(handler, nullptr)) {
     const int socket = std::exchange(fd, -1);
-    if (result == 0) {
+    const int failed = result < 0 ? -result : error_of(socket);
+    if (failed == 0) {
       told->on_connected(socket);
     } else {
       sys::close(socket);
-      told->on_connect_failed(-result);
+      told->on_connect_failed(failed);
     }
   }
   calling = false;
@@ -51,7 +63,7 @@ void Connector::Impl::complete(int result, core::Bytes) {
 void Connector::Impl::expire() {
   calling = true;
   give_up();
-  if (ConnectHandler* told = std::exchange(handler, nullptr)) told->on_connect_failed(ETIMEDOUT);
+  if (ConnectHandler* told = std::exchange(handler, nullptr)) told->on_connect_failed(error);
   calling = false;
   settle();
 }
@@ -76,17 +88,21 @@ void Connector::Impl::settle() {
   if (stopped && !in_flight() && !calling) delete this;
 }
 
-std::unique_ptr<Connector> Connector::start(engine::Engine& engine, int fd,
-                                            const sockaddr_storage& to, core::Nanoseconds timeout,
-                                            ConnectHandler& handler) {
-  std::unique_ptr<Connector> connector(new (std::nothrow) Connector);
-  if (!connector) return nullptr;
-  connector->impl_ = new (std::nothrow) Impl(engine, fd, to, handler);
-  if (!connector->impl_) return nullptr;
+int Connector::begin(int fd, const sockaddr_storage& to) {
   // As in bind_tcp(), for a socket that is bound to no address or to another one of this host.
   if (is_local_peer(to, {})) tune_for_local_peer(fd, 1);
-  engine.connect(*connector->impl_, fd, connector->impl_->target);
-  engine.arm(*connector->impl_, timeout);
+  const int result = sys::connect(fd, reinterpret_cast<const sockaddr*>(&to), length_of(to));
+  return result == 0 || result == -EINPROGRESS ? 0 : -result;
+}
+
+std::unique_ptr<Connector> Connector::start(engine::Engine& engine, int fd, int begun,
+                                            core::Nanoseconds timeout, ConnectHandler& handler) {
+  std::unique_ptr<Connector> connector(new (std::nothrow) Connector);
+  if (!connector) return nullptr;
+  connector->impl_ = new (std::nothrow) Impl(engine, fd, begun ? begun : ETIMEDOUT, handler);
+  if (!connector->impl_) return nullptr;
+  if (begun == 0) engine.poll_writable(*connector->impl_, fd);
+  engine.arm(*connector->impl_, begun == 0 ? timeout : 0);
   return connector;
 }
 

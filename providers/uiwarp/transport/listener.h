@@ -68,12 +68,14 @@ class ConnectHandler {
 // Thread: engine. One attempt; exactly one handler call unless destroyed before.
 class Connector {
  public:
-  // Takes over a bound socket (or an unbound one) and connects, giving up with ETIMEDOUT after
-  // `timeout`. The handler is never called from inside start(). Null when out of memory: the
-  // descriptor then stays the caller's.
-  static std::unique_ptr<Connector> start(engine::Engine& engine, int fd,
-                                          const sockaddr_storage& to, core::Nanoseconds timeout,
-                                          ConnectHandler& handler);
+  // Has a non-blocking socket, bound or not, begin to connect. 0 or a positive errno, which is for
+  // start(). On loopback the peer's side of the handshake runs inside. Thread: any.
+  static int begin(int fd, const sockaddr_storage& to);
+  // Takes over a socket for which begin() said `begun`, and waits for what becomes of it, giving up
+  // with ETIMEDOUT after `timeout`. The handler is never called from inside start(). Null when out
+  // of memory: the descriptor then stays the caller's.
+  static std::unique_ptr<Connector> start(engine::Engine& engine, int fd, int begun,
+                                          core::Nanoseconds timeout, ConnectHandler& handler);
   // Gives up; no handler call comes after; the socket is closed when this returns, unless it was
   // handed to on_connected().
   ~Connector();

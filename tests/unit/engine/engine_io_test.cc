@@ -207,26 +207,6 @@ TEST_F(EngineIo, FlushAfterCancelMakesTheKernelLetGo) {
   close(pair.theirs);
 }
 
-TEST_F(EngineIo, ConnectSucceedsOrIsRefused) {
-  sockaddr_storage to, nobody;
-  WatchedOp good, bad;
-  auto closed = std::make_unique<test::PlainListener>();
-  nobody = closed->address();
-  closed.reset();
-  test::PlainListener listener;
-  to = listener.address();
-  const int a = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  const int b = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  engine->run_sync([&] {
-    engine->connect(good, a, to);
-    engine->connect(bad, b, nobody);
-  });
-  EXPECT_EQ(good.wait().result, 0);
-  EXPECT_EQ(bad.wait().result, -ECONNREFUSED);
-  close(a);
-  close(b);
-}
-
 TEST_F(EngineIo, PollWritableWaitsForRoom) {
   const test::SocketPair pair = test::connected_pair();
   const int ours = pair.ours, theirs = pair.theirs;

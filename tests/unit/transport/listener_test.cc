@@ -72,9 +72,13 @@ struct ListenerTest : testing::Test {
       listener = std::move(*started);
     });
   }
+  std::unique_ptr<Connector> start_connecting(int fd, const sockaddr_storage& to,
+                                              core::Nanoseconds timeout, Connected& handler) {
+    return Connector::start(*engine, fd, Connector::begin(fd, to), timeout, handler);
+  }
   void connect_to(const sockaddr_storage& to, core::Nanoseconds timeout = 30 * core::kSecond) {
     const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    engine->run_sync([&] { connector = Connector::start(*engine, fd, to, timeout, connected); });
+    engine->run_sync([&] { connector = start_connecting(fd, to, timeout, connected); });
   }
   ~ListenerTest() override {
     engine->run_sync([&] {
@@ -283,8 +287,7 @@ TEST_F(ListenerTest, ConnectFromABoundSocketKeepsItsAddress) {
   const sockaddr_storage to = address;
   const int fd = bound();
   const sockaddr_storage from = address;
-  engine->run_sync(
-      [&] { connector = Connector::start(*engine, fd, to, core::kSecond, connected); });
+  engine->run_sync([&] { connector = start_connecting(fd, to, core::kSecond, connected); });
   connected.wait();
   const sockaddr_storage name = test::name_of(connected.fd.get());
   EXPECT_EQ(memcmp(&from, &name, sizeof(sockaddr_in)), 0);
@@ -332,7 +335,7 @@ TEST_F(ListenerTest, DestroyedConnectorSaysNothingAndFreesItsPort) {
   const int fd = bound({.reuse_address = false});
   const sockaddr_storage from = address;
   engine->run_sync([&] {
-    connector = Connector::start(*engine, fd, silent.listener.address(), core::kSecond, connected);
+    connector = start_connecting(fd, silent.listener.address(), core::kSecond, connected);
   });
   engine->run_sync([&] { connector.reset(); });
   auto again = bind_tcp(from, {.reuse_address = false});
@@ -352,8 +355,7 @@ TEST_F(ListenerTest, ConnectorMayBeDestroyedInsideItsCalls) {
   engine->run_sync([&] { listener.reset(); });
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   second.then = [&] { connector.reset(); };
-  engine->run_sync(
-      [&] { connector = Connector::start(*engine, fd, address, core::kSecond, second); });
+  engine->run_sync([&] { connector = start_connecting(fd, address, core::kSecond, second); });
   second.wait();
   EXPECT_EQ(second.error.get(), ECONNREFUSED);
 }
@@ -361,8 +363,7 @@ TEST_F(ListenerTest, ConnectorMayBeDestroyedInsideItsCalls) {
 TEST_F(ListenerTest, ConnectUnreachableFamilyFails) {
   sockaddr_storage to = test::loopback6(9);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  engine->run_sync(
-      [&] { connector = Connector::start(*engine, fd, to, core::kSecond, connected); });
+  engine->run_sync([&] { connector = start_connecting(fd, to, core::kSecond, connected); });
   connected.wait();
   EXPECT_EQ(connected.error.get(), EAFNOSUPPORT);
 }
