@@ -21,7 +21,7 @@ namespace {
 // fifth of a second unless set. A program that connects thousands of times needs less before it
 // sends the first one, and longer would be longer to wait behind a flood of silent connections.
 constexpr uint32_t kPatienceShare = 25;
-constexpr rlim_t kMostHalfOpen = 8192;  // 20 MiB
+constexpr rlim_t kMostHalfOpen = 8192;  // 22 MiB
 
 }  // namespace
 

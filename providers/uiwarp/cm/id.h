@@ -5,7 +5,6 @@
 
 #include <sys/socket.h>
 
-#include <atomic>
 #include <cstdint>
 
 #include "cm/cm.h"
@@ -79,7 +78,6 @@ struct Channel {
   bool told = false;        // the sink is, or the engine is about to do so
   bool to_be_told = false;  // in the list of those
   core::ListLink<Channel> untold;
-  std::atomic<bool> telling{false};  // the engine is inside EventSink::tell()
   core::List<QueuedEvent, &QueuedEvent::link> events;
   core::List<Id, &Id::in_channel> ids;
 };

@@ -2,11 +2,11 @@
 // The connection manager of a process: event channels, ids and what can be done with them.
 //
 // Threads: every function of the first part may be called from any thread but the engine's. One
-// lock guards all ids, channels and event queues; it is never held across a wait or a system call
-// that can block. Engine callbacks take it too, so nobody may hold it in Engine::run_sync(), and so
-// does what device::refresh() calls.
-// Lock order: this lock, then the list of endpoints, the registry of queue pairs or whatever
-// EventSink takes.
+// lock guards all ids, channels and event queues; it is never held across a system call that can
+// block, nor across a wait but for the engine to finish one write to a pipe (cm/teller.h). Engine
+// callbacks take it too, so nobody may hold it in Engine::run_sync(), and so does what
+// device::refresh() calls. Lock order: this lock, then the list of endpoints, the registry of queue
+// pairs or whatever EventSink takes.
 //
 // Return values are 0 or a positive errno. Common to all that take an id: ENOENT no such id, EINVAL
 // it belongs to another channel or is in a state where this makes no sense, EBADF the channel was
@@ -74,7 +74,8 @@ class Manager final : public device::Observer {
   // From now on events of the id carry `uid`, and the queue pair is RTS. ECONNRESET: the peer has
   // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. Ends in
   // ESTABLISHED, in DISCONNECTED when the peer goes before its first message, or in CONNECT_ERROR
-  // when the queue pair is in error or destroyed before the engine comes to it.
+  // when it has gone (-ECONNRESET), or the queue pair is in error or destroyed (-EINVAL), before
+  // the engine has sent the Reply.
   int accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param);
   int reject(Channel& channel, uint32_t number, core::Bytes private_data);
   // Ends in DISCONNECTED, once. 0 also when that has come already.

@@ -51,7 +51,8 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   if (initiator == nullptr) {
     if (id != nullptr) id->state = IdState::kRouteResolved;
     if (fd) core::sys::close(*fd);
-    return !fd ? fd.error() : id == nullptr ? ENOENT : ENOMEM;
+    if (id == nullptr) return channel.open ? ENOENT : EBADF;
+    return fd ? ENOMEM : fd.error();
   }
   id->endpoint = initiator;
   initiator->owner = id;

@@ -123,7 +123,7 @@ void Responder::lose_peer() {
   }
   stream_.reset();
   if (std::exchange(phase_, Phase::kGone) == Phase::kReplying) {
-    end_accepted(EventType::kDisconnected, 0);
+    end_accepted(-ECONNRESET);
     return;
   }
   std::lock_guard hold(manager_.lock());
@@ -154,7 +154,7 @@ void Responder::carry_out(uint32_t orders) {
 
 void Responder::answer() {
   if (phase_ == Phase::kGone) {
-    end_accepted(EventType::kDisconnected, 0);
+    end_accepted(-ECONNRESET);
     return;
   }
   mpa::StartupFrame reply = mpa::make_reply(
@@ -168,6 +168,8 @@ void Responder::answer() {
 void Responder::go_on_replying() {
   const int error = outbox_.flush(*stream_);
   if (error == EAGAIN) {
+    // RFC 5044 7.1.2(10): no part of start-up may last for ever.
+    engine_.arm(deadline_, manager_.settings().request_timeout_ms * core::kMillisecond);
     stream_->want_writable();
   } else if (error != 0) {
     lose_peer();
@@ -196,13 +198,14 @@ void Responder::enter_rdma_mode() {
   say_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement_.crc,
                 agreement_.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
   phase_ = Phase::kGone;
-  end_accepted(EventType::kConnectError, -error);
+  end_accepted(-error);
 }
 
-// Completions come before the event.
-void Responder::end_accepted(EventType type, int status) {
+// First the queue pair is flushed, then comes the event; only what a thread posts at this moment
+// may be flushed after it.
+void Responder::end_accepted(int status) {
   let_go_of_queue_pair();
-  finish_with(type, status);
+  finish_with(EventType::kConnectError, status);
 }
 
 void Responder::let_go_of_queue_pair() {

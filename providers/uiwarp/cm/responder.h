@@ -21,7 +21,8 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   // Manager::accept(); after one the request stands as before. Thread: any, the manager's lock
   // held.
   int accept(const ConnParam& param);
-  // Of no matter whom. This object may be gone then. Thread: engine.
+  // Also in the name of an application that has gone without an answer. This object may be gone
+  // then. Thread: engine.
   void reject(core::Bytes private_data);
 
   // Ends it while no application knows of it.
@@ -54,13 +55,13 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   void on_end_of_stream() override;
   void on_error(int error) override;
   void on_writable() override;
-  void request_overdue() { close(); }
+  void overdue() { lose_peer(); }
 
   void lose_peer();
   void answer();
   void go_on_replying();
   void enter_rdma_mode();
-  void end_accepted(EventType type, int status);
+  void end_accepted(int status);
   void let_go_of_queue_pair();
   void leave_acceptor();
 
@@ -74,10 +75,11 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   Outbox outbox_;
   mpa::Agreement agreement_;
   bool peer_gone_ = false;      // manager's lock: nothing is left to accept
-  bool claimed_ = false;        // the queue pair of param_ waits for the stream
   bool disconnecting_ = false;  // as soon as there is a connection
-  ConnParam param_;             // of accept(); from kAccept on the engine's
-  engine::Deadline<Responder, &Responder::request_overdue> deadline_{*this};
+  // Of accept(), which writes them before it orders kAccept; from there the engine's.
+  bool claimed_ = false;  // the queue pair of param_ waits for the stream
+  ConnParam param_;
+  engine::Deadline<Responder, &Responder::overdue> deadline_{*this};
 };
 
 }  // namespace uiw::cm

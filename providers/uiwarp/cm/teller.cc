@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "cm/teller.h"
 
-#include <sched.h>
-
 #include <utility>
 
 namespace uiw::cm {
 
 void Teller::queued(Channel& channel, engine::Engine* engine) {
-  if (channel.told || channel.to_be_told) return;
+  if (channel.told) return;
   if (engine == nullptr || !engine->on_engine_thread()) {
     channel.told = true;
     channel.sink->tell();
     return;
   }
-  channel.to_be_told = true;
+  if (std::exchange(channel.to_be_told, true)) return;
   untold_.append(channel);
   if (!std::exchange(posted_, true)) engine->post(*this);
 }
@@ -23,19 +21,17 @@ void Teller::taken(Channel& channel) {
   if (!channel.events.empty() || !std::exchange(channel.told, false)) return;
   for (;;) {
     // Asked before: if the engine had told by then, there is something to take back.
-    const bool telling = channel.telling.load(std::memory_order_acquire);
+    const bool telling = telling_.load(std::memory_order_acquire) == &channel;
     if (channel.sink->take_back() || !telling) return;
-    sched_yield();
+    telling_.wait(&channel, std::memory_order_acquire);
   }
 }
 
 void Teller::leave(Channel& channel, std::unique_lock<std::mutex>& hold) {
   if (std::exchange(channel.to_be_told, false)) untold_.remove(channel);
-  while (channel.telling.load(std::memory_order_acquire)) {
-    hold.unlock();
-    sched_yield();
-    hold.lock();
-  }
+  hold.unlock();
+  telling_.wait(&channel, std::memory_order_acquire);
+  hold.lock();
 }
 
 // Posted by a turn of the engine, so this is the next one, before it sleeps.
@@ -47,10 +43,11 @@ void Teller::run() {
     channel->to_be_told = false;
     if (channel->told || channel->events.empty()) continue;
     channel->told = true;
-    channel->telling.store(true, std::memory_order_relaxed);
+    telling_.store(channel, std::memory_order_relaxed);
     hold.unlock();
     channel->sink->tell();
-    channel->telling.store(false, std::memory_order_release);
+    telling_.store(nullptr, std::memory_order_release);
+    telling_.notify_all();
     hold.lock();
   }
 }

@@ -2,6 +2,7 @@
 // Tells the descriptors of channels whether events are queued.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 
 #include "cm/id.h"
@@ -12,7 +13,8 @@ namespace uiw::cm {
 
 // What the engine queues it tells at the end of its turn, and without the manager's lock: whoever
 // wakes takes its CPU, mostly, and wants the lock. Then a thread wakes once for all that a turn has
-// brought, and finds the lock free. Others tell at once.
+// brought, and finds the lock free. Others tell at once, of what
+// the engine has queued as well.
 //
 // All but run(): the manager's lock is held.
 class Teller final : private engine::Task {
@@ -32,6 +34,7 @@ class Teller final : private engine::Task {
   std::mutex& lock_;
   core::List<Channel, &Channel::untold> untold_;
   bool posted_ = false;
+  std::atomic<Channel*> telling_{nullptr};  // the engine is inside its EventSink::tell()
 };
 
 }  // namespace uiw::cm

@@ -3,8 +3,6 @@
 // thread owns it; only wake() may be called from elsewhere.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <cstddef>
 #include <cstdint>
 

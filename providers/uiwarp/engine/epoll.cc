@@ -2,6 +2,7 @@
 #include "engine/epoll.h"
 
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -198,8 +199,9 @@ Delivered Epoll::dispatch() {
 }
 
 // An event may be older than the operation it meets: a completion before it in this batch may have
-// closed the descriptor and opened another by its number. So each operation looks for itself
-// whether it is really done, and otherwise goes on waiting.
+// closed the descriptor and opened another by its number. So an operation that reads looks for
+// itself whether it is really done, and otherwise goes on waiting. Who waits to write tries again
+// anyway.
 void Epoll::ready(int fd, uint32_t events) {
   Waiting& waiting = *waiting_on(fd);
   constexpr uint32_t kBroken = EPOLLHUP | EPOLLERR;

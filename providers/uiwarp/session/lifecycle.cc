@@ -71,8 +71,11 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   return 0;
 }
 
+// Unless the claim has ended otherwise: by ibv_modify_qp to RESET or ERR.
 void State::abandon() {
-  if (!attached && !by_number.load(std::memory_order_relaxed)) begin_error({});
+  const ibv_qp_state now = state.load(std::memory_order_acquire);
+  const bool claimed = now == IBV_QPS_RTS || now == IBV_QPS_SQD;
+  if (claimed && !attached && !by_number.load(std::memory_order_relaxed)) begin_error({});
 }
 
 void State::begin_error(const ErrorPlan& new_plan) {

@@ -247,7 +247,10 @@ int QueuePair::expect_peer() {
 int QueuePair::claim() {
   State& s = *state_;
   if (s.engine.in_child()) return ENODEV;
-  if (s.by_number.load(std::memory_order_acquire)) return 0;
+  if (s.by_number.load(std::memory_order_acquire)) {
+    const ibv_qp_state now = s.state.load(std::memory_order_acquire);
+    return now == IBV_QPS_RTR || now == IBV_QPS_RTS ? 0 : EINVAL;
+  }
   for (ibv_qp_state expected : {IBV_QPS_INIT, IBV_QPS_RTR}) {
     if (s.state.compare_exchange_strong(expected, IBV_QPS_RTS)) return 0;
   }

@@ -116,9 +116,9 @@ class QueuePair {
   // in INIT. Thread: any.
   int expect_peer();
 
-  // rdma_accept() has chosen it: becomes RTS now, attach() or abandon() follows, and what is posted
-  // meanwhile waits. EINVAL when the QP is in no state to be connected. One that expects its peer
-  // stays as it is. Thread: any.
+  // rdma_accept() has chosen it: becomes RTS now, and what is posted waits for attach() or
+  // abandon(). How many Reads may be outstanding is known from attach() on. EINVAL when the QP is
+  // in no state to be connected. One that expects its peer stays as it is. Thread: any.
   int claim();
 
   // --- for cm/ and rendezvous/. Thread: the engine on which connections are made, which may be
@@ -137,7 +137,7 @@ class QueuePair {
   // its handler as it was.
   int attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement, core::Bytes leftover,
              ConnectionObserver* observer);
-  // There will be no connection: ERR, and what was posted since claim() is flushed.
+  // There will be no connection for which it was claimed: ERR, and what was posted is flushed.
   void abandon();
   // The observer goes away; the connection lives on.
   void forget_observer();

@@ -218,6 +218,9 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
 int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (const int error = check_attributes(*attr, mask)) return error;
   const int target = mask & IBV_QP_STATE ? int{attr->qp_state} : -1;
+  // What rdma_accept() left to the engine that makes connections comes first: it must not find a
+  // queue pair that has begun anew.
+  if (target == IBV_QPS_RESET) qp->pd->context->engine->run_sync([] {});
   if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
     if (target != IBV_QPS_RTR) return EINVAL;
     if (const int error = meet(*qp, *attr, mask)) return error;

@@ -5,12 +5,16 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 
+#include "core/generation.h"
 #include "core/raw_sys.h"
 
 namespace uiw::vkernel {
 
 void make_descriptor_room(int fd) {
+  static std::atomic<unsigned> made_in{0};  // which process
+  if (made_in.exchange(core::generation(), std::memory_order_relaxed) == core::generation()) return;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t room = std::min<rlim_t>(limit.rlim_cur, kDescriptorRoom);

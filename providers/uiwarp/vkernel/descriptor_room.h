@@ -15,7 +15,7 @@ inline constexpr int kDescriptorRoom = 8192;
 // device mostly has no thread yet, and then nobody waits. The room costs 64 KiB of the kernel's
 // memory. Where that fails the table grows as it always does.
 //
-// At most two system calls. Thread: any.
+// Once in each process. Three system calls. Thread: any.
 void make_descriptor_room(int fd);
 
 }  // namespace uiw::vkernel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A descriptor that is readable exactly while events are queued, so that poll, epoll, SIGIO and
-// O_NONBLOCK of the application work natively.
+// A descriptor that is readable while events are queued, so that poll, epoll, SIGIO and O_NONBLOCK
+// of the application work natively.
 //
 // It is one pipe opened O_RDWR through /proc/self/fd (never EOF, never SIGPIPE, one inode of its
 // own by which a reused descriptor number is recognised) with two open file descriptions: the
@@ -10,8 +10,6 @@
 #pragma once
 
 #include <sys/types.h>
-
-#include <cstdint>
 
 namespace uiw::vkernel {
 

@@ -346,6 +346,16 @@ class ConnectionTest : public ::testing::Test {
     EXPECT_EQ(uid, channel_.expect(EventType::kRouteResolved).uid);
     return id;
   }
+  // Of the listener, by hand.
+  RawPeer dial() {
+    RawPeer peer;
+    peer.connect(listen_address_);
+    return peer;
+  }
+  Event request(RawPeer& peer, const mpa::StartupFrame& frame) {
+    peer.send(frame);
+    return channel_.expect(EventType::kConnectRequest);
+  }
   int connect(uint32_t id, const ConnParam& param) {
     return manager_.connect(channel_.channel, id, param);
   }

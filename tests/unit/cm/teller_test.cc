@@ -24,7 +24,7 @@ class SlowSink final : public EventSink {
   }
   bool take_back() override {
     const bool was_told = told.exchange(false);
-    if (!was_told && ++refusals == 3) refused.release();
+    if (!was_told && ++refusals == 1) refused.release();
     return was_told;
   }
 
@@ -75,6 +75,16 @@ TEST_F(TellerTest, OtherThreadsTellAtOnceAndOnce) {
   EXPECT_FALSE(sink_.told);
   queue(events_[2], nullptr);
   EXPECT_EQ(sink_.tells, 2);
+}
+
+TEST_F(TellerTest, OtherThreadsDoNotWaitForTheEngine) {
+  on_engine([&] {
+    queue(events_[0], &*engine_);
+    queue(events_[1], nullptr);
+    EXPECT_TRUE(sink_.told);
+  });
+  settle();
+  EXPECT_EQ(sink_.tells, 1);
 }
 
 TEST_F(TellerTest, TheEngineTellsOnceBehindItsTurn) {

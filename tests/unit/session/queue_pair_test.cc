@@ -173,12 +173,24 @@ TEST_F(QueuePair, ClaimedAndInErrorTakesNoStream) {
   EXPECT_EQ(host.qp->claim(), 0);
 }
 
+TEST_F(QueuePair, ClaimedAndResetIsNotAbandoned) {
+  Host host(*engine);
+  ASSERT_EQ(host.qp->claim(), 0);
+  EXPECT_EQ(host.modify(IBV_QPS_RESET), 0);
+  engine->run_sync([&] { host.qp->abandon(); });
+  EXPECT_EQ(host.modify(IBV_QPS_INIT), 0);
+  engine->run_sync([&] { host.qp->abandon(); });
+  EXPECT_EQ(host.state(), IBV_QPS_INIT);
+}
+
 TEST_F(QueuePair, ThatExpectsItsPeerMayBeClaimedAndAbandoned) {
   Host host(*engine);
   ASSERT_EQ(host.qp->expect_peer(), 0);
   EXPECT_EQ(host.qp->claim(), 0);
   engine->run_sync([&] { host.qp->abandon(); });
   EXPECT_EQ(host.state(), IBV_QPS_RTR);
+  EXPECT_EQ(host.modify(IBV_QPS_ERR), 0);
+  EXPECT_EQ(host.qp->claim(), EINVAL);
 }
 
 TEST_F(QueuePair, ReportsAFullQueue) {
