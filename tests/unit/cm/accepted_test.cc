@@ -59,6 +59,7 @@ TEST_F(Accepted, QueuePairThatHasGoneIsAConnectError) {  // ME-22
   EXPECT_EQ(0x47, said[3]);
   EXPECT_EQ(0x2005, said[20] << 8 | said[21]);
   EXPECT_EQ(22u, channel_.expect(EventType::kConnectError, -EINVAL).uid);
+  settle();
   EXPECT_EQ(std::vector<uint32_t>{2}, qps_.abandoned);
 }
 
@@ -68,6 +69,7 @@ TEST_F(Accepted, DisconnectingComesBehindTheReply) {
   held_->release();
   peer_.receive_frame(mpa::FrameKind::kReply);
   EXPECT_EQ(Octets{}, peer_.receive_all());
+  settle();
   EXPECT_EQ(1, qps_.at(2).disconnects);
   peer_.close();
   EXPECT_EQ(22u, channel_.expect(EventType::kDisconnected).uid);
