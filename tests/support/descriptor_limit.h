@@ -18,6 +18,7 @@ class DescriptorLimit {
   DescriptorLimit(const DescriptorLimit&) = delete;
   DescriptorLimit& operator=(const DescriptorLimit&) = delete;
 
+  static rlim_t allowed() { return now().rlim_cur; }
   // What it can be raised to.
   static rlim_t most() { return now().rlim_max; }
 

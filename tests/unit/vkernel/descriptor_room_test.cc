@@ -3,18 +3,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
 
+#include "support/descriptor_limit.h"
+#include "support/in_child.h"
 #include "uiwarp/uiwarp-abi.h"
 
 namespace uiw::vkernel {
 namespace {
+
+using uiw::test::DescriptorLimit;
+using uiw::test::in_child;
 
 // How many descriptors the table of this process has room for now.
 int table_size() {
@@ -25,61 +28,47 @@ int table_size() {
   return -1;
 }
 
-// A child's table is as large as what is open in it.
-template <class Check>
-int in_child(Check&& check) {
-  const pid_t child = fork();
-  if (child == 0) _exit(check() ? 0 : 1);
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
+// The last descriptor that there is room for.
+int last_descriptor() {
+  return static_cast<int>(std::min<rlim_t>(DescriptorLimit::allowed(), kDescriptorRoom)) - 1;
 }
 
-rlim_t allowed() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  return limit.rlim_cur;
-}
+// In children, whose table is at first as large as what is open in them.
 
 TEST(DescriptorRoom, IsThereOnceADeviceIsOpen) {
-  const int wanted = static_cast<int>(std::min<rlim_t>(allowed(), kDescriptorRoom));
-  EXPECT_EQ(in_child([&] {
-              return table_size() < wanted &&
-                     uiwarp_vk_open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC) >= 0 &&
-                     table_size() >= wanted;
-            }),
-            0);
+  const int last = last_descriptor();
+  in_child([&] {
+    if (table_size() > last) return 1;
+    if (uiwarp_vk_open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC) < 0) return 2;
+    return table_size() > last ? 0 : 3;
+  });
 }
 
 TEST(DescriptorRoom, IsWhatTheProcessMayHave) {
-  EXPECT_EQ(in_child([] {
-              const rlimit limit{512, 512};
-              if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-              make_descriptor_room(STDOUT_FILENO);
-              return table_size() == 512;
-            }),
-            0);
+  const DescriptorLimit few(512);
+  in_child([] {
+    make_descriptor_room(STDOUT_FILENO);
+    return table_size() == 512 ? 0 : 1;
+  });
 }
 
 TEST(DescriptorRoom, LeavesNothingOpen) {
-  EXPECT_EQ(in_child([] {
-              const int before = dup(STDOUT_FILENO);
-              close(before);
-              make_descriptor_room(STDOUT_FILENO);
-              const int last = static_cast<int>(std::min<rlim_t>(allowed(), kDescriptorRoom)) - 1;
-              return dup(STDOUT_FILENO) == before && fcntl(last, F_GETFD) == -1;
-            }),
-            0);
+  in_child([] {
+    const int before = dup(STDOUT_FILENO);
+    close(before);
+    make_descriptor_room(STDOUT_FILENO);
+    if (dup(STDOUT_FILENO) != before) return 1;
+    return fcntl(last_descriptor(), F_GETFD) == -1 ? 0 : 2;
+  });
 }
 
 // Of what does not work nobody hears: the table grows when it has to.
 TEST(DescriptorRoom, DoesNothingWithoutADescriptor) {
-  EXPECT_EQ(in_child([] {
-              const int before = table_size();
-              make_descriptor_room(-1);
-              return table_size() == before;
-            }),
-            0);
+  in_child([] {
+    const int before = table_size();
+    make_descriptor_room(-1);
+    return table_size() == before ? 0 : 1;
+  });
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "support/in_child.h"
 #include "uiwarp/uiwarp-abi.h"
 #include "vkernel/event_pipe.h"
 
@@ -324,17 +325,7 @@ TEST(FdTable, ManyThreadsOpenWriteCopyAndClose) {
 
 // ---- processes ----
 
-// Runs `check` in a child made by fork() and expects it to return 0.
-template <class Check>
-void in_child(Check check) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) _exit(check());
-  int status;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "check number of the child";
-}
+using uiw::test::in_child;
 
 TEST(FdTableFork, TheChildGetsEnodevAndEndOfFile) {
   Fate fate;
