@@ -2,9 +2,13 @@
 // Peers that take nothing more, or that make one mistake after the other: what is told about work
 // that did not go out, what others notice, and what it costs.
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <thread>
+#include <utility>
 
 #include "core/log.h"
 #include "support/host.h"
@@ -21,6 +25,17 @@ int buffer_of(int fd, int option) {
   socklen_t size = sizeof value;
   EXPECT_EQ(getsockopt(fd, SOL_SOCKET, option, &value, &size), 0);
   return value;
+}
+
+// The peer behind `fd` has filled both sockets.
+void wait_until_nothing_moves(int fd) {
+  int before = -1, now = 0, calm = 0;
+  ASSERT_TRUE(wait_until([&] {
+    EXPECT_EQ(ioctl(fd, FIONREAD, &now), 0);
+    calm = now > 0 && now == std::exchange(before, now) ? calm + 1 : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return calm == 25;
+  }));
 }
 
 class StalledPeer : public testing::Test {
@@ -139,6 +154,69 @@ TEST_F(StalledPeer, FillsNoSlotsButItsOwn) {
   ask(modest, 5u * lively.options.ird + 1, little);
   EXPECT_EQ(modest.receive(20 + 100).size(), 120u);
   much.deregister();
+}
+
+// A queue pair whose answer to a Read of `size` octets lies in a full socket.
+struct StalledReader {
+  StalledReader(engine::Engine& engine, uint32_t size)
+      : source(engine, {.crc = false}), much(source.memory, pattern(size)) {}
+  void fill_the_socket() {
+    ASSERT_EQ(source.attach(sockets.ours), 0);
+    const auto size = static_cast<uint32_t>(much.size());
+    ASSERT_TRUE(reader.send(
+        fpdu(untagged(1, 1, 1, 0, read_request(1, 0, size, much.stag(), much.start())), false)));
+    wait_until_nothing_moves(reader.fd());
+  }
+
+  Host source;
+  const SocketEnds sockets = connect_sockets();
+  RawPeer reader{sockets.theirs};
+  Buffer much;
+};
+
+// SE-06: a region that somebody reads who takes nothing more can be deregistered, though it lies in
+// a full socket. What was built of the answer arrives as it was then, and a Terminate behind it.
+TEST_F(StalledPeer, KeepsNoRegionFromItsOwner) {
+  constexpr uint32_t kHuge = 64 << 20;
+  StalledReader x(*engine, kHuge);
+  const Octets expected = x.much.content();
+  x.fill_the_socket();
+  x.much.deregister();  // waits for ever if the references stay
+  std::fill_n(x.much.data(), x.much.size(), 0);
+  const std::vector<Octets> said = ulpdus_of(x.reader.receive_all(), false);
+  ASSERT_GT(said.size(), 1u);
+  size_t place = 0;
+  for (const Octets& segment : std::span(said).first(said.size() - 1)) {
+    const auto payload = std::span(segment).subspan(14);
+    ASSERT_TRUE(std::equal(payload.begin(), payload.end(), expected.begin() + place)) << place;
+    place += payload.size();
+  }
+  EXPECT_LT(place, size_t{kHuge});
+  EXPECT_EQ(said.back()[1] & 0xf, 7) << "a Terminate";
+  x.reader.finish();
+  ASSERT_TRUE(x.source.wait_for_end());
+}
+
+// The same of a queue pair that has ended, in each way, while it lay there.
+TEST_F(StalledPeer, WhoHasEndedKeepsNoRegion) {
+  for (const Host::Ending ending : Host::kEndings) {
+    StalledReader x(*engine, 16 << 20);
+    x.fill_the_socket();
+    x.source.end_by(ending);
+    x.much.deregister();  // waits for ever if the references stay
+  }
+}
+
+// And of one that is connected by number, and stays as it is when its peer has gone.
+TEST_F(StalledPeer, WhoHasLostItsPeerKeepsNoRegion) {
+  StalledReader x(*engine, 16 << 20);
+  ASSERT_EQ(x.source.qp->expect_peer(), 0);
+  ASSERT_EQ(x.source.modify(IBV_QPS_RTS), 0);
+  x.fill_the_socket();
+  x.reader.finish();
+  ASSERT_TRUE(x.source.wait_for_end());
+  EXPECT_EQ(x.source.state(), IBV_QPS_RTS);
+  x.much.deregister();  // waits for ever if the references stay
 }
 
 size_t open_descriptors() {

@@ -123,7 +123,7 @@ def bandwidth_rows():
         for verb in ("send", "write", "read"):
             yield bandwidth_row(verb, size, 0.85, ", CRC", {"UIWARP_CRC": "on"})
     size = 64 * KIB
-    for verb in ("send", "write"):
+    for verb in ("send", "write", "read"):
         one = (bandwidth(verb, size),)
         for options, name in ((("-b",), "both ways"), (("-q", "16"), "16 QPs")):
             yield Row(f"{verb} bandwidth 64 KiB, {name}", bandwidth(verb, size, options), one, "larger", 1.0, "MiB/s")

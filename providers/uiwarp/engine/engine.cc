@@ -13,6 +13,7 @@
 #include "core/assert.h"
 #include "core/generation.h"
 #include "core/log.h"
+#include "core/pages.h"
 #include "core/settings.h"
 #include "engine/epoll.h"
 #include "engine/mailbox.h"
@@ -65,7 +66,7 @@ struct Engine::State {
   // Asked once per turn, and not before somebody wants to know: what has arrived comes first.
   core::Nanoseconds turn_time = 0;  // 0: nobody did
   Lodger* lodgers = nullptr;
-  std::unique_ptr<uint8_t[]> scratch;
+  core::Pages scratch;
   uint64_t direct_octets = 0;  // received directly in this turn
   uint64_t sent_octets = 0;    // since octets came last
   core::Nanoseconds evict_at = Backend::kForever;
@@ -165,7 +166,7 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
   std::unique_ptr<Engine> engine(new (std::nothrow) Engine);
   if (!engine || !engine->state_) return core::Errno{ENOMEM};
   State& state = *engine->state_;
-  state.scratch.reset(new (std::nothrow) uint8_t[kScratch]);
+  state.scratch = core::allocate_pages(kScratch);
   if (!state.scratch) {
     engine->state_.reset();
     return core::Errno{ENOMEM};

@@ -34,7 +34,7 @@ core::Result<std::unique_ptr<Backend>> Epoll::open() {
 }
 
 int Epoll::start() {
-  buffer_.reset(new (std::nothrow) uint8_t[kBufferSize]);
+  buffer_ = core::allocate_pages(kBufferSize);
   if (!buffer_) return ENOMEM;
   epoll_fd_ = sys::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_fd_ < 0) return -epoll_fd_;

@@ -10,6 +10,7 @@
 
 #include <memory>
 
+#include "core/pages.h"
 #include "core/result.h"
 #include "engine/backend.h"
 
@@ -65,7 +66,7 @@ class Epoll final : public Backend {
   int alarm_fd_ = -1;                   // a timerfd
   core::Nanoseconds alarm_ = kForever;  // when it becomes readable
   // One buffer serves all: its octets are used up before the next receive.
-  std::unique_ptr<uint8_t[]> buffer_;
+  core::Pages buffer_;
   std::unique_ptr<Waiting[]> blocks_[kBlocks];
   int first_queued_ = -1;  // descriptors to be registered before the next sleep
   epoll_event events_[kBatch];

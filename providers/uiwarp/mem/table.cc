@@ -45,7 +45,7 @@ int Table::remove(uint32_t stag) {
     impl_->regions.fetch_sub(1, std::memory_order_relaxed);
   }
   // Without the mutex: a reference may be held for as long as a sendmsg() takes.
-  Impl::revoke(slot);
+  impl_->revoke(slot);
   const std::lock_guard lock(impl_->mutex);
   impl_->give_slot(slot);
   return 0;
@@ -61,11 +61,27 @@ int Table::change_access(uint32_t stag, uint32_t access) {
     if (slot->windows > 0) return EBUSY;
     slot->live_stag_.store(0, std::memory_order_seq_cst);
   }
-  Impl::revoke(slot);  // it keeps its index meanwhile
+  impl_->revoke(slot);  // it keeps its index meanwhile
   const std::lock_guard lock(impl_->mutex);
   slot->access = access;
   slot->live_stag_.store(stag, std::memory_order_seq_cst);
   return 0;
+}
+
+void Table::Impl::ask_keepers() {
+  const std::lock_guard lock(keepers_mutex);
+  for (Keeper* keeper = keepers.first(); keeper; keeper = keepers.next(*keeper))
+    keeper->give_back();
+}
+
+void Table::join(Keeper& keeper) {
+  const std::lock_guard lock(impl_->keepers_mutex);
+  impl_->keepers.append(keeper);
+}
+
+void Table::leave(Keeper& keeper) {
+  const std::lock_guard lock(impl_->keepers_mutex);
+  impl_->keepers.remove(keeper);
 }
 
 RegionRef Table::find(uint32_t stag, Side side) const {

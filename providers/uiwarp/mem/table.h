@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/list.h"
 #include "core/result.h"
 
 namespace uiw::mem {
@@ -107,6 +108,20 @@ class RegionRef {
   Side side_ = Side::kReceive;
 };
 
+// Who keeps references of regions for longer than a copy takes, until others have done something: a
+// sender whose socket is full.
+class Keeper {
+ public:
+  // Somebody waits for a region that is no longer valid, perhaps one that is kept here: to be given
+  // back soon. Must neither block nor call the table. Thread: any.
+  virtual void give_back() = 0;
+
+  core::ListLink<Keeper> among_keepers;  // the table's
+
+ protected:
+  ~Keeper() = default;
+};
+
 // What a memory window is to show of a region.
 struct Binding {
   uint32_t window = 0;  // an STag that the window has or had; its index counts
@@ -138,12 +153,18 @@ class Table {
 
   // Revokes and waits until nobody holds a reference. EINVAL when there is no such region; EBUSY
   // while a memory window is bound to it.
-  // Thread: any that holds no RegionRef of it. Unbounded only if a holder never lets go.
+  // Thread: any that holds no RegionRef of it, and that no keeper needs to give it back. Unbounded
+  // only if a holder never lets go, though the keepers were asked.
   int remove(uint32_t stag);
 
   // Grants and revokes rights of a region that keeps its STag, which is not valid meanwhile. Waits,
   // and errors, as remove().
   int change_access(uint32_t stag, uint32_t access);
+
+  // From join() until leave() has returned `keeper` is asked by whoever waits. What was revoked a
+  // moment before join() it finds itself (Region::is_live). Not twice. Thread: any.
+  void join(Keeper& keeper);
+  void leave(Keeper& keeper);
 
   // A new memory window, not bound. Its STag is not valid but names the window. ENOMEM at the limit
   // of `max` windows. Thread: any, as all of the following.

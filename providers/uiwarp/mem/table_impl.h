@@ -53,8 +53,10 @@ class RandomNumbers {
   size_t left_ = 0;
 };
 
+constexpr unsigned kRoundsOfCopies = 100;  // of waiting for who only copies
+
 inline void wait_a_little(unsigned round) {
-  if (round < 100) {
+  if (round < kRoundsOfCopies) {
     __builtin_ia32_pause();
   } else if (round < 200) {
     sched_yield();
@@ -94,12 +96,14 @@ struct Table::Impl {
 
   static Slot* removed() { return reinterpret_cast<Slot*>(uintptr_t{1}); }
 
-  mutable std::mutex mutex;  // all but `buckets`, which readers load without it
+  mutable std::mutex mutex;  // all but `buckets`, which readers load without it, and `keepers`
   std::atomic<Buckets*> buckets{nullptr};
   std::atomic<size_t> regions{0}, windows{0};
   Window* stream_windows = nullptr;  // those bound to a stream
   Chunk* chunks = nullptr;
   Slot* free_slots = nullptr;
+  std::mutex keepers_mutex;  // never with `mutex`; nothing of ours is taken inside
+  core::List<Keeper, &Keeper::among_keepers> keepers;
   RandomNumbers random;
   static constexpr size_t kRecent = 1024;
   uint32_t recent[kRecent] = {};  // indices given back last; 0: none
@@ -257,13 +261,19 @@ struct Table::Impl {
   }
 
   // Nobody finds it any more, and nobody has it.
-  static void revoke(Slot* slot) {
+  void revoke(Slot* slot) {
     slot->live_stag_.store(0, std::memory_order_seq_cst);
     for (const Side side : {Side::kSend, Side::kReceive}) {
-      for (unsigned round = 0; slot->refs(side).load(std::memory_order_seq_cst) != 0; ++round)
+      for (unsigned round = 0; slot->refs(side).load(std::memory_order_seq_cst) != 0; ++round) {
+        // Whoever copies a little is done by then. Once is enough: who keeps a reference for long
+        // has joined before, or finds out when it joins. None is kept of a memory window.
+        if (round == kRoundsOfCopies && !slot->is_window()) ask_keepers();
         wait_a_little(round);
+      }
     }
   }
+
+  void ask_keepers();
 
   void link_to_stream(Window* window) {
     window->next = stream_windows;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/bytes.h"
+#include "core/copy.h"
 
 namespace uiw::qp {
 
@@ -20,7 +21,7 @@ bool place_last(uint8_t* to, core::Bytes payload) {
   const size_t before = payload.size() - sizeof(Word);
   Word last;
   std::memcpy(&last, payload.data() + before, sizeof last);
-  std::memcpy(to, payload.data(), before);
+  core::copy(to, payload.data(), before);
   __atomic_store_n(reinterpret_cast<Word*>(to + before), last, __ATOMIC_RELEASE);
   return true;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "qp/rx_staging.h"
 
-#include <cstring>
 #include <mutex>
-#include <new>
+#include <utility>
 
+#include "core/copy.h"
+#include "core/pages.h"
 #include "core/spinlock.h"
 #include "mpa/framing.h"
 
@@ -20,30 +21,28 @@ core::Spinlock pool_lock;
 uint8_t* pool[kKept];
 uint32_t pooled = 0;
 
-uint8_t* take_usual() {
+core::Pages take_usual() {
   {
     std::lock_guard guard(pool_lock);
-    if (pooled > 0) return pool[--pooled];
+    if (pooled > 0) return core::Pages(pool[--pooled]);
   }
-  return new (std::nothrow) uint8_t[kUsual];
+  return core::allocate_pages(kUsual);
 }
 
-void give_usual(uint8_t* data) {
+void give_usual(core::Pages data) {
   {
     std::lock_guard guard(pool_lock);
     if (pooled < kKept) {
-      pool[pooled++] = data;
+      pool[pooled++] = data.release();
       return;
     }
   }
-  delete[] data;
 }
 
 }  // namespace
 
 RxStaging::RxStaging(RxStaging&& other) noexcept
-    : data_(other.data_), size_(other.size_), capacity_(other.capacity_) {
-  other.data_ = nullptr;
+    : data_(std::move(other.data_)), size_(other.size_), capacity_(other.capacity_) {
   other.size_ = other.capacity_ = 0;
 }
 
@@ -51,29 +50,23 @@ bool RxStaging::append(core::Bytes octets) {
   const size_t needed = size_ + octets.size();
   if (needed > capacity_) {
     const size_t capacity = needed <= kUsual ? kUsual : needed * 2;
-    uint8_t* larger = capacity == kUsual ? take_usual() : new (std::nothrow) uint8_t[capacity];
+    core::Pages larger = capacity == kUsual ? take_usual() : core::allocate_pages(capacity);
     if (!larger) return false;
     const size_t kept = size_;
-    if (kept > 0) std::memcpy(larger, data_, kept);
+    if (kept > 0) core::copy(larger.get(), data_.get(), kept);
     clear();
-    data_ = larger;
+    data_ = std::move(larger);
     size_ = kept;
     capacity_ = capacity;
   }
-  if (!octets.empty()) std::memcpy(data_ + size_, octets.data(), octets.size());
+  if (!octets.empty()) core::copy(data_.get() + size_, octets.data(), octets.size());
   size_ = needed;
   return true;
 }
 
 void RxStaging::clear() {
-  if (data_) {
-    if (capacity_ == kUsual) {
-      give_usual(data_);
-    } else {
-      delete[] data_;
-    }
-  }
-  data_ = nullptr;
+  if (capacity_ == kUsual) give_usual(std::move(data_));
+  data_.reset();
   size_ = capacity_ = 0;
 }
 

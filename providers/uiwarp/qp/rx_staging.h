@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/bytes.h"
+#include "core/pages.h"
 
 namespace uiw::qp {
 
@@ -19,15 +20,15 @@ class RxStaging {
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  core::Bytes octets() const { return {data_, size_}; }
-  uint8_t* data() { return data_; }
+  core::Bytes octets() const { return {data_.get(), size_}; }
+  uint8_t* data() { return data_.get(); }
 
   // False when out of memory; nothing is added then.
   bool append(core::Bytes octets);
   void clear();
 
  private:
-  uint8_t* data_ = nullptr;
+  core::Pages data_;
   size_t size_ = 0, capacity_ = 0;
 };
 

@@ -5,9 +5,9 @@
 #include <infiniband/verbs.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/bytes.h"
+#include "core/copy.h"
 #include "mem/last_region.h"
 
 namespace uiw::qp {
@@ -44,7 +44,7 @@ inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t
     uint8_t* const place =
         regions.locate(memory, sge.lkey, pd, sge.addr, sge.length, mem::kLocalWrite);
     if (!place) return false;
-    std::memcpy(place + at, from, size);
+    core::copy(place + at, from, size);
     from += size;
     return true;
   };

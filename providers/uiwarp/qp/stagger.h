@@ -11,16 +11,17 @@
 
 #include <cstdint>
 
+#include "core/copy.h"
+
 namespace uiw::qp::stagger {
 
-inline constexpr uint32_t kPage = 4096, kDistance = 64;
+inline constexpr uint32_t kPage = core::kPage, kDistance = 64;
 // What is copied faster costs more than three FPDUs without payload.
 inline constexpr uint32_t kWorth = 8192;
 
 // Whether octets from `source` are copied slowly to where the stream has `position`.
 inline constexpr bool stumbles(uint64_t position, uint64_t source) {
-  const uint64_t ahead = (position - source) % kPage;
-  return ahead > 0 && ahead < kDistance;
+  return core::little_ahead(position, source, kDistance);
 }
 
 // Whether this processor is one of those.

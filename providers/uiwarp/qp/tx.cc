@@ -52,7 +52,7 @@ bool caused_by(const rdmap::Terminate& t, const SendRequest& wr) {
 }  // namespace
 
 Tx::~Tx() {
-  drop_batch();
+  drop_pieces();
 }
 
 void Tx::start(Shared& shared, uint32_t emss, const core::SipKey& secret) {
@@ -121,7 +121,7 @@ bool Tx::fill() {
     if (message_.kind != Message::kNone && !build_segment()) break;
   }
   regions_.release();
-  if (batch_ && batch_->empty()) drop_batch();
+  if (batch_ && batch_->empty()) drop_pieces();
   return pending();
 }
 
@@ -136,12 +136,12 @@ void Tx::consume(uint64_t octets) {
   });
   if (batch_->empty()) {
     rtr_in_batch_ = false;
-    drop_batch();
+    drop_pieces();
   }
 }
 
 bool Tx::release_regions() {
-  return !batch_ || !batch_->holds_memory() || batch_->detach();
+  return !holds_regions() || batch_->detach();
 }
 
 // Chooses the next message, and builds it at once when it is a request that fits one FPDU.
@@ -347,12 +347,12 @@ bool Tx::abandon(const Cause& cause) {
     batch_->cut_to_current_fpdu();
     // Out of memory: the stream cannot be continued at an FPDU boundary, so it just ends.
     if (!batch_->detach()) {
-      drop_batch();
+      drop_pieces();
       send = nullptr;
     }
   }
   if (send) append_terminate(*send);
-  if (batch_ && batch_->empty()) drop_batch();
+  if (batch_ && batch_->empty()) drop_pieces();
   retire();
   bool blamed = cause.received && blame(*cause.received);
   if (cause.failed_slot != kNoSlot) {
@@ -408,7 +408,7 @@ void Tx::raise_no_memory() {
   fault_ = {.raised = true, .terminate = {.code = core::TermCode::kLocalCatastrophic}};
 }
 
-void Tx::drop_batch() {
+void Tx::drop_pieces() {
   if (!batch_) return;
   position_ = static_cast<uint32_t>(position_ + batch_->total()) % mpa::kMarkerInterval;
   TxBatchPool::give(batch_);

@@ -51,9 +51,14 @@ class Tx {
   // TCP has taken `octets` of pieces(): the WRs that went with them are done.
   void consume(uint64_t octets);
   bool pending() const { return batch_ && !batch_->empty(); }
-  // The socket is full: lets go of registered memory of others' Reads, so that deregistration never
-  // waits for a slow peer. False when out of memory.
+  // Whether pieces() lie in regions that others read: nobody can deregister those meanwhile. And
+  // whether somebody wants to.
+  bool holds_regions() const { return batch_ && batch_->holds_memory(); }
+  bool holds_revoked_regions() const { return batch_ && batch_->holds_revoked(); }
+  // Lets go of them; what they hold of pieces() is copied. False when out of memory.
   bool release_regions();
+  // Forgets pieces(), and the regions that they lie in. Unless all were sent, nothing may follow.
+  void drop_pieces();
 
   // Completes, in posting order, the WRs that are done. Also after a Read or atomic was completed
   // by Rx.
@@ -151,7 +156,6 @@ class Tx {
   void raise_local(SendRequest& wr, ibv_wc_status status);
   bool ensure_batch();
   void raise_no_memory();
-  void drop_batch();
   uint32_t next_cookie();
 
   Shared* shared_ = nullptr;

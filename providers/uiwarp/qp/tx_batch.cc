@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "qp/tx_batch.h"
 
-#include <cstring>
+#include <algorithm>
 #include <mutex>
 #include <new>
 
 #include "core/assert.h"
+#include "core/copy.h"
 
 namespace uiw::qp {
 
@@ -18,14 +19,14 @@ void TxBatch::reset() {
 }
 
 bool TxBatch::allocate_copies() {
-  if (!copied_) copied_.reset(new (std::nothrow) uint8_t[kMaxCopied]);
+  if (!copied_) copied_ = core::allocate_pages(kCopiesBegin + kMaxCopied);
   return copied_ != nullptr;
 }
 
 const uint8_t* TxBatch::copy(const void* memory, uint32_t size) {
   if (!has_copy_room(size) || !allocate_copies()) return nullptr;
   uint8_t* to = copies_end();
-  std::memcpy(to, memory, size);
+  core::copy(to, memory, size);
   copied_used_ += size;
   return to;
 }
@@ -34,6 +35,11 @@ bool TxBatch::holds(const mem::Region& region) const {
   for (uint32_t i = 0; i < ref_count_; ++i)
     if (&*refs_[i] == &region) return true;
   return false;
+}
+
+bool TxBatch::holds_revoked() const {
+  return std::any_of(refs_, refs_ + ref_count_,
+                     [](const mem::RegionRef& region) { return !region->is_live(region->stag); });
 }
 
 bool TxBatch::hold(mem::RegionRef&& region) {
@@ -87,7 +93,7 @@ bool TxBatch::detach() {
     uint8_t* to = copy.get();
     for (uint32_t i = first_piece_; i < piece_count_; ++i) {
       if (in_arena(pieces_[i])) continue;
-      std::memcpy(to, pieces_[i].iov_base, pieces_[i].iov_len);
+      core::copy(to, pieces_[i].iov_base, pieces_[i].iov_len);
       pieces_[i].iov_base = to;
       to += pieces_[i].iov_len;
     }

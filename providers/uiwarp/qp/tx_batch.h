@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/pages.h"
 #include "core/spinlock.h"
 #include "mem/table.h"
 
@@ -24,6 +25,9 @@ class TxBatch {
   static constexpr uint32_t kMaxRefs = 8;
   // As much as a batch: half of it made 1 MiB Reads with CRC a fifth slower (doc/decisions/010).
   static constexpr uint32_t kMaxCopied = kMaxOctets;
+  // So far into a page that what lies behind a header at the beginning of one of the kernel's is
+  // not copied slowly (core/copy.h).
+  static constexpr uint32_t kCopiesBegin = 64;
 
   void reset();
 
@@ -56,7 +60,7 @@ class TxBatch {
   // when out of memory), as many octets as has_copy_room().
   bool allocate_copies();
   bool has_copy_room(uint32_t size) const { return kMaxCopied - copied_used_ >= size; }
-  uint8_t* copies_end() { return copied_.get() + copied_used_; }
+  uint8_t* copies_end() { return copied_.get() + kCopiesBegin + copied_used_; }
   // The next `size` octets, already written at copies_end(), go out next.
   void add_from_copies(uint32_t size) {
     add_in_place(copies_end(), size);
@@ -94,6 +98,8 @@ class TxBatch {
   // away, and lets go of all references. False when out of memory (the batch is then unusable).
   bool detach();
   bool holds_memory() const { return ref_count_ > 0; }
+  // Whether it holds a region whose deregistration has begun, and waits for it.
+  bool holds_revoked() const;
 
  private:
   struct Mark {
@@ -106,7 +112,7 @@ class TxBatch {
   Mark marks_[kMaxFpdus + 1];  // and one for a Terminate
   mem::RegionRef refs_[kMaxRefs];
   std::unique_ptr<uint8_t[]> detached_;
-  std::unique_ptr<uint8_t[]> copied_;  // kMaxCopied octets, kept once they were needed
+  core::Pages copied_;  // kMaxCopied octets behind kCopiesBegin, kept once they were needed
   uint64_t total_ = 0, sent_ = 0;
   uint32_t piece_count_ = 0, first_piece_ = 0;
   uint32_t fpdu_count_ = 0, next_mark_ = 0;

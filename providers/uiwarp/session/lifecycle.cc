@@ -208,6 +208,7 @@ void State::end_connection() {
 }
 
 void State::sender_stopped() {
+  if (std::exchange(keeps_regions, false)) options.memory->leave(*this);
   engine.disarm(close_timer);
   engine.disarm(receive_timer);
   engine.disarm(wake_timer);
@@ -247,7 +248,7 @@ int State::reset() {
   options.memory->end_stream(options.qp_num);
   by_number = false;
   for (auto* wish : {&wish_start, &wish_error, &wish_drain, &wish_finish, &wish_stop, &wish_wake,
-                     &wish_writable, &wish_continue})
+                     &wish_writable, &wish_continue, &wish_give_back})
     *wish = false;
   plan = {};
   found = {};

@@ -43,7 +43,7 @@ PollGroup* PollGroup::of(engine::Engine& engine, queue::CompletionQueue& cq) {
   if (queue::Progress* there = cq.progress()) return static_cast<PollGroup*>(there);
   std::unique_ptr<PollGroup> group(new (std::nothrow) PollGroup(engine, cq));
   if (!group) return nullptr;
-  group->buffer_.reset(new (std::nothrow) uint8_t[kBufferSize]);
+  group->buffer_ = core::allocate_pages(kBufferSize);
   if (!group->buffer_) return nullptr;
   PollGroup* const made = group.get();
   cq.set_progress(std::move(group));

@@ -19,6 +19,7 @@
 #include <memory>
 #include <new>
 
+#include "core/pages.h"
 #include "engine/engine.h"
 #include "queue/completion_queue.h"
 #include "queue/role.h"
@@ -62,7 +63,7 @@ class PollGroup final : public queue::Progress, public engine::Watch {
   std::atomic<size_t> count_{0};         // changed by the holder
   std::array<State*, kMost> members_{};  // the holder's
   std::atomic<bool> sleepy_{false};      // the queue was armed
-  std::unique_ptr<uint8_t[]> buffer_;    // the holder's
+  core::Pages buffer_;                   // the holder's
   uint32_t vain_ = 0;                    // the holder's
   uint32_t rounds_ = 0;                  // the holder's: times that a poller was here
   core::Nanoseconds interval_ = 0;       // the holder's: until the engine looks

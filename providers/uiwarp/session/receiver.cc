@@ -35,6 +35,10 @@ void State::run() {
   if ((seen & kWantWritable) && stream) stream->want_writable();
   if (seen & (kWantWritable | kContinue)) consider_poller_sending();
   if (seen & kBurst) join_pollers();
+  if (seen & kGiveBack) {
+    wish_give_back.store(true, std::memory_order_release);
+    kick_sender();
+  }
   if (seen & kContinue) {
     wish_continue.store(true, std::memory_order_release);
     kick_sender();

@@ -50,12 +50,14 @@ void State::run_sender() {
   }
   if (wish_stop.load(std::memory_order_acquire)) {
     if (tx_stream) {
+      connection->tx.drop_pieces();
       tx_stream = nullptr;
       ring(kSenderStopped);
     }
     notice_lost_peer();
     return;
   }
+  if (core::take_down(wish_give_back) && !give_back_revoked()) send_failed(ENOMEM);
   if (!transmitting) return;
   if (wish_drain.load(std::memory_order_acquire) && !draining) {
     draining = true;
@@ -142,7 +144,7 @@ bool State::send_once(bool on_engine) {
   const long sent = tx_stream->send(pieces.data(), pieces.size());
   if (sent == -EAGAIN) {
     blocked = true;
-    if (!tx.release_regions()) {
+    if (!keep_regions()) {
       send_failed(ENOMEM);
       return false;
     }
@@ -168,6 +170,22 @@ bool State::send_once(bool on_engine) {
     tx.set_emss(tx_stream->emss());
   }
   return true;
+}
+
+// What is to be sent of regions that the peer reads stays there while the socket is full, for as
+// long as nobody deregisters one: to copy it halved the bandwidth of Reads. False: out of memory.
+bool State::keep_regions() {
+  qp::Tx& tx = connection->tx;
+  if (keeps_regions || !tx.holds_regions()) return true;
+  keeps_regions = true;
+  options.memory->join(*this);
+  return give_back_revoked();  // who began to wait before join() may not have asked us
+}
+
+// Only where somebody waits for one of ours: other queue pairs' regions are nothing to copy for.
+bool State::give_back_revoked() {
+  qp::Tx& tx = connection->tx;
+  return !tx.holds_revoked_regions() || tx.release_regions();
 }
 
 // The connection cannot carry anything any more: EPIPE, ECONNRESET, ETIMEDOUT, or EFAULT when the

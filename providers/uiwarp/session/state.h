@@ -41,13 +41,16 @@ enum Note : uint32_t {
   kStopped = 1u << 14,       // a poller found what only the engine may deal with: `stopped_by`
   kBurst = 1u << 15,         // requests are posted in quick succession
   kPeerMissed = 1u << 16,    // something is to be sent to a peer that has gone
+  kGiveBack = 1u << 17,      // from any thread: somebody waits for a region
 };
 // What the engine can do while pollers receive.
-constexpr uint32_t kNeedsNoReceiver = kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed;
+constexpr uint32_t kNeedsNoReceiver =
+    kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed | kGiveBack;
 
 class State final : public engine::Task,
                     public transport::StreamHandler,
-                    public queue::ReceiveWaiter {
+                    public queue::ReceiveWaiter,
+                    public mem::Keeper {
  public:
   State(engine::Engine& on, const QueuePairOptions& wanted) : engine(on), options(wanted) {}
 
@@ -75,6 +78,7 @@ class State final : public engine::Task,
   bool rtr_announced = false;                 // [sender]
   bool error_handled = false;                 // [sender]
   bool fin_sent = false;                      // [sender]
+  bool keeps_regions = false;                 // [sender] the table knows; until kSenderStopped
   uint32_t sends_since_emss = 0;              // [sender]
   // Wishes of the engine, set before it enters or knocks at the role.
   std::atomic<bool> wish_start{false};   // `stream` is to be sent on
@@ -84,8 +88,9 @@ class State final : public engine::Task,
   std::atomic<bool> wish_stop{false};    // let go of the stream
   // An empty Write, should the peer have overlooked what came first.
   std::atomic<bool> wish_wake{false};
-  std::atomic<bool> wish_writable{false};  // the socket takes octets again
-  std::atomic<bool> wish_continue{false};  // the engine's turn has come
+  std::atomic<bool> wish_writable{false};   // the socket takes octets again
+  std::atomic<bool> wish_continue{false};   // the engine's turn has come
+  std::atomic<bool> wish_give_back{false};  // regions kept while the socket is full
 
   // One error ends a connection. All errors begin on the engine, which stops receiving first: no
   // octet may be placed for a work request that was flushed. The sender tells what it found by
@@ -184,6 +189,7 @@ class State final : public engine::Task,
   void kick_sender();        // something may be to send
   void flush_receives();     // in an error state
   void on_receive_posted() override { ring(kReceivePosted); }
+  void give_back() override { ring(kGiveBack); }
   // The holder of the poll group's role. True when octets came. lending.cc
   bool receive_inline(std::span<uint8_t> buffer);
   bool send_unfinished(bool at_once);  // true when octets went
@@ -200,6 +206,8 @@ class State final : public engine::Task,
   void pump();
   void report_error(const ErrorPlan& error);
   bool send_once(bool on_engine);
+  bool keep_regions();
+  bool give_back_revoked();  // false: out of memory
   void send_later(uint32_t note);
   void send_failed(int error);
   void finish_if_due();

@@ -177,6 +177,51 @@ TEST(Table, RemoveWaitsForTheLastReference) {
   EXPECT_TRUE(removed);
 }
 
+// Keeps a reference until it is asked, and a little longer, as a queue pair's engine does.
+class SlowKeeper final : public Keeper {
+ public:
+  explicit SlowKeeper(RegionRef&& region) : kept(std::move(region)) {}
+  void give_back() override { asked = true; }
+  void wait_and_let_go() {
+    while (!asked) std::this_thread::yield();
+    kept.reset();
+  }
+  std::atomic<bool> asked{false};
+  RegionRef kept;
+};
+
+TEST(Table, RemoveAsksThoseWhoKeepAReference) {
+  Table table;
+  uint8_t memory[16];
+  const uint32_t stag = must_add(table, memory), other = must_add(table, memory);
+  SlowKeeper first(table.find(stag)), second(table.find(stag, Side::kSend)), third({});
+  for (SlowKeeper* keeper : {&first, &second, &third}) table.join(*keeper);
+  table.leave(third);
+  EXPECT_EQ(table.remove(other), 0);
+  EXPECT_FALSE(first.asked) << "nobody had that one";
+  std::thread engine([&] {
+    first.wait_and_let_go();
+    second.wait_and_let_go();
+  });
+  EXPECT_EQ(table.remove(stag), 0);  // waits for ever if one is not asked
+  engine.join();
+  EXPECT_FALSE(third.asked) << "it had left";
+  table.leave(first);
+  table.leave(second);
+}
+
+TEST(Table, ChangeOfAccessAsksThoseWhoKeepAReference) {
+  Table table;
+  uint8_t memory[16];
+  const uint32_t stag = must_add(table, memory);
+  SlowKeeper keeper(table.find(stag));
+  table.join(keeper);
+  std::thread engine([&] { keeper.wait_and_let_go(); });
+  EXPECT_EQ(table.change_access(stag, kRemoteRead), 0);
+  engine.join();
+  table.leave(keeper);
+}
+
 // One thread per slot registers, writes a mark beside the memory, deregisters, changes the mark;
 // the others look the STags up all the time. Whoever holds a reference must see the mark of a
 // registration that is still valid: with TSan this is also a race check on Region's fields.
