@@ -3,7 +3,7 @@
 import os
 import signal
 
-from harness import Failed, expect, wait_until
+from harness import expect, wait_until
 from registry import case
 
 NS = ["ns-root", "ns-user"]
@@ -20,10 +20,8 @@ class Watched:
 
     def says(self, *texts):
         """A line that has all of these comes after those that were waited for before."""
-        try:
-            wait_until(lambda: self._look_for(texts) or self.tool.ended(), 20 * self.world.slow, f"it says {texts}")
-        except Failed as failure:
-            expect(False, str(failure), self.tool)
+        wait_until(lambda: self._look_for(texts) or self.tool.ended(), 20 * self.world.slow, f"it says {texts}",
+                   self.tool)
         expect(self._look_for(texts), f"it ended without saying {texts}", self.tool)
         self._seen = self._look_for(texts)
 

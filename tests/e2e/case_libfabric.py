@@ -3,7 +3,7 @@
 import os
 
 from applications import folder, need
-from harness import expect
+from harness import expect, wait_until
 from registry import case
 
 WORLDS = ["ns-root", "ns-user"]
@@ -19,20 +19,23 @@ def info(world):
         expect(line in tool.output, f"does not say '{line}'", tool)
 
 
-def pingpong(world, *options, server_ends=True):
-    common = ["fi_pingpong", "-c", "-I", "50", *options]
+def pingpong_pair(world, options):
+    # Line by line, so that what an end has printed is known while it runs.
+    common = ["stdbuf", "-oL", "fi_pingpong", "-c", "-I", "50", *options]
     server = world.start_server(*common, port=CONTROL_PORT)
-    client = world.start("client", *common, world.server)
+    return server, world.start("client", *common, world.server)
+
+
+def results(end):
+    return [line for line in end.output.splitlines() if "=50" in line]
+
+
+def pingpong(world, *options):
+    server, client = pingpong_pair(world, options)
     world.finish(client, 40, 0, server)
-    ends = [client]
-    if server_ends:
-        world.finish(server, 20, 0, client)
-        ends.append(server)
-    else:
-        server.destroy()
-    for end in ends:
-        rows = [line for line in end.output.splitlines() if "=50" in line]
-        expect(len(rows) == (1 if "-S" in options else 6), "results are missing", client, server)
+    world.finish(server, 20, 0, client)
+    for end in (client, server):
+        expect(len(results(end)) == (1 if "-S" in options else 6), "results are missing", client, server)
 
 
 @case("fi-pingpong", worlds=WORLDS, seconds=100, serial=True)
@@ -45,12 +48,20 @@ def message(world):
 
 @case("fi-pingpong-rdm", worlds=WORLDS, seconds=100, serial=True)
 def reliable_datagrams(world):
-    """A server that found wrong data would end, and its client with it. Whether it ends well is not asked: when the
-    client's last message and the end of the connection come together, ofi_rxm 1.17 destroys the queue pair before
-    it has polled that message, and waits for it."""
+    """Both ends have all results; whether they end is not asked: when the other end's last message and the end of the
+    connection come together, ofi_rxm 1.17 destroys the queue pair before it has polled that message, and waits for
+    it. Either end may be the one."""
     need("fi_pingpong", "libfabric-bin")
-    pingpong(world, "-p", RDM, "-e", "rdm", server_ends=False)
-    pingpong(world, "-p", RDM, "-e", "rdm", "-m", "tagged", server_ends=False)
+    for options in ([], ["-m", "tagged"]):
+        ends = pingpong_pair(world, ["-p", RDM, "-e", "rdm", *options])
+        wait_until(lambda ends=ends: all(end.ended() or len(results(end)) == 6 for end in ends), 40 * world.slow,
+                   "both ends have all results", *ends)
+        for end in ends:
+            expect(len(results(end)) == 6, "results are missing", *ends)
+            expect(end.process.poll() in (None, 0), "an end failed", *ends)
+        # Only now: the other end may fail when one is gone.
+        for end in ends:
+            end.destroy()
 
 
 @case("openmpi", worlds=WORLDS, seconds=60, serial=True)

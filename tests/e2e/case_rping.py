@@ -96,7 +96,7 @@ def engines_of(tool):
         try:
             with open(f"{folder}/{thread}/comm", encoding="ascii") as name:
                 count += name.read().strip() == "uiwarp"
-        except FileNotFoundError:  # it has ended
+        except (FileNotFoundError, ProcessLookupError):  # it has ended, before open() or after
             pass
     return count
 

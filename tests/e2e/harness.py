@@ -16,12 +16,12 @@ class Skipped(Exception):
     """The test cannot run here; the text says what it would need."""
 
 
-def wait_until(condition, seconds, what):
-    """Polls `condition` until it is true; Failed when it is not after `seconds`."""
+def wait_until(condition, seconds, what, *tools):
+    """Polls `condition` until it is true; Failed, with the output of `tools`, when it is not after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise Failed(f"after {seconds:.0f} s still not: {what}")
+            expect(False, f"after {seconds:.0f} s still not: {what}", *tools)
         time.sleep(0.02)
 
 
