@@ -44,6 +44,20 @@ TEST_F(SilentPeer, IsSentThemBetweenMessagesWithoutAnRtrToo) {
             to_hex(concat(fpdu(untagged(3, 0, 1, 0, {})), empty_write)));
 }
 
+// Who was slow to answer the Request is given as long again, and twice: it may have others to look
+// after.
+TEST_F(SilentPeer, IsGivenTimeWhenItWasSlowBefore) {
+  Host host(*engine, {.initiator = true, .rtr = mpa::Rtr::kWrite});
+  const SocketEnds sockets = connect_sockets();
+  RawPeer peer(sockets.theirs);
+  transport::StreamPtr stream = transport::TcpStream::adopt(*engine, sockets.ours);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const core::Nanoseconds start = core::now();
+  ASSERT_EQ(host.attach(std::move(stream)), 0);
+  EXPECT_EQ(to_hex(peer.receive(2 * empty_write.size())), to_hex(concat(empty_write, empty_write)));
+  EXPECT_GE(core::now() - start, 60 * core::kMillisecond);
+}
+
 TEST_F(SilentPeer, IsLeftAloneOnceItHasSpoken) {
   Host host(*engine, {.initiator = true, .rtr = mpa::Rtr::kWrite});
   const SocketEnds sockets = connect_sockets();

@@ -98,6 +98,9 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
 
   // Takes the socket over.
   int attach(int fd, core::Bytes leftover = {}) {
+    return attach(transport::TcpStream::adopt(engine, fd), leftover);
+  }
+  int attach(transport::StreamPtr stream, core::Bytes leftover = {}) {
     mpa::Agreement agreement;
     agreement.initiator = options.initiator;
     agreement.crc = options.crc;
@@ -108,7 +111,8 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
     agreement.ord = options.ord;
     int result = -1;
     engine.run_sync([&] {
-      result = qp->attach(transport::TcpStream::adopt(engine, fd), agreement, leftover, this);
+      transport::StreamPtr refused_ends_here = std::move(stream);
+      result = qp->attach(std::move(refused_ends_here), agreement, leftover, this);
     });
     return result;
   }

@@ -20,9 +20,11 @@ class Farewell final : private transport::StreamHandler,
                        private engine::Timer,
                        private engine::Lodger {
  public:
-  Farewell(engine::Engine& engine, StreamPtr stream, const Outbox& outbox,
-           core::Nanoseconds at_most)
-      : engine_(engine), stream_(std::move(stream)), outbox_(outbox), at_most_(at_most) {}
+  Farewell(engine::Engine& engine, StreamPtr stream, Outbox outbox, core::Nanoseconds at_most)
+      : engine_(engine),
+        stream_(std::move(stream)),
+        outbox_(std::move(outbox)),
+        at_most_(at_most) {}
 
   void begin() {
     engine_.lodge(*this);
@@ -58,12 +60,13 @@ class Farewell final : private transport::StreamHandler,
   const core::Nanoseconds at_most_;
 };
 
-void say(engine::Engine& engine, StreamPtr stream, Outbox& outbox, core::Nanoseconds at_most) {
+void say(engine::Engine& engine, StreamPtr stream, Outbox outbox, core::Nanoseconds at_most) {
   const int error = outbox.flush(*stream);
   if (error == 0) {
     session::linger(engine, std::move(stream), at_most);
   } else if (error == EAGAIN) {
-    auto* farewell = new (std::nothrow) Farewell(engine, std::move(stream), outbox, at_most);
+    auto* farewell =
+        new (std::nothrow) Farewell(engine, std::move(stream), std::move(outbox), at_most);
     if (farewell != nullptr) farewell->begin();
   }
 }
@@ -74,7 +77,7 @@ void say_reject(engine::Engine& engine, StreamPtr stream, const mpa::StartupFram
                 core::Nanoseconds at_most) {
   Outbox outbox;
   outbox.set(reply);
-  say(engine, std::move(stream), outbox, at_most);
+  say(engine, std::move(stream), std::move(outbox), at_most);
 }
 
 void say_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code, bool crc,
@@ -107,7 +110,7 @@ void say_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code
   writer.put(&sum, sizeof sum);
   Outbox outbox;
   outbox.set(writer.written());
-  say(engine, std::move(stream), outbox, at_most);
+  say(engine, std::move(stream), std::move(outbox), at_most);
 }
 
 }  // namespace uiw::cm

@@ -30,12 +30,11 @@ EventType event_for(int error) {
 
 }  // namespace
 
-Initiator::Initiator(Manager& manager, engine::Engine& engine, int fd, int begun,
+Initiator::Initiator(Manager& manager, engine::Engine& engine, Opening opening,
                      const sockaddr_storage& source, const sockaddr_storage& destination,
                      bool explicit_port, int tos, const ConnParam& param)
     : Endpoint(manager, engine),
-      fd_(fd),
-      begun_(begun),
+      opening_(std::move(opening)),
       source_(source),
       destination_(destination),
       explicit_port_(explicit_port),
@@ -43,7 +42,7 @@ Initiator::Initiator(Manager& manager, engine::Engine& engine, int fd, int begun
       param_(param) {}
 
 Initiator::~Initiator() {
-  if (fd_ >= 0) core::sys::close(fd_);
+  if (opening_.fd >= 0) core::sys::close(opening_.fd);
 }
 
 void Initiator::carry_out(uint32_t orders) {
@@ -51,13 +50,18 @@ void Initiator::carry_out(uint32_t orders) {
 }
 
 void Initiator::await_connection() {
+  if (opening_.connected) {
+    on_connected(std::exchange(opening_.fd, -1));
+    return;
+  }
   connector_ = transport::Connector::start(
-      engine_, fd_, begun_, manager_.settings().connect_timeout_ms * core::kMillisecond, *this);
+      engine_, opening_.fd, opening_.error,
+      manager_.settings().connect_timeout_ms * core::kMillisecond, *this);
   if (connector_ == nullptr) {
     finish_with(EventType::kConnectError, -ENOMEM);
     return;
   }
-  fd_ = -1;
+  opening_.fd = -1;
 }
 
 void Initiator::on_connect_failed(int error) {
@@ -67,7 +71,7 @@ void Initiator::on_connect_failed(int error) {
 }
 
 void Initiator::on_connected(int fd) {
-  stream_ = transport::TcpStream::adopt(engine_, fd);
+  stream_ = transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (stream_ == nullptr) {
     core::sys::close(fd);
     finish_with(EventType::kConnectError, -ENOMEM);
@@ -77,11 +81,6 @@ void Initiator::on_connected(int fd) {
     std::lock_guard hold(manager_.lock());
     if (owner != nullptr) owner->source = stream_->local_address();
   }
-  wishes_ = wishes_for(manager_.settings(), stream_->peer_is_local(), param_);
-  if (fell_back_) wishes_.revision = 1;
-  request_ = mpa::make_request(wishes_);
-  set_private_data(request_, {param_.private_data, param_.private_data_len});
-  outbox_.set(request_);
   // RFC 5044 7.1.2(10); the remote application decides when it answers.
   engine_.arm(deadline_, manager_.settings().reply_timeout_ms * core::kMillisecond);
   stream_->set_handler(this);
@@ -89,7 +88,7 @@ void Initiator::on_connected(int fd) {
 }
 
 void Initiator::send_request() {
-  const int error = outbox_.flush(*stream_);
+  const int error = opening_.outbox.flush(*stream_);
   if (error == EAGAIN) {
     stream_->want_writable();
   } else if (error == EPIPE || error == ECONNRESET) {
@@ -128,7 +127,7 @@ void Initiator::closed_without_reply() {
 
 // Tries once more with revision 1, on a new TCP connection. False: not now, or not any more.
 bool Initiator::fall_back() {
-  if (fell_back_ || !manager_.settings().mpa_fallback || wishes_.revision < 2) return false;
+  if (fell_back_ || !manager_.settings().mpa_fallback || opening_.wishes.revision < 2) return false;
   fell_back_ = true;
   collector_ = {};
   engine_.disarm(deadline_);
@@ -136,16 +135,15 @@ bool Initiator::fall_back() {
   connector_.reset();
   sockaddr_storage from = source_;
   if (!explicit_port_) transport::set_port(from, 0);
-  core::Result<int> fd = transport::open_connect_socket(from, tos_);
-  if (!fd) return false;
-  fd_ = *fd;
-  begun_ = transport::Connector::begin(fd_, destination_);
+  opening_ = Opening::begin(manager_.settings(), -1, from, destination_, tos_, param_, 1);
+  if (opening_.fd < 0) return false;
   await_connection();
   return true;
 }
 
 void Initiator::on_octets(core::Bytes octets) {
-  const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply_);
+  mpa::StartupFrame reply;
+  const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply);
   if (status == mpa::ParseStatus::kNeedMore) return;
   if (status != mpa::ParseStatus::kComplete) {
     // RFC 5044 8(4): an invalid start-up frame closes the connection without a word.
@@ -153,17 +151,17 @@ void Initiator::on_octets(core::Bytes octets) {
     finish_with(EventType::kConnectError, -EPROTO);
     return;
   }
-  judge(octets);
+  judge(reply, octets);
 }
 
 // `leftover`: octets behind the Reply. A responder must not send any before our first FPDU, but
 // one that does (siw) means them to be read.
-void Initiator::judge(core::Bytes leftover) {
+void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
   ConnParam answer;
-  copy_private_data(answer, reply_);
+  copy_private_data(answer, reply);
   mpa::Agreement agreement;
   core::TermCode code{};
-  switch (mpa::judge_reply(wishes_, request_, reply_, agreement, code)) {
+  switch (mpa::judge_reply(opening_.wishes, opening_.request, reply, agreement, code)) {
     case mpa::ReplyVerdict::kAccepted: {
       const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement,
                                         leftover, param_.qp_num, answer);
@@ -180,19 +178,18 @@ void Initiator::judge(core::Bytes leftover) {
     }
     case mpa::ReplyVerdict::kRejected:
       // RFC 5044 7.1.2(3): what the peer's application said goes to ours.
-      if (reply_.enhanced) {
+      if (reply.enhanced) {
         // RFC 6581 9.1: the depths as well, seen from this end.
         answer.responder_resources =
-            static_cast<uint8_t>(std::min<uint16_t>(reply_.enhanced->ord, 255));
-        answer.initiator_depth =
-            static_cast<uint8_t>(std::min<uint16_t>(reply_.enhanced->ird, 255));
+            static_cast<uint8_t>(std::min<uint16_t>(reply.enhanced->ord, 255));
+        answer.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(reply.enhanced->ird, 255));
       }
       finish_with(EventType::kRejected, -ECONNREFUSED, &answer);
       return;
     case mpa::ReplyVerdict::kTerminate:
       core::log(core::LogLevel::kInfo, "connection given up: %s", core::describe(code));
-      say_terminate(engine_, std::move(stream_), code, request_.crc || reply_.crc, reply_.markers,
-                    manager_.settings().close_timeout_ms * core::kMillisecond);
+      say_terminate(engine_, std::move(stream_), code, opening_.request.crc || reply.crc,
+                    reply.markers, manager_.settings().close_timeout_ms * core::kMillisecond);
       finish_with(EventType::kConnectError, -EPROTO);
       return;
     case mpa::ReplyVerdict::kRevision1:

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cm/endpoint.h"
-#include "cm/startup_io.h"
+#include "cm/opening.h"
 #include "transport/listener.h"
 
 namespace uiw::cm {
@@ -14,9 +14,9 @@ class Initiator final : public Endpoint,
                         private transport::ConnectHandler,
                         private transport::StreamHandler {
  public:
-  // Takes over `fd`, for which Connector::begin() said `begun`. `source` is where it starts from;
-  // its port counts for a second attempt only when `explicit_port`.
-  Initiator(Manager& manager, engine::Engine& engine, int fd, int begun,
+  // Takes over what was begun. `source` is where it starts from; its port counts for a second
+  // attempt only when `explicit_port`.
+  Initiator(Manager& manager, engine::Engine& engine, Opening opening,
             const sockaddr_storage& source, const sockaddr_storage& destination, bool explicit_port,
             int tos, const ConnParam& param);
 
@@ -33,13 +33,12 @@ class Initiator final : public Endpoint,
 
   void await_connection();
   void send_request();
-  void judge(core::Bytes leftover);
+  void judge(const mpa::StartupFrame& reply, core::Bytes leftover);
   bool fall_back();
   void closed_without_reply();
   void reply_overdue();
 
-  int fd_;  // until the connector has it
-  int begun_;
+  Opening opening_;  // its descriptor until the connector or the stream has it
   const sockaddr_storage source_;
   const sockaddr_storage destination_;
   const bool explicit_port_;
@@ -48,9 +47,6 @@ class Initiator final : public Endpoint,
   bool fell_back_ = false;
   std::unique_ptr<transport::Connector> connector_;
   StreamPtr stream_;
-  mpa::Wishes wishes_;
-  mpa::StartupFrame request_, reply_;
-  Outbox outbox_;
   FrameCollector collector_;
   engine::Deadline<Initiator, &Initiator::reply_overdue> deadline_{*this};
 };

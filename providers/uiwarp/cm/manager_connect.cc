@@ -36,23 +36,24 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   const uint64_t serial = id->serial;
   id->state = IdState::kConnecting;
 
-  // On loopback the peer's side of the handshake runs inside connect(): that is not the engine's to
-  // wait for, nor everybody's who wants the lock.
+  // On loopback the peer's side of the handshake runs inside: that is not the engine's to wait for,
+  // nor everybody's who wants the lock.
   hold.unlock();
-  core::Result<int> fd = bound_fd >= 0 ? bound_fd : transport::open_connect_socket(source, tos);
-  const int begun = fd ? transport::Connector::begin(*fd, destination) : 0;
+  Opening opening = Opening::begin(settings_, bound_fd, source, destination, tos, param,
+                                   static_cast<uint8_t>(settings_.mpa_revision));
   hold.lock();
 
   id = find_again(number, serial);
-  Initiator* const initiator =
-      fd && id != nullptr ? new (std::nothrow) Initiator(*this, *engine_, *fd, begun, source,
-                                                         destination, bound_fd >= 0, tos, param)
-                          : nullptr;
+  Initiator* initiator = nullptr;
+  if (opening.fd >= 0 && id != nullptr) {
+    initiator = new (std::nothrow) Initiator(*this, *engine_, std::move(opening), source,
+                                             destination, bound_fd >= 0, tos, param);
+  }
   if (initiator == nullptr) {
     if (id != nullptr) id->state = IdState::kRouteResolved;
-    if (fd) core::sys::close(*fd);
+    if (opening.fd >= 0) core::sys::close(opening.fd);
     if (id == nullptr) return channel.open ? ENOENT : EBADF;
-    return fd ? ENOMEM : fd.error();
+    return opening.fd >= 0 ? ENOMEM : opening.error;
   }
   id->endpoint = initiator;
   initiator->owner = id;

@@ -34,7 +34,7 @@ void Responder::leave_acceptor() {
 
 void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engine, int fd,
                       const device::Device* device) {
-  StreamPtr stream = transport::TcpStream::adopt(engine, fd);
+  StreamPtr stream = transport::TcpStream::adopt(engine, fd, transport::TcpStream::Origin::kOurs);
   if (stream == nullptr) {
     core::sys::close(fd);
     return;
@@ -55,7 +55,12 @@ void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engi
   // RFC 5044 7.1.2(10): one time limit for the whole Request; octets that dribble in do not
   // extend it.
   engine.arm(responder->deadline_, manager.settings().request_timeout_ms * core::kMillisecond);
+  // On loopback the Request is there already, mostly: an operation of the engine's takes longer
+  // than to look. What ends the stream is still there then, or nothing more comes.
+  uint8_t octets[mpa::kMaxStartupFrame + 1];
+  const long got = responder->stream_->receive_now(octets, sizeof octets);
   responder->stream_->set_handler(responder);
+  if (got > 0) responder->on_octets({octets, static_cast<size_t>(got)});
 }
 
 void Responder::close() {

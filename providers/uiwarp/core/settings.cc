@@ -53,9 +53,9 @@ constexpr SettingInfo kTable[] = {
      "The ready-to-receive frame to offer when connecting, and to choose first when accepting; any "
      "offers both and chooses read first."},
     {"UIWARP_WAKE_PEER", "on|off", "on",
-     "After connecting, send an empty RDMA Write after 10 ms, 100 ms and 1 s for as long as the "
-     "peer is "
-     "silent: Linux siw overlooks what comes too early until more comes."},
+     "After connecting, send an empty RDMA Write after 10 ms (or twice the time that the peer took "
+     "to reply, up to 100 ms), 100 ms and 1 s for as long as the peer is silent: Linux siw "
+     "overlooks what comes too early until more comes."},
     {"UIWARP_LONG_FPDUS", "on|off", "on",
      "Between two uiwarps an FPDU may have several TCP segments, and empty RDMA Writes go before "
      "large messages, which takes less of the processors; off: each fits one (RFC 5044 5.1) and "

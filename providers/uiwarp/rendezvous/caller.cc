@@ -59,7 +59,7 @@ void Caller::dial() {
   core::Result<int> fd = transport::open_connect_socket(source, -1);
   if (fd) {
     connector_ = transport::Connector::start(
-        engine_, *fd, transport::Connector::begin(*fd, peer),
+        engine_, *fd, transport::Connector::begin(*fd, source, peer),
         core::settings().connect_timeout_ms * core::kMillisecond, *this);
     if (connector_) return;
     core::sys::close(*fd);
@@ -74,7 +74,7 @@ void Caller::on_connect_failed(int error) {
 }
 
 void Caller::on_connected(int fd) {
-  stream_ = transport::TcpStream::adopt(engine_, fd);
+  stream_ = transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (!stream_) {
     core::sys::close(fd);
     call_again_after(describe(ENOMEM));
@@ -108,15 +108,15 @@ void Caller::on_writable() {
 }
 
 void Caller::on_octets(core::Bytes octets) {
-  const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply_);
+  mpa::StartupFrame reply;
+  const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply);
   if (status == mpa::ParseStatus::kNeedMore) return;
   mpa::Agreement agreement;
   core::TermCode code{};
   // The same two names the other way round: anybody else who listens there is not whom we mean.
   if (status != mpa::ParseStatus::kComplete ||
-      mpa::judge_reply(wishes_, request_, reply_, agreement, code) !=
-          mpa::ReplyVerdict::kAccepted ||
-      decode_greeting({reply_.private_data, reply_.private_size}) !=
+      mpa::judge_reply(wishes_, request_, reply, agreement, code) != mpa::ReplyVerdict::kAccepted ||
+      decode_greeting({reply.private_data, reply.private_size}) !=
           Greeting{greeting_.to, greeting_.from}) {
     core::log(core::LogLevel::kInfo, "TCP port %u answers, but not as QP %u would",
               unsigned{port_of(greeting_.to.qp_num)}, greeting_.to.qp_num);

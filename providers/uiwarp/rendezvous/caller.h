@@ -63,7 +63,7 @@ class Caller final : private transport::ConnectHandler,
   std::unique_ptr<transport::Connector> connector_;
   transport::StreamPtr stream_;
   mpa::Wishes wishes_;
-  mpa::StartupFrame request_, reply_;
+  mpa::StartupFrame request_;
   startup::Outbox outbox_;
   startup::FrameCollector collector_;
 };

@@ -36,7 +36,8 @@ Door::~Door() {
 }
 
 void Door::on_accept(int fd, const sockaddr_storage&) {
-  transport::StreamPtr stream = transport::TcpStream::adopt(engine_, fd);
+  transport::StreamPtr stream =
+      transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (!stream) {
     core::sys::close(fd);
     return;

@@ -69,7 +69,7 @@ void Meeting::begin() {
   socklen_t size = sizeof self;
   core::sys::getsockname(own_socket_, reinterpret_cast<sockaddr*>(&self), &size);
   to_self_ = transport::Connector::start(
-      engine_, own_socket_, transport::Connector::begin(own_socket_, self),
+      engine_, own_socket_, transport::Connector::begin(own_socket_, self, self),
       core::settings().connect_timeout_ms * core::kMillisecond, *this);
   if (to_self_) own_socket_ = -1;
 }
@@ -137,7 +137,8 @@ void Meeting::on_answer(transport::StreamPtr stream, const mpa::Agreement& agree
 }
 
 void Meeting::on_connected(int fd) {
-  transport::StreamPtr stream = transport::TcpStream::adopt(engine_, fd);
+  transport::StreamPtr stream =
+      transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (!stream) {
     core::sys::close(fd);
     return;

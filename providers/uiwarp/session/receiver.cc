@@ -12,7 +12,10 @@ namespace uiw::session {
 
 namespace {
 
-constexpr core::Nanoseconds kSilence = 10 * core::kMillisecond;
+// How long a peer may be silent after MPA start-up, until it is sent the first, second and third
+// empty Write. The first one may wait up to the second one's time for who was slow before.
+constexpr core::Nanoseconds kSilences[] = {10 * core::kMillisecond, 100 * core::kMillisecond,
+                                           1000 * core::kMillisecond};
 // What is received behind what has its place, at most: two of the largest segments. They are copied
 // once more, but out of the cache, and a call for each costs more (doc/decisions/014).
 constexpr size_t kBehind = engine::Engine::kScratch;
@@ -68,7 +71,7 @@ void State::run() {
 void State::start_receiving() {
   if (!attached || ending) return;
   if (core::settings().wake_peer && connection->shared.agreement.initiator)
-    engine.arm(wake_timer, kSilence);
+    engine.arm(wake_timer, std::clamp(2 * stream->age(), kSilences[0], kSilences[1]));
   const std::unique_ptr<uint8_t[]> octets = std::move(leftover);
   if (leftover_size > 0) on_octets({octets.get(), leftover_size});
   leftover_size = 0;
@@ -79,13 +82,12 @@ void State::start_receiving() {
 // behind its Reply lies unread until another one comes. So a peer that says nothing gets another
 // one, which asks nothing of it; a few times, as nobody knows how long such a peer takes.
 void State::on_silence() {
-  constexpr int kWakes = 3;
   if (!attached || receive_dead) return;
   if (octets_sent.load(std::memory_order_relaxed) > 0) {
     wish_wake.store(true, std::memory_order_release);
     kick_sender();
   }
-  if (++wakes < kWakes) engine.arm(wake_timer, kSilence * (wakes == 1 ? 10 : 100));
+  if (++wakes < std::size(kSilences)) engine.arm(wake_timer, kSilences[wakes]);
 }
 
 void State::on_octets(core::Bytes octets) {

@@ -172,7 +172,7 @@ class State final : public engine::Task,
   bool peer_closed = false;      // FIN seen
   bool end_pending = false;      // FIN seen while a Send waits for a receive
   bool first_fpdu_told = false;
-  int wakes = 0;                      // empty Writes asked for
+  unsigned wakes = 0;                 // empty Writes asked for
   bool stream_broken = false;         // nothing more can be sent or received
   bool fin_noted = false;             // kFinSent seen
   bool error_noted = false;           // kErrorHandled seen

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
-#include "core/assert.h"
 #include "device/device.h"
 
 namespace uiw::startup {
@@ -13,11 +13,18 @@ namespace uiw::startup {
 mpa::ParseStatus FrameCollector::feed(core::Bytes& octets, mpa::FrameKind expected,
                                       mpa::StartupFrame& frame) {
   const uint32_t before = size_;
-  const size_t taken = std::min<size_t>(octets.size(), sizeof octets_ - size_);
-  std::memcpy(octets_ + size_, octets.data(), taken);
-  size_ += static_cast<uint32_t>(taken);
   uint32_t consumed = 0;
-  const mpa::ParseStatus status = mpa::parse({octets_, size_}, expected, frame, consumed);
+  mpa::ParseStatus status = mpa::ParseStatus::kNeedMore;
+  if (before == 0) status = mpa::parse(octets, expected, frame, consumed);
+  if (status == mpa::ParseStatus::kNeedMore && !octets.empty()) {
+    if (!octets_) octets_.reset(new (std::nothrow) uint8_t[mpa::kMaxStartupFrame]);
+    // Without its beginning what is still to come is no frame.
+    if (!octets_) return mpa::ParseStatus::kBadKey;
+    const size_t taken = std::min<size_t>(octets.size(), mpa::kMaxStartupFrame - size_);
+    std::memcpy(octets_.get() + size_, octets.data(), taken);
+    size_ += static_cast<uint32_t>(taken);
+    if (before > 0) status = mpa::parse({octets_.get(), size_}, expected, frame, consumed);
+  }
   if (status == mpa::ParseStatus::kComplete) {
     // What came before was not a whole frame, so it ends within these octets.
     octets = octets.subspan(consumed - before);
@@ -26,25 +33,35 @@ mpa::ParseStatus FrameCollector::feed(core::Bytes& octets, mpa::FrameKind expect
 }
 
 void Outbox::set(const mpa::StartupFrame& frame) {
-  size_ = mpa::encode(octets_, frame);
-  sent_ = 0;
+  uint8_t octets[mpa::kMaxStartupFrame];
+  set({octets, mpa::encode(octets, frame)});
 }
 
 void Outbox::set(core::Bytes octets) {
-  UIW_ASSERT(octets.size() <= sizeof octets_);
-  std::memcpy(octets_, octets.data(), octets.size());
+  octets_.reset(new (std::nothrow) uint8_t[octets.size()]);
+  if (octets_) std::memcpy(octets_.get(), octets.data(), octets.size());
   size_ = static_cast<uint32_t>(octets.size());
   sent_ = 0;
 }
 
-int Outbox::flush(transport::TcpStream& stream) {
+template <class Send>
+int Outbox::flush_by(Send send) {
+  if (!octets_) return ENOMEM;
   while (sent_ < size_) {
-    const iovec piece{octets_ + sent_, size_ - sent_};
-    const long taken = stream.send(&piece, 1);
+    const iovec piece{octets_.get() + sent_, size_ - sent_};
+    const long taken = send(piece);
     if (taken < 0) return static_cast<int>(-taken);
     sent_ += static_cast<uint32_t>(taken);
   }
   return 0;
+}
+
+int Outbox::flush(transport::TcpStream& stream) {
+  return flush_by([&](const iovec& piece) { return stream.send(&piece, 1); });
+}
+
+int Outbox::flush(int fd) {
+  return flush_by([&](const iovec& piece) { return transport::send_now(fd, &piece, 1); });
 }
 
 void set_private_data(mpa::StartupFrame& frame, core::Bytes data) {

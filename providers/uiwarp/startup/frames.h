@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "core/bytes.h"
 #include "core/settings.h"
@@ -13,7 +14,8 @@
 
 namespace uiw::startup {
 
-// Gathers the octets of one start-up frame, however TCP cut them.
+// Gathers the octets of one start-up frame, however TCP cut them. Mostly it did not: only then is
+// there memory for them.
 class FrameCollector {
  public:
   // Takes what belongs to the frame; `octets` becomes what lies behind it. Not to be called again
@@ -23,21 +25,28 @@ class FrameCollector {
 
  private:
   uint32_t size_ = 0;
-  uint8_t octets_[mpa::kMaxStartupFrame];
+  std::unique_ptr<uint8_t[]> octets_;  // kMaxStartupFrame
 };
 
 // Octets on their way out.
 class Outbox {
  public:
   void set(const mpa::StartupFrame& frame);
-  void set(core::Bytes octets);  // at most mpa::kMaxStartupFrame
-  // 0: all handed to TCP. EAGAIN: the socket is full, ask for want_writable(). Else an errno.
+  void set(core::Bytes octets);
+  // 0: all handed to TCP. EAGAIN: the socket is full, ask for want_writable(). Else an errno;
+  // ENOMEM when set() found no memory.
   int flush(transport::TcpStream& stream);
+  // The same by a socket that is no stream yet, nor connected, perhaps: EAGAIN then. Thread: any.
+  int flush(int fd);
+  bool begun() const { return sent_ > 0; }
 
  private:
+  template <class Send>
+  int flush_by(Send send);
+
   uint32_t size_ = 0;
   uint32_t sent_ = 0;
-  uint8_t octets_[mpa::kMaxStartupFrame];
+  std::unique_ptr<uint8_t[]> octets_;
 };
 
 // Appends private data to a frame that has none.

@@ -120,6 +120,7 @@ int Listener::Impl::start(int backlog) {
   epoll_fd = sys::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_fd < 0) return -epoll_fd;
   hosts_choice = begin_with_reno(fd);
+  send_at_once(fd);
   if (int result = sys::listen(fd, backlog); result < 0) return -result;
   epoll_event readable{};
   readable.events = EPOLLIN;

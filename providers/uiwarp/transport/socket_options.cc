@@ -110,8 +110,17 @@ bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local) 
   return can_bind(peer) && !binding_proves_nothing(peer);
 }
 
+void send_at_once(int fd) {
+  const int on = 1;
+  sys::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 void tune_for_local_peer(int fd, unsigned connections) {
   set(fd, kReno);
+  size_buffers(fd, connections);
+}
+
+void size_buffers(int fd, unsigned connections) {
   for (Buffer& buffer : g_buffers) {
     const int size = connections <= kFew ? buffer.size : kSmallBuffer;
     if (host_allows(buffer)) sys::setsockopt(fd, SOL_SOCKET, buffer.option, &size, sizeof size);

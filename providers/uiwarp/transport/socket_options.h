@@ -10,11 +10,17 @@ namespace uiw::transport {
 // leave the machine. `local` is our own end.
 bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local);
 
+// FPDUs go out whole and at once: Nagle's algorithm would hold back the last one of a message.
+// What a socket accepts inherits it.
+void send_at_once(int fd);
+
 // Reno and buffers of a fixed size, for connections within the host
 // (doc/decisions/001-engine-io-uring.md): large ones, or, where this process has many such
 // connections, of which there are `connections` with this one, small ones. Before the handshake,
 // which fixes how far the window can ever open: 1. What the host does not allow is left as it was.
 void tune_for_local_peer(int fd, unsigned connections);
+// The buffers alone.
+void size_buffers(int fd, unsigned connections);
 
 // A congestion control by its name; empty: none, it stays as it is.
 struct CongestionControl {

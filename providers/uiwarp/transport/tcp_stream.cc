@@ -209,13 +209,20 @@ long uninterrupted(Call call) {
 
 }  // namespace
 
+long send_now(int fd, const iovec* pieces, size_t count) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces);
+  message.msg_iovlen = std::min<size_t>(count, IOV_MAX);
+  return uninterrupted([&] { return sys::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL); });
+}
+
 void TcpStream::Closer::operator()(TcpStream* stream) const {
   if (stream->peer_is_local_) g_local_connections.fetch_sub(1, std::memory_order_relaxed);
   stream->impl_->close();
   delete stream;
 }
 
-StreamPtr TcpStream::adopt(engine::Engine& engine, int fd) {
+StreamPtr TcpStream::adopt(engine::Engine& engine, int fd, Origin origin) {
   StreamPtr::pointer stream = new (std::nothrow) TcpStream;
   if (!stream) return nullptr;
   // Both fail when the connection was reset meanwhile; the first receive will say so.
@@ -230,12 +237,15 @@ StreamPtr TcpStream::adopt(engine::Engine& engine, int fd) {
     return nullptr;
   }
 
-  // FPDUs go out whole and at once; Nagle would hold back the last one of a message.
-  const int on = 1;
-  sys::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (origin == Origin::kElsewhere) send_at_once(fd);
   stream->peer_is_local_ = is_local_peer(stream->peer_, stream->local_);
-  if (stream->peer_is_local_)
-    tune_for_local_peer(fd, 1 + g_local_connections.fetch_add(1, std::memory_order_relaxed));
+  if (!stream->peer_is_local_) return StreamPtr(stream);
+  const unsigned connections = 1 + g_local_connections.fetch_add(1, std::memory_order_relaxed);
+  if (origin == Origin::kElsewhere) {
+    tune_for_local_peer(fd, connections);
+  } else {
+    size_buffers(fd, connections);
+  }
   return StreamPtr(stream);
 }
 
@@ -318,12 +328,8 @@ void TcpStream::want_writable() {
 }
 
 long TcpStream::send(const iovec* pieces, size_t count) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces);
-  message.msg_iovlen = std::min<size_t>(count, IOV_MAX);
   impl_->order.before_send();
-  return uninterrupted(
-      [&] { return sys::sendmsg(impl_->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL); });
+  return send_now(impl_->fd, pieces, count);
 }
 
 void TcpStream::shutdown_write() {

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "engine/engine.h"
 
 namespace uiw::transport {
@@ -27,6 +28,10 @@ class StreamHandler {
   ~StreamHandler() = default;
 };
 
+// sendmsg(MSG_DONTWAIT | MSG_NOSIGNAL): octets taken (may be fewer), or -errno; -EAGAIN when the
+// socket is full or still connecting. Thread: any.
+long send_now(int fd, const iovec* pieces, size_t count);
+
 class TcpStream {
  public:
   // Ends it at once without waiting: outstanding operations are cancelled, the socket is closed,
@@ -37,10 +42,15 @@ class TcpStream {
     void operator()(TcpStream* stream) const;
   };
 
+  // Who made the socket: a Listener or a Connector, which has set TCP_NODELAY and, for a peer on
+  // this host, reno before the handshake; or somebody else.
+  enum class Origin { kElsewhere, kOurs };
+
   // Takes over a connected, non-blocking socket and sets its options: TCP_NODELAY, and for a peer
-  // on this host reno and large buffers (doc/decisions/). Null when out of memory: the descriptor
-  // then stays the caller's. Thread: any.
-  static std::unique_ptr<TcpStream, Closer> adopt(engine::Engine& engine, int fd);
+  // on this host reno and buffers of a fixed size (transport/socket_options.h). Null when out of
+  // memory: the descriptor then stays the caller's. Thread: any.
+  static std::unique_ptr<TcpStream, Closer> adopt(engine::Engine& engine, int fd,
+                                                  Origin origin = Origin::kElsewhere);
 
   TcpStream(const TcpStream&) = delete;
   TcpStream& operator=(const TcpStream&) = delete;
@@ -79,8 +89,7 @@ class TcpStream {
   // Thread: engine. on_writable() will be called once.
   void want_writable();
 
-  // Thread: the holder of the sender role. sendmsg(MSG_DONTWAIT | MSG_NOSIGNAL): octets taken
-  // (may be fewer), or -errno; -EAGAIN when the socket is full.
+  // send_now(). Thread: the holder of the sender role.
   long send(const iovec* pieces, size_t count);
   // FIN after everything sent so far. Thread: as send().
   void shutdown_write();
@@ -88,7 +97,8 @@ class TcpStream {
   void set_abortive();
 
   bool peer_is_local() const { return peer_is_local_; }  // both ends on this host
-  uint32_t emss() const;                                 // TCP_MAXSEG now; one system call
+  core::Nanoseconds age() const { return core::now() - adopted_at_; }
+  uint32_t emss() const;  // TCP_MAXSEG now; one system call
   const sockaddr_storage& local_address() const { return local_; }
   const sockaddr_storage& peer_address() const { return peer_; }
 
@@ -98,6 +108,7 @@ class TcpStream {
   ~TcpStream() = default;
   Impl* impl_ = nullptr;  // outlives this object until the ring has let go
   bool peer_is_local_ = false;
+  const core::Nanoseconds adopted_at_ = core::now();
   sockaddr_storage local_{}, peer_{};
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The active end against a peer that speaks by hand: conformance 2.1, 2.2, 4.1.
+#include <semaphore>
+
 #include "core/crc32c.h"
 #include "support/vectors.h"
 #include "unit/cm/rig.h"
@@ -55,6 +57,27 @@ TEST_F(InitiatorTest, RequestSaysWhatTheApplicationWants) {  // MS-01, ME-15, 5.
   EXPECT_EQ(6, request.enhanced->ord);
   EXPECT_FALSE(request.markers);
   EXPECT_EQ(2, request.private_size);
+}
+
+// On loopback TCP's handshake is over when connect() returns.
+TEST_F(InitiatorTest, RequestDoesNotWaitForTheEngine) {
+  struct Pause final : engine::Task {
+    void run() override {
+      begun.release();
+      end.acquire();
+    }
+    std::binary_semaphore begun{0}, end{0};
+  } pause;
+  id_ = new_resolved(11, to_);
+  engine_->post(pause);
+  pause.begun.acquire();
+  EXPECT_EQ(0, connect(id_, conn_param(1, "hi")));
+  RawPeer peer = listener_.accept();
+  const mpa::StartupFrame request = peer.receive_frame(mpa::FrameKind::kRequest);
+  EXPECT_EQ(2, request.private_size);
+  pause.end.release();
+  peer.send(reply_to(request));
+  channel_.expect(EventType::kEstablished);
 }
 
 TEST_F(InitiatorTest, ReplyMakesItEstablished) {

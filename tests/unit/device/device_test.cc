@@ -240,6 +240,12 @@ TEST(Route, LoopbackIsReachedFromLoopback) {
   EXPECT_EQ(in.sin_port, 0);
 }
 
+TEST(Route, OtherLoopbackAddressesAreReachedFromTheInterfaces) {
+  sockaddr_storage source{};
+  ASSERT_EQ(route_source(v4("127.3.4.5", 4791), source), 0);
+  EXPECT_EQ(reinterpret_cast<sockaddr_in&>(source).sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+}
+
 TEST(Route, OwnAddressesAreReachedFromThemselves) {
   for (const HostAddress& host : host_addresses()) {
     sockaddr_storage source{};
