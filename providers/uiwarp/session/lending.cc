@@ -29,7 +29,8 @@ constexpr core::Nanoseconds kSoon = 50 * core::kMicrosecond;
 // yields, does not get to spin between any two of them, but between four within this time.
 constexpr core::Nanoseconds kBlockedSpins = 10 * core::kMillisecond;
 
-// Nobody spins on our queues: how many arrivals until it is asked who spins on others.
+// Nobody spins on our queues: how many arrivals until it is asked who spins on others. Where those
+// arrivals leave a spinning thread hardly any time it polls a few times between two of them.
 constexpr uint32_t kArrivalsPerStranger = 8;
 
 // What they may have to send for each of these arrivals: a Read of 64 KiB, in segments of an
@@ -38,13 +39,12 @@ constexpr uint64_t kStrangersAnswer = 64 * 1024 + 1024;
 
 }  // namespace
 
-// Whether somebody span on `cq` since this was asked last, `arrivals` ago.
-bool State::spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered,
-                    uint32_t arrivals) {
+// Whether somebody span on `cq` since this was asked last.
+bool State::spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered) {
   const Seen now{cq.empty_polls(), cq.polls(), cq.arms()};
   const Seen before = std::exchange(seen, now);
   if (now.arms != before.arms) return false;
-  return now.empty_polls - before.empty_polls >= kPollsOfSpinner * arrivals ||
+  return now.empty_polls - before.empty_polls >= kPollsOfSpinner ||
          (answered && now.polls != before.polls);
 }
 
@@ -60,7 +60,7 @@ std::shared_ptr<queue::CompletionQueue> State::spinning_stranger(size_t octets) 
   auto stranger = options.spinner->get();
   if (!stranger || stranger.get() == options.send_cq || stranger.get() == options.recv_cq)
     return nullptr;
-  const bool spun = spun_on(*stranger, seen_stranger, false, kArrivalsPerStranger);
+  const bool spun = spun_on(*stranger, seen_stranger, false);
   const uint64_t total = octets_sent.load(std::memory_order_relaxed);
   const uint64_t sent = total - std::exchange(sent_at_stranger, total);
   const bool same = std::exchange(last_stranger, stranger.get()) == stranger.get();

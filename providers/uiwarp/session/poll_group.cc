@@ -161,6 +161,16 @@ bool PollGroup::needs_polls() const {
   });
 }
 
+// Who posts on and on has no time to poll; as long as nothing waits for that, what it posts
+// lingers.
+bool PollGroup::somebody_posts() const {
+  if (needs_polls()) return false;
+  const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
+  return std::any_of(members_.begin(), end, [](const State* state) {
+    return state->octets_sent.load(std::memory_order_relaxed) != state->octets_at_look;
+  });
+}
+
 void PollGroup::on_arm() {
   if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return;
   sleepy_.store(true, std::memory_order_relaxed);
@@ -174,15 +184,16 @@ void PollGroup::expire() {
   }
   const uint32_t polls = cq_.polls();
   const bool polled = std::exchange(polls_seen_, polls) != polls;
+  const bool posted = !polled && somebody_posts();
   const bool missed = std::exchange(rounds_seen_, rounds_) == rounds_ && needs_polls();
   looks_missed_ = missed ? looks_missed_ + 1 : 0;
   std::array<State*, kMost> returned{};
   size_t count = 0;
-  if (polled && looks_missed_ < kLooksMissed) {
+  if ((polled || posted) && looks_missed_ < kLooksMissed) {
     for (size_t i = count_.load(std::memory_order_relaxed); i > 0; --i)
       members_[i - 1]->send_overdue();
     look_for_silent();
-    engine_.watch(*this, std::min(interval_, kNextLook));
+    engine_.watch(*this, posted ? kNextLook : std::min(interval_, kNextLook));
   } else {
     while (count_.load(std::memory_order_relaxed) > 0) {
       returned[count++] = members_[0];

@@ -232,8 +232,7 @@ class State final : public engine::Task,
   void on_receive_timeout();
 
   // lending.cc, [engine]
-  static bool spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered,
-                      uint32_t arrivals = 1);
+  static bool spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered);
   bool owns_receiver();  // false: run() comes again
   void consider_lending(size_t octets, size_t directly);
   std::shared_ptr<queue::CompletionQueue> spinning_stranger(size_t octets);

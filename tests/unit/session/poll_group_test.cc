@@ -301,6 +301,17 @@ TEST_F(Bursts, NothingIsLeftWhenPollsCease) {
   }
 }
 
+// Nor when it was posted on and on, and hardly polled.
+TEST_F(Bursts, NothingIsLeftWhenPostsCease) {
+  for (int count : {9, 41, 1000, 5001, 20000}) {
+    SCOPED_TRACE(count);
+    start();
+    std::thread poster([&] { burst(count, count + 1); });
+    poster.join();
+    expect_all();
+  }
+}
+
 TEST_F(Bursts, NorAreLargeRequests) {
   for (int count : {1, 2, 3, 4, 5, 9}) {
     SCOPED_TRACE(count);
