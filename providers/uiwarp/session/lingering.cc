@@ -2,9 +2,10 @@
 // Small requests that are posted in quick succession are sent together: a system call each would be
 // most of what they cost. A request lingers only
 // - behind others that followed each other faster than anybody can have waited for an answer,
-// - while the completion queue is polled: whoever finds it empty sends first,
+// - while the completion queue is polled, where whoever finds it empty sends first, or posted for
+//   without a pause,
 // - until there are enough of them.
-// Should polls cease, the engine sends what lies there when it looks next, and for a time nothing
+// Should both cease, the engine sends what lies there when it looks next, and for a time nothing
 // lingers. So a lone request, and the few that belong together, leave at once. Thread: any.
 // doc/decisions/006.
 #include "core/clock.h"

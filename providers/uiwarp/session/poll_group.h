@@ -8,10 +8,10 @@
 // may be members for that alone.
 //
 // The engine lends a queue pair when its completion queue is polled in vain again and again, and
-// takes it back when the polls cease, when the queue is armed, or when anything is to be done that
-// is the engine's business. Members and what [receiver] marks in session/state.h belong to the
-// holder of the role: a poller while it receives, the engine while it lends and takes back. Neither
-// waits for the other.
+// takes it back when the polls cease (and, where they only send, the posts), when the queue is
+// armed, or when anything is to be done that is the engine's business. Members and what [receiver]
+// marks in session/state.h belong to the holder of the role: a poller while it receives, the engine
+// while it lends and takes back. Neither waits for the other.
 #pragma once
 
 #include <array>
