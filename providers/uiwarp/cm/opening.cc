@@ -19,12 +19,13 @@ Opening Opening::begin(const core::Settings& settings, int bound_fd, const socka
     return opening;
   }
   opening.fd = *fd;
-  opening.wishes = wishes_for(settings, transport::is_local_peer(destination, source), param);
+  const bool local = transport::is_local_peer(destination, source);
+  opening.wishes = wishes_for(settings, local, param);
   opening.wishes.revision = revision;
   opening.request = mpa::make_request(opening.wishes);
   set_private_data(opening.request, {param.private_data, param.private_data_len});
   opening.outbox.set(opening.request);
-  opening.error = transport::Connector::begin(*fd, source, destination);
+  opening.error = transport::Connector::begin(*fd, destination, local);
   if (opening.error != 0) return opening;
 
   const int error = opening.outbox.flush(*fd);

@@ -11,6 +11,7 @@
 #include "core/settings.h"
 #include "rendezvous/wishes.h"
 #include "transport/addresses.h"
+#include "transport/socket_options.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -59,7 +60,8 @@ void Caller::dial() {
   core::Result<int> fd = transport::open_connect_socket(source, -1);
   if (fd) {
     connector_ = transport::Connector::start(
-        engine_, *fd, transport::Connector::begin(*fd, source, peer),
+        engine_, *fd,
+        transport::Connector::begin(*fd, peer, transport::is_local_peer(peer, source)),
         core::settings().connect_timeout_ms * core::kMillisecond, *this);
     if (connector_) return;
     core::sys::close(*fd);

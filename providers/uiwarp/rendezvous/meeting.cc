@@ -69,7 +69,7 @@ void Meeting::begin() {
   socklen_t size = sizeof self;
   core::sys::getsockname(own_socket_, reinterpret_cast<sockaddr*>(&self), &size);
   to_self_ = transport::Connector::start(
-      engine_, own_socket_, transport::Connector::begin(own_socket_, self, self),
+      engine_, own_socket_, transport::Connector::begin(own_socket_, self, true),
       core::settings().connect_timeout_ms * core::kMillisecond, *this);
   if (to_self_) own_socket_ = -1;
 }

@@ -161,10 +161,7 @@ bool PollGroup::needs_polls() const {
   });
 }
 
-// Who posts on and on has no time to poll; as long as nothing waits for that, what it posts
-// lingers.
 bool PollGroup::somebody_posts() const {
-  if (needs_polls()) return false;
   const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
   return std::any_of(members_.begin(), end, [](const State* state) {
     return state->octets_sent.load(std::memory_order_relaxed) != state->octets_at_look;
@@ -184,8 +181,11 @@ void PollGroup::expire() {
   }
   const uint32_t polls = cq_.polls();
   const bool polled = std::exchange(polls_seen_, polls) != polls;
-  const bool posted = !polled && somebody_posts();
-  const bool missed = std::exchange(rounds_seen_, rounds_) == rounds_ && needs_polls();
+  const bool needed = needs_polls();
+  // Who posts on and on has no time to poll; as long as nothing waits for that, what it posts
+  // lingers.
+  const bool posted = !polled && !needed && somebody_posts();
+  const bool missed = std::exchange(rounds_seen_, rounds_) == rounds_ && needed;
   looks_missed_ = missed ? looks_missed_ + 1 : 0;
   std::array<State*, kMost> returned{};
   size_t count = 0;

@@ -88,10 +88,10 @@ void Connector::Impl::settle() {
   if (stopped && !in_flight() && !calling) delete this;
 }
 
-int Connector::begin(int fd, const sockaddr_storage& from, const sockaddr_storage& to) {
+int Connector::begin(int fd, const sockaddr_storage& to, bool local) {
   send_at_once(fd);
   // As in bind_tcp(), for a socket that is bound to no address or to another one of this host.
-  if (is_local_peer(to, from)) tune_for_local_peer(fd, 1);
+  if (local) tune_for_local_peer(fd, 1);
   const int result = sys::connect(fd, reinterpret_cast<const sockaddr*>(&to), length_of(to));
   return result == 0 || result == -EINPROGRESS ? 0 : -result;
 }

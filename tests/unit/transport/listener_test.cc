@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/descriptor_limit.h"
+#include "transport/socket_options.h"
 #include "unit/transport/support.h"
 
 namespace uiw::transport {
@@ -74,7 +75,8 @@ struct ListenerTest : testing::Test {
   }
   std::unique_ptr<Connector> start_connecting(int fd, const sockaddr_storage& to,
                                               core::Nanoseconds timeout, Connected& handler) {
-    return Connector::start(*engine, fd, Connector::begin(fd, {}, to), timeout, handler);
+    return Connector::start(*engine, fd, Connector::begin(fd, to, is_local_peer(to, {})), timeout,
+                            handler);
   }
   void connect_to(const sockaddr_storage& to, core::Nanoseconds timeout = 30 * core::kSecond) {
     const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
