@@ -7,7 +7,7 @@ import unittest.mock
 import xml.etree.ElementTree
 from dataclasses import dataclass
 
-from benchmarks import curves, report
+from benchmarks import curves, report, scaling
 from benchmarks.machine import Processors
 from benchmarks.measure import Series, Taken, measure
 from benchmarks.peers import Ucx
@@ -168,13 +168,28 @@ class Measuring(unittest.TestCase):
         self.assertIn("no peer here", said.getvalue())
 
     def test_what_the_format_leaves(self):
-        row = Row("row", Fake([60.0]), (Fake([100.0]),), "larger", 0.85, "MiB/s", bounds=(Fake([70.0]), Fake([80.0])))
+        row = Row("row", Fake([60.0]), (Fake([100.0]),), "larger", 0.85, "MiB/s", bounds=(Fake([70.0]), Fake([80.0])),
+                  bounded_by="the format")
         with contextlib.redirect_stderr(io.StringIO()):
             taken = measure(None, [row], 1, Processors(lambda: None))[0]
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             report.bounds([(taken, judge(taken))])
-        self.assertRegex(said.getvalue().splitlines()[-1], r"row +60.00 +80.00 MiB/s +0.80x +0.75x")
+        self.assertRegex(said.getvalue(), r"(?m)^the format .*\nrow +60.00 +80.00 MiB/s +0.80x +0.75x$")
+
+    def test_what_several_threads_bring(self):
+        fakes = {1: {"uiwarp": Fake([1000.0]), "one engine": Fake([900.0]), "raw TCP": Fake([2000.0])},
+                 2: {"uiwarp": Fake([1500.0]), "one engine": Fake([Problem("hangs")]), "raw TCP": Fake([3000.0])}}
+        with unittest.mock.patch.object(scaling, "sources", lambda verb, threads: fakes[threads]), \
+                unittest.mock.patch.object(scaling, "VERBS", ("send",)), contextlib.redirect_stderr(io.StringIO()):
+            taken = scaling.measure_scaling(None, 1, 5)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            scaling.show(taken)
+        self.assertRegex(said.getvalue(), r"(?m)^send bandwidth, 1 thread +1000 +1.0x +900.00 +2000 +0.50x$")
+        self.assertRegex(said.getvalue(), r"(?m)^send bandwidth, 2 threads +1500 +1.5x +- +3000 +0.50x$")
+        self.assertIn("failed: fake: hangs", said.getvalue())
+        self.assertEqual(scaling.data(taken)[1]["mib_per_second"]["uiwarp"], [1500.0])
 
 
 class Rows(unittest.TestCase):

@@ -10,6 +10,7 @@ import unittest
 
 from benchmarks.places import Loopback, Veth
 from benchmarks.processes import Missing
+from benchmarks.scaling import AtOnce, Threads
 from benchmarks.sources import Bench, Idle, Perftest, Raw
 
 # Few iterations: on a busy machine each message of two spinning ends takes milliseconds.
@@ -22,6 +23,18 @@ class Programs(unittest.TestCase):
             for options in ((), ("-w", "block"), ("-w", "spin"), ("-b", "3")):
                 with self.subTest(shape=shape, options=options):
                     self.assertGreater(Raw(shape, 1000, 128, options).take(BENCH), 0)
+
+    def test_a_target_that_looks_at_memory(self):
+        for size in (1, 64, 300000):
+            with self.subTest(size=size):
+                self.assertGreater(Raw("latency", size, 128, ("-w", "memory")).take(BENCH), 0)
+
+    def test_several_at_once(self):
+        for verb in ("send", "write", "read"):
+            for threads, settings in ((1, ()), (3, ()), (3, (("UIWARP_ENGINES", "2"),))):
+                with self.subTest(verb=verb, threads=threads, settings=settings):
+                    self.assertGreater(Threads(verb, threads, settings).take(BENCH), 0)
+        self.assertGreater(AtOnce(Raw("stream", 65536, 128), 3).take(BENCH), 0)
 
     def test_a_message_larger_than_the_socket_holds_in_copies(self):
         self.assertGreater(Raw("stream", (4 << 20) + 1, 64, ("-b", "17")).take(BENCH), 0)
@@ -43,8 +56,13 @@ class Programs(unittest.TestCase):
         for arguments in (["latency"], ["-b", "0", "rate", "64", "1"], ["-q", "0", "streams", "64", "1"],
                           ["shape", "64", "1"], ["rate", "64x", "1"],
                           ["-w", "sleep", "rate", "64", "1"], ["-a", "nowhere", "rate", "64", "1"],
-                          ["-f", "65001", "fpdus", "64", "1"]):
+                          ["-w", "memory", "stream", "64", "1"], ["-f", "65001", "fpdus", "64", "1"]):
             result = subprocess.run([BENCH.binary("uiwarp-bench-tcp"), *arguments], stderr=subprocess.DEVNULL,
+                                    timeout=20, check=False)
+            self.assertEqual(result.returncode, 2, arguments)
+        for arguments in (["0", "send", "64", "1"], ["65", "send", "64", "1"], ["1", "verb", "64", "1"],
+                          ["1", "send", "0", "1"], ["1", "send", "64", "0"], ["1", "send", "64"]):
+            result = subprocess.run([BENCH.binary("uiwarp-bench-threads"), *arguments], stderr=subprocess.DEVNULL,
                                     timeout=20, check=False)
             self.assertEqual(result.returncode, 2, arguments)
 

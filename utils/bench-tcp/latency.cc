@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "connection.h"
@@ -23,6 +27,79 @@ void take(int fd, const Load& load, std::vector<char>& buffer, size_t size) {
     spin_receive(fd, buffer.data(), size);
   else if (!receive(fd, buffer.data(), size))
     die("peer ended early");
+}
+
+// What a target of RDMA Writes has to be whose program calls nothing: a thread receives and the
+// program sees it in its memory. The thread runs on the processor where its packets are, from which
+// it is woken soonest.
+class Deliveries {
+ public:
+  Deliveries(int fd, size_t size, int messages)
+      : thread_([this, fd, size, messages] { receive_all(fd, size, messages); }) {}
+  ~Deliveries() { thread_.join(); }
+  Deliveries(const Deliveries&) = delete;
+  Deliveries& operator=(const Deliveries&) = delete;
+
+  // Spins until message `number`, from 0 on, is there.
+  void await(int number) const {
+    while (delivered_.load(std::memory_order_acquire) <= number) {
+    }
+  }
+
+ private:
+  static constexpr int kFollow = 16;  // messages after which the thread looks where its packets are
+
+  void receive_all(int fd, size_t size, int messages) {
+    std::vector<char> buffer(size);
+    for (int i = 0; i < messages; i++) {
+      if (!receive(fd, buffer.data(), size)) die("peer ended early");
+      delivered_.store(i + 1, std::memory_order_release);
+      if (i % kFollow == 0) follow(fd);
+    }
+  }
+
+  // Where that fails it is slower, no more.
+  static void follow(int fd) {
+    int cpu = -1;
+    socklen_t size = sizeof cpu;
+    if (getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &size) != 0) return;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || cpu == sched_getcpu()) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+
+  alignas(64) std::atomic<int> delivered_{0};
+  std::thread thread_;
+};
+
+void pass_through_memory_serve(int listener, const Load& load) {
+  const int fd = accept_one(listener), messages = load.iterations + kWarmUp;
+  const std::vector<char> buffer(load.size);
+  const Deliveries deliveries(fd, load.size, messages);
+  for (int i = 0; i < messages; i++) {
+    deliveries.await(i);
+    send_all(fd, buffer.data(), load.size);
+  }
+}
+
+double pass_through_memory_measure(const sockaddr_in& server, const Load& load) {
+  const int fd = connect_to(server), messages = load.iterations + kWarmUp;
+  const std::vector<char> buffer(load.size);
+  std::vector<int64_t> samples;
+  samples.reserve(static_cast<size_t>(load.iterations));
+  {
+    const Deliveries deliveries(fd, load.size, messages);
+    for (int i = 0; i < messages; i++) {
+      const int64_t start = now_ns();
+      send_all(fd, buffer.data(), load.size);
+      deliveries.await(i);
+      if (i >= kWarmUp) samples.push_back(now_ns() - start);
+    }
+  }
+  close(fd);
+  return median_us(samples);
 }
 
 void answer(int listener, const Load& load, size_t request, size_t response) {
@@ -52,9 +129,11 @@ double ask(const sockaddr_in& server, const Load& load, size_t request, size_t r
 }  // namespace
 
 void ping_pong_serve(int listener, const Load& load) {
+  if (load.wait == Wait::kMemory) return pass_through_memory_serve(listener, load);
   answer(listener, load, load.size, load.size);
 }
 double ping_pong_measure(const sockaddr_in& server, const Load& load) {
+  if (load.wait == Wait::kMemory) return pass_through_memory_measure(server, load);
   return ask(server, load, load.size, load.size);
 }
 void read_serve(int listener, const Load& load) {

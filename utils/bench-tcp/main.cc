@@ -52,15 +52,17 @@ struct Request {
 
 int usage() {
   fprintf(stderr,
-          "usage: uiwarp-bench-tcp [-b BATCH] [-q CONNECTIONS] [-w spin|block] [-f OCTETS] [-c]\n"
-          "                        [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE ITERATIONS\n"
+          "usage: uiwarp-bench-tcp [-b BATCH] [-q CONNECTIONS] [-w spin|block|memory]\n"
+          "                        [-f OCTETS] [-c] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE "
+          "ITERATIONS\n"
           "  SHAPE  latency, read-latency (microseconds), stream, streams, fpdus,\n"
           "         read-stream (MiB/s), rate (million messages/s), connect (connections/s)\n"
           "  -b     stream, streams, fpdus, rate: messages sent by one call\n"
           "  -q     streams: connections between the two threads\n"
           "  -f     fpdus: payload of each (default 65000)\n"
           "  -c     fpdus: with a CRC\n"
-          "  -w     how to wait for data: latencies spin unless told, the others block\n"
+          "  -w     how to wait for data: latencies spin unless told, the others block. memory\n"
+          "         (latency): the program looks at memory, and another thread receives\n"
           "  -a     the server's IPv4 address (default 127.0.0.1)\n"
           "  -n     network namespace of the server\n");
   return 2;
@@ -72,6 +74,19 @@ long positive(const char* text, long limit) {
   errno = 0;
   const long value = strtol(text, &end, 10);
   return errno == 0 && *end == '\0' && end != text && value >= 1 && value <= limit ? value : 0;
+}
+
+bool parse_wait(const char* text, Wait& wait) {
+  constexpr struct {
+    const char* name;
+    Wait wait;
+  } kWaits[] = {{"spin", Wait::kSpin}, {"block", Wait::kBlock}, {"memory", Wait::kMemory}};
+  for (const auto& candidate : kWaits) {
+    if (strcmp(text, candidate.name) != 0) continue;
+    wait = candidate.wait;
+    return true;
+  }
+  return false;
 }
 
 bool parse(int argc, char** argv, Request& request) {
@@ -86,8 +101,7 @@ bool parse(int argc, char** argv, Request& request) {
         request.load.connections = static_cast<int>(positive(optarg, 1024));
         break;
       case 'w':
-        if (strcmp(optarg, "spin") != 0 && strcmp(optarg, "block") != 0) return false;
-        request.load.wait = *optarg == 's' ? Wait::kSpin : Wait::kBlock;
+        if (!parse_wait(optarg, request.load.wait)) return false;
         break;
       case 'f':
         request.load.fpdu = static_cast<size_t>(positive(optarg, 65000));
@@ -109,6 +123,8 @@ bool parse(int argc, char** argv, Request& request) {
   for (const Shape& candidate : kShapes) {
     if (strcmp(argv[optind], candidate.name) == 0) request.shape = &candidate;
   }
+  const bool memory = request.load.wait == Wait::kMemory;
+  if (memory && strcmp(argv[optind], "latency") != 0) return false;
   request.load.size = static_cast<size_t>(positive(argv[optind + 1], 1 << 30));
   request.load.iterations = static_cast<int>(positive(argv[optind + 2], 100000000));
   return request.shape && request.load.size > 0 && request.load.iterations > 0 &&

@@ -10,7 +10,12 @@
 
 namespace uiw::bench {
 
-enum class Wait { kAsUsual, kSpin, kBlock };
+enum class Wait {
+  kAsUsual,
+  kSpin,
+  kBlock,
+  kMemory,  // ping-pong: the thread that sends looks at memory, another one blocks and receives
+};
 
 struct Load {
   size_t size = 64;            // octets of a message

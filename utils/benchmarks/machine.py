@@ -17,8 +17,11 @@ def describe(root):
         except OSError:
             return "unknown"
 
-    commit = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"], stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
+    try:
+        commit = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
+    except OSError:   # no git
+        commit = ""
     return {"kernel": platform.release(), "processor": processor(), "cpus": len(os.sched_getaffinity(0)),
             "congestion_control": first_line("/proc/sys/net/ipv4/tcp_congestion_control"),
             "load": first_line("/proc/loadavg").split()[0], "commit": commit or "unknown",

@@ -72,18 +72,18 @@ def peers(results):
 
 
 def bounds(results):
-    """What is left of the reference once octets travel in FPDUs, by a program that does nothing else."""
-    rows = [(series.row, verdict, best(series.row, series.bounds)) for series, verdict in results
-            if verdict.reference and series.bounds]
-    rows = [(row, verdict, statistics.median(bound.values)) for row, verdict, bound in rows if bound]
-    if not rows:
-        return
-    width = max(len(row.name) for row, _, _ in rows)
-    print(f"\n{'FPDUs over raw TCP, and nothing else':<{width}} {'uiwarp':>9} {'FPDUs':>9} {'unit':<6} "
-          f"{'of the reference':>16} {'uiwarp of them':>14}")
-    for row, verdict, bound in rows:
-        print(f"{row.name:<{width}} {number(verdict.ours):>9} {number(bound):>9} {row.unit:<6} "
-              f"{bound / verdict.reference:>15.2f}x {verdict.ours / bound:>13.2f}x")
+    """What is left of the reference by what a row cannot do without: a table for each such thing."""
+    tables = {}
+    for series, verdict in results:
+        bound = best(series.row, series.bounds)
+        if verdict.reference and bound:
+            tables.setdefault(series.row.bounded_by, []).append((series.row, verdict, statistics.median(bound.values)))
+    for title, rows in tables.items():
+        width = max(len(title), *(len(row.name) for row, _, _ in rows))
+        print(f"\n{title:<{width}} {'uiwarp':>9} {'this':>9} {'unit':<6} {'of the reference':>16} {'uiwarp of it':>12}")
+        for row, verdict, bound in rows:
+            print(f"{row.name:<{width}} {number(verdict.ours):>9} {number(bound):>9} {row.unit:<6} "
+                  f"{bound / verdict.reference:>15.2f}x {verdict.ours / bound:>11.2f}x")
 
 
 def count(words, order):

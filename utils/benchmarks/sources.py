@@ -100,12 +100,14 @@ class Raw:
     def label(self):
         return " ".join(("raw TCP", self.shape, str(self.size), *self.options))
 
-    def take(self, bench):
+    def command(self, bench, iterations):
         place = bench.place(self.veth)
         where = ["-a", place.address, *(["-n", place.namespace] if place.namespace else [])]
-        command = [bench.binary("uiwarp-bench-tcp"), *self.options, *where, self.shape, str(self.size),
-                   str(bench.iterations(self.iterations))]
-        with Program(place.client(command)) as program:
+        return place.client([bench.binary("uiwarp-bench-tcp"), *self.options, *where, self.shape, str(self.size),
+                             str(iterations)])
+
+    def take(self, bench):
+        with Program(self.command(bench, bench.iterations(self.iterations))) as program:
             return float(program.wait())
 
 
