@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/copy.h"
+#include "core/crc32c.h"
 #include "core/siphash.h"
 #include "core/term_code.h"
 #include "mem/last_region.h"
@@ -142,7 +144,14 @@ class Tx {
   void build_atomic_request(const SendRequest& wr);
   void build_atomic_response(const rdmap::AtomicResponse& response);
   void build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
-                  uint32_t payload_size, uint64_t completed_slot);
+                  uint32_t payload_size, uint64_t completed_slot, bool copied = false);
+  // Copies what goes out, and has it in the running value of its FPDU's CRC where there is one.
+  void copy(uint8_t* to, const void* from, uint32_t size, uint32_t& crc) const {
+    if (crc_)
+      crc = core::crc32c_copy(crc, to, from, size);
+    else
+      core::copy(to, from, size);
+  }
   template <class Add>
   void for_each_piece(const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
                       Add&& add);

@@ -23,14 +23,6 @@ bool TxBatch::allocate_copies() {
   return copied_ != nullptr;
 }
 
-const uint8_t* TxBatch::copy(const void* memory, uint32_t size) {
-  if (!has_copy_room(size) || !allocate_copies()) return nullptr;
-  uint8_t* to = copies_end();
-  core::copy(to, memory, size);
-  copied_used_ += size;
-  return to;
-}
-
 bool TxBatch::holds(const mem::Region& region) const {
   for (uint32_t i = 0; i < ref_count_; ++i)
     if (&*refs_[i] == &region) return true;

@@ -53,11 +53,9 @@ class TxBatch {
     pieces_[piece_count_++] = {const_cast<void*>(memory), size};
     total_ += size;
   }
-  // A copy that stays until sent, for memory that others may change meanwhile (its CRC would be
-  // wrong then). Null: no room left in this batch, or no memory.
-  const uint8_t* copy(const void* memory, uint32_t size);
-  // For copies that the caller lays down itself: at copies_end(), after allocate_copies() (false
-  // when out of memory), as many octets as has_copy_room().
+  // Copies stay until sent, for memory that others may change meanwhile (its CRC would be wrong
+  // then). The caller lays them down: at copies_end(), after allocate_copies() (false when out of
+  // memory), as many octets as has_copy_room().
   bool allocate_copies();
   bool has_copy_room(uint32_t size) const { return kMaxCopied - copied_used_ >= size; }
   uint8_t* copies_end() { return copied_.get() + kCopiesBegin + copied_used_; }

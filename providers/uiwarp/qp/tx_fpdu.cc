@@ -144,15 +144,15 @@ bool Tx::build_response_segment() {
     if (!ensure_batch()) return false;
     const bool flat = size <= flat_payload(crc_);
     payload = region->memory + (request.source_to + message_.offset - region->start);
-    if (markers_) {
-      // Copied among them by build_fpdu(), under this reference.
-    } else if (!flat && (crc_ || region->is_window())) {
-      // The peers of this region and its owner may write to it at any time: that may tear what the
-      // reader gets, but must not make the CRC wrong and end the connection. And the engine waits
-      // for references of a window that the peer invalidates, so none of them is kept beyond a
-      // copy.
-      payload = batch_->copy(payload, size);
-      if (!payload) {
+    // The peers of this region and its owner may write to it at any time: that may tear what the
+    // reader gets, but must not make the CRC wrong and end the connection. And the engine waits
+    // for references of a window that the peer invalidates, so none of them is kept beyond a
+    // copy.
+    const bool copied = !markers_ && !flat && (crc_ || region->is_window());
+    if (markers_ || copied) {
+      // By build_fpdu(), under this reference.
+      if (copied && !batch_->has_copy_room(size)) return false;
+      if (copied && !batch_->allocate_copies()) {
         if (batch_->empty()) raise_no_memory();
         return false;
       }
@@ -164,7 +164,7 @@ bool Tx::build_response_segment() {
     ddp::encode(batch_->arena_end() + mpa::kLengthSize,
                 ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kReadResponse),
                                   request.sink_stag, request.sink_to + message_.offset});
-    build_fpdu(ddp::kTaggedHeaderSize, nullptr, payload, size, kNoSlot);
+    build_fpdu(ddp::kTaggedHeaderSize, nullptr, payload, size, kNoSlot, copied);
   } else {
     if (!ensure_batch()) return false;
     ddp::encode(batch_->arena_end() + mpa::kLengthSize,
@@ -203,34 +203,32 @@ void Tx::for_each_piece(const SendRequest* gather, const uint8_t* payload, uint3
 }
 
 // The header (behind room for the length) is at arena_end(). The payload comes from `payload`, or
-// from the SGEs of `gather` at the message's position.
+// from the SGEs of `gather` at the message's position. `copied`: a large one is not sent from
+// there, and the batch has room for it.
 void Tx::build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
-                    uint32_t payload_size, uint64_t completed_slot) {
+                    uint32_t payload_size, uint64_t completed_slot, bool copied) {
   uint8_t* start = batch_->arena_end();
   core::store_be16(start, static_cast<uint16_t>(header_size + payload_size));
   if (markers_)
     return build_marked_fpdu(header_size, gather, payload, payload_size, completed_slot);
-  uint32_t crc = core::crc32c_begin();
   const bool flat = payload_size <= flat_payload(crc_);
   uint32_t in_arena = mpa::kLengthSize + header_size;
-  if (!flat) {
-    if (crc_) crc = core::crc32c_update(crc, start, in_arena);
-    batch_->add_from_arena(in_arena);
-  }
-  const auto add = [&](const uint8_t* from, uint32_t size) {
+  uint32_t crc = core::crc32c_begin();
+  if (crc_) crc = core::crc32c_update(crc, start, in_arena);
+  if (!flat) batch_->add_from_arena(in_arena);
+  for_each_piece(gather, payload, payload_size, [&](const uint8_t* from, uint32_t size) {
     if (flat) {
-      std::memcpy(start + in_arena, from, size);
+      copy(start + in_arena, from, size, crc);
       in_arena += size;
+    } else if (copied) {
+      copy(batch_->copies_end(), from, size, crc);
+      batch_->add_from_copies(size);
     } else {
       if (crc_) crc = core::crc32c_update(crc, from, size);
       batch_->add_in_place(from, size);
     }
-  };
-  for_each_piece(gather, payload, payload_size, add);
-  if (flat) {
-    if (crc_) crc = core::crc32c_update(crc, start, in_arena);
-    batch_->add_from_arena(in_arena);
-  }
+  });
+  if (flat) batch_->add_from_arena(in_arena);
   finish_fpdu(header_size + payload_size, crc, completed_slot);
 }
 

@@ -4,7 +4,6 @@
 // same for all of them is asked once, by who picks the first one (tx.cc), and for each only what
 // its own request says.
 #include <algorithm>
-#include <cstring>
 
 #include "core/be.h"
 #include "core/crc32c.h"
@@ -45,8 +44,12 @@ inline bool Tx::build_small(SendRequest& wr, uint64_t slot) {
   uint8_t* const ulpdu = start + mpa::kLengthSize;
   if (rule_of(wr.opcode).queue == ddp::kQnSend) wr.msn = send_msn_++;
   uint8_t* at = encode_send_header(ulpdu, wr, 0, true);
+  const uint32_t ulpdu_size = static_cast<uint32_t>(at - ulpdu) + wr.length;
+  core::store_be16(start, static_cast<uint16_t>(ulpdu_size));
+  uint32_t crc = core::crc32c_begin();
+  if (crc_) crc = core::crc32c_update(crc, start, static_cast<size_t>(at - start));
   if (wr.is_inline) {
-    std::memcpy(at, wr.inline_data, wr.length);
+    copy(at, wr.inline_data, wr.length, crc);
     at += wr.length;
   }
   const ibv_sge* const sges = wr.sges();
@@ -56,13 +59,9 @@ inline bool Tx::build_small(SendRequest& wr, uint64_t slot) {
     const uint8_t* const from =
         regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr, sge.length, 0);
     if (!from) return false;
-    std::memcpy(at, from, sge.length);
+    copy(at, from, sge.length, crc);
     at += sge.length;
   }
-  const auto ulpdu_size = static_cast<uint32_t>(at - ulpdu);
-  core::store_be16(start, static_cast<uint16_t>(ulpdu_size));
-  uint32_t crc = core::crc32c_begin();
-  if (crc_) crc = core::crc32c_update(crc, start, static_cast<size_t>(at - start));
   at += mpa::write_trailer(at, ulpdu_size, crc_, crc);
   batch_->add_from_arena(static_cast<uint32_t>(at - start));
   batch_->end_fpdu(slot);

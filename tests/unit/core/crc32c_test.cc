@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <random>
+#include <thread>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -74,6 +78,58 @@ TEST(Crc32c, Incremental) {
   }
 }
 
+// Copied in blocks, in pieces and by the octet, wherever either side begins: the same octets, the
+// same value, and nothing beside them.
+TEST(Crc32cCopy, EveryLengthAroundBlocksAndPieces) {
+  constexpr uint8_t kBeside = 0xa5;
+  Octets data(40000);
+  std::mt19937 random(4);
+  for (auto& octet : data) octet = static_cast<uint8_t>(random());
+  std::vector<size_t> sizes;
+  for (size_t size = 0; size <= 1100; size++) sizes.push_back(size);
+  for (size_t around : {16384u, 32768u})
+    for (size_t size = around - 2; size <= around + 258; size += 1 + size % 3)
+      sizes.push_back(size);
+  for (const auto copy : {crc32c_copy, crc32c_copy_first}) {
+    for (const size_t size : sizes) {
+      const size_t from = random() % 80, to = random() % 80;
+      const auto running = static_cast<uint32_t>(random());
+      Octets copied(to + size + 64, kBeside);
+      ASSERT_EQ(copy(running, &copied[to], &data[from], size),
+                crc32c_update(running, &data[from], size))
+          << size;
+      ASSERT_TRUE(std::equal(&data[from], &data[from] + size, &copied[to])) << size;
+      copied.erase(copied.begin() + static_cast<ptrdiff_t>(to),
+                   copied.begin() + static_cast<ptrdiff_t>(to + size));
+      ASSERT_EQ(copied, Octets(to + 64, kBeside)) << size;
+    }
+  }
+}
+
+#if !defined(__SANITIZE_THREAD__)
+
+// The value is that of the copy, whatever happens to what is copied. (A race on purpose.)
+TEST(Crc32cCopy, IsOfWhatWasCopied) {
+  Octets data(16384, 0), copied(data.size());
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (uint8_t value = 0; !stop; value++)
+      for (size_t i = 0; i < data.size(); i += 61)
+        __atomic_store_n(&data[i], value, __ATOMIC_RELAXED);
+  });
+  for (int i = 0; i < 20000; i++) {
+    const uint32_t value = crc32c_copy(crc32c_begin(), copied.data(), data.data(), data.size());
+    if (value != crc32c_update(crc32c_begin(), copied.data(), copied.size())) {
+      ADD_FAILURE() << "in round " << i;
+      break;
+    }
+  }
+  stop = true;
+  writer.join();
+}
+
+#endif
+
 #if defined(__x86_64__)
 
 // Which parts of the registers are in use (Intel SDM volume 1, 13.6); 0 where the CPU cannot tell.
@@ -89,8 +145,11 @@ uint64_t registers_in_use() {
 TEST(Crc32c, LeavesNoUpperHalvesOfVectorRegistersInUse) {
   constexpr uint64_t kUpperHalvesOfYmm = 1 << 2, kUpperHalvesOfZmm = 1 << 6;
   const Octets data(70000, 1);
+  Octets copied(data.size());
   for (const size_t size : {1, 64, 255, 256, 1444, 4096, 70000}) {
     EXPECT_NE(crc32c(data.data(), size), 0u);
+    EXPECT_EQ(registers_in_use() & (kUpperHalvesOfYmm | kUpperHalvesOfZmm), 0u) << size;
+    EXPECT_NE(crc32c_copy(0, copied.data(), data.data(), size), 0u);
     EXPECT_EQ(registers_in_use() & (kUpperHalvesOfYmm | kUpperHalvesOfZmm), 0u) << size;
   }
 }
