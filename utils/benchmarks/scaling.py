@@ -54,7 +54,7 @@ class AtOnce:
 
 def messages(bench, connections):
     """On each connection: fewer than one alone would have, more than its share, as all go at once."""
-    return bench.iterations(4 * bandwidth_iterations(SIZE) // min(connections, 4))
+    return bench.iterations(2 * bandwidth_iterations(SIZE) // min(connections, 4))
 
 
 def sources(verb, threads):
