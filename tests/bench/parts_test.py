@@ -182,7 +182,7 @@ class Measuring(unittest.TestCase):
                  2: {"uiwarp": Fake([1500.0]), "one engine": Fake([Problem("hangs")]), "raw TCP": Fake([3000.0])}}
         with unittest.mock.patch.object(scaling, "sources", lambda verb, threads: fakes[threads]), \
                 unittest.mock.patch.object(scaling, "VERBS", ("send",)), contextlib.redirect_stderr(io.StringIO()):
-            taken = scaling.measure_scaling(None, 1, 5)
+            taken = scaling.measure_scaling(None, 1, 5, Processors(lambda: None))
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             scaling.show(taken)

@@ -31,7 +31,7 @@ class Programs(unittest.TestCase):
 
     def test_several_at_once(self):
         for verb in ("send", "write", "read"):
-            for threads, settings in ((1, ()), (3, ()), (3, (("UIWARP_ENGINES", "2"),))):
+            for threads, settings in ((1, {}), (3, {}), (3, {"UIWARP_ENGINES": "2"})):
                 with self.subTest(verb=verb, threads=threads, settings=settings):
                     self.assertGreater(Threads(verb, threads, settings).take(BENCH), 0)
         self.assertGreater(AtOnce(Raw("stream", 65536, 128), 3).take(BENCH), 0)

@@ -3,13 +3,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+
+#include "core/clock.h"
+#include "server_process.h"
 
 namespace uiw::bench {
 namespace {
@@ -32,17 +32,6 @@ void check(const rdma_cm_event& event, rdma_cm_event_type expected) {
 }
 
 }  // namespace
-
-void die(const char* what) {
-  fprintf(stderr, "uiwarp-bench-idle: %s: %s\n", what, strerror(errno));
-  exit(1);
-}
-
-int64_t now_ns() {
-  timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec * int64_t{1000000000} + ts.tv_nsec;
-}
 
 int64_t End::resident() {
   FILE* file = fopen("/proc/self/statm", "re");
@@ -163,11 +152,11 @@ void End::await(int completions) {
 double End::ping_pong(int iterations, bool begins) {
   std::vector<int64_t> samples;
   for (int i = 0; i < iterations + kWarmUp; i++) {
-    const int64_t start = now_ns();
+    const int64_t start = core::now();
     if (begins) {
       send();
       await(2);
-      if (i >= kWarmUp) samples.push_back(now_ns() - start);
+      if (i >= kWarmUp) samples.push_back(core::now() - start);
     } else {
       // A receive, and the Send of the round before.
       await(i == 0 ? 1 : 2);

@@ -10,10 +10,6 @@
 
 namespace uiw::bench {
 
-// Ends the process with a sentence and errno.
-[[noreturn]] void die(const char* what);
-int64_t now_ns();
-
 class End {
  public:
   End();

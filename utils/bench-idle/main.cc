@@ -5,11 +5,8 @@
 //   memory   octets in use for each idle one, queues of depth 2 and librdmacm's part included
 //   cpu      per cent of one processor while all of them are idle
 #include <errno.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,12 +14,15 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/clock.h"
 #include "end.h"
+#include "server_process.h"
 
 namespace {
 
 using uiw::bench::die;
 using uiw::bench::End;
+using uiw::bench::ServerProcess;
 
 constexpr int kFirst = 16;        // connections made before memory is counted
 constexpr unsigned kQuiet = 2;    // seconds until nothing is left to do for a new connection
@@ -47,10 +47,10 @@ Result live(End& end, int idle, int iterations, bool begins, Add add) {
   if (idle > 0) result.memory = static_cast<double>(End::resident() - before) / idle;
   result.latency = end.ping_pong(iterations, begins);
   sleep(kQuiet);
-  const int64_t busy = cpu_ns(), start = uiw::bench::now_ns();
+  const int64_t busy = cpu_ns(), start = uiw::core::now();
   sleep(kWatched);
-  result.cpu = 100.0 * static_cast<double>(cpu_ns() - busy) /
-               static_cast<double>(uiw::bench::now_ns() - start);
+  result.cpu =
+      100.0 * static_cast<double>(cpu_ns() - busy) / static_cast<double>(uiw::core::now() - start);
   return result;
 }
 
@@ -75,28 +75,19 @@ int main(int argc, char** argv) {
   allow_many_descriptors(idle);
   void* memory =
       mmap(nullptr, sizeof(Result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  int ports[2];
-  if (memory == MAP_FAILED || pipe(ports) != 0) die("pipe");
-  Result& server = *static_cast<Result*>(memory);
-  const pid_t pid = fork();
-  if (pid < 0) die("fork");
-  if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a client that fails leaves nobody behind
+  if (memory == MAP_FAILED) die("mmap");
+  Result& served = *static_cast<Result*>(memory);
+  const ServerProcess server([&](const ServerProcess::Tell& tell) {
     End end;
-    const uint16_t port = end.listen();
-    if (write(ports[1], &port, sizeof port) < 0) die("write");
-    server = live(end, idle, iterations, false, [&end] { end.accept_one(); });
-    _exit(0);
-  }
-  close(ports[1]);
-  uint16_t port = 0;
-  if (read(ports[0], &port, sizeof port) <= 0) return 1;  // it said why
+    tell(end.listen());
+    served = live(end, idle, iterations, false, [&end] { end.accept_one(); });
+  });
+  const in_port_t port = server.port();
+  if (port == 0) return 1;
   End end;
   const Result client = live(end, idle, iterations, true, [&end, port] { end.connect_one(port); });
-  int status = 0;
-  waitpid(pid, &status, 0);
-  if (status != 0) return 1;
+  if (!server.ended_well()) return 1;
   printf("latency %.3f\nmemory %.0f\ncpu %.2f\n", client.latency,
-         std::max(client.memory, server.memory), std::max(client.cpu, server.cpu));
+         std::max(client.memory, served.memory), std::max(client.cpu, served.cpu));
   return 0;
 }

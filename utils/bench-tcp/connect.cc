@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "connection.h"
+#include "core/clock.h"
+#include "server_process.h"
 #include "shapes.h"
 
 namespace uiw::bench {
@@ -78,7 +80,7 @@ double connect_measure(const sockaddr_in& server, const Load& load) {
   const int epoll = new_epoll();
   std::vector<char> buffer(load.size);
   std::vector<int> made;
-  const int64_t start = now_ns();
+  const int64_t start = core::now();
   for (int i = 0; i < load.iterations; i++) {
     const int fd = new_socket(server);
     made.push_back(fd);
@@ -105,7 +107,7 @@ double connect_measure(const sockaddr_in& server, const Load& load) {
       }
     }
   }
-  const int64_t ns = now_ns() - start;
+  const int64_t ns = core::now() - start;
   for (const int fd : made) close(fd);
   return load.iterations / (static_cast<double>(ns) / 1e9);
 }

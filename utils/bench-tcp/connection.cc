@@ -7,12 +7,11 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "server_process.h"
 
 namespace uiw::bench {
 namespace {
@@ -35,17 +34,6 @@ void tune(int fd, const sockaddr_in& peer) {
 }
 
 }  // namespace
-
-void die(const char* what) {
-  fprintf(stderr, "uiwarp-bench-tcp: %s: %s\n", what, strerror(errno));
-  exit(1);
-}
-
-int64_t now_ns() {
-  timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec * int64_t{1000000000} + ts.tv_nsec;
-}
 
 int new_socket(const sockaddr_in& peer) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

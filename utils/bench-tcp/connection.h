@@ -10,11 +10,6 @@
 
 namespace uiw::bench {
 
-// Ends the process with a sentence and errno: a measurement that failed has no result.
-[[noreturn]] void die(const char* what);
-
-int64_t now_ns();
-
 // Listens on `address`; its port is chosen by the kernel and filled in.
 int listen_at(sockaddr_in& address);
 int accept_one(int listener);

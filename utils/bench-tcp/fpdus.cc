@@ -14,8 +14,10 @@
 
 #include "connection.h"
 #include "core/be.h"
+#include "core/clock.h"
 #include "core/crc32c.h"
 #include "mpa/framing.h"
+#include "server_process.h"
 #include "shapes.h"
 
 namespace uiw::bench {
@@ -240,14 +242,14 @@ double fpdus_measure(const sockaddr_in& server, const Load& load) {
   const int fd = connect_to(server);
   const std::vector<uint8_t> payload = content(load.size);
   Sender sender(fd, load);
-  const int64_t start = now_ns();
+  const int64_t start = core::now();
   for (int sent = 0; sent < load.iterations; ++sent) {
     sender.message(payload.data());
     if ((sent + 1) % load.batch == 0) sender.flush();
   }
   sender.flush();
   await_acknowledgement(fd);
-  const int64_t ns = now_ns() - start;
+  const int64_t ns = core::now() - start;
   close(fd);
   return mib_per_second(load, ns);
 }

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "connection.h"
+#include "core/clock.h"
+#include "server_process.h"
 #include "shapes.h"
 
 namespace uiw::bench {
@@ -16,6 +18,10 @@ namespace {
 
 constexpr size_t kRequest = 28;  // octets of an RDMAP Read Request header
 constexpr int kWarmUp = 200;     // round trips before the clock starts
+
+int messages_of(const Load& load) {
+  return load.iterations + kWarmUp;
+}
 
 double median_us(std::vector<int64_t>& samples) {
   std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
@@ -74,73 +80,67 @@ class Deliveries {
   std::thread thread_;
 };
 
-void pass_through_memory_serve(int listener, const Load& load) {
-  const int fd = accept_one(listener), messages = load.iterations + kWarmUp;
-  const std::vector<char> buffer(load.size);
-  const Deliveries deliveries(fd, load.size, messages);
-  for (int i = 0; i < messages; i++) {
-    deliveries.await(i);
-    send_all(fd, buffer.data(), load.size);
+// Every `await(number)` is answered by `size` octets at `data`.
+template <typename Await>
+void answer(int fd, const Load& load, const char* data, size_t size, Await await) {
+  for (int i = 0; i < messages_of(load); i++) {
+    await(i);
+    send_all(fd, data, size);
   }
 }
 
-double pass_through_memory_measure(const sockaddr_in& server, const Load& load) {
-  const int fd = connect_to(server), messages = load.iterations + kWarmUp;
-  const std::vector<char> buffer(load.size);
+template <typename Await>
+double ask(int fd, const Load& load, const char* data, size_t size, Await await) {
   std::vector<int64_t> samples;
   samples.reserve(static_cast<size_t>(load.iterations));
-  {
-    const Deliveries deliveries(fd, load.size, messages);
-    for (int i = 0; i < messages; i++) {
-      const int64_t start = now_ns();
-      send_all(fd, buffer.data(), load.size);
-      deliveries.await(i);
-      if (i >= kWarmUp) samples.push_back(now_ns() - start);
-    }
+  for (int i = 0; i < messages_of(load); i++) {
+    const int64_t start = core::now();
+    send_all(fd, data, size);
+    await(i);
+    if (i >= kWarmUp) samples.push_back(core::now() - start);
   }
-  close(fd);
   return median_us(samples);
 }
 
-void answer(int listener, const Load& load, size_t request, size_t response) {
+void serve(int listener, const Load& load, size_t request, size_t response) {
   const int fd = accept_one(listener);
   std::vector<char> buffer(std::max(request, response));
-  for (int i = 0; i < load.iterations + kWarmUp; i++) {
-    take(fd, load, buffer, request);
-    send_all(fd, buffer.data(), response);
+  if (load.wait == Wait::kMemory) {
+    const Deliveries requests(fd, request, messages_of(load));
+    answer(fd, load, buffer.data(), response, [&](int i) { requests.await(i); });
+  } else {
+    answer(fd, load, buffer.data(), response, [&](int) { take(fd, load, buffer, request); });
   }
 }
 
-double ask(const sockaddr_in& server, const Load& load, size_t request, size_t response) {
+double measure(const sockaddr_in& server, const Load& load, size_t request, size_t response) {
   const int fd = connect_to(server);
   std::vector<char> buffer(std::max(request, response));
-  std::vector<int64_t> samples;
-  samples.reserve(static_cast<size_t>(load.iterations));
-  for (int i = 0; i < load.iterations + kWarmUp; i++) {
-    const int64_t start = now_ns();
-    send_all(fd, buffer.data(), request);
-    take(fd, load, buffer, response);
-    if (i >= kWarmUp) samples.push_back(now_ns() - start);
+  double round_trip;
+  if (load.wait == Wait::kMemory) {
+    const Deliveries responses(fd, response, messages_of(load));
+    round_trip = ask(fd, load, buffer.data(), request, [&](int i) { responses.await(i); });
+  } else {
+    round_trip =
+        ask(fd, load, buffer.data(), request, [&](int) { take(fd, load, buffer, response); });
   }
   close(fd);
-  return median_us(samples);
+  return round_trip;
 }
 
 }  // namespace
 
 void ping_pong_serve(int listener, const Load& load) {
-  if (load.wait == Wait::kMemory) return pass_through_memory_serve(listener, load);
-  answer(listener, load, load.size, load.size);
+  serve(listener, load, load.size, load.size);
 }
 double ping_pong_measure(const sockaddr_in& server, const Load& load) {
-  if (load.wait == Wait::kMemory) return pass_through_memory_measure(server, load);
-  return ask(server, load, load.size, load.size);
+  return measure(server, load, load.size, load.size);
 }
 void read_serve(int listener, const Load& load) {
-  answer(listener, load, kRequest, load.size);
+  serve(listener, load, kRequest, load.size);
 }
 double read_measure(const sockaddr_in& server, const Load& load) {
-  return ask(server, load, kRequest, load.size);
+  return measure(server, load, kRequest, load.size);
 }
 
 }  // namespace uiw::bench

@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,12 +13,14 @@
 #include <string>
 
 #include "connection.h"
+#include "server_process.h"
 #include "shapes.h"
 
 namespace {
 
 using uiw::bench::die;
 using uiw::bench::Load;
+using uiw::bench::ServerProcess;
 using uiw::bench::Wait;
 
 struct Shape {
@@ -138,13 +137,11 @@ void enter(const char* name_space) {
   close(fd);
 }
 
-[[noreturn]] void serve(Request& request, int port_to) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a client that fails leaves nobody behind
+void serve(Request& request, const ServerProcess::Tell& tell) {
   if (request.name_space) enter(request.name_space);
   const int listener = uiw::bench::listen_at(request.address);
-  if (write(port_to, &request.address.sin_port, sizeof request.address.sin_port) < 0) die("write");
+  tell(request.address.sin_port);
   request.shape->serve(listener, request.load);
-  _exit(0);
 }
 
 }  // namespace
@@ -152,19 +149,12 @@ void enter(const char* name_space) {
 int main(int argc, char** argv) {
   Request request;
   if (!parse(argc, argv, request)) return usage();
-  int ports[2];
-  if (pipe(ports) != 0) die("pipe");
-  const pid_t pid = fork();
-  if (pid < 0) die("fork");
-  if (pid == 0) serve(request, ports[1]);
-  close(ports[1]);
-  if (read(ports[0], &request.address.sin_port, sizeof request.address.sin_port) <= 0)
-    return 1;  // it said why
+  const ServerProcess server([&](const ServerProcess::Tell& tell) { serve(request, tell); });
+  request.address.sin_port = server.port();
+  if (request.address.sin_port == 0) return 1;
 
   const double value = request.shape->measure(request.address, request.load) * request.shape->scale;
-  int status = 0;
-  waitpid(pid, &status, 0);
-  if (status != 0) return 1;
+  if (!server.ended_well()) return 1;
   printf("%.3f\n", value);
   return 0;
 }

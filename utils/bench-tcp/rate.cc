@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "connection.h"
+#include "core/clock.h"
+#include "server_process.h"
 #include "shapes.h"
 
 namespace uiw::bench {
@@ -34,12 +36,12 @@ void rate_serve(int listener, const Load& load) {
 double rate_measure(const sockaddr_in& server, const Load& load) {
   const int fd = connect_to(server);
   const std::vector<char> messages(load.size * static_cast<size_t>(load.batch), 'u');
-  const int64_t start = now_ns();
+  const int64_t start = core::now();
   for (int sent = 0; sent < load.iterations; sent += load.batch)
     send_all(fd, messages.data(),
              load.size * static_cast<size_t>(std::min(load.batch, load.iterations - sent)));
   await_acknowledgement(fd);
-  const int64_t ns = now_ns() - start;
+  const int64_t ns = core::now() - start;
   close(fd);
   return load.iterations / (static_cast<double>(ns) / 1000.0);
 }

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "connection.h"
+#include "core/clock.h"
+#include "server_process.h"
 #include "shapes.h"
 
 namespace uiw::bench {
@@ -29,11 +31,11 @@ void stream_serve(int listener, const Load& load) {
 double stream_measure(const sockaddr_in& server, const Load& load) {
   const int fd = connect_to(server);
   const std::vector<char> buffer(load.size, 'u');
-  const int64_t start = now_ns();
+  const int64_t start = core::now();
   for (int sent = 0; sent < load.iterations; sent += load.batch)
     send_copies(fd, buffer.data(), load.size, std::min(load.batch, load.iterations - sent));
   await_acknowledgement(fd);
-  const int64_t ns = now_ns() - start;
+  const int64_t ns = core::now() - start;
   close(fd);
   return mib_per_second(load, ns);
 }
@@ -50,13 +52,13 @@ double read_stream_measure(const sockaddr_in& server, const Load& load) {
   std::vector<char> buffer(load.size);
   const char request = 1;
   int asked = 0;
-  const int64_t start = now_ns();
+  const int64_t start = core::now();
   for (int i = 0; i < load.iterations; i++) {
     for (; asked < load.iterations && asked < i + load.outstanding; asked++)
       send_all(fd, &request, 1);
     if (!receive(fd, buffer.data(), load.size)) die("peer ended early");
   }
-  const int64_t ns = now_ns() - start;
+  const int64_t ns = core::now() - start;
   close(fd);
   return mib_per_second(load, ns);
 }

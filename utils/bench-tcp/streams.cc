@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "connection.h"
+#include "core/clock.h"
+#include "server_process.h"
 #include "shapes.h"
 
 namespace uiw::bench {
@@ -94,14 +96,14 @@ void streams_serve(int listener, const Load& load) {
 
 double streams_measure(const sockaddr_in& server, const Load& load) {
   Ends ends(load, EPOLLOUT, [&server] { return connect_to(server); });
-  const int64_t start = now_ns();
+  const int64_t start = core::now();
   ends.run([&load](End& end) {
     return send_some_copies(end.fd, end.buffer.data(), end.buffer.size(),
                             std::min(end.left, load.size * static_cast<size_t>(load.batch)),
                             MSG_DONTWAIT);
   });
   await_acknowledgement(ends.first());
-  return mib_per_second(load, now_ns() - start);
+  return mib_per_second(load, core::now() - start);
 }
 
 }  // namespace uiw::bench

@@ -3,25 +3,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <time.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "server_process.h"
+
 namespace uiw::bench {
-
-void die(const char* what) {
-  fprintf(stderr, "uiwarp-bench-threads: %s: %s\n", what, strerror(errno));
-  exit(1);
-}
-
-int64_t now_ns() {
-  timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return ts.tv_sec * int64_t{1000000000} + ts.tv_nsec;
-}
 
 ibv_qp_init_attr Connection::queue_pair() {
   ibv_qp_init_attr attr = {};
@@ -93,13 +81,15 @@ void Connection::post(ibv_wr_opcode opcode, uint64_t part, uint32_t size) {
   if ((errno = ibv_post_send(id_->qp, &request, &bad)) != 0) die("ibv_post_send");
 }
 
-ibv_wc Connection::next_completion(ibv_cq* cq) {
+uint64_t Connection::next_completion(ibv_cq* cq) {
   ibv_wc wc;
   int polled;
   while ((polled = ibv_poll_cq(cq, 1, &wc)) == 0) {
   }
   if (polled < 0) die("ibv_poll_cq");
-  return wc;
+  errno = EIO;
+  if (wc.status != IBV_WC_SUCCESS) die(ibv_wc_status_str(wc.status));
+  return wc.wr_id;
 }
 
 void Connection::ask() {
@@ -108,12 +98,7 @@ void Connection::ask() {
     post(load_.opcode, part, load_.size);
     posted++;
   };
-  auto await_one = [this] {
-    const ibv_wc wc = next_completion(id_->send_cq);
-    errno = EIO;
-    if (wc.status != IBV_WC_SUCCESS) die(ibv_wc_status_str(wc.status));
-    return wc.wr_id;
-  };
+  auto await_one = [this] { return next_completion(id_->send_cq); };
   while (posted < load_.iterations && posted < static_cast<int>(kDepth)) post_next(posted);
   int completed = 0;
   for (; posted < load_.iterations; completed++) post_next(await_one());
@@ -129,10 +114,8 @@ void Connection::end() {
 
 void Connection::answer() {
   for (int left = load_.opcode == IBV_WR_SEND ? load_.iterations : 0; left > 0; left--) {
-    const ibv_wc wc = next_completion(id_->recv_cq);
-    errno = EIO;
-    if (wc.status != IBV_WC_SUCCESS) die(ibv_wc_status_str(wc.status));
-    if (left > static_cast<int>(kDepth)) post_receive(wc.wr_id);
+    const uint64_t part = next_completion(id_->recv_cq);
+    if (left > static_cast<int>(kDepth)) post_receive(part);
   }
   // The peer goes when all is done.
   rdma_cm_event* event = nullptr;

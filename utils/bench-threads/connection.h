@@ -11,10 +11,6 @@
 
 namespace uiw::bench {
 
-// Ends the process with a sentence and errno.
-[[noreturn]] void die(const char* what);
-int64_t now_ns();
-
 struct Load {
   ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
   uint32_t size = 65536;
@@ -54,7 +50,8 @@ class Connection {
   void make_buffer();
   void post_receive(uint64_t part);
   void post(ibv_wr_opcode opcode, uint64_t part, uint32_t size);
-  ibv_wc next_completion(ibv_cq* cq);
+  // Its wr_id. An error ends the process.
+  uint64_t next_completion(ibv_cq* cq);
 
   const Load& load_;
   rdma_cm_id* id_ = nullptr;

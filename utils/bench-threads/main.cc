@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // uiwarp run uiwarp-bench-threads THREADS send|write|read SIZE ITERATIONS: two processes with a
 // connection for each of THREADS threads, all at work at once. Prints MiB per second in total.
-#include <errno.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <arpa/inet.h>
 
 #include <algorithm>
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <thread>
 #include <vector>
 
 #include "connection.h"
+#include "core/clock.h"
+#include "server_process.h"
 
 namespace {
 
 using uiw::bench::Connection;
 using uiw::bench::die;
 using uiw::bench::Load;
+using uiw::bench::ServerProcess;
 
 rdma_cm_id* listen() {
   rdma_addrinfo hints = {}, *found = nullptr;
@@ -37,11 +35,9 @@ rdma_cm_id* listen() {
   return listener;
 }
 
-[[noreturn]] void serve(const Load& load, int threads, int port_to) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a client that fails leaves nobody behind
+void serve(const Load& load, int threads, const ServerProcess::Tell& tell) {
   rdma_cm_id* listener = listen();
-  const uint16_t port = ntohs(rdma_get_src_port(listener));
-  if (write(port_to, &port, sizeof port) < 0) die("write");
+  tell(rdma_get_src_port(listener));
   std::vector<std::thread> answering;
   for (int i = 0; i < threads; i++) {
     rdma_cm_id* id = nullptr;
@@ -49,12 +45,11 @@ rdma_cm_id* listen() {
     answering.emplace_back([&load, id] { Connection(load, id).answer(); });
   }
   for (std::thread& thread : answering) thread.join();
-  _exit(0);
 }
 
 double measure(const Load& load, int threads, uint16_t port) {
   int64_t start = 0;
-  std::barrier ready(threads, [&start]() noexcept { start = uiw::bench::now_ns(); });
+  std::barrier ready(threads, [&start]() noexcept { start = uiw::core::now(); });
   std::vector<int64_t> ends(threads);
   std::vector<std::thread> asking;
   for (int i = 0; i < threads; i++) {
@@ -62,7 +57,7 @@ double measure(const Load& load, int threads, uint16_t port) {
       Connection connection(load, port);
       ready.arrive_and_wait();
       connection.ask();
-      ends[i] = uiw::bench::now_ns();
+      ends[i] = uiw::core::now();
       connection.end();
     });
   }
@@ -101,18 +96,10 @@ int main(int argc, char** argv) {
   Load load;
   int threads = 0;
   if (argc != 5 || !parse(argv, threads, load)) return usage();
-  int ports[2];
-  if (pipe(ports) != 0) die("pipe");
-  const pid_t pid = fork();
-  if (pid < 0) die("fork");
-  if (pid == 0) serve(load, threads, ports[1]);
-  close(ports[1]);
-  uint16_t port = 0;
-  if (read(ports[0], &port, sizeof port) <= 0) return 1;  // it said why
-  const double total = measure(load, threads, port);
-  int status = 0;
-  waitpid(pid, &status, 0);
-  if (status != 0) return 1;
+  const ServerProcess server([&](const ServerProcess::Tell& tell) { serve(load, threads, tell); });
+  if (server.port() == 0) return 1;
+  const double total = measure(load, threads, ntohs(server.port()));
+  if (!server.ended_well()) return 1;
   printf("%.1f\n", total);
   return 0;
 }

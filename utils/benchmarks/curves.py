@@ -2,7 +2,7 @@
 """Latency and bandwidth over message size, for the plot."""
 import statistics
 
-from .measure import Progress, Taken
+from .measure import Taken, take_in_turns
 from .peers import Ucx
 from .rows import bandwidth, latency, raw_latency, raw_streams
 
@@ -27,19 +27,11 @@ PANELS = {"latency": (_latency, LATENCY_SIZES), "bandwidth": (_bandwidth, BANDWI
 
 def measure_curves(bench, runs, processors):
     """Panel -> name -> list of [size, median]; a source that has no value at a size has no point there."""
-    curves = {}
-    progress = Progress(runs * sum(len(sizes) for _, sizes in PANELS.values()))
-    for panel, (sources, sizes) in PANELS.items():
-        taken = {size: {name: Taken(source) for name, source in sources(size).items()} for size in sizes}
-        for run in range(runs):
-            for size, ones in taken.items():
-                progress.next(f"plot, run {run + 1} of {runs}: {panel} {size} B")
-                processors.begin()
-                for one in ones.values():
-                    progress.show(one.source.label)
-                    one.take(bench, processors.stayed)
-        names = list(taken[sizes[0]])
-        curves[panel] = {name: [[size, statistics.median(taken[size][name].values)] for size in sizes
-                                if taken[size][name].values] for name in names}
-    progress.end()
+    taken = {panel: {size: {name: Taken(source) for name, source in sources(size).items()} for size in sizes}
+             for panel, (sources, sizes) in PANELS.items()}
+    take_in_turns(bench, {f"plot, {panel} {size} B": ones for panel, by_size in taken.items()
+                          for size, ones in by_size.items()}, runs, processors)
+    curves = {panel: {name: [[size, statistics.median(ones[name].values)] for size, ones in by_size.items()
+                             if ones[name].values] for name in next(iter(by_size.values()))}
+              for panel, by_size in taken.items()}
     return {panel: {name: points for name, points in lines.items() if points} for panel, lines in curves.items()}

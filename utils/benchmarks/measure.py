@@ -98,3 +98,16 @@ def measure(bench, rows, runs, processors):
             one.take(bench, processors, progress.show)
     progress.end()
     return series
+
+
+def take_in_turns(bench, groups, runs, processors):
+    """Run by run every source of every group: title -> name -> Taken. What moved meanwhile is taken again, as ever."""
+    progress = Progress(runs * len(groups))
+    for run in range(runs):
+        for title, ones in groups.items():
+            progress.next(f"run {run + 1} of {runs}: {title}")
+            processors.begin()
+            for one in ones.values():
+                progress.show(one.source.label)
+                one.take(bench, processors.stayed)
+    progress.end()

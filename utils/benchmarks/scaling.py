@@ -2,13 +2,13 @@
 """What several processors bring: two processes with a connection for each of 1, 2, 4, 8 threads, all at work at once."""
 import statistics
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .measure import Progress, Taken
+from .measure import Taken, take_in_turns
 from .processes import Program
 from .report import number
 from .rows import KIB, bandwidth_iterations
-from .sources import Raw
+from .sources import Raw, only_number, words
 
 CPUS = 4   # with fewer the two ends of one connection use all of them
 SIZE = 64 * KIB
@@ -21,18 +21,15 @@ class Threads:
     """bin/uiwarp-bench-threads: MiB per second of all connections of two processes."""
     verb: str
     threads: int
-    settings: tuple = ()
+    settings: dict = field(default_factory=dict)
 
     @property
     def label(self):
-        settings = [f"{name}={value}" for name, value in self.settings]
-        return " ".join((*settings, "uiwarp-bench-threads", str(self.threads), self.verb, str(SIZE)))
+        return words(self.settings, "uiwarp-bench-threads", self.threads, self.verb, SIZE)
 
     def take(self, bench):
-        command = bench.under_uiwarp(bench.binary("uiwarp-bench-threads"), self.threads, self.verb, SIZE,
-                                     messages(bench, self.threads))
-        with Program(command, dict(self.settings)) as program:
-            return float(program.wait())
+        return only_number(bench.under_uiwarp(bench.binary("uiwarp-bench-threads"), self.threads, self.verb, SIZE,
+                                              messages(bench, self.threads)), self.settings)
 
 
 @dataclass(frozen=True)
@@ -60,23 +57,20 @@ def messages(bench, connections):
 def sources(verb, threads):
     """Column -> source."""
     shape = "read-stream" if verb == "read" else "stream"
-    return {"uiwarp": Threads(verb, threads), "one engine": Threads(verb, threads, (("UIWARP_ENGINES", "1"),)),
+    return {"uiwarp": Threads(verb, threads), "one engine": Threads(verb, threads, {"UIWARP_ENGINES": "1"}),
             "raw TCP": AtOnce(Raw(shape, SIZE, 0), threads)}
 
 
-def measure_scaling(bench, runs, cpus):
+def title(verb, threads):
+    return f"{verb} bandwidth, {threads} thread" + "s" * (threads > 1)
+
+
+def measure_scaling(bench, runs, cpus, processors):
     """Verb and threads -> column -> Taken; in turns."""
     counts = [threads for threads in THREADS if 2 * threads <= max(cpus, 2)]   # each has two ends
     taken = {(verb, threads): {name: Taken(source) for name, source in sources(verb, threads).items()}
              for verb in VERBS for threads in counts}
-    progress = Progress(runs * len(taken))
-    for run in range(runs):
-        for (verb, threads), ones in taken.items():
-            progress.next(f"run {run + 1} of {runs}: {verb} bandwidth, {threads} threads")
-            for one in ones.values():
-                progress.show(one.source.label)
-                one.take(bench, lambda: True)
-    progress.end()
+    take_in_turns(bench, {title(*case): ones for case, ones in taken.items()}, runs, processors)
     return taken
 
 
@@ -93,7 +87,7 @@ def show(taken):
         first = middle(taken[verb, 1]["uiwarp"])
         of_one = f"{ours / first:.1f}x" if ours and first else "-"
         of_raw = f"{ours / raw:.2f}x" if ours and raw else "-"
-        print(f"{f'{verb} bandwidth, {threads} thread' + 's' * (threads > 1):<36} {number(ours):>9} {of_one:>7} {number(single):>10} "
+        print(f"{title(verb, threads):<36} {number(ours):>9} {of_one:>7} {number(single):>10} "
               f"{number(raw):>9} {of_raw:>10}")
         for one in ones.values():
             if one.problem:

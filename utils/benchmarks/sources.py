@@ -35,6 +35,17 @@ class Bench:
         return [self.binary("uiwarp"), "run", *map(str, command)]
 
 
+def words(settings, *parts):
+    """A label: what is set and what runs."""
+    return " ".join((*(f"{name}={value}" for name, value in settings.items()), *map(str, parts)))
+
+
+def only_number(command, settings=None):
+    """Of a program that prints nothing else."""
+    with Program(command, settings) as program:
+        return float(program.wait())
+
+
 @dataclass(frozen=True)
 class Perftest:
     """A stock tool of perftest, both ends over uiwarp."""
@@ -48,9 +59,8 @@ class Perftest:
 
     @property
     def label(self):
-        settings = " ".join(f"{k}={v}" for k, v in self.settings.items())
-        size = () if self.tool.startswith("ib_atomic") else ("-s", str(self.size))
-        return " ".join(filter(None, (settings, self.tool, *size, *self.options)))
+        size = () if self.tool.startswith("ib_atomic") else ("-s", self.size)
+        return words(self.settings, self.tool, *size, *self.options)
 
     def take(self, bench):
         need(self.tool, "perftest")
@@ -107,8 +117,7 @@ class Raw:
                              str(iterations)])
 
     def take(self, bench):
-        with Program(self.command(bench, bench.iterations(self.iterations))) as program:
-            return float(program.wait())
+        return only_number(self.command(bench, bench.iterations(self.iterations)))
 
 
 @dataclass(frozen=True)

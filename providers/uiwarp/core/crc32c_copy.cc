@@ -107,20 +107,9 @@ const bool g_has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_sup
 
 }  // namespace
 
-// ISA-L reads what has just been copied from the first-level cache.
 uint32_t crc32c_copy_first(uint32_t running, void* to, const void* from, size_t size) {
-  constexpr size_t kPiece = 16 << 10;
-  auto* at = static_cast<uint8_t*>(to);
-  auto* source = static_cast<const uint8_t*>(from);
-  while (size > 0) {
-    const size_t piece = size < kPiece ? size : kPiece;
-    copy(at, source, piece);
-    running = crc32c_update(running, at, piece);
-    at += piece;
-    source += piece;
-    size -= piece;
-  }
-  return running;
+  copy(to, from, size);
+  return crc32c_update(running, to, size);
 }
 
 uint32_t crc32c_copy(uint32_t running, void* to, const void* from, size_t size) {

@@ -149,18 +149,16 @@ bool Tx::build_response_segment() {
     // for references of a window that the peer invalidates, so none of them is kept beyond a
     // copy.
     const bool copied = !markers_ && !flat && (crc_ || region->is_window());
-    if (markers_ || copied) {
-      // By build_fpdu(), under this reference.
-      if (copied && !batch_->has_copy_room(size)) return false;
-      if (copied && !batch_->allocate_copies()) {
+    if (copied) {
+      if (!batch_->has_copy_room(size) || !batch_->allocate_copies()) {
         if (batch_->empty()) raise_no_memory();
         return false;
       }
-    } else if (!flat && !batch_->holds(*region) && !batch_->hold(std::move(region))) {
+    } else if (!markers_ && !flat && !batch_->holds(*region) && !batch_->hold(std::move(region))) {
       return false;  // in place, so the region must stay until sent; pieces of one share a
                      // reference
     }
-    // Small ones are still under their reference when build_fpdu() copies them.
+    // What is copied still is under its reference when build_fpdu() does it.
     ddp::encode(batch_->arena_end() + mpa::kLengthSize,
                 ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kReadResponse),
                                   request.sink_stag, request.sink_to + message_.offset});
