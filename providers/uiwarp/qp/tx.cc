@@ -29,6 +29,11 @@ static_assert(kCopiedPerFpdu <= TxBatch::kMaxCopied);
 // went from 5.7 to 7.3 GB/s. RFC 5044 2: ULPDUs are "of MULPDU size or smaller".
 constexpr uint32_t kMaxUlpduWithCrc = 16 * 1024;
 
+// TCP cuts what one call brings into packets of so many octets at most, of whole segments, and what
+// is left over makes one more. A batch ends within the 16th: 1 MiB messages otherwise took 17
+// packets each, of which the last one was nearly empty.
+constexpr uint32_t kPacket = 65200, kPacketsPerBatch = 16;
+
 // So much has to come behind the first segment, with a header.
 constexpr uint32_t kWorthAnnouncing = kWorthLanding + ddp::kUntaggedHeaderSize;
 
@@ -75,6 +80,8 @@ void Tx::set_emss(uint32_t emss) {
   const uint32_t most = largest_ulpdu();
   if (long_fpdus_) emss = long_fpdus::several_segments(emss, most);
   mulpdu_ = std::min(mpa::mulpdu(emss, markers_), most);
+  const uint32_t packet = emss_ == 0 ? kPacket : std::max(emss_, kPacket / emss_ * emss_);
+  most_ = std::min(kPacketsPerBatch * packet, TxBatch::kMaxOctets) - mpa::fpdu_size(mulpdu_);
   small_ = std::min(flat_payload(crc_), mulpdu_ - ddp::kUntaggedHeaderSize);
 }
 
@@ -109,7 +116,7 @@ bool Tx::to_stagger(const SendRequest& wr, uint32_t header_size) const {
 }
 
 bool Tx::has_room() const {
-  return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu) &&
+  return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu, most_) &&
                      (!markers_ || batch_->has_copy_room(kCopiedPerFpdu)));
 }
 

@@ -175,6 +175,7 @@ class Tx {
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
   uint32_t emss_ = 0;
   uint32_t mulpdu_ = 0;    // or less, see set_emss()
+  uint32_t most_ = 0;      // octets of a batch that gets an FPDU more
   uint32_t small_ = 0;     // octets of a message that goes the short way, at most
   uint32_t send_msn_ = 1;  // RFC 5041 4.3: per queue, modulo 2^32
   uint32_t request_msn_ = 1;

@@ -18,8 +18,8 @@ namespace uiw::qp {
 
 class TxBatch {
  public:
-  static constexpr uint32_t kMaxPieces = 192;
-  static constexpr uint32_t kMaxFpdus = 128;
+  static constexpr uint32_t kMaxPieces = 320;
+  static constexpr uint32_t kMaxFpdus = 135;  // of an Ethernet: three packets of 45 segments
   static constexpr uint32_t kArena = 192 * 1024;
   static constexpr uint32_t kMaxOctets = 1024 * 1024;
   static constexpr uint32_t kMaxRefs = 8;
@@ -69,9 +69,10 @@ class TxBatch {
   // False when there is no room for a further reference.
   bool hold(mem::RegionRef&& region);
   bool holds(const mem::Region& region) const;
-  bool has_room(uint32_t pieces, uint32_t arena_octets) const {
+  // Whether there is room for an FPDU of so much behind `most` octets.
+  bool has_room(uint32_t pieces, uint32_t arena_octets, uint32_t most) const {
     return piece_count_ + pieces <= kMaxPieces && arena_room() >= arena_octets &&
-           fpdu_count_ < kMaxFpdus && total_ < kMaxOctets;
+           fpdu_count_ < kMaxFpdus && total_ <= most;
   }
   uint64_t total() const { return total_; }
 
