@@ -105,8 +105,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     }
     s.send_queue->end(true);
   }
-  // What was posted before a bad one goes out.
-  if (error) {
+  // What was posted before a bad one, or before there was no room, goes out. Not from a child,
+  // which shares the socket with its parent.
+  if (error && error != ENODEV) {
     s.kick_sender();
   } else if (posted > 0) {
     s.after_post(posted, octets);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/host.h"
+#include "support/in_child.h"
 
 namespace uiw::test {
 namespace {
@@ -373,6 +374,18 @@ TEST_F(Bursts, WhoSleepsHasSentEverything) {
     start();
     burst(3000 + round, 64);
     host->send_cq->arm(false);
+    expect_all();
+  }
+}
+
+// It has the socket and the requests, too: what it sent would come twice.
+TEST_F(Bursts, AChildSendsNothingOfWhatLingers) {
+  for (int round = 0; round < 5; ++round) {
+    start();
+    burst(2000, 64);
+    for (int i = 0; i < 40; ++i) ASSERT_EQ(host->post(SendWr(IBV_WR_SEND, {}, ++id).flags(0)), 0);
+    in_child([&] { return host->post(SendWr(IBV_WR_SEND)) == ENODEV ? 0 : 1; });
+    ASSERT_EQ(host->post(SendWr(IBV_WR_SEND, {}, ++id)), 0);
     expect_all();
   }
 }
