@@ -81,7 +81,7 @@ void Tx::set_emss(uint32_t emss) {
   if (long_fpdus_) emss = long_fpdus::several_segments(emss, most);
   mulpdu_ = std::min(mpa::mulpdu(emss, markers_), most);
   const uint32_t packet = emss_ == 0 ? kPacket : std::max(emss_, kPacket / emss_ * emss_);
-  most_ = std::min(kPacketsPerBatch * packet, TxBatch::kMaxOctets) - mpa::fpdu_size(mulpdu_);
+  batch_limit_ = std::min(kPacketsPerBatch * packet, TxBatch::kMaxOctets) - mpa::fpdu_size(mulpdu_);
   small_ = std::min(flat_payload(crc_), mulpdu_ - ddp::kUntaggedHeaderSize);
 }
 
@@ -116,7 +116,7 @@ bool Tx::to_stagger(const SendRequest& wr, uint32_t header_size) const {
 }
 
 bool Tx::has_room() const {
-  return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu, most_) &&
+  return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu, batch_limit_) &&
                      (!markers_ || batch_->has_copy_room(kCopiedPerFpdu)));
 }
 

@@ -174,10 +174,10 @@ class Tx {
   TxFault fault_;
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
   uint32_t emss_ = 0;
-  uint32_t mulpdu_ = 0;    // or less, see set_emss()
-  uint32_t most_ = 0;      // octets of a batch that gets an FPDU more
-  uint32_t small_ = 0;     // octets of a message that goes the short way, at most
-  uint32_t send_msn_ = 1;  // RFC 5041 4.3: per queue, modulo 2^32
+  uint32_t mulpdu_ = 0;       // or less, see set_emss()
+  uint32_t batch_limit_ = 0;  // a batch of more octets gets no further FPDU
+  uint32_t small_ = 0;        // octets of a message that goes the short way, at most
+  uint32_t send_msn_ = 1;     // RFC 5041 4.3: per queue, modulo 2^32
   uint32_t request_msn_ = 1;
   uint32_t atomic_response_msn_ = 1;
   core::SipKey secret_;

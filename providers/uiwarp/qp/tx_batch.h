@@ -69,10 +69,10 @@ class TxBatch {
   // False when there is no room for a further reference.
   bool hold(mem::RegionRef&& region);
   bool holds(const mem::Region& region) const;
-  // Whether there is room for an FPDU of so much behind `most` octets.
-  bool has_room(uint32_t pieces, uint32_t arena_octets, uint32_t most) const {
+  // Whether an FPDU of so much may be added: not to more than `limit` octets.
+  bool has_room(uint32_t pieces, uint32_t arena_octets, uint32_t limit) const {
     return piece_count_ + pieces <= kMaxPieces && arena_room() >= arena_octets &&
-           fpdu_count_ < kMaxFpdus && total_ <= most;
+           fpdu_count_ < kMaxFpdus && total_ <= limit;
   }
   uint64_t total() const { return total_; }
 
