@@ -92,22 +92,24 @@ uint32_t QueuePair::qp_num() const {
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   State& s = *state_;
-  int error = s.check_post();
+  // Then there is nothing to send, or it is not this process that may.
+  if (const int error = s.check_post()) {
+    if (bad) *bad = wr;
+    return error;
+  }
+  int error = 0;
   uint32_t posted = 0;
   uint64_t octets = 0;
-  if (error == 0) {
-    s.send_queue->begin();
-    for (; wr; wr = wr->next) {
-      error = s.send_queue->add(*wr, s.options.signal_all);
-      if (error) break;
-      ++posted;
-      octets += octets_of(*wr);
-    }
-    s.send_queue->end(true);
+  s.send_queue->begin();
+  for (; wr; wr = wr->next) {
+    error = s.send_queue->add(*wr, s.options.signal_all);
+    if (error) break;
+    ++posted;
+    octets += octets_of(*wr);
   }
-  // What was posted before a bad one, or before there was no room, goes out. Not from a child,
-  // which shares the socket with its parent.
-  if (error && error != ENODEV) {
+  s.send_queue->end(true);
+  // What was posted before a bad one, or before there was no room, goes out.
+  if (error) {
     s.kick_sender();
   } else if (posted > 0) {
     s.after_post(posted, octets);
