@@ -19,11 +19,15 @@ namespace uiw::qp::long_fpdus {
 // "I take FPDUs of any size": the characters "uiwarp01".
 inline constexpr uint64_t kWelcome = 0x7569776172703031;
 
-// As many whole segments of `emss` octets, at least one, as an ULPDU of `most` octets leaves room
-// for: FPDUs of that size still begin where segments do.
+// As many whole segments of `emss` octets, which are not none, as `octets` hold, at least one.
+inline constexpr uint32_t whole_segments(uint32_t emss, uint32_t octets) {
+  return emss * std::max<uint32_t>(1, octets / emss);
+}
+
+// As many of them as an ULPDU of `most` octets leaves room for: FPDUs of that size still begin
+// where segments do.
 inline constexpr uint32_t several_segments(uint32_t emss, uint32_t most) {
-  const uint32_t fits = most + mpa::kLengthSize + mpa::kCrcSize;
-  return emss == 0 ? 0 : emss * std::max<uint32_t>(1, fits / emss);
+  return emss == 0 ? 0 : whole_segments(emss, most + mpa::kLengthSize + mpa::kCrcSize);
 }
 
 }  // namespace uiw::qp::long_fpdus

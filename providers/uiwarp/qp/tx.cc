@@ -80,7 +80,7 @@ void Tx::set_emss(uint32_t emss) {
   const uint32_t most = largest_ulpdu();
   if (long_fpdus_) emss = long_fpdus::several_segments(emss, most);
   mulpdu_ = std::min(mpa::mulpdu(emss, markers_), most);
-  const uint32_t packet = emss_ == 0 ? kPacket : std::max(emss_, kPacket / emss_ * emss_);
+  const uint32_t packet = emss_ == 0 ? kPacket : long_fpdus::whole_segments(emss_, kPacket);
   batch_limit_ = std::min(kPacketsPerBatch * packet, TxBatch::kMaxOctets) - mpa::fpdu_size(mulpdu_);
   small_ = std::min(flat_payload(crc_), mulpdu_ - ddp::kUntaggedHeaderSize);
 }

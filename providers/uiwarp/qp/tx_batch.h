@@ -18,8 +18,10 @@ namespace uiw::qp {
 
 class TxBatch {
  public:
+  // Of an Ethernet's FPDUs three packets of 45; each is two pieces when its payload is sent in
+  // place.
+  static constexpr uint32_t kMaxFpdus = 135;
   static constexpr uint32_t kMaxPieces = 320;
-  static constexpr uint32_t kMaxFpdus = 135;  // of an Ethernet: three packets of 45 segments
   static constexpr uint32_t kArena = 192 * 1024;
   static constexpr uint32_t kMaxOctets = 1024 * 1024;
   static constexpr uint32_t kMaxRefs = 8;
