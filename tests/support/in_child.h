@@ -15,7 +15,7 @@ void in_child(Check check) {
   if (child == 0) _exit(check());
   int status;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0) << "check number of the child";
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Processes that fork: with connections open, and to open their own.
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "connected.h"
+#include "support/in_child.h"
 
 namespace uiw::provider_test {
 namespace {
@@ -18,16 +17,10 @@ constexpr bool kThreadsAfterFork = true;
 // Runs `body` in a fork; what it found wrong is printed, and fails the test.
 template <class Body>
 void in_child(Body&& body) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  test::in_child([&] {
     body();
-    _exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return ::testing::Test::HasFailure() ? 1 : 0;
+  });
 }
 
 // A parent that has the device open, and children that connect. Comes first, because librdmacm
