@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Two ways to the same value: the CPU's crc32 instruction for short inputs, where a call into ISA-L
-// costs more than the work itself, and ISA-L's folded multiplication (or its portable table code,
-// whichever the CPU can do) for the rest.
+// Three ways to the same value: the CPU's crc32 instruction for short inputs, where a call into
+// ISA-L costs more than the work itself; that beside multiplication for long ones where the CPU has
+// AVX-512; and ISA-L's folded multiplication (or its portable table code, whichever the CPU can do)
+// for the rest.
 #include "core/crc32c.h"
+
+#include "core/crc32c_fold.h"
+#include "core/crc32c_side_by_side.h"
 
 #include <isa-l/crc.h>
 
@@ -73,6 +77,12 @@ __attribute__((target("sse4.2"))) uint32_t update_sse42(uint32_t running, const 
   return crc32;
 }
 
+uint32_t update_avx512(uint32_t running, const void* data, size_t size) {
+  auto p = static_cast<const uint8_t*>(data);
+  running = crc32c_side_by_side(running, p, size);
+  return update_sse42<update_isal_avx>(running, p, size);
+}
+
 using Update = uint32_t (*)(uint32_t, const void*, size_t);
 
 uint32_t choose_and_update(uint32_t running, const void* data, size_t size);
@@ -82,7 +92,9 @@ constinit std::atomic<Update> update_function{choose_and_update};
 
 uint32_t choose_and_update(uint32_t running, const void* data, size_t size) {
   Update best = update_isal;
-  if (__builtin_cpu_supports("avx")) {
+  if (crc32c_fold::supported()) {
+    best = update_avx512;
+  } else if (__builtin_cpu_supports("avx")) {
     best = update_sse42<update_isal_avx>;
   } else if (__builtin_cpu_supports("sse4.2")) {
     best = update_sse42<update_isal>;

@@ -53,6 +53,20 @@ TEST(Crc32c, EveryLengthAroundTheChoiceOfMethod) {
   }
 }
 
+// Long inputs are taken in runs of whole turns: every number of them, and a run with the next one.
+TEST(Crc32c, EveryNumberOfTurnsSideBySide) {
+  constexpr size_t kTurn = 352;
+  Octets data(130 * kTurn);
+  std::mt19937 random(5);
+  for (auto& octet : data) octet = static_cast<uint8_t>(random());
+  for (size_t turns = 7; turns < 129; turns++) {
+    for (const size_t beside : {0, 1, 63, 300, 351}) {
+      const std::span<const uint8_t> piece(data.data() + turns % 64, turns * kTurn + beside);
+      ASSERT_EQ(crc32c(piece.data(), piece.size()), test::reference_crc32c(piece)) << piece.size();
+    }
+  }
+}
+
 TEST(Crc32c, RandomLengths) {
   std::mt19937 random(2);
   for (int i = 0; i < 100; i++) {
