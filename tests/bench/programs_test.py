@@ -19,7 +19,8 @@ BENCH = Bench(os.path.abspath(sys.argv.pop(1)), 0.001, Loopback())
 
 class Programs(unittest.TestCase):
     def test_raw_shapes(self):
-        for shape in ("latency", "read-latency", "stream", "streams", "fpdus", "read-stream", "rate", "connect"):
+        for shape in ("latency", "read-latency", "stream", "streams", "both-ways", "fpdus", "read-stream", "rate",
+                      "connect"):
             for options in ((), ("-w", "block"), ("-w", "spin"), ("-b", "3")):
                 with self.subTest(shape=shape, options=options):
                     self.assertGreater(Raw(shape, 1000, 128, options).take(BENCH), 0)
@@ -42,7 +43,8 @@ class Programs(unittest.TestCase):
     def test_more_streams_than_messages(self):
         for count in (1, 5, 128):
             with self.subTest(messages=count):
-                self.assertGreater(Raw("streams", 65536, count, ("-q", "5", "-b", "3")).take(BENCH), 0)
+                for shape in ("streams", "both-ways"):
+                    self.assertGreater(Raw(shape, 65536, count, ("-q", "5", "-b", "3")).take(BENCH), 0)
 
     def test_fpdus_of_all_sizes(self):
         """The server looks whether all payload came to its place."""

@@ -27,7 +27,7 @@ struct Shape {
   const char* name;
   void (*serve)(int, const Load&);
   double (*measure)(const sockaddr_in&, const Load&);
-  double scale;  // a ping-pong is reported one way
+  double scale;  // a ping-pong is reported one way, both ways in total
 };
 
 constexpr Shape kShapes[] = {
@@ -35,6 +35,7 @@ constexpr Shape kShapes[] = {
     {"read-latency", uiw::bench::read_serve, uiw::bench::read_measure, 1.0},
     {"stream", uiw::bench::stream_serve, uiw::bench::stream_measure, 1.0},
     {"streams", uiw::bench::streams_serve, uiw::bench::streams_measure, 1.0},
+    {"both-ways", uiw::bench::both_ways_serve, uiw::bench::both_ways_measure, 2.0},
     {"fpdus", uiw::bench::fpdus_serve, uiw::bench::fpdus_measure, 1.0},
     {"read-stream", uiw::bench::read_stream_serve, uiw::bench::read_stream_measure, 1.0},
     {"rate", uiw::bench::rate_serve, uiw::bench::rate_measure, 1.0},
@@ -54,10 +55,11 @@ int usage() {
           "usage: uiwarp-bench-tcp [-b BATCH] [-q CONNECTIONS] [-w spin|block|memory]\n"
           "                        [-f OCTETS] [-c] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE "
           "ITERATIONS\n"
-          "  SHAPE  latency, read-latency (microseconds), stream, streams, fpdus,\n"
-          "         read-stream (MiB/s), rate (million messages/s), connect (connections/s)\n"
-          "  -b     stream, streams, fpdus, rate: messages sent by one call\n"
-          "  -q     streams: connections between the two threads\n"
+          "  SHAPE  latency, read-latency (microseconds), stream, streams,\n"
+          "         both-ways, fpdus, read-stream (MiB/s), rate (million messages/s), connect "
+          "(connections/s)\n"
+          "  -b     stream, streams, both-ways, fpdus, rate: messages sent by one call\n"
+          "  -q     streams, both-ways: connections between the two threads\n"
           "  -f     fpdus: payload of each (default 65000)\n"
           "  -c     fpdus: with a CRC\n"
           "  -w     how to wait for data: latencies spin unless told, the others block. memory\n"

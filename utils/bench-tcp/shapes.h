@@ -22,7 +22,7 @@ struct Load {
   int iterations = 20000;      // messages, or connections
   int batch = 1;               // messages sent by one call
   Wait wait = Wait::kAsUsual;  // for data: latencies spin, everything else blocks
-  int connections = 1;         // streams: between the same two threads
+  int connections = 1;         // streams, both-ways: between the same two threads
   int outstanding = 16;        // read streams: requests in flight
   size_t fpdu = 65000;         // fpdus: octets of payload in one
   bool crc = false;            // fpdus: computed and verified
@@ -40,9 +40,13 @@ double read_measure(const sockaddr_in& server, const Load& load);
 void stream_serve(int listener, const Load& load);
 double stream_measure(const sockaddr_in& server, const Load& load);
 
-// The same over several connections, in turns.
+// The same over several connections, in turns. MiB per second in all.
 void streams_serve(int listener, const Load& load);
 double streams_measure(const sockaddr_in& server, const Load& load);
+
+// As many the other way meanwhile. MiB per second, one way.
+void both_ways_serve(int listener, const Load& load);
+double both_ways_measure(const sockaddr_in& server, const Load& load);
 
 // One stream in FPDUs, received to where the payload belongs.
 void fpdus_serve(int listener, const Load& load);

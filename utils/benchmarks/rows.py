@@ -27,6 +27,7 @@ class Row:
 
 
 FPDUS = "FPDUs over raw TCP, and nothing else"
+SAME = "raw TCP, as many connections and directions"
 MEMORY = "raw TCP, a target that looks at memory only"
 
 
@@ -70,6 +71,11 @@ def fpdu_streams(size, payload, crc=True, veth=False):
     """`payload`: octets of it in each FPDU, as uiwarp makes them there."""
     options = ("-b", "4", "-f", str(payload), *(("-c",) if crc else ()))
     return tuple(Raw("fpdus", size, bandwidth_iterations(size), (*options, *wait), veth)
+                 for wait in ((), ("-w", "spin")))
+
+
+def several_streams(size, shape, *options):
+    return tuple(Raw(shape, size, bandwidth_iterations(size), ("-b", "4", *options, *wait))
                  for wait in ((), ("-w", "spin")))
 
 
@@ -132,8 +138,10 @@ def bandwidth_rows():
     size = 64 * KIB
     for verb in ("send", "write", "read"):
         one = (bandwidth(verb, size),)
-        for options, name in ((("-b",), "both ways"), (("-q", "16"), "16 QPs")):
-            yield Row(f"{verb} bandwidth 64 KiB, {name}", bandwidth(verb, size, options), one, "larger", 1.0, "MiB/s")
+        for options, name, shape in ((("-b",), "both ways", ("both-ways",)),
+                                     (("-q", "16"), "16 QPs", ("streams", "-q", "16"))):
+            yield Row(f"{verb} bandwidth 64 KiB, {name}", bandwidth(verb, size, options), one, "larger", 1.0, "MiB/s",
+                      bounds=several_streams(size, *shape), bounded_by=SAME)
     for verb in ("send", "write"):
         yield Row(f"{verb} bandwidth 1 MiB, veth", bandwidth(verb, MIB, veth=True),
                   (Raw("stream", MIB, bandwidth_iterations(MIB), veth=True),), "larger", 0.85, "MiB/s",
