@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/be.h"
 #include "core/crc32c.h"
 #include "mem/table.h"
 #include "qp/connection.h"
@@ -159,6 +160,11 @@ inline std::vector<Octets> ulpdus_of(std::span<const uint8_t> stream, bool crc =
     EXPECT_EQ(stream.size(), 0u) << "octets of an incomplete FPDU at the end";
   }
   return out;
+}
+
+// The FPDU that answers a Read Request, whose ULPDU this is, whole.
+inline Octets response_to(const Octets& request, const Octets& content) {
+  return fpdu(tagged(2, core::load_be32(&request[18]), 0, content));
 }
 
 struct MachineOptions {

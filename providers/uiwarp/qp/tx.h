@@ -49,6 +49,10 @@ class Tx {
   // Builds what may be sent now, if nothing is pending yet. True: pieces() is not empty.
   // False: nothing to do, or fault() was raised.
   bool fill();
+  // Whether Reads and atomics may be left while they are few beside those on their way, so that
+  // they go together with later ones; and whether the last fill() left any.
+  void gather(bool may) { gathering_ = may; }
+  bool left_requests() const { return left_requests_; }
   std::span<const iovec> pieces() const;
   // TCP has taken `octets` of pieces(): the WRs that went with them are done.
   void consume(uint64_t octets);
@@ -121,6 +125,7 @@ class Tx {
   bool run(const SendRequest& wr);
   bool begin_response(const InboundRequest& request);
   bool pick_work_request();
+  bool leave_requests(uint32_t unanswered);
   bool start_work_request(SendRequest& wr);
   // tx_small.cc
   bool is_small(const SendRequest& wr) const;
@@ -191,6 +196,7 @@ class Tx {
   bool crc_ = true;
   bool markers_ = false;  // the peer wants them
   bool response_turn_ = false;
+  bool gathering_ = false, left_requests_ = false;
   bool flushing_ = false;  // an error was completed: everything after it is flushed
 };
 

@@ -153,7 +153,7 @@ void State::on_returned() {
   const std::shared_ptr<queue::CompletionQueue> left = std::move(host);
   // Whoever posts either sees this or is seen here.
   has_poller.store(false, std::memory_order_seq_cst);
-  send_unsent();
+  send_what_waits();
   send_unfinished(true);
   if (!std::exchange(lent, false)) return;
   // With octets that nobody may look past, or at an end that the socket does not tell twice,

@@ -8,6 +8,10 @@
 // Should both cease, the engine sends what lies there when it looks next, and for a time nothing
 // lingers. So a lone request, and the few that belong together, leave at once. Thread: any.
 // doc/decisions/006.
+//
+// Reads and atomics gather besides, however slowly they are posted, while many others are on their
+// way (qp/tx.cc says how many) and the queue pair is in a poll group: until a poll finds no octets
+// for any queue pair there, and until the engine's looks as above. doc/decisions/019.
 #include "core/clock.h"
 #include "core/flag.h"
 #include "core/settings.h"
@@ -21,7 +25,8 @@ constexpr uint64_t kQuick = 1500;  // ticks from one post's end to the next one'
 constexpr uint32_t kQuickPosts = 8;   // in a row, before one lingers
 constexpr uint32_t kAskAgain = 4096;  // quick posts until a poll group is asked for again
 constexpr uint32_t kEnoughRequests = 64, kEnoughOctets = 256 * 1024;
-constexpr uint32_t kPatience = 16 * 1024;  // posts until it is tried again after one lay too long
+constexpr uint32_t kPatience = 16 * 1024;   // posts until it is tried again after one lay too long
+constexpr uint32_t kGatherPatience = 1024;  // turns of the sender, the same
 
 }  // namespace
 
@@ -69,10 +74,37 @@ bool State::send_unsent() {
   return true;
 }
 
+bool State::send_gathered() {
+  if (!core::take_down(gathered)) return false;
+  wish_gathered.store(true, std::memory_order_release);
+  kick_sender();
+  return true;
+}
+
+void State::send_what_waits() {
+  send_unsent();
+  send_gathered();
+}
+
 void State::send_overdue() {
   const uint64_t sent = octets_sent.load(std::memory_order_relaxed);
   const bool still = std::exchange(octets_at_look, sent) == sent;
   if (still && send_unsent()) patience.store(kPatience, std::memory_order_relaxed);
+  if (still && send_gathered()) gather_patience.store(kGatherPatience, std::memory_order_relaxed);
+}
+
+bool State::may_gather() {
+  if (core::take_down(wish_gathered) || draining || !has_poller.load(std::memory_order_relaxed))
+    return false;
+  const uint32_t left = gather_patience.load(std::memory_order_relaxed);
+  if (left > 0) gather_patience.store(left - 1, std::memory_order_relaxed);
+  return left == 0;
+}
+
+bool State::leave_gathered() {
+  if (!gathered.load(std::memory_order_relaxed)) gathered.store(true, std::memory_order_seq_cst);
+  // The engine, taking the queue pair from its pollers, either sees this or is seen here.
+  return has_poller.load(std::memory_order_seq_cst);
 }
 
 }  // namespace uiw::session

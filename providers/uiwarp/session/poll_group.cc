@@ -107,7 +107,7 @@ void PollGroup::leave() {
       State& state = *members_[i];
       if (core::take_down(state.deferred)) engine_.post(state);
       if (sleepy) {
-        state.send_unsent();
+        state.send_what_waits();
         state.ring(kReturn);
       }
     }
@@ -129,6 +129,8 @@ bool PollGroup::progress() {
       done = true;
     }
   }
+  const bool vain = !done;
+  for (size_t i = 0; vain && i < count; ++i) done |= members_[i]->send_gathered();
   const bool yield = !done && ++vain_ % kPollsPerYield == 0;
   put_off();
   leave();

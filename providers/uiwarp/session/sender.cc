@@ -69,7 +69,9 @@ void State::run_sender() {
   // A socket that is full wakes the peer by what is still to come.
   if (core::take_down(wish_wake) && tx_stream && !blocked && !draining && !fin_sent)
     connection->tx.add_empty_write();
-  if (tx_stream && !blocked && !engine_carries_on) pump();
+  if (!tx_stream || blocked || engine_carries_on) return;
+  connection->tx.gather(may_gather());
+  pump();
 }
 
 void State::handle_error() {
@@ -101,6 +103,10 @@ void State::pump() {
                       .terminate = fault.terminate,
                       .error = EIO});
         return;
+      }
+      if (connection->tx.left_requests() && !leave_gathered()) {
+        connection->tx.gather(false);
+        continue;
       }
       finish_if_due();
       return;

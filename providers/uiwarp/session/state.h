@@ -90,6 +90,7 @@ class State final : public engine::Task,
   std::atomic<bool> wish_wake{false};
   std::atomic<bool> wish_writable{false};   // the socket takes octets again
   std::atomic<bool> wish_continue{false};   // the engine's turn has come
+  std::atomic<bool> wish_gathered{false};   // start the requests that were left, too
   std::atomic<bool> wish_give_back{false};  // regions kept while the socket is full
 
   // One error ends a connection. All errors begin on the engine, which stops receiving first: no
@@ -116,12 +117,13 @@ class State final : public engine::Task,
   // --- posters (lingering.cc) ---
   alignas(64) std::atomic<uint64_t> post_ended{0};  // [any] ticks
   std::atomic<uint32_t> quick_posts{0};             // [any] in a row
-  // [any] Posts to be sent at once, as earlier ones lay too long.
-  std::atomic<uint32_t> patience{0};
+  // [any] Posts to be sent at once, as earlier ones lay too long; the same of turns of the sender.
+  std::atomic<uint32_t> patience{0}, gather_patience{0};
   std::atomic<uint32_t> unsent_requests{0}, unsent_octets{0};  // [any] roughly
   uint32_t batch_requests = 0;  // between begin_batch() and end_batch(): under the queue's lock
   uint64_t batch_octets = 0;
   std::atomic<bool> unsent{false};      // [any] something posted waits for a poll
+  std::atomic<bool> gathered{false};    // [any] requests wait for a poll that finds no octets
   std::atomic<bool> has_poller{false};  // [any] the engine writes: in a poll group
   // [any] what is built waits for a poller, and not before `retry_at` (ticks)
   std::atomic<bool> unfinished{false};
@@ -197,8 +199,12 @@ class State final : public engine::Task,
   // lingering.cc, any thread
   void after_post(uint32_t requests, uint64_t octets);
   bool may_linger(uint32_t requests, uint64_t octets);
-  bool send_unsent();   // true when something was
-  void send_overdue();  // [engine]
+  bool send_unsent();      // true when something was
+  bool send_gathered();    // the same
+  void send_what_waits();  // both
+  void send_overdue();     // [engine]
+  bool may_gather();       // [sender]
+  bool leave_gathered();   // [sender] false: nobody polls any more
 
   // sender.cc, [sender]
   void run_sender();

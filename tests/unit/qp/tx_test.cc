@@ -166,11 +166,6 @@ TEST(Tx, InlineMessagesMayTakeSeveralSegments) {
   EXPECT_TRUE(ulpdus_of(m.transmit()) == segments(IBV_WR_RDMA_WRITE, text, 128));
 }
 
-// The response to a Read Request, whole.
-Octets response_to(const Octets& request_ulpdu, const Octets& content) {
-  return fpdu(tagged(2, read_be32(&request_ulpdu[18]), 0, content));
-}
-
 TEST(Tx, CompletesInTheOrderPosted) {
   Machine m;
   Buffer sink(m.memory, 5), text(m.memory, hello());
