@@ -12,6 +12,8 @@
 // Reads and atomics gather besides, however slowly they are posted, while many others are on their
 // way (qp/tx.cc says how many) and the queue pair is in a poll group: until a poll finds no octets
 // for any queue pair there, and until the engine's looks as above. doc/decisions/019.
+#include <algorithm>
+
 #include "core/clock.h"
 #include "core/flag.h"
 #include "core/settings.h"
@@ -22,11 +24,20 @@ namespace uiw::session {
 namespace {
 
 constexpr uint64_t kQuick = 1500;  // ticks from one post's end to the next one's beginning: 0.5 us
-constexpr uint32_t kQuickPosts = 8;   // in a row, before one lingers
-constexpr uint32_t kAskAgain = 4096;  // quick posts until a poll group is asked for again
+constexpr uint32_t kQuickPosts = 8;  // in a row, before one lingers
+constexpr uint32_t kAskAgain = 256;  // quick posts until a poll group is asked for again
 constexpr uint32_t kEnoughRequests = 64, kEnoughOctets = 256 * 1024;
-constexpr uint32_t kPatience = 16 * 1024;   // posts until it is tried again after one lay too long
+// Posts until it is tried again after one lay too long: few at first, twice as many each time,
+// unless it went well for long in between.
+constexpr uint32_t kPatience = 64, kMostPatience = 16 * 1024, kWentWell = 4096;
 constexpr uint32_t kGatherPatience = 1024;  // turns of the sender, the same
+
+// Of this thread, on whatever queue pair: programs with several of them post to each by turns.
+struct Poster {
+  uint64_t ended = 0;     // the last post, in ticks
+  uint32_t in_a_row = 0;  // posts in quick succession
+};
+thread_local Poster poster;
 
 }  // namespace
 
@@ -36,24 +47,25 @@ void State::after_post(uint32_t requests, uint64_t octets) {
   unsent_octets.store(0, std::memory_order_relaxed);
   core::take_down(unsent);  // whoever set it finds its request sent
   kick_sender();
-  post_ended.store(core::ticks(), std::memory_order_relaxed);
+  poster.ended = core::ticks();
 }
 
 bool State::may_linger(uint32_t requests, uint64_t octets) {
   if (requests >= kEnoughRequests || octets >= kEnoughOctets || !core::settings().poll_progress)
     return false;
   const uint64_t now = core::ticks();
-  const bool quick = now - post_ended.load(std::memory_order_relaxed) < kQuick;
-  post_ended.store(now, std::memory_order_relaxed);
-  const uint32_t in_a_row = quick ? quick_posts.load(std::memory_order_relaxed) + 1 : 0;
-  quick_posts.store(in_a_row, std::memory_order_relaxed);
-  if (in_a_row < kQuickPosts) return false;
+  const bool quick = now - poster.ended < kQuick;
+  poster.ended = now;
+  poster.in_a_row = quick ? poster.in_a_row + 1 : 0;
+  if (poster.in_a_row < kQuickPosts) return false;
   if (const uint32_t left = patience.load(std::memory_order_relaxed); left > 0) {
     patience.store(left - 1, std::memory_order_relaxed);
     return false;
   }
   if (!has_poller.load(std::memory_order_relaxed)) {
-    if (in_a_row % kAskAgain == kQuickPosts) ring(kBurst);
+    const uint32_t count = unpolled_posts.load(std::memory_order_relaxed);
+    unpolled_posts.store(count + 1, std::memory_order_relaxed);
+    if (count % kAskAgain == 0) ring(kBurst);
     return false;
   }
   const uint32_t all_requests = unsent_requests.load(std::memory_order_relaxed) + requests;
@@ -61,6 +73,7 @@ bool State::may_linger(uint32_t requests, uint64_t octets) {
   if (all_requests >= kEnoughRequests || all_octets >= kEnoughOctets) return false;
   unsent_requests.store(all_requests, std::memory_order_relaxed);
   unsent_octets.store(static_cast<uint32_t>(all_octets), std::memory_order_relaxed);
+  lingered.store(lingered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   unsent.store(true, std::memory_order_seq_cst);
   // The engine, taking the queue pair from its pollers, either sees `unsent` or is seen here.
   return has_poller.load(std::memory_order_seq_cst);
@@ -89,7 +102,11 @@ void State::send_what_waits() {
 void State::send_overdue() {
   const uint64_t sent = octets_sent.load(std::memory_order_relaxed);
   const bool still = std::exchange(octets_at_look, sent) == sent;
-  if (still && send_unsent()) patience.store(kPatience, std::memory_order_relaxed);
+  if (still && send_unsent()) {
+    const bool went_well = lingered.exchange(0, std::memory_order_relaxed) > kWentWell;
+    last_patience = went_well ? kPatience : std::min(2 * last_patience, kMostPatience);
+    patience.store(last_patience, std::memory_order_relaxed);
+  }
   if (still && send_gathered()) gather_patience.store(kGatherPatience, std::memory_order_relaxed);
 }
 

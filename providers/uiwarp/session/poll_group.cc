@@ -58,6 +58,7 @@ bool PollGroup::lend(State& state, bool receiving) {
     members_[count] = &state;
     count_.store(count + 1, std::memory_order_relaxed);
     state.group = this;
+    state.octets_at_look = state.octets_sent.load(std::memory_order_relaxed);
     state.has_poller.store(true, std::memory_order_relaxed);
   }
   if (room && receiving) {
@@ -156,11 +157,13 @@ void PollGroup::look_for_silent() {
   }
 }
 
+bool PollGroup::needs_polls(const State& state) {
+  return state.lent || state.unfinished.load(std::memory_order_relaxed);
+}
+
 bool PollGroup::needs_polls() const {
   const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
-  return std::any_of(members_.begin(), end, [](const State* state) {
-    return state->lent || state->unfinished.load(std::memory_order_relaxed);
-  });
+  return std::any_of(members_.begin(), end, [](const State* state) { return needs_polls(*state); });
 }
 
 bool PollGroup::somebody_posts() const {
@@ -192,15 +195,21 @@ void PollGroup::expire() {
   std::array<State*, kMost> returned{};
   size_t count = 0;
   if ((polled || posted) && looks_missed_ < kLooksMissed) {
-    for (size_t i = count_.load(std::memory_order_relaxed); i > 0; --i)
+    // The first looks come before anybody had much time.
+    for (size_t i = count_.load(std::memory_order_relaxed); i > 0 && interval_ >= kNextLook; --i)
       members_[i - 1]->send_overdue();
+    interval_ = std::min(interval_ * 2, kLastLook);
     look_for_silent();
     engine_.watch(*this, posted ? kNextLook : std::min(interval_, kNextLook));
   } else {
-    while (count_.load(std::memory_order_relaxed) > 0) {
-      returned[count++] = members_[0];
-      remove(0);
+    // Those for whom posting is enough stay.
+    const bool stay = !polled && somebody_posts();
+    for (size_t i = count_.load(std::memory_order_relaxed); i > 0; --i) {
+      if (stay && !needs_polls(*members_[i - 1])) continue;
+      returned[count++] = members_[i - 1];
+      remove(i - 1);
     }
+    if (count_.load(std::memory_order_relaxed) > 0) engine_.watch(*this, kNextLook);
   }
   leave();
   for (size_t i = 0; i < count; ++i) returned[i]->on_returned();

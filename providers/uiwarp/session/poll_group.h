@@ -53,6 +53,7 @@ class PollGroup final : public queue::Progress, public engine::Watch {
   void expire() override;
   void remove(size_t index);
   void leave();
+  static bool needs_polls(const State& state);
   bool needs_polls() const;     // to receive for any member, or to go on sending
   bool somebody_posts() const;  // something went out since the last look
   void put_off();

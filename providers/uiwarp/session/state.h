@@ -115,8 +115,8 @@ class State final : public engine::Task,
   std::atomic<uint64_t> octets_sent{0};  // [sender] writes
 
   // --- posters (lingering.cc) ---
-  alignas(64) std::atomic<uint64_t> post_ended{0};  // [any] ticks
-  std::atomic<uint32_t> quick_posts{0};             // [any] in a row
+  alignas(64) std::atomic<uint32_t> unpolled_posts{0};  // [any] quick, but in no poll group
+  std::atomic<uint32_t> lingered{0};                    // [any] posts, since one lay too long
   // [any] Posts to be sent at once, as earlier ones lay too long; the same of turns of the sender.
   std::atomic<uint32_t> patience{0}, gather_patience{0};
   std::atomic<uint32_t> unsent_requests{0}, unsent_octets{0};  // [any] roughly
@@ -143,6 +143,7 @@ class State final : public engine::Task,
   transport::StreamPtr stream;
   PollGroup* group = nullptr;   // whose pollers send what lingers and, if lent, receive
   uint64_t octets_at_look = 0;  // of octets_sent
+  uint32_t last_patience = 32;  // half of what comes first
   // How the completion queues were used when octets came last, and how often in a row somebody
   // span.
   struct Seen {

@@ -313,6 +313,28 @@ TEST_F(Bursts, NothingIsLeftWhenPostsCease) {
   }
 }
 
+// A program with several queue pairs posts to each by turns, and their posts count together.
+TEST_F(Bursts, NothingIsLeftOnEitherOfTwoQueuePairs) {
+  start();
+  const SocketEnds ends = connect_sockets();
+  RawPeer other_peer(ends.theirs);
+  Host other(*engine, HostOptions{.initiator = true, .cq_events = &signals});
+  ASSERT_EQ(other.attach(ends.ours), 0);
+  constexpr size_t kEach = 30, kRounds = 200;
+  for (size_t round = 1; round <= kRounds; ++round) {
+    for (size_t i = 0; i < kEach; ++i) {
+      ASSERT_EQ(host->post(SendWr(IBV_WR_SEND, {}, ++id)), 0);
+      ASSERT_EQ(other.post(SendWr(IBV_WR_SEND)), 0);
+    }
+    if (round == kRounds) break;  // nobody polls any more
+    ASSERT_TRUE(wait_until([&] {
+      return host->sent().size() == round * kEach && other.sent().size() == round * kEach;
+    }));
+  }
+  EXPECT_EQ(other_peer.receive(kRounds * kEach * 24).size(), kRounds * kEach * 24);
+  expect_all();
+}
+
 TEST_F(Bursts, NorAreLargeRequests) {
   for (int count : {1, 2, 3, 4, 5, 9}) {
     SCOPED_TRACE(count);
