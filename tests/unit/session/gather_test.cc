@@ -106,7 +106,7 @@ TEST_F(Gathering, OneBesideManyWaitsForAPollThatFindsNothing) {
 }
 
 TEST_F(Gathering, NothingIsLeftWhenPollsCease) {
-  for (const size_t count : {1u, 5u, 6u, 9u, 17u, 31u, 32u}) {
+  for (const size_t count : {1u, 5u, 9u, 32u}) {
     SCOPED_TRACE(count);
     start();
     for (size_t i = 0; i < count; ++i) post();
@@ -116,7 +116,7 @@ TEST_F(Gathering, NothingIsLeftWhenPollsCease) {
 }
 
 TEST_F(Gathering, WhoSleepsHasSentEverything) {
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 3; ++round) {
     start();
     outstanding(8);
     post();
