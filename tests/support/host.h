@@ -234,6 +234,27 @@ class Spinners {
   std::thread one_, two_;
 };
 
+// A thread that polls a completion queue and always finds something.
+class Finder {
+ public:
+  explicit Finder(queue::CompletionQueue& cq)
+      : thread_([this, &cq] {
+          ibv_wc taken;
+          while (!over_) {
+            cq.push({}, false);
+            cq.poll(1, &taken);
+          }
+        }) {}
+  ~Finder() {
+    over_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
 // The other end of a connection: a socket that says what the test wants, wherever it wants.
 class RawPeer {
  public:

@@ -103,8 +103,8 @@ void State::send_overdue() {
   const uint64_t sent = octets_sent.load(std::memory_order_relaxed);
   const bool still = std::exchange(octets_at_look, sent) == sent;
   if (still && send_unsent()) {
-    const bool went_well = lingered.exchange(0, std::memory_order_relaxed) > kWentWell;
-    last_patience = went_well ? kPatience : std::min(2 * last_patience, kMostPatience);
+    if (lingered.exchange(0, std::memory_order_relaxed) > kWentWell) last_patience = 0;
+    last_patience = std::clamp(2 * last_patience, kPatience, kMostPatience);
     patience.store(last_patience, std::memory_order_relaxed);
   }
   if (still && send_gathered()) gather_patience.store(kGatherPatience, std::memory_order_relaxed);

@@ -143,7 +143,7 @@ class State final : public engine::Task,
   transport::StreamPtr stream;
   PollGroup* group = nullptr;   // whose pollers send what lingers and, if lent, receive
   uint64_t octets_at_look = 0;  // of octets_sent
-  uint32_t last_patience = 32;  // half of what comes first
+  uint32_t last_patience = 0;   // what `patience` was set to last, unless it went well since
   // How the completion queues were used when octets came last, and how often in a row somebody
   // span.
   struct Seen {
