@@ -18,20 +18,18 @@ UIW_AVX512 inline __m512i load_and_store(uint8_t* to, const uint8_t* from) {
   return octets;
 }
 
+UIW_AVX512 inline Sums load_and_store_block(uint8_t* to, const uint8_t* from) {
+  return {load_and_store(to, from), load_and_store(to + kRegister, from + kRegister),
+          load_and_store(to + 2 * kRegister, from + 2 * kRegister),
+          load_and_store(to + 3 * kRegister, from + 3 * kRegister)};
+}
+
 // `size`: whole blocks, one at least.
 UIW_AVX512 uint32_t copy_blocks(uint32_t running, uint8_t* to, const uint8_t* from, size_t size) {
-  Sums sums{load_and_store(to, from), load_and_store(to + kRegister, from + kRegister),
-            load_and_store(to + 2 * kRegister, from + 2 * kRegister),
-            load_and_store(to + 3 * kRegister, from + 3 * kRegister)};
+  Sums sums = load_and_store_block(to, from);
   sums.a = with_running(running, sums.a);
-  const __m512i a_block = each_by(kByBlock);
-  for (const uint8_t* const end = from + size; (from += kBlock) < end;) {
-    to += kBlock;
-    sums.a = fold(sums.a, a_block, load_and_store(to, from));
-    sums.b = fold(sums.b, a_block, load_and_store(to + kRegister, from + kRegister));
-    sums.c = fold(sums.c, a_block, load_and_store(to + 2 * kRegister, from + 2 * kRegister));
-    sums.d = fold(sums.d, a_block, load_and_store(to + 3 * kRegister, from + 3 * kRegister));
-  }
+  for (const uint8_t* const end = from + size; (from += kBlock) < end;)
+    fold_block(sums, load_and_store_block(to += kBlock, from));
   return running_of(sums);
 }
 

@@ -83,6 +83,15 @@ struct Sums {
   __m512i a, b, c, d;
 };
 
+// Moves the sums on by a block, `next`.
+UIW_AVX512 inline void fold_block(Sums& sums, const Sums& next) {
+  const __m512i a_block = each_by(kByBlock);
+  sums.a = fold(sums.a, a_block, next.a);
+  sums.b = fold(sums.b, a_block, next.b);
+  sums.c = fold(sums.c, a_block, next.c);
+  sums.d = fold(sums.d, a_block, next.d);
+}
+
 // The running value of everything that was folded into the sums.
 UIW_AVX512 inline uint32_t running_of(const Sums& sums) {
   const __m512i a_register = each_by(kByRegister);

@@ -48,17 +48,16 @@ UIW_AVX512 inline uint64_t moved(uint64_t lane, uint32_t move) {
   return static_cast<uint64_t>(_mm_cvtsi128_si64(product));
 }
 
-UIW_AVX512 inline __m512i load(const uint8_t* data) {
-  return _mm512_loadu_si512(data);
+UIW_AVX512 inline Sums load_block(const uint8_t* data) {
+  return {_mm512_loadu_si512(data), _mm512_loadu_si512(data + kRegister),
+          _mm512_loadu_si512(data + 2 * kRegister), _mm512_loadu_si512(data + 3 * kRegister)};
 }
 
 UIW_AVX512 uint32_t side_by_side(uint32_t running, const uint8_t* data, size_t turns) {
   const size_t lane_size = turns * kLaneTurn;
   uint64_t first = running, second = 0, third = 0;
   const uint8_t* block = data + kLanes * lane_size;
-  Sums sums{load(block), load(block + kRegister), load(block + 2 * kRegister),
-            load(block + 3 * kRegister)};
-  const __m512i a_block = each_by(kByBlock);
+  Sums sums = load_block(block);
   for (size_t turn = 1;; turn++) {
     first = with_words(first, data);
     second = with_words(second, data + lane_size);
@@ -66,10 +65,7 @@ UIW_AVX512 uint32_t side_by_side(uint32_t running, const uint8_t* data, size_t t
     if (turn == turns) break;
     data += kLaneTurn;
     block += kBlock;
-    sums.a = fold(sums.a, a_block, load(block));
-    sums.b = fold(sums.b, a_block, load(block + kRegister));
-    sums.c = fold(sums.c, a_block, load(block + 2 * kRegister));
-    sums.d = fold(sums.d, a_block, load(block + 3 * kRegister));
+    fold_block(sums, load_block(block));
   }
   const auto& by = kMoves.by[turns];
   const uint64_t lanes = moved(first, by[0]) ^ moved(second, by[1]) ^ moved(third, by[2]);
