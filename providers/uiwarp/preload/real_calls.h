@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <glob.h>
+#include <link.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -78,7 +79,8 @@ typedef int glob_error(const char *, int);
 	X(int, close_range, (unsigned, unsigned, int))                                             \
 	X(void, closefrom, (int))                                                                  \
 	X(int, socket, (int, int, int))                                                            \
-	X(void *, dlopen, (const char *, int))
+	X(void *, dlopen, (const char *, int))                                                     \
+	X(int, dl_iterate_phdr, (int (*)(struct dl_phdr_info *, size_t, void *), void *))
 
 struct real_calls {
 #define UIWARP_FIELD(result, name, arguments) result(*name) arguments;

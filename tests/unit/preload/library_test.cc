@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -75,6 +77,35 @@ TEST(Library, AProgramsOwnSearchPathCounts) {
     EXPECT_NE(dlsym(found, "uiwarp_test_found"), nullptr);
     dlclose(found);
   }
+}
+
+std::vector<std::string> libraries_until(const char* last) {
+  struct Visit {
+    const char* last;
+    std::vector<std::string> names;
+  } visit{last, {}};
+  const int result = dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t size, void* data) {
+        auto* into = static_cast<Visit*>(data);
+        EXPECT_EQ(size, sizeof *info);
+        into->names.push_back(info->dlpi_name);
+        return into->names.back().find(into->last) != std::string::npos ? 7 : 0;
+      },
+      &visit);
+  EXPECT_EQ(result, visit.names.back().find(last) != std::string::npos ? 7 : 0);
+  return visit.names;
+}
+
+// The runtime of AddressSanitizer wants to be the first library that is named.
+TEST(Library, ComesLastInTheListOfLibraries) {
+  const std::vector<std::string> names = libraries_until("no library's name");
+  EXPECT_EQ(names.front(), "");  // the program
+  EXPECT_NE(names.back().find("libuiwarp-preload.so"), std::string::npos) << names.back();
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  EXPECT_GT(names.size(), 3u);
+  // A callback that has found what it looks for sees no more.
+  EXPECT_LT(libraries_until("libc.so").size(), names.size());
+  EXPECT_EQ(libraries_until("libuiwarp-preload.so"), names);
 }
 
 }  // namespace
