@@ -33,6 +33,7 @@ struct board {
 struct lease {
 	uint64_t address;
 	uint32_t rkey;
+	uint32_t unused; /* so that no byte of it is undefined */
 };
 
 static void require(int good, const char *what)

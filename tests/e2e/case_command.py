@@ -83,7 +83,8 @@ def installed(world):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         expect(done.returncode == 0, f"cmake --install failed: {done.stdout}")
         os.rename(first, moved)
-        for name in ["share/man/man1/uiwarp.1", "share/man/man7/uiwarp.7", "etc/libibverbs.d/uiwarp.driver"]:
+        for name in ["share/man/man1/uiwarp.1", "share/man/man7/uiwarp.7", "etc/libibverbs.d/uiwarp.driver",
+                     "share/uiwarp/uiwarp.tsan", "share/uiwarp/uiwarp.valgrind"]:
             expect(os.path.isfile(os.path.join(moved, name)), f"{name} was not installed: {done.stdout}")
         for path, place in run_paths(moved):
             # An empty place would be the folder that the program is started in.

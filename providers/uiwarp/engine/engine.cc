@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/pages.h"
 #include "core/settings.h"
+#include "core/valgrind.h"
 #include "engine/epoll.h"
 #include "engine/mailbox.h"
 #include "engine/ring.h"
@@ -30,6 +31,15 @@ constexpr core::Nanoseconds kStopGrace = 200 * core::kMillisecond;
 
 core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
   if (kind == core::EngineKind::kEpoll) return Epoll::open();
+  // Valgrind (3.19) lets no other thread run while one waits in io_uring_enter().
+  if (core::under_valgrind()) {
+    const bool insists = kind == core::EngineKind::kIoUring;
+    core::log(insists ? core::LogLevel::kError : core::LogLevel::kInfo,
+              "valgrind cannot run io_uring; %s",
+              insists ? "unset UIWARP_ENGINE to use epoll" : "using epoll");
+    if (insists) return core::Errno{ENOSYS};
+    return Epoll::open();
+  }
   auto ring = Ring::open();
   const bool refused = !ring && (ring.error() == ENOSYS || ring.error() == EPERM);
   if (!refused || kind == core::EngineKind::kIoUring) return ring;
