@@ -40,19 +40,46 @@ mount --rbind dev /dev
 """
 
 
+# /etc is a copy, and uiwarp lies where nobody but root can change it, whoever the build tree belongs to.
+LAYOUT = """
+set -e
+mount -t tmpfs -o mode=755 tmpfs "$1"
+cp -a /etc "$1/etc"
+mkdir -p "$1/own/uiwarp/bin" "$1/own/uiwarp/lib"
+cp "$3/bin/uiwarp" "$3/bin/uiwarp-probe" "$1/own/uiwarp/bin"
+cp -d "$3"/lib/*.so* "$1/own/uiwarp/lib"
+chown -Rh root: "$1/own"
+chmod -R go-w "$1/own"
+mount --bind "$1/etc" /etc
+mount --bind "$1/own" "$2"
+rm -f /etc/ld.so.preload /etc/libibverbs.d/uiwarp.driver
+echo made
+exec sleep 1000
+"""
+
+
+def place_for(binaries):
+    """A folder of root's directly below /, where nothing lies that a test needs."""
+    for place in ("/opt", "/mnt", "/srv", "/media"):
+        if os.path.isdir(place) and not os.path.islink(place) and not binaries.startswith(place + "/"):
+            return place
+    raise Skipped("needs one of the folders /opt, /mnt, /srv, /media")
+
+
 class System:
-    """`folder` is seen inside only; /etc inside is a copy."""
+    """`folder`, which is below a folder that everybody may write to, is seen inside only, as is `own`, which nobody but
+    root may change and in which uiwarp lies; /etc inside is a copy."""
 
     def __init__(self, world):
         for program in ("unshare", "nsenter"):
             if not shutil.which(program):
                 raise Skipped(f"needs {program} (package util-linux)")
         self._world = world
+        self.own = place_for(world.bin)
+        self.library = f"{self.own}/uiwarp/lib/libuiwarp-preload.so"
         self.folder = tempfile.mkdtemp(prefix="uiwarp-system-")
-        self._holder = world.start("client", "unshare", "--mount", "--propagation", "private", "sh", "-c", f"""
-            mount -t tmpfs -o mode=755 tmpfs {self.folder} && cp -a /etc {self.folder}/etc &&
-            mount --bind {self.folder}/etc /etc && rm -f /etc/ld.so.preload /etc/libibverbs.d/uiwarp.driver &&
-            echo made && exec sleep 1000""", plain=True)
+        self._holder = world.start("client", "unshare", "--mount", "--propagation", "private", "sh", "-c", LAYOUT, "sh",
+                                   self.folder, self.own, os.path.dirname(world.bin), plain=True)
         wait_until(lambda: self._holder.ended() or "made" in self._holder.output, 20, "a mount namespace is made")
         if self._holder.ended():
             self.close()
@@ -78,7 +105,7 @@ class System:
         return tool
 
     def uiwarp(self, *arguments, status=0, settings=None):
-        return self.run(os.path.join(self._world.bin, "uiwarp"), *arguments, status=status, settings=settings)
+        return self.run(f"{self.own}/uiwarp/bin/uiwarp", *arguments, status=status, settings=settings)
 
     def add_foreign_device(self):
         """rxe0, which can be listed but does nothing."""

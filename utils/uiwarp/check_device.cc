@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <unistd.h>
+
 #include <cstring>
 #include <sstream>
 #include <string>
@@ -7,6 +9,7 @@
 #include "child.h"
 #include "host_devices.h"
 #include "system_wide.h"
+#include "trust.h"
 
 namespace uiw::tool {
 namespace {
@@ -66,6 +69,17 @@ void check_system_wide(const Layout& layout, Report& report) {
         "/etc/ld.so.preload names " + library + ", but other users may not get at " + closed,
         "Their programs complain. Open it to them (chmod), or install uiwarp elsewhere.");
     return;
+  }
+  // Not one of which this command is a part, perhaps: so by the two files, not by its layout.
+  for (const std::string& file : {library, directory_of(library) + "/libuiwarp.so.0"}) {
+    if (access(file.c_str(), F_OK) != 0) continue;  // told below
+    if (const Untrusted found = find_untrusted(file)) {
+      report.fail("/etc/ld.so.preload names " + library + ", but " + found.said,
+                  "Who may do that gets at every program, root's too. As root: " +
+                      (found.mend.empty() ? "" : found.mend + "; or ") +
+                      "`uiwarp disable`, and install uiwarp where root alone may write.");
+      return;
+    }
   }
   const ChildResult result =
       run_child(layout, {layout.probe, "devices"}, kListLimitMs, Visibility::kSystemWide);

@@ -16,6 +16,7 @@
 
 #include "child.h"
 #include "environment.h"
+#include "trust.h"
 
 namespace uiw::tool {
 namespace {
@@ -70,6 +71,20 @@ bool write_preload_list(const std::string& content) {
 
 bool fits_into_list(const std::string& path) {
   return path.find_first_of(std::string(kSeparators) + "\n#") == std::string::npos;
+}
+
+// Why what is loaded into every program must not come from there, and what to do; else empty.
+std::string why_untrusted(const Layout& layout) {
+  for (const std::string& file : loaded_files(layout)) {
+    const Untrusted found = find_untrusted(file);
+    if (!found) continue;
+    return found.said + ",\nwhich leads to " + file +
+           ": what is put there would run in every program, set-uid ones and root's too.\n"
+           "Install uiwarp where root alone may write, as packages do, or\n"
+           "    cmake --install BUILD --prefix /usr/local" +
+           (found.mend.empty() ? "" : "\nor, as root: " + found.mend);
+  }
+  return {};
 }
 
 bool sees_devices(const Layout& layout, Visibility how, std::string& said) {
@@ -135,6 +150,8 @@ int enable_system_wide(const Layout& layout) {
       problem = "other users may not get at " + closed +
                 ", so their programs would complain. Install uiwarp where they may.";
   }
+  // Before any of it runs here, as root.
+  if (problem.empty()) problem = why_untrusted(layout);
   if (!problem.empty()) {
     fprintf(stderr, "uiwarp: %s\n", problem.c_str());
     return 125;
