@@ -176,3 +176,24 @@ def replaces(world):
         expect("FAIL" in tool.output and "may change" in tool.output, "the doctor does not see it", tool)
         system.uiwarp("enable")
         expect(system.preload_list() == system.library + "\n", system.preload_list())
+
+
+@case("system-foreign-runtime-directory", worlds=ROOT, seconds=60)
+def foreign_runtime_directory(world):
+    """Root in the environment of another user (`su` without `-`) writes nothing in that user's directories, and one who
+    takes root's name in /dev/shm has no more of it than one directory of root's beside."""
+    with System(world) as system:
+        theirs = f"{system.folder}/theirs"
+        system.run("sh", "-c", f"mkdir -m 700 {theirs} && chown {NOBODY} {theirs} && "
+                   "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && mkdir /dev/shm/uiwarp-0 && "
+                   f"chown {NOBODY} /dev/shm/uiwarp-0")
+        for name, told in (("XDG_RUNTIME_DIR", False), ("UIWARP_RUNTIME_DIR", True)):
+            for _ in range(2):
+                tool = system.uiwarp("run", "ibv_devices", settings={name: theirs})
+                expect("uiw_lo" in tool.output, f"{name} of another user: no device", tool)
+                expect(("other users can change it" in tool.output) == told, f"{name}: not said what is wrong, or too much",
+                       tool)
+        expect(system.run("ls", "-A", theirs).output == "", "something lies in the other user's directory")
+        expect(system.run("ls", "-A", "/dev/shm/uiwarp-0").output == "", "something lies in the squatted directory")
+        left = system.run("ls", "-A", "/dev/shm").output.split()
+        expect(len(left) == 2, f"each program leaves a directory: {left}")

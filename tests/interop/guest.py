@@ -61,7 +61,7 @@ def add_options(parser):
     """What each test with a guest takes."""
     parser.add_argument("--bin", required=True, help="folder of the uiwarp command")
     parser.add_argument("--cache", help="folder for the guest's kernel and files",
-                        default=os.environ.get("UIWARP_INTEROP_CACHE") or
+                        default=os.environ.get("UIWARP_TEST_INTEROP_CACHE") or
                         os.path.expanduser("~/.cache/uiwarp-interop"))
     parser.add_argument("--console", help="file for the guest's console")
 

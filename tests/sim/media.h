@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Where each behaviour is tried. UIWARP_SIM_SEED=n runs the simulator with that seed only.
+// Where each behaviour is tried. UIWARP_TEST_SIM_SEED=n runs the simulator with that seed only.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@ namespace uiw::test {
 
 inline std::vector<Medium> simulated(uint32_t seeds) {
   uint32_t first = 1;
-  if (const char* one = std::getenv("UIWARP_SIM_SEED")) {
+  if (const char* one = std::getenv("UIWARP_TEST_SIM_SEED")) {
     first = static_cast<uint32_t>(std::strtoul(one, nullptr, 10));
     seeds = 1;
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <errno.h>
 #include <linux/io_uring.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "checks.h"
+#include "core/settings.h"
 
 namespace uiw::tool {
 namespace {
@@ -70,8 +70,8 @@ std::string cure(int error) {
 }
 
 void check_io_uring(Report& report) {
-  const char* engine = getenv("UIWARP_ENGINE");
-  if (engine && strcmp(engine, "epoll") == 0) {
+  const core::EngineKind engine = core::settings().engine;
+  if (engine == core::EngineKind::kEpoll) {
     report.ok("engine: epoll (UIWARP_ENGINE)");
     return;
   }
@@ -85,7 +85,7 @@ void check_io_uring(Report& report) {
   }
   const int error = errno;
   const std::string what = std::string("io_uring refused: ") + strerror(error);
-  if (engine && strcmp(engine, "io_uring") == 0)
+  if (engine == core::EngineKind::kIoUring)
     report.fail(what, cure(error) + " Or unset UIWARP_ENGINE, which asks for it.");
   else
     report.warn(what + ": the engine will use epoll, which is slower", cure(error));
@@ -126,21 +126,6 @@ void check_tcp(Report& report) {
               (control == "reno" ? "" : "; connections within this host use reno"));
 }
 
-void check_runtime_directory(Report& report) {
-  const char* runtime = getenv("XDG_RUNTIME_DIR");
-  for (const char* base : {runtime, "/dev/shm", "/tmp"}) {
-    if (!base || !*base) continue;
-    std::string path = std::string(base) + "/uiwarp-doctor-XXXXXX";
-    if (mkdtemp(path.data())) {
-      rmdir(path.c_str());
-      report.ok(std::string("can write to ") + base);
-      return;
-    }
-  }
-  report.fail("no directory to put the device tree in",
-              "One of $XDG_RUNTIME_DIR, /dev/shm and /tmp must be writable.");
-}
-
 }  // namespace
 
 void check_host(Report& report) {
@@ -148,7 +133,6 @@ void check_host(Report& report) {
   check_io_uring(report);
   check_limits(report);
   check_tcp(report);
-  check_runtime_directory(report);
 }
 
 }  // namespace uiw::tool

@@ -52,6 +52,21 @@ void check_librdmacm(Report& report) {
                 "Install it: apt-get install librdmacm1.");
 }
 
+// Where programs find the files that tell of the devices: as the stack itself decides.
+void check_tree(void* library, Report& report) {
+  constexpr char kClass[] = "/sys/class/infiniband";
+  auto redirect =
+      reinterpret_cast<int (*)(const char*, char*, size_t)>(dlsym(library, "uiwarp_vk_redirect"));
+  char path[PATH_MAX];
+  if (redirect && redirect(kClass, path, sizeof path) == 1)
+    report.ok("files that tell of the devices: " +
+              std::string(path, strlen(path) + 1 - sizeof kClass));
+  else if (!stays_away())
+    report.fail(
+        "no directory for the files that tell of the devices",
+        "Set UIWARP_RUNTIME_DIR to one that belongs to you and that nobody else may write to.");
+}
+
 void check_parts(const Layout& layout, Report& report) {
   std::string looked;
   for (const std::string& directory : layout.looked_in) looked += " " + directory;
@@ -78,12 +93,14 @@ void check_parts(const Layout& layout, Report& report) {
   }
   auto version = reinterpret_cast<int (*)()>(dlsym(library, "uiwarp_abi_version"));
   const int found = version ? version() : -1;
-  if (found == UIWARP_ABI_VERSION)
+  if (found == UIWARP_ABI_VERSION) {
     report.ok("stack: " + layout.core + ", version " UIWARP_VERSION);
-  else
+    check_tree(library, report);
+  } else {
     report.fail("stack: " + layout.core + " has private ABI " + std::to_string(found) +
                     ", this command " + std::to_string(UIWARP_ABI_VERSION),
                 "Its parts come from different builds: build or install all of uiwarp again.");
+  }
 }
 
 void check_settings(Report& report) {

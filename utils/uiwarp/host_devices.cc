@@ -3,11 +3,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstring>
+#include "core/settings.h"
 
 namespace uiw::tool {
 
@@ -30,8 +29,7 @@ std::string host_devices() {
 }
 
 bool stays_away() {
-  const char* mode = getenv("UIWARP_MODE");
-  return !(mode && strcmp(mode, "exclusive") == 0) && !host_devices().empty();
+  return core::settings().mode == core::HostMode::kAuto && !host_devices().empty();
 }
 
 }  // namespace uiw::tool

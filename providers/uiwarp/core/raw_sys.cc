@@ -133,22 +133,6 @@ int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) {
 int ioctl(int fd, unsigned long request, void* argument) {
   return static_cast<int>(raw(SYS_ioctl, fd, request, argument));
 }
-// Only the *at forms exist on every architecture.
-int mkdir(const char* path, unsigned mode) {
-  return static_cast<int>(raw(SYS_mkdirat, AT_FDCWD, path, mode));
-}
-int rename(const char* from, const char* to) {
-  return static_cast<int>(raw(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
-}
-int unlink(const char* path) {
-  return static_cast<int>(raw(SYS_unlinkat, AT_FDCWD, path, 0));
-}
-int rmdir(const char* path) {
-  return static_cast<int>(raw(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR));
-}
-int symlink(const char* target, const char* path) {
-  return static_cast<int>(raw(SYS_symlinkat, target, AT_FDCWD, path));
-}
 int gettid() {
   return static_cast<int>(raw(SYS_gettid));
 }

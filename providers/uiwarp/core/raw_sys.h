@@ -44,11 +44,6 @@ int timerfd_settime(int fd, int flags, const itimerspec* time);
 int epoll_create1(int flags);
 int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event);
 int ioctl(int fd, unsigned long request, void* argument);
-int mkdir(const char* path, unsigned mode);
-int rename(const char* from, const char* to);
-int unlink(const char* path);
-int rmdir(const char* path);
-int symlink(const char* target, const char* path);
 int gettid();
 
 }  // namespace uiw::core::sys

@@ -76,14 +76,16 @@ constexpr SettingInfo kTable[] = {
      "Until the peer closes its side after a disconnect; then the connection is reset."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
      "How long a message may wait for a receive to be posted; 0 ends the connection at once."},
+    {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
+     "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
+     "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
+     "cannot be used, that is said and auto is tried. auto: the first of XDG_RUNTIME_DIR, /dev/shm "
+     "and /tmp that is like this."},
     {"UIWARP_LOG", "error|warn|info|debug", "warn",
      "Messages shown on standard error: up to this level."},
 };
 
-// Variables that are ours but not settings: read where they are used.
-constexpr std::string_view kOtherVariables[] = {
-    "UIWARP_RUNTIME_DIR",  // where vkernel/ builds the tree of virtual files
-};
+// Not settings: what tests tell each other.
 constexpr std::string_view kTestPrefix = "UIWARP_TEST_";
 constexpr std::string_view kPrefix = "UIWARP_";
 
@@ -92,14 +94,6 @@ const SettingInfo* find(std::string_view name) {
     if (name == info.name) return &info;
   }
   return nullptr;
-}
-
-bool is_other_variable(std::string_view name) {
-  if (name.starts_with(kTestPrefix)) return true;
-  for (std::string_view other : kOtherVariables) {
-    if (name == other) return true;
-  }
-  return false;
 }
 
 template <class T>
@@ -157,6 +151,13 @@ bool ports(std::string_view text, uint16_t& first, uint16_t& last) {
   return true;
 }
 
+bool directory(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
+  const bool own_choice = text == "auto";
+  if (!own_choice && (text.size() >= sizeof out || !text.starts_with('/'))) return false;
+  out[own_choice ? 0 : text.copy(out, text.size())] = 0;
+  return true;
+}
+
 bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_CRC") {
     return choose(text,
@@ -205,6 +206,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_REQUEST_TIMEOUT_MS") return milliseconds(text, 1, out.request_timeout_ms);
   if (name == "UIWARP_CLOSE_TIMEOUT_MS") return milliseconds(text, 1, out.close_timeout_ms);
   if (name == "UIWARP_RNR_WAIT_MS") return milliseconds(text, 0, out.rnr_wait_ms);
+  if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},
                   out.log_level);
@@ -222,7 +224,8 @@ void warn_of_typos() {
   for (char** variable = environ; variable != nullptr && *variable != nullptr; variable++) {
     std::string_view text = *variable;
     std::string_view name = text.substr(0, text.find('='));
-    if (!name.starts_with(kPrefix) || find(name) != nullptr || is_other_variable(name)) continue;
+    if (!name.starts_with(kPrefix) || find(name) != nullptr || name.starts_with(kTestPrefix))
+      continue;
     log_unfiltered("there is no setting %.*s, it has no effect; `uiwarp doctor` lists the settings",
                    static_cast<int>(name.size()), name.data());
   }

@@ -5,6 +5,7 @@
 // allowed values, and makes opening a device fail with EINVAL: it is never silently replaced.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@ enum class RtrKind {
 
 struct Settings {
   static constexpr uint32_t kMostEngines = 64;
+  static constexpr size_t kLongestPath = 1023;  // bytes: room for what lies below, up to PATH_MAX
 
   CrcPolicy crc = CrcPolicy::kAuto;
   HostMode mode = HostMode::kAuto;
@@ -49,7 +51,9 @@ struct Settings {
   uint32_t request_timeout_ms = 5000;  // until an accepted TCP connection sent its whole Request
   uint32_t close_timeout_ms = 5000;    // until the peer answers our FIN
   uint32_t rnr_wait_ms = 2000;         // UIWARP_RNR_WAIT_MS: 0 = strict, Terminate 0x1202 at once
-  int log_level = 1;                   // UIWARP_LOG: error, warn, info, debug
+  // UIWARP_RUNTIME_DIR: absolute path; empty: auto
+  char runtime_dir[kLongestPath + 1] = "";
+  int log_level = 1;  // UIWARP_LOG: error, warn, info, debug
 };
 
 struct SettingInfo {

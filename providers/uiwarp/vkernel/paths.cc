@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "vkernel/paths.h"
 
+#include <fcntl.h>
+
 #include <atomic>
 #include <charconv>
 #include <cstring>
@@ -90,7 +92,7 @@ bool lists_devices(std::string_view normalised) {
 bool stays_away(core::HostMode mode, const char* real_class) {
   if (mode == core::HostMode::kExclusive) return false;
   std::vector<std::string> names;
-  return raw::list_directory(real_class, names) == 0 && !names.empty();
+  return raw::list_directory(AT_FDCWD, real_class, names) == 0 && !names.empty();
 }
 
 bool is_active() {

@@ -37,17 +37,41 @@ struct DirectoryEntry {
 
 }  // namespace
 
-int lstat(const char* path, struct stat* out) {
-  return static_cast<int>(call(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW));
+int open(int folder, const char* name, int flags, unsigned mode) {
+  return static_cast<int>(call(SYS_openat, folder, name, flags | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 
-int chmod(const char* path, unsigned mode) {
-  return static_cast<int>(call(SYS_fchmodat, AT_FDCWD, path, mode));
+int lstat(int folder, const char* name, struct stat* out) {
+  return static_cast<int>(call(SYS_newfstatat, folder, name, out, AT_SYMLINK_NOFOLLOW));
 }
 
-int set_times(const char* path, long seconds) {
+int mkdir(int folder, const char* name, unsigned mode) {
+  return static_cast<int>(call(SYS_mkdirat, folder, name, mode));
+}
+
+int chmod(int folder, const char* name, unsigned mode) {
+  return static_cast<int>(call(SYS_fchmodat, folder, name, mode));
+}
+
+int set_times(int folder, const char* name, long seconds) {
   const timespec times[2] = {{seconds, 0}, {seconds, 0}};
-  return static_cast<int>(call(SYS_utimensat, AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW));
+  return static_cast<int>(call(SYS_utimensat, folder, name, times, AT_SYMLINK_NOFOLLOW));
+}
+
+int symlink(const char* target, int folder, const char* name) {
+  return static_cast<int>(call(SYS_symlinkat, target, folder, name));
+}
+
+int rename(int folder, const char* from, const char* to) {
+  return static_cast<int>(call(SYS_renameat2, folder, from, folder, to, 0));
+}
+
+int unlink(int folder, const char* name, int flags) {
+  return static_cast<int>(call(SYS_unlinkat, folder, name, flags));
+}
+
+int lstat(const char* path, struct stat* out) {
+  return lstat(AT_FDCWD, path, out);
 }
 
 long readlink(const char* path, char* out, size_t size) {
@@ -76,8 +100,8 @@ int dup3(int fd, int copy, int flags) {
   return static_cast<int>(call(SYS_dup3, fd, copy, flags));
 }
 
-int list_directory(const char* path, std::vector<std::string>& names) {
-  const int fd = sys::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+int list_directory(int folder, const char* name, std::vector<std::string>& names) {
+  const int fd = raw::open(folder, name, O_RDONLY | O_DIRECTORY);
   if (fd < 0) return fd;
   alignas(DirectoryEntry) char buffer[4096];
   long got;
@@ -92,19 +116,6 @@ int list_directory(const char* path, std::vector<std::string>& names) {
   }
   sys::close(fd);
   return static_cast<int>(got);
-}
-
-void remove_recursively(const std::string& path) {
-  struct stat status;
-  if (raw::lstat(path.c_str(), &status) != 0) return;
-  if (!S_ISDIR(status.st_mode)) {
-    sys::unlink(path.c_str());
-    return;
-  }
-  std::vector<std::string> names;
-  list_directory(path.c_str(), names);
-  for (const std::string& name : names) remove_recursively(path + "/" + name);
-  sys::rmdir(path.c_str());
 }
 
 }  // namespace uiw::vkernel::raw

@@ -15,10 +15,20 @@ struct stat;
 
 namespace uiw::vkernel::raw {
 
+// Names are relative to the directory `folder`; a link in the last place is not followed, but by
+// chmod.
+int open(int folder, const char* name, int flags, unsigned mode = 0);
+int lstat(int folder, const char* name, struct stat* out);
+int mkdir(int folder, const char* name, unsigned mode);
+int chmod(int folder, const char* name, unsigned mode);
+// Sets access and modification time, in seconds since 1970.
+int set_times(int folder, const char* name, long seconds);
+int symlink(const char* target, int folder, const char* name);
+int rename(int folder, const char* from, const char* to);
+// `flags`: AT_REMOVEDIR for a directory, which has to be empty.
+int unlink(int folder, const char* name, int flags = 0);
+// By its path from / downwards.
 int lstat(const char* path, struct stat* out);
-int chmod(const char* path, unsigned mode);
-// Sets access and modification time, of a symbolic link itself.
-int set_times(const char* path, long seconds);
 long readlink(const char* path, char* out, size_t size);
 // Waits without limit for `events` on one descriptor. 1, or -EINTR.
 int poll_one(int fd, short events);
@@ -29,9 +39,7 @@ bool thread_exists(int thread);
 void sleep(long nanoseconds);
 int dup3(int fd, int copy, int flags);
 
-// Names in a directory without "." and "..", unsorted. 0 or -errno.
-int list_directory(const char* path, std::vector<std::string>& names);
-// Removes a directory and everything in it, following no link; whatever cannot be removed stays.
-void remove_recursively(const std::string& path);
+// Names in a directory without "." and "..", unsorted; `folder` may be AT_FDCWD. 0 or -errno.
+int list_directory(int folder, const char* name, std::vector<std::string>& names);
 
 }  // namespace uiw::vkernel::raw

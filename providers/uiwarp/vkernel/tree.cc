@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "vkernel/tree.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,77 +18,53 @@
 
 #include "core/log.h"
 #include "core/per_process.h"
-#include "core/raw_sys.h"
+#include "core/settings.h"
+#include "vkernel/folder.h"
 #include "vkernel/raw_files.h"
 
 namespace uiw::vkernel {
 namespace {
 
-namespace sys = core::sys;
-
-constexpr unsigned kDirectoryMode = 0755;
 constexpr unsigned kFileMode = 0444;
 
 std::string random_suffix() {
   uint64_t value = 0;
-  // Without entropy the name is a fixed one; mkdir() then still refuses what exists.
+  // Without entropy the name is a fixed one; making it then still refuses what exists.
   if (getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) value = raw::getpid();
   char out[17];
   std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(value));
   return out;
 }
 
-// A directory that belongs to us and that nobody else can write to.
-bool is_trusted_directory(const std::string& path) {
-  struct stat status;
-  return raw::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+bool is_random_suffix(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// mkdir() whose mode does not depend on the application's umask. 0 or -errno.
-int make_directory(const std::string& path) {
-  if (int result = sys::mkdir(path.c_str(), kDirectoryMode); result < 0) return result;
-  return raw::chmod(path.c_str(), kDirectoryMode);
-}
-
-int write_file(const std::string& path, const std::string& content) {
-  const int fd = sys::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
-  if (fd < 0) return fd;
-  const long written = sys::write(fd, content.data(), content.size());
-  sys::close(fd);
-  if (written < 0) return static_cast<int>(written);
-  if (static_cast<size_t>(written) != content.size()) return -ENOSPC;
-  return raw::chmod(path.c_str(), kFileMode);
-}
-
-int write_entries(const std::string& root, std::span<const TreeEntry> entries) {
+int write_entries(const Folder& root, std::span<const TreeEntry> entries) {
   for (const TreeEntry& entry : entries) {
-    const std::string path = root + "/" + entry.path;
     int result = 0;
     switch (entry.kind) {
       case TreeEntry::Kind::kDirectory:
-        result = make_directory(path);
+        result = root.make_directory(entry.path);
         break;
       case TreeEntry::Kind::kFile:
-        result = write_file(path, entry.content);
+        result = root.make_file(entry.path, entry.content, kFileMode);
         break;
       case TreeEntry::Kind::kLink:
-        result = sys::symlink(entry.content.c_str(), path.c_str());
+        result = root.make_link(entry.path, entry.content);
         break;
     }
     if (result < 0) return result;
   }
   // Last, since making an entry changes the time of its directory.
-  for (const TreeEntry& entry : entries) {
-    raw::set_times((root + "/" + entry.path).c_str(), kTreeTime);
-  }
+  for (const TreeEntry& entry : entries) root.set_times(entry.path, kTreeTime);
   return 0;
 }
 
-bool is_complete(const std::string& root, std::span<const TreeEntry> entries) {
+bool is_complete(const Folder& root, std::span<const TreeEntry> entries) {
   for (const TreeEntry& entry : entries) {
     struct stat status;
-    if (raw::lstat((root + "/" + entry.path).c_str(), &status) != 0) return false;
+    if (root.status(entry.path, status) != 0) return false;
     switch (entry.kind) {
       case TreeEntry::Kind::kDirectory:
         if (!S_ISDIR(status.st_mode) || status.st_mtime != kTreeTime) return false;
@@ -106,75 +81,90 @@ bool is_complete(const std::string& root, std::span<const TreeEntry> entries) {
   return true;
 }
 
-bool is_usable(const std::string& root, std::span<const TreeEntry> entries) {
-  return is_trusted_directory(root) && is_complete(root, entries);
+bool is_usable(const Folder& parent, const std::string& name, std::span<const TreeEntry> entries) {
+  core::Result<Folder> root = parent.open(name);
+  return root && root->is_ours_alone() && is_complete(*root, entries);
 }
 
-// <base>/uiwarp-<uid>, or one with an unpredictable name when that is not safely ours.
-core::Result<std::string> user_directory(std::string_view base) {
-  std::string path = std::string(base) + "/uiwarp-" + std::to_string(geteuid());
-  const int made = make_directory(path);
-  if (made < 0 && made != -EEXIST) return core::Errno{-made};
-  if (is_trusted_directory(path)) return path;
-  path += "-" + random_suffix();
-  if (int result = make_directory(path); result < 0) return core::Errno{-result};
-  return path;
+bool is_older(const Folder& parent, const std::string& name, long seconds) {
+  struct stat status;
+  return parent.status(name, status) == 0 && time(nullptr) - status.st_ctime > seconds;
 }
 
-// All in `parent` but `keep` that are older than `keep_seconds`.
-void remove_old_trees(const std::string& parent, const std::string& keep, long keep_seconds) {
-  std::vector<std::string> names;
-  if (raw::list_directory(parent.c_str(), names) != 0) return;
-  const time_t now = time(nullptr);
-  for (const std::string& name : names) {
-    const std::string path = parent + "/" + name;
-    struct stat status;
-    if (name == keep || raw::lstat(path.c_str(), &status) != 0) continue;
-    if (now - status.st_ctime > keep_seconds) raw::remove_recursively(path);
+std::string user_folder_name() {
+  return "uiwarp-" + std::to_string(geteuid());
+}
+
+// The directories of ours in `base` whose names user_folder() chose at random, in order.
+std::vector<std::string> spare_folders(const Folder& base) {
+  const std::string prefix = user_folder_name() + "-";
+  std::vector<std::string> found;
+  for (std::string& name : base.names()) {
+    if (!name.starts_with(prefix) || !is_random_suffix(name.substr(prefix.size()))) continue;
+    core::Result<Folder> folder = base.open(name);
+    if (folder && folder->is_ours_alone()) found.push_back(std::move(name));
   }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
-core::Result<std::string> resolve(const std::string& root) {
-  const int fd = sys::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return core::Errno{-fd};
-  char link[32], path[PATH_MAX];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const long size = raw::readlink(link, path, sizeof path);
-  sys::close(fd);
-  if (size <= 0 || size == sizeof path || path[0] != '/') return root;  // without /proc
-  return std::string(path, static_cast<size_t>(size));
+// <base>/uiwarp-<uid>. Where somebody else has taken that name: one with a name that nobody could
+// foresee, which the next process finds and uses too.
+core::Result<Folder> user_folder(const Folder& base) {
+  const std::string name = user_folder_name();
+  core::Result<Folder> folder = base.make(name);
+  if (folder || folder.error() != EEXIST) return folder;
+  folder = base.open(name);
+  if (folder && folder->is_ours_alone()) return folder;
+  const std::vector<std::string> spare = spare_folders(base);
+  return spare.empty() ? base.make(name + "-" + random_suffix()) : base.open(spare.front());
+}
+
+// Trees but `keep` that are older than that, and user's folders that nobody needs any more: of
+// processes that came at the same time, or while the name was taken.
+void remove_old(const Folder& base, const Folder& parent, const std::string& keep,
+                long keep_seconds) {
+  for (const std::string& name : parent.names()) {
+    if (name != keep && is_older(parent, name, keep_seconds)) parent.remove(name);
+  }
+  for (const std::string& name : spare_folders(base)) {
+    if (base.path() + "/" + name != parent.path() && is_older(base, name, keep_seconds))
+      base.remove(name);
+  }
 }
 
 }  // namespace
 
-core::Result<std::string> place_tree(std::string_view base, std::span<const TreeEntry> entries,
+core::Result<std::string> place_tree(const std::string& path, std::span<const TreeEntry> entries,
                                      long keep_seconds) {
-  core::Result<std::string> parent = user_directory(base);
-  if (!parent) return parent;
+  core::Result<Folder> base = Folder::open_base(path);
+  if (!base) return core::Errno{base.error()};
+  core::Result<Folder> parent = user_folder(*base);
+  if (!parent) return core::Errno{parent.error()};
   const std::string hash = tree_hash(entries);
-  const std::string root = *parent + "/" + hash;
-  if (is_usable(root, entries)) return resolve(root);
+  const std::string root = parent->path() + "/" + hash;
+  if (is_usable(*parent, hash, entries)) return root;
 
-  const std::string fresh = *parent + "/new-" + random_suffix();
-  int result = make_directory(fresh);
-  if (result == 0) result = write_entries(fresh, entries);
+  const std::string fresh = "new-" + random_suffix();
+  core::Result<Folder> folder = parent->make(fresh);
+  int result = folder ? write_entries(*folder, entries) : -folder.error();
   if (result == 0) {
-    result = sys::rename(fresh.c_str(), root.c_str());
+    result = parent->rename(fresh, hash);
     if (result == -EEXIST || result == -ENOTEMPTY || result == -ENOTDIR) {
       // Another process was faster, or what lies there is damaged: then out of the way with it.
-      if (!is_usable(root, entries)) {
-        const std::string damaged = *parent + "/old-" + random_suffix();
-        sys::rename(root.c_str(), damaged.c_str());
-        raw::remove_recursively(damaged);
-        sys::rename(fresh.c_str(), root.c_str());
+      if (!is_usable(*parent, hash, entries)) {
+        const std::string damaged = "old-" + random_suffix();
+        parent->rename(hash, damaged);
+        parent->remove(damaged);
+        parent->rename(fresh, hash);
       }
-      result = is_usable(root, entries) ? 0 : result;
+      result = is_usable(*parent, hash, entries) ? 0 : result;
     }
   }
-  raw::remove_recursively(fresh);
+  parent->remove(fresh);
   if (result < 0) return core::Errno{-result};
-  remove_old_trees(*parent, hash, keep_seconds);
-  return resolve(root);
+  remove_old(*base, *parent, hash, keep_seconds);
+  return root;
 }
 
 namespace {
@@ -203,23 +193,31 @@ const Root* remember(std::string base, std::string path) {
   return root;
 }
 
+const char* reason(int error) {
+  return error == EPERM ? "other users can change it, or a directory above it"
+                        : strerrordesc_np(error);
+}
+
 // Null when memory is short.
 const Root* place_anywhere(std::span<const TreeEntry> entries) {
-  const char* chosen = secure_getenv("UIWARP_RUNTIME_DIR");
+  const char* chosen = core::settings().runtime_dir;
   const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
-  int error = 0;
   std::string tried;
   for (const char* base : {chosen, runtime, "/dev/shm", "/tmp"}) {
     if (base == nullptr || base[0] != '/') continue;
     core::Result<std::string> path = place_tree(base, entries);
     if (path) return remember(base, std::move(*path));
-    error = path.error();
-    tried += std::string(tried.empty() ? "" : ", ") + base;
+    const std::string why = std::string(base) + ": " + reason(path.error());
+    if (base == chosen) {
+      core::log(core::LogLevel::kWarn, "UIWARP_RUNTIME_DIR is not used, another directory is. %s",
+                why.c_str());
+    }
+    tried += (tried.empty() ? "" : "; ") + why;
   }
   core::log(core::LogLevel::kError,
-            "no RDMA device: cannot write below any of %s (last error: %s); set UIWARP_RUNTIME_DIR "
-            "to a directory you may write to",
-            tried.c_str(), strerrordesc_np(error));
+            "no RDMA device: there is no directory for the files that tell of them (%s); set "
+            "UIWARP_RUNTIME_DIR to one that you, and you alone, may write to",
+            tried.c_str());
   return remember("", "");
 }
 
@@ -247,7 +245,7 @@ void place(const Root* last) {
   } else if (!complained.exchange(true)) {
     core::log(core::LogLevel::kWarn,
               "changes of RDMA devices do not show: cannot write below %s: %s", last->base.c_str(),
-              strerrordesc_np(path.error()));
+              reason(path.error()));
   }
   if (root != nullptr) current_root.store(root, std::memory_order_release);
   placed_version.store(version, std::memory_order_release);

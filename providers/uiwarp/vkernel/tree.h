@@ -24,14 +24,16 @@ inline constexpr long kTreeTime = 1'704'067'200;
 inline constexpr long kKeepSeconds = 3600;
 
 // Makes the tree below `base`, or finds the one made before, and returns its root with symbolic
-// links resolved. What already lies there is only used when it is a directory of this user's that
-// nobody else can write to; otherwise a fresh directory with an unpredictable name is made beside
-// it. Errors: those of mkdir, open and write for `base`. Thread- and process-safe.
-core::Result<std::string> place_tree(std::string_view base, std::span<const TreeEntry> entries,
+// links resolved. Everything is reached by descriptors and no link is followed, so that nobody who
+// may write to `base` can lead us elsewhere. What already lies there is only used when it is a
+// directory of this user's that nobody else can write to; otherwise one with an unpredictable name
+// is made beside it, or found again. Errors: those of mkdir, open and write for `base`; EPERM when
+// others can change it (Folder::open_base). Thread- and process-safe.
+core::Result<std::string> place_tree(const std::string& base, std::span<const TreeEntry> entries,
                                      long keep_seconds = kKeepSeconds);
 
-// The root for the devices of this process as they are now, in the first of $UIWARP_RUNTIME_DIR,
-// $XDG_RUNTIME_DIR, /dev/shm and /tmp that can be written; empty (reported once) when none can. The
+// The root for the devices of this process as they are now, in the first of UIWARP_RUNTIME_DIR,
+// $XDG_RUNTIME_DIR, /dev/shm and /tmp that can be used; empty (reported once) when none can. The
 // text is valid for the life of the process; when the tree has vanished it is made again.
 // Thread-safe.
 std::string_view tree_root();

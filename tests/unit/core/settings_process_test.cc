@@ -102,10 +102,8 @@ TEST(SettingsOfAProcess, ReportsEveryWrongValue) {
 }
 
 TEST(SettingsOfAProcess, WarnsOfAMistypedName) {
-  const Environment environment = {{"UIWARP_CRCC", "on"},
-                                   {"UIWARP_RUNTIME_DIR", "/run/x"},
-
-                                   {"UIWARP_TEST_X", "1"}};
+  const Environment environment = {
+      {"UIWARP_CRCC", "on"}, {"UIWARP_RUNTIME_DIR", "/run/x"}, {"UIWARP_TEST_X", "1"}};
   Outcome outcome = in_child(environment, [] { return settings_error(); });
   EXPECT_EQ(outcome.status, 0) << "a warning is no error";
   EXPECT_EQ(lines_of(outcome.output), 1) << outcome.output;

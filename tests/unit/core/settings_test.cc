@@ -258,5 +258,22 @@ TEST(Settings, Ports) {
     expect_refused("UIWARP_PORTS", bad, "auto|FIRST-LAST");
 }
 
+TEST(Settings, RuntimeDirectory) {
+  Settings s;
+  EXPECT_STREQ(s.runtime_dir, "");
+  EXPECT_TRUE(accepted("UIWARP_RUNTIME_DIR", "/run/user/7", s));
+  EXPECT_STREQ(s.runtime_dir, "/run/user/7");
+  EXPECT_TRUE(accepted("UIWARP_RUNTIME_DIR", "/tmp", s));
+  EXPECT_STREQ(s.runtime_dir, "/tmp");
+  const std::string longest = "/" + std::string(Settings::kLongestPath - 1, 'x');
+  EXPECT_TRUE(accepted("UIWARP_RUNTIME_DIR", longest.c_str(), s));
+  EXPECT_EQ(s.runtime_dir, longest);
+  EXPECT_TRUE(accepted("UIWARP_RUNTIME_DIR", "auto", s));
+  EXPECT_STREQ(s.runtime_dir, "");
+  for (const char* bad : {"", "run", "./run", "~/run"})
+    expect_refused("UIWARP_RUNTIME_DIR", bad, "auto|/DIRECTORY");
+  expect_refused("UIWARP_RUNTIME_DIR", (longest + "x").c_str(), "auto|/DIRECTORY");
+}
+
 }  // namespace
 }  // namespace uiw::core

@@ -141,10 +141,11 @@ TEST_F(Broken, AnotherLibraryOfThatNameIsRefused) {
 }
 
 TEST_F(Programs, ARuntimeDirectoryThatCannotBeUsedIsNotTheEnd) {
-  // The next ones in the row still do.
+  // The next ones in the row still do, and it is said.
   EXPECT_EQ(
       run("UIWARP_RUNTIME_DIR=/proc/none exec cat /sys/class/infiniband/uiw_lo/node_type").output,
-      "4: RNIC\n");
+      "uiwarp: UIWARP_RUNTIME_DIR is not used, another directory is. /proc/none: No such file or "
+      "directory\n4: RNIC\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -35,8 +36,12 @@ struct stat status_of(const std::string& path) {
   return status;
 }
 
+std::string user_directory_of(const std::string& base) {
+  return base + "/uiwarp-" + std::to_string(geteuid());
+}
+
 std::string user_directory(const TemporaryDirectory& base) {
-  return base / ("uiwarp-" + std::to_string(geteuid())).c_str();
+  return user_directory_of(base.path());
 }
 
 std::string placed(const std::string& base, const std::vector<TreeEntry>& entries) {
@@ -145,25 +150,105 @@ TEST(Tree, ALinkInPlaceOfTheUserDirectoryIsNotFollowed) {
   expect_complete(root, content());
 }
 
+std::vector<std::string> entries_of(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// What somebody else has put where the user's directory would be.
+void expect_one_directory_instead(const TemporaryDirectory& base, size_t before) {
+  const std::string root = placed(base.path(), content());
+  expect_complete(root, content());
+  // What one program made the next ones find; none leaves anything else.
+  EXPECT_EQ(placed(base.path(), content()), root);
+  EXPECT_EQ(entries_of(base.path()).size(), before + 1);
+  // Nobody could foresee its name.
+  fs::remove_all(fs::path(root).parent_path());
+  EXPECT_NE(placed(base.path(), content()), root);
+}
+
 TEST(Tree, AUserDirectoryThatOthersCanWriteToIsNotUsed) {
   TemporaryDirectory base;
   fs::create_directory(user_directory(base));
   chmod(user_directory(base).c_str(), 0777);
-  const std::string root = placed(base.path(), content());
+  expect_one_directory_instead(base, 1);
   EXPECT_TRUE(fs::is_empty(user_directory(base)));
-  expect_complete(root, content());
-  // Unpredictable: the next one lies elsewhere again.
-  EXPECT_NE(placed(base.path(), content()), root);
 }
 
 TEST(Tree, AUserDirectoryOfSomebodyElseIsNotUsed) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to make one";
   TemporaryDirectory base;
+  chmod(base.path().c_str(), 01777);
+  const std::string squatted[] = {user_directory(base), user_directory(base) + "-0123456789abcdef"};
+  for (const std::string& path : squatted) {
+    fs::create_directory(path);
+    ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
+  }
+  expect_one_directory_instead(base, 2);
+  for (const std::string& path : squatted) EXPECT_TRUE(fs::is_empty(path));
+}
+
+TEST(Tree, DirectoriesThatTookItsPlaceAreRemovedWhenTheyAreOld) {
+  TemporaryDirectory base;
   fs::create_directory(user_directory(base));
-  ASSERT_EQ(chown(user_directory(base).c_str(), 65534, 65534), 0);
-  const std::string root = placed(base.path(), content());
-  EXPECT_TRUE(fs::is_empty(user_directory(base)));
-  expect_complete(root, content());
+  chmod(user_directory(base).c_str(), 0777);
+  const std::string instead = fs::path(placed(base.path(), content())).parent_path();
+  const std::string others[] = {user_directory(base) + "-backup",
+                                base / "uiwarp-doctor-0123456789ab",
+                                base / "uiwarp-x-0123456789abcdef"};
+  for (const std::string& path : others) fs::create_directory(path);
+  fs::remove(user_directory(base));
+  placed(base.path(), content());
+  EXPECT_TRUE(fs::exists(instead)) << "a program may still use it";
+  ASSERT_TRUE(place_tree(base.path(), content("uiw_new"), -1).has_value());
+  EXPECT_FALSE(fs::exists(instead));
+  for (const std::string& path : others) EXPECT_TRUE(fs::exists(path)) << path;
+}
+
+// Where nobody else can rename or remove what is ours.
+TEST(Tree, ABaseIsUsedWhereOthersCannotChangeIt) {
+  TemporaryDirectory outer;
+  const std::string base = outer / "base";
+  fs::create_directory(base);
+  const auto tried = [&base](const std::string& path, mode_t mode) {
+    chmod(path.c_str(), mode);
+    const int error = place_tree(base, content()).error();
+    if (error != 0) EXPECT_TRUE(fs::is_empty(base));
+    fs::remove_all(user_directory_of(base));
+    chmod(path.c_str(), 0755);
+    return error;
+  };
+  EXPECT_EQ(tried(base, 0700), 0);
+  EXPECT_EQ(tried(base, 01777), 0);  // sticky, as /tmp is
+  EXPECT_EQ(tried(base, 01775), 0);
+  EXPECT_EQ(tried(base, 0777), EPERM);
+  EXPECT_EQ(tried(base, 0775), EPERM);
+  EXPECT_EQ(tried(base, 02775), EPERM);
+  EXPECT_EQ(tried(outer.path(), 0777), EPERM);  // they could rename `base`
+  EXPECT_EQ(tried(outer.path(), 01777), 0);
+  EXPECT_EQ(tried(outer.path(), 0775), 0);  // the user's own group, as a umask of 002 makes it
+}
+
+TEST(Tree, ABaseOfAnotherUserIsNotUsed) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to make one";
+  TemporaryDirectory outer;
+  const std::string base = outer / "base";
+  fs::create_directory(base);
+  for (const std::string& path : {base, outer.path()}) {
+    ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
+    EXPECT_EQ(place_tree(base, content()).error(), EPERM) << path;
+    chmod(path.c_str(), 01777);  // he could rename what is in it all the same
+    EXPECT_EQ(place_tree(base, content()).error(), EPERM) << path;
+    ASSERT_EQ(chown(path.c_str(), 0, 0), 0);
+    chmod(path.c_str(), 0755);
+  }
+  EXPECT_TRUE(fs::is_empty(base));
+  // By a link of his, too, it is the directory that counts.
+  fs::create_symlink(base, outer / "link");
+  ASSERT_EQ(lchown((outer / "link").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(placed(outer / "link", content()).substr(0, base.size() + 1), base + "/");
 }
 
 TEST(Tree, ATreeThatOthersCanWriteToIsReplaced) {
