@@ -73,7 +73,8 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_REQUEST_TIMEOUT_MS", "milliseconds 1..600000", "5000",
      "Until an accepted TCP connection sent its whole MPA Request."},
     {"UIWARP_CLOSE_TIMEOUT_MS", "milliseconds 1..600000", "5000",
-     "Until the peer closes its side after a disconnect; then the connection is reset."},
+     "After a disconnect, how long nothing may move until everything has gone out and the peer has "
+     "closed its side; then the connection is reset. Not longer than 12 times this in all."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
      "How long a message may wait for a receive to be posted; 0 ends the connection at once."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",

@@ -30,6 +30,10 @@ namespace {
 
 // From when something is to be sent to a peer that has gone until it fails.
 constexpr core::Nanoseconds kLastHope = core::kSecond;
+// How many close timeouts a disconnect may last for as long as octets move in each of them: what
+// was posted before it may take a while, and a peer that reads a little now and then, or asks for
+// ever more, is not to keep it for ever. A minute unless set.
+constexpr int kDrainTurns = 12;
 
 }  // namespace
 
@@ -105,7 +109,7 @@ void State::error_handled_by_sender() {
     return;
   }
   stream->resume_receive();  // dropped; but the peer's FIN or RST must be seen
-  engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+  arm_close_timer();
 }
 
 void State::begin_disconnect() {
@@ -113,6 +117,8 @@ void State::begin_disconnect() {
   state.compare_exchange_strong(expected, IBV_QPS_SQD);
   if (!attached || receive_dead || wish_drain.load(std::memory_order_relaxed)) return;
   wish_drain.store(true, std::memory_order_release);
+  // The peer may take nothing of what is to go before the FIN, or answer none of our Reads.
+  if (!close_timer.armed()) arm_close_timer();
   kick_sender();
 }
 
@@ -124,8 +130,7 @@ void State::on_fin_sent() {
   } else if (peer_closed) {
     begin_error({});
   } else if (!receive_dead) {
-    // Ours is closed; now the peer has to close its side.
-    engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+    arm_close_timer();  // ours is closed; now the peer has to close its side
   }
 }
 
@@ -150,17 +155,25 @@ State::ErrorPlan State::plan_for_broken_stream(int error) {
   return {.has_event = true, .error = error};
 }
 
+void State::arm_close_timer() {
+  moved_at_timer = octets_moved();
+  engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+}
+
 void State::on_close_timeout() {
   if (!attached) return;
-  const uint64_t sent = octets_sent.load(std::memory_order_relaxed);
-  if (!error_noted && !fin_noted && std::exchange(octets_at_timer, sent) != sent) {
-    // The peer has closed and still takes what it asked for, however long that lasts.
-    engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+  const bool draining_now = wish_drain.load(std::memory_order_relaxed);
+  if (!error_noted && !fin_noted && moved_at_timer != octets_moved() &&
+      (!draining_now || ++drain_turns < kDrainTurns)) {
+    // What was posted still goes out. Or the peer has closed and still takes what it asked for,
+    // however long that lasts: it can ask for nothing more.
+    arm_close_timer();
     return;
   }
   stream_broken = true;
+  // Nobody must take for the orderly end what is only as far as it got.
+  if (!fin_noted) stream->set_abortive();
   if (error_noted) {
-    stream->set_abortive();
     end_connection();
   } else {
     begin_error({.error = ETIMEDOUT});
@@ -253,7 +266,8 @@ int State::reset() {
   plan = {};
   found = {};
   send_error = 0;
-  octets_sent = octets_at_timer = 0;
+  octets_sent = moved_at_timer = 0;
+  drain_turns = 0;
   wakes = 0;
   transmitting = blocked = engine_carries_on = draining = rtr_announced = error_handled = fin_sent =
       error_found = false;

@@ -145,6 +145,7 @@ void State::hear_news() {
 }
 
 void State::handle(qp::RxStatus status) {
+  ++arrivals;
   hear_news();
   qp::Rx& rx = connection->rx;
   if (!first_fpdu_told && connection->shared.first_fpdu.load(std::memory_order_relaxed)) {
@@ -236,8 +237,7 @@ void State::on_end_of_stream() {
     return;
   }
   // RFC 5041 6.2.1: what the peer asked for before it closed is still sent.
-  octets_at_timer = octets_sent.load(std::memory_order_relaxed);
-  engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+  arm_close_timer();
   ibv_qp_state expected = IBV_QPS_RTS;
   state.compare_exchange_strong(expected, IBV_QPS_SQD);
   wish_finish.store(true, std::memory_order_release);

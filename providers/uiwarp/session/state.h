@@ -167,13 +167,15 @@ class State final : public engine::Task,
   ConnectionObserver* observer = nullptr;  // [engine]
   std::unique_ptr<uint8_t[]> leftover;     // [engine] until kStart
   size_t leftover_size = 0;
-  uint64_t octets_at_timer = 0;  // of octets_sent, when close_timer was armed last
-  bool attached = false;         // a connection was made and has not ended
-  bool error_begun = false;      // `plan` is written
-  bool receive_dead = false;     // no octet is looked at any more
-  bool waiting = false;          // a Send waits for a receive
-  bool peer_closed = false;      // FIN seen
-  bool end_pending = false;      // FIN seen while a Send waits for a receive
+  uint32_t arrivals = 0;        // how often octets were looked at
+  uint64_t moved_at_timer = 0;  // of octets_moved(), when close_timer was armed last
+  int drain_turns = 0;          // of close_timer, since wish_drain
+  bool attached = false;        // a connection was made and has not ended
+  bool error_begun = false;     // `plan` is written
+  bool receive_dead = false;    // no octet is looked at any more
+  bool waiting = false;         // a Send waits for a receive
+  bool peer_closed = false;     // FIN seen
+  bool end_pending = false;     // FIN seen while a Send waits for a receive
   bool first_fpdu_told = false;
   unsigned wakes = 0;                 // empty Writes asked for
   bool stream_broken = false;         // nothing more can be sent or received
@@ -259,6 +261,8 @@ class State final : public engine::Task,
   void on_fin_sent();
   void on_send_failed();
   static ErrorPlan plan_for_broken_stream(int send_error);
+  uint64_t octets_moved() const { return octets_sent.load(std::memory_order_relaxed) + arrivals; }
+  void arm_close_timer();
   void on_close_timeout();
   void lose_peer();
   void miss_peer();
