@@ -19,14 +19,14 @@ core::Result<uint32_t> Table::add(uint32_t pd, uint8_t* memory, uint64_t start, 
   slot->kind = Kind::kRegion;
   slot->pd = pd;
   slot->stream = 0;
-  slot->access = access;
+  slot->access = static_cast<uint8_t>(access);
   slot->start = start;
   slot->length = length;
   slot->memory = memory;
   slot->windows = 0;
   const uint32_t stag = slot->stag;
   slot->live_stag_.store(stag, std::memory_order_seq_cst);
-  Impl::insert(*impl_->buckets.load(std::memory_order_relaxed), slot);
+  impl_->buckets.insert(slot);
   impl_->regions.fetch_add(1, std::memory_order_relaxed);
   return stag;
 }
@@ -40,8 +40,7 @@ int Table::remove(uint32_t stag) {
     if (!slot) return EINVAL;
     if (slot->windows > 0) return EBUSY;
     slot->live_stag_.store(0, std::memory_order_seq_cst);
-    Impl::erase(*impl_->buckets.load(std::memory_order_relaxed), slot);
-    impl_->remember(index_of(stag));
+    impl_->erase(slot);
     impl_->regions.fetch_sub(1, std::memory_order_relaxed);
   }
   // Without the mutex: a reference may be held for as long as a sendmsg() takes.
@@ -63,7 +62,7 @@ int Table::change_access(uint32_t stag, uint32_t access) {
   }
   impl_->revoke(slot);  // it keeps its index meanwhile
   const std::lock_guard lock(impl_->mutex);
-  slot->access = access;
+  slot->access = static_cast<uint8_t>(access);
   slot->live_stag_.store(stag, std::memory_order_seq_cst);
   return 0;
 }
@@ -86,18 +85,21 @@ void Table::leave(Keeper& keeper) {
 
 RegionRef Table::find(uint32_t stag, Side side) const {
   if (!impl_ || stag == 0) return {};
-  const Impl::Buckets* buckets = impl_->buckets.load(std::memory_order_acquire);
-  if (!buckets) return {};
-  Impl::Slot* slot = Impl::look_up(*buckets, stag);
-  if (!slot) return {};
-  slot->refs(side).fetch_add(1, std::memory_order_seq_cst);
-  if (slot->live_stag_.load(std::memory_order_seq_cst) == stag) return RegionRef(slot, side);
-  slot->refs(side).fetch_sub(1, std::memory_order_release);
-  return {};
+  RegionRef found = impl_->try_find(stag, side);
+  if (found) [[likely]]
+    return found;
+  return impl_->find_again(stag, side);
 }
 
 size_t Table::size() const {
   return impl_ ? impl_->regions.load(std::memory_order_relaxed) : 0;
+}
+
+size_t Table::footprint() const {
+  if (!impl_) return 0;
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->slots.slots_footprint() + impl_->slots.counts_footprint() +
+         impl_->buckets.footprint();
 }
 
 }  // namespace uiw::mem

@@ -46,55 +46,49 @@ struct Stream {
 // receive to one region, and on two processors the line would go to and fro with every message.
 enum class Side : uint8_t { kReceive, kSend };
 
-// One registration, or one bound memory window. All fields but the counts are constant while the
-// STag is valid.
+// One registration, or one bound memory window. All fields are constant while the STag is valid.
 struct alignas(64) Region {
   uint32_t stag = 0;
   uint32_t pd = 0;      // protection domain id
-  uint32_t access = 0;  // Access bits; a window has remote rights only
   uint32_t stream = 0;  // the only one that may use it; 0: all of the protection domain
-  uint64_t start = 0;   // first TO / virtual address as the peer and SGEs name it (iova)
+
+ private:
+  friend class Table;
+  std::atomic<uint32_t> live_stag_{0};  // == stag while valid, 0 otherwise
+
+ public:
+  uint64_t start = 0;  // first TO / virtual address as the peer and SGEs name it (iova)
   uint64_t length = 0;
   uint8_t* memory = nullptr;  // where `start` lies in this process
   Kind kind = Kind::kRegion;
+  uint8_t access = 0;  // Access bits; a window has remote rights only
 
   bool is_window() const { return kind != Kind::kRegion; }
   // Whether that STag still names it. For who holds a reference.
   bool is_live(uint32_t wanted) const {
     return live_stag_.load(std::memory_order_relaxed) == wanted;
   }
-
- private:
-  friend class Table;
-  friend class RegionRef;
-  std::atomic<uint32_t>& refs(Side side) {
-    return side == Side::kSend ? send_refs_ : receive_refs_;
-  }
-
-  std::atomic<uint32_t> live_stag_{0};  // == stag while valid, 0 otherwise
-  alignas(64) std::atomic<uint32_t> send_refs_{0};
-  alignas(64) std::atomic<uint32_t> receive_refs_{0};
 };
 
 // Keeps a Region valid; movable, releases on destruction.
 class RegionRef {
  public:
   RegionRef() = default;
-  RegionRef(RegionRef&& other) noexcept : region_(other.region_), side_(other.side_) {
+  RegionRef(RegionRef&& other) noexcept : region_(other.region_), count_(other.count_) {
     other.region_ = nullptr;
   }
   RegionRef& operator=(RegionRef&& other) noexcept {
     if (this != &other) {
       reset();
       region_ = other.region_;
-      side_ = other.side_;
+      count_ = other.count_;
       other.region_ = nullptr;
     }
     return *this;
   }
   ~RegionRef() { reset(); }
   void reset() {
-    if (region_) region_->refs(side_).fetch_sub(1, std::memory_order_release);
+    if (region_) count_->fetch_sub(1, std::memory_order_release);
     region_ = nullptr;
   }
   explicit operator bool() const { return region_; }
@@ -103,9 +97,9 @@ class RegionRef {
 
  private:
   friend class Table;
-  RegionRef(Region* region, Side side) : region_(region), side_(side) {}
-  Region* region_ = nullptr;
-  Side side_ = Side::kReceive;
+  RegionRef(const Region* region, std::atomic<uint32_t>* count) : region_(region), count_(count) {}
+  const Region* region_ = nullptr;
+  std::atomic<uint32_t>* count_ = nullptr;  // of the references, this one among them
 };
 
 // Who keeps references of regions for longer than a copy takes, until others have done something: a
@@ -144,6 +138,9 @@ class Table {
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
+
+  // Regions and memory windows at the same time, whatever `max` says.
+  static constexpr size_t kCapacity = 1u << 21;
 
   // Adds a registration and chooses its STag: 24 random bits of index, 8 of key, never 0; no index
   // that is among the last 1,024 given back (RFC 5040 8.1.1(8)). ENOMEM at the limit of `max`.
@@ -191,6 +188,10 @@ class Table {
 
   size_t size() const;  // regions
   size_t windows() const;
+
+  // Bytes of memory that are in use by what grows and shrinks with the number of regions. Thread:
+  // any.
+  size_t footprint() const;
 
  private:
   struct Impl;

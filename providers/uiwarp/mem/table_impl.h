@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// An open-addressed hash from STag index to Region, written under a mutex and read without one.
+// STag index -> bucket (buckets.h) -> slot (slots.h), written under a mutex and read without one.
 //
-// Regions live in slots that are reused but never freed while the table lives, and bucket arrays
-// that were outgrown are kept too (their sizes add up to less than the current one). So whatever
-// pointer a reader has loaded stays readable; whether it is the right Region is decided by
-// Region::live_stag_:
+// Whatever pointer a reader has loaded stays readable; whether it is the right Region is
+// decided by Region::live_stag_:
 //
 //   reader: refs += 1; live_stag_ == stag ? a hit : refs -= 1, a miss
 //   revoke: live_stag_ = 0; wait until refs == 0, of one side, then of the other
@@ -27,6 +25,8 @@
 #include <mutex>
 #include <new>
 
+#include "mem/buckets.h"
+#include "mem/slots.h"
 #include "mem/table.h"
 
 namespace uiw::mem {
@@ -75,34 +75,28 @@ struct Table::Impl {
     Window** link = nullptr;   // what points here; null: not among them
   };
   struct Slot : Region {
-    uint32_t windows = 0;  // bound to this region
+    uint32_t number;
     union {
-      Slot* next_free = nullptr;  // while it is nobody's
-      Window* window;             // while it is a memory window's
+      uint32_t windows;  // bound to this region
+      Window* window;    // while it is a memory window's
     };
+    std::atomic<RefCount*> counts;
   };
-  static_assert(sizeof(Slot) == 3 * 64);
-  static constexpr size_t kSlotsPerChunk = 64;
-  struct Chunk {
-    Slot slots[kSlotsPerChunk];
-    Chunk* next;
-  };
-  using Bucket = std::atomic<Slot*>;
-  struct Buckets {
-    size_t mask;     // number of buckets - 1
-    Buckets* older;  // outgrown
-    std::unique_ptr<Bucket[]> at;
-  };
+  static_assert(sizeof(Slot) == 64);
+  static uint32_t index_of_slot(const Slot& slot) { return index_of(slot.stag); }
+  using AllBuckets = Buckets<Slot, &index_of_slot>;
+  using AllSlots = Slots<Slot>;
+  static_assert(AllSlots::kMost == kCapacity);
+  // Half of the buckets are free, so two random indices suffice on average.
+  static_assert(kCapacity * 2 == size_t{1} << AllBuckets::kMaxBits);
 
-  static Slot* removed() { return reinterpret_cast<Slot*>(uintptr_t{1}); }
-
-  mutable std::mutex mutex;  // all but `buckets`, which readers load without it, and `keepers`
-  std::atomic<Buckets*> buckets{nullptr};
+  mutable std::mutex mutex;  // all but `keepers`; readers look into the first two without it
+  AllBuckets buckets;
+  AllSlots slots;
   std::atomic<size_t> regions{0}, windows{0};
   Window* stream_windows = nullptr;  // those bound to a stream
-  Chunk* chunks = nullptr;
-  Slot* free_slots = nullptr;
-  std::mutex keepers_mutex;  // never with `mutex`; nothing of ours is taken inside
+  uint32_t trim_below = 0;           // taken slots: half of the most there were since the last trim
+  std::mutex keepers_mutex;          // never with `mutex`; nothing of ours is taken inside
   core::List<Keeper, &Keeper::among_keepers> keepers;
   RandomNumbers random;
   static constexpr size_t kRecent = 1024;
@@ -113,34 +107,30 @@ struct Table::Impl {
   uint16_t recent_like[kFilter] = {};
 
   ~Impl() {
-    if (const Buckets* b = buckets.load(std::memory_order_relaxed)) {
-      for (size_t i = 0; i <= b->mask; ++i) {
-        const Slot* slot = b->at[i].load(std::memory_order_relaxed);
-        if (slot && slot != removed() && slot->is_window()) delete slot->window;
-      }
-    }
-    for (Buckets* b = buckets.load(std::memory_order_relaxed); b;) {
-      Buckets* older = b->older;
-      delete b;
-      b = older;
-    }
-    while (chunks) {
-      Chunk* next = chunks->next;
-      delete chunks;
-      chunks = next;
-    }
+    buckets.for_each([](const Slot* slot) {
+      if (slot->is_window()) delete slot->window;
+    });
   }
 
-  // STags are random, so their index is as good a hash as any.
-  static size_t home(const Buckets& b, uint32_t stag) { return (stag >> 8) & b.mask; }
+  static size_t of_side(Side side) { return static_cast<size_t>(side) * AllSlots::kOtherCount; }
 
-  // The valid region or window of that STag.
-  static Slot* look_up(const Buckets& b, uint32_t stag) {
-    for (size_t i = home(b, stag);; i = (i + 1) & b.mask) {
-      Slot* slot = b.at[i].load(std::memory_order_acquire);
-      if (!slot) return nullptr;
-      if (slot != removed() && slot->live_stag_.load(std::memory_order_relaxed) == stag)
-        return slot;
+  // Without the mutex. A miss is certain only where the buckets were not exchanged meanwhile.
+  RegionRef try_find(uint32_t stag, Side side) const {
+    const Slot* slot = buckets.find(index_of(stag));
+    if (!slot || slot->live_stag_.load(std::memory_order_relaxed) != stag) return {};
+    RefCount* refs = slot->counts.load(std::memory_order_relaxed);
+    if (!refs) return {};  // its page has been given back just now
+    refs += of_side(side);
+    refs->fetch_add(1, std::memory_order_seq_cst);
+    if (slot->live_stag_.load(std::memory_order_seq_cst) == stag) return RegionRef(slot, refs);
+    refs->fetch_sub(1, std::memory_order_release);
+    return {};
+  }
+  [[gnu::noinline]] RegionRef find_again(uint32_t stag, Side side) const {
+    for (;;) {
+      const uint32_t resizes = buckets.resizes();
+      RegionRef found = try_find(stag, side);
+      if (found || buckets.resizes() == resizes) return found;
     }
   }
 
@@ -154,78 +144,36 @@ struct Table::Impl {
 
   // Whoever has that index, whatever the key, valid or not. Under the mutex.
   Slot* with_index(uint32_t stag) const {
-    const Buckets* b = buckets.load(std::memory_order_relaxed);
-    if (!b) return nullptr;
-    for (size_t i = home(*b, stag);; i = (i + 1) & b->mask) {
-      Slot* slot = b->at[i].load(std::memory_order_relaxed);
-      if (!slot) return nullptr;
-      if (slot != removed() && index_of(slot->stag) == index_of(stag)) return slot;
-    }
+    Slot* slot = buckets.find(index_of(stag));
+    return slot && index_of(slot->stag) == index_of(stag) ? slot : nullptr;
   }
 
-  static void insert(Buckets& b, Slot* slot) {
-    for (size_t i = home(b, slot->stag);; i = (i + 1) & b.mask) {
-      Slot* there = b.at[i].load(std::memory_order_relaxed);
-      if (!there || there == removed()) {
-        b.at[i].store(slot, std::memory_order_release);
-        return;
-      }
-    }
+  // From here on its index leads nowhere, and is not used again soon.
+  void erase(const Slot* slot) {
+    buckets.erase(*slot);
+    remember(index_of(slot->stag));
   }
 
-  static void erase(Buckets& b, const Slot* slot) {
-    size_t i = home(b, slot->stag);
-    while (b.at[i].load(std::memory_order_relaxed) != slot) i = (i + 1) & b.mask;
-    b.at[i].store(removed(), std::memory_order_relaxed);
-    // A run of removed buckets in front of an empty one ends every search just the same when it
-    // is empty: so the array never fills up with them.
-    if (b.at[(i + 1) & b.mask].load(std::memory_order_relaxed)) return;
-    while (b.at[i].load(std::memory_order_relaxed) == removed()) {
-      b.at[i].store(nullptr, std::memory_order_relaxed);
-      i = (i - 1) & b.mask;
-    }
-  }
-
-  // Keeps at least three buckets of four without a live Region.
+  // Keeps half of the buckets free.
   bool make_room() {
-    Buckets* old = buckets.load(std::memory_order_relaxed);
-    const size_t size = old ? old->mask + 1 : 0;
-    const size_t taken =
-        regions.load(std::memory_order_relaxed) + windows.load(std::memory_order_relaxed);
-    if ((taken + 1) * 4 <= size) return true;
-    const size_t wanted = size ? size * 2 : 64;
-    auto* grown = new (std::nothrow) Buckets{wanted - 1, old, nullptr};
-    if (!grown) return false;
-    grown->at.reset(new (std::nothrow) Bucket[wanted]);
-    if (!grown->at) {
-      delete grown;
-      return false;
-    }
-    for (size_t i = 0; i < size; ++i) {
-      Slot* slot = old->at[i].load(std::memory_order_relaxed);
-      if (slot && slot != removed()) insert(*grown, slot);
-    }
-    buckets.store(grown, std::memory_order_release);
-    return true;
+    if ((slots.taken() + 1) * 2 <= buckets.size()) return true;
+    return buckets.grow();
   }
 
-  Slot* take_slot() {
-    if (!free_slots) {
-      auto* chunk = new (std::nothrow) Chunk;
-      if (!chunk) return nullptr;
-      chunk->next = chunks;
-      chunks = chunk;
-      for (Slot& slot : chunk->slots) give_slot(&slot);
-    }
-    Slot* slot = free_slots;
-    free_slots = slot->next_free;
-    return slot;
+  void give_slot(const Slot* slot) {
+    slots.give(*slot);
+    if (slots.taken() < trim_below) trim();
   }
 
-  void give_slot(Slot* slot) {
-    slot->next_free = free_slots;
-    free_slots = slot;
+  // Only when half of all have gone since the last time: so each that goes pays for a few steps.
+  void trim() {
+    trim_below = slots.taken() / 2;
+    if (slots.slots_footprint() + buckets.footprint() <= kWorthTrimming) return;
+    slots.trim();
+    while (buckets.size() >= 8 * size_t{slots.taken()} && buckets.shrink()) {
+    }
   }
+  static constexpr size_t kWorthTrimming = 256 * 1024;  // bytes: less stays without harm
 
   uint16_t& like(uint32_t index) { return recent_like[index % kFilter]; }
 
@@ -244,27 +192,30 @@ struct Table::Impl {
   int choose_stag(uint32_t& stag) {
     do {
       if (const int error = random.next(stag)) return error;
-    } while (index_of(stag) == 0 || with_index(stag) || given_back_recently(index_of(stag)));
+    } while (index_of(stag) == 0 || buckets.find(index_of(stag)) ||
+             given_back_recently(index_of(stag)));
     return 0;
   }
 
   // A slot with a new STag that is not valid yet, and not to be found. ENOMEM, EAGAIN.
   core::Result<Slot*> new_slot() {
+    uint32_t stag;
     if (!make_room()) return core::Errno{ENOMEM};
-    Slot* slot = take_slot();
+    if (const int error = choose_stag(stag)) return core::Errno{error};
+    Slot* slot = slots.take();
     if (!slot) return core::Errno{ENOMEM};
-    if (const int error = choose_stag(slot->stag)) {
-      give_slot(slot);
-      return core::Errno{error};
-    }
+    trim_below = std::max(trim_below, slots.taken() / 2);
+    slot->stag = stag;
     return slot;
   }
 
   // Nobody finds it any more, and nobody has it.
   void revoke(Slot* slot) {
     slot->live_stag_.store(0, std::memory_order_seq_cst);
+    const RefCount* counts = slot->counts.load(std::memory_order_relaxed);
     for (const Side side : {Side::kSend, Side::kReceive}) {
-      for (unsigned round = 0; slot->refs(side).load(std::memory_order_seq_cst) != 0; ++round) {
+      const RefCount& refs = counts[of_side(side)];
+      for (unsigned round = 0; refs.load(std::memory_order_seq_cst) != 0; ++round) {
         // Whoever copies a little is done by then. Once is enough: who keeps a reference for long
         // has joined before, or finds out when it joins. None is kept of a memory window.
         if (round == kRoundsOfCopies && !slot->is_window()) ask_keepers();

@@ -22,7 +22,7 @@ core::Result<uint32_t> Table::add_window(uint32_t pd, WindowType type, size_t ma
   slot->stream = 0;
   slot->window = window;
   window->slot = slot;
-  Impl::insert(*impl_->buckets.load(std::memory_order_relaxed), slot);
+  impl_->buckets.insert(slot);
   impl_->windows.fetch_add(1, std::memory_order_relaxed);
   return slot->stag;
 }
@@ -33,8 +33,7 @@ int Table::remove_window(uint32_t stag) {
   Impl::Slot* slot = impl_->with_index(stag);
   if (!slot || !slot->is_window()) return EINVAL;
   impl_->unbind(slot);
-  Impl::erase(*impl_->buckets.load(std::memory_order_relaxed), slot);
-  impl_->remember(index_of(stag));
+  impl_->erase(slot);
   impl_->windows.fetch_sub(1, std::memory_order_relaxed);
   delete slot->window;
   impl_->give_slot(slot);
@@ -80,7 +79,7 @@ int Table::bind(const Stream& stream, const Binding& wanted) {
   impl_->unbind(slot);
   slot->stag = wanted.stag;
   slot->stream = shared ? 0 : stream.id;
-  slot->access = wanted.access & kRemote;
+  slot->access = static_cast<uint8_t>(wanted.access & kRemote);
   slot->start = wanted.access & kZeroBased ? 0 : wanted.start;
   slot->length = wanted.length;
   slot->memory = region->memory + (wanted.start - region->start);

@@ -33,6 +33,8 @@ static_assert(uint32_t{IBV_ACCESS_REMOTE_READ} == mem::kRemoteRead);
 static_assert(uint32_t{IBV_ACCESS_REMOTE_ATOMIC} == mem::kRemoteAtomic);
 static_assert(uint32_t{IBV_ACCESS_MW_BIND} == mem::kMwBind);
 static_assert(uint32_t{IBV_ACCESS_ZERO_BASED} == mem::kZeroBased);
+// ibv_rereg_mr() needs one more than there are.
+static_assert(device::Limits::kMaxMr + 1 + device::Limits::kMaxMw <= mem::Table::kCapacity);
 
 constexpr uint32_t kWrites =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// From random indices to slots in one step, whatever came and went: a bucket leads to one slot at
+// most, and an index is chosen so that its bucket is free. Whose lower bits differ differ in one
+// more bit, too: so the array can be doubled, and everything finds a bucket of its own again. It
+// can be halved where no two then want the same.
+//
+// Readers have no lock. An array that was exchanged for another size stays readable, all zeros;
+// who misses in it sees that `resizes()` has changed, and looks again.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/pages.h"
+#include "mem/zeroed_pages.h"
+
+namespace uiw::mem {
+
+// `index_of(slot)` is the index of a slot that is in a bucket. Thread: one at a time, but for
+// find() and resizes().
+template <typename Slot, uint32_t (*index_of)(const Slot&)>
+class Buckets {
+ public:
+  static constexpr unsigned kMinBits = 6, kMaxBits = 22;  // log2 of the number of buckets
+
+  Buckets() {
+    for (unsigned bits = kMinBits; bits <= kMaxBits; ++bits) arrays_[bits].mask = (1u << bits) - 1;
+    arrays_[kMinBits].at = fewest_;
+  }
+
+  // Where the bucket of `index` leads, perhaps to the slot of another index. Thread: any.
+  Slot* find(uint32_t index) const {
+    const Array& array = *current_.load(std::memory_order_acquire);
+    return array.at[index & array.mask].load(std::memory_order_acquire);
+  }
+  // How often the number of buckets has changed. When it is the same before and after find() the
+  // answer was right. Thread: any.
+  uint32_t resizes() const { return resizes_.load(std::memory_order_acquire); }
+
+  // Only where find() says null.
+  void insert(Slot* slot) { bucket(index_of(*slot)).store(slot, std::memory_order_release); }
+  void erase(const Slot& slot) { bucket(index_of(slot)).store(nullptr, std::memory_order_release); }
+
+  size_t size() const { return size_t{1} << bits_; }
+  size_t footprint() const { return size() * sizeof(Bucket); }
+
+  // False: out of memory, or kMaxBits are reached.
+  bool grow() { return bits_ < kMaxBits && resize(bits_ + 1); }
+  // False: two want the same bucket then, or kMinBits are reached, or out of memory.
+  bool shrink() { return bits_ > kMinBits && can_be_halved() && resize(bits_ - 1); }
+
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    const Array& array = arrays_[bits_];
+    for (size_t i = 0; i < size(); ++i) {
+      if (Slot* const slot = array.at[i].load(std::memory_order_relaxed)) visit(slot);
+    }
+  }
+
+ private:
+  using Bucket = std::atomic<Slot*>;
+  struct Array {
+    uint32_t mask = 0;
+    Bucket* at = nullptr;
+    ZeroedPages memory;
+  };
+
+  Bucket& bucket(uint32_t index) {
+    const Array& array = arrays_[bits_];
+    return array.at[index & array.mask];
+  }
+
+  bool can_be_halved() const {
+    const Bucket* const at = arrays_[bits_].at;
+    const size_t half = size() / 2;
+    for (size_t i = 0; i < half; ++i) {
+      if (at[i].load(std::memory_order_relaxed) && at[i + half].load(std::memory_order_relaxed))
+        return false;
+    }
+    return true;
+  }
+
+  bool resize(unsigned bits) {
+    Array& wanted = arrays_[bits];
+    if (!wanted.at) {
+      const size_t size = (size_t{1} << bits) * sizeof(Bucket);
+      if (!wanted.memory.map((size + core::kPage - 1) / core::kPage * core::kPage)) return false;
+      wanted.at = reinterpret_cast<Bucket*>(wanted.memory.start());
+    }
+    for_each([&](Slot* slot) {
+      wanted.at[index_of(*slot) & wanted.mask].store(slot, std::memory_order_relaxed);
+    });
+    Array& outgrown = arrays_[bits_];
+    bits_ = bits;
+    current_.store(&wanted, std::memory_order_release);
+    resizes_.fetch_add(1, std::memory_order_release);
+    // Who reads a null from here on reads the new count of resizes afterwards: the system call
+    // returns when no processor has the old page any more.
+    if (!outgrown.memory || !outgrown.memory.give_back(0, outgrown.memory.size())) {
+      for (size_t i = 0; i <= outgrown.mask; ++i)
+        outgrown.at[i].store(nullptr, std::memory_order_release);
+    }
+    return true;
+  }
+
+  Bucket fewest_[size_t{1} << kMinBits] = {};
+  Array arrays_[kMaxBits + 1];  // of each size, mapped when first used
+  unsigned bits_ = kMinBits;
+  std::atomic<const Array*> current_{&arrays_[kMinBits]};
+  std::atomic<uint32_t> resizes_{0};
+};
+
+}  // namespace uiw::mem

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Zeroed memory from the kernel that can be given back while it stays readable: whoever still looks
+// at it then reads zeros (madvise(2), MADV_DONTNEED). So it suits what readers look at without a
+// lock.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+
+namespace uiw::mem {
+
+class ZeroedPages {
+ public:
+  ZeroedPages() = default;
+  ZeroedPages(const ZeroedPages&) = delete;
+  ZeroedPages& operator=(const ZeroedPages&) = delete;
+  ~ZeroedPages() {
+    if (start_) munmap(start_, size_);
+  }
+
+  // Once. False: out of memory.
+  bool map(size_t size) {
+    void* const start =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return false;
+    start_ = static_cast<std::byte*>(start);
+    size_ = size;
+    return true;
+  }
+  // `size` bytes from `offset` on, both multiples of the page size. False: the kernel does not take
+  // them (mlockall), they are as they were.
+  bool give_back(size_t offset, size_t size) {
+    return madvise(start_ + offset, size, MADV_DONTNEED) == 0;
+  }
+
+  explicit operator bool() const { return start_; }
+  std::byte* start() const { return start_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::byte* start_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace uiw::mem
