@@ -13,7 +13,9 @@ namespace {
 using namespace crc32c_fold;
 
 UIW_AVX512 inline __m512i load_and_store(uint8_t* to, const uint8_t* from) {
-  const __m512i octets = _mm512_loadu_si512(from);
+  __m512i octets = _mm512_loadu_si512(from);
+  // Others may write there: no compiler is to load it once to be stored and once to be folded.
+  asm("" : "+v"(octets));
   _mm512_storeu_si512(to, octets);
   return octets;
 }

@@ -15,14 +15,12 @@ namespace uiw::qp {
 
 namespace {
 
-// An FPDU needs a header piece, one per SGE and a trailer piece, and up to 2106 octets of the
-// arena; what is asked for beyond that always leaves room for a Terminate behind it. With markers
-// an FPDU is one piece of the copies.
+// An FPDU needs a header piece, one per SGE and a trailer piece. What is asked for beyond the
+// payload that is copied always leaves room for a Terminate behind it.
 constexpr uint32_t kPiecesPerFpdu = queue::kMaxSge + 4;
-constexpr uint32_t kArenaPerFpdu = 2304;
-constexpr uint32_t kCopiedPerFpdu =
-    mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaPerFpdu;
-static_assert(kCopiedPerFpdu <= TxBatch::kMaxCopied);
+constexpr uint32_t kArenaBesidesPayload = 256;
+static_assert(mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaBesidesPayload <=
+              TxBatch::kArena);
 
 // With CRC every octet is looked at once more on either side. Over loopback, where an FPDU could
 // have 64 KiB, it is kept so small that it is still in the first-level cache then: 1 MiB Writes
@@ -33,6 +31,10 @@ constexpr uint32_t kMaxUlpduWithCrc = 16 * 1024;
 // is left over makes one more. A batch ends within the 16th: 1 MiB messages otherwise took 17
 // packets each, of which the last one was nearly empty.
 constexpr uint32_t kPacket = 65200, kPacketsPerBatch = 16;
+// Fewer where all is copied: what a queue pair with a full socket holds, and what has to be in the
+// second-level cache still when the kernel copies it once more.
+constexpr uint32_t kPacketsPerCopiedBatch = 8;
+static_assert(kPacketsPerCopiedBatch * kPacket + kArenaBesidesPayload <= TxBatch::kArena);
 
 // Reads and atomics are left while four times as many are on their way, until there are sixteen.
 // doc/decisions/019-requests-that-go-together.md
@@ -85,8 +87,10 @@ void Tx::set_emss(uint32_t emss) {
   if (long_fpdus_) emss = long_fpdus::several_segments(emss, most);
   mulpdu_ = std::min(mpa::mulpdu(emss, markers_), most);
   const uint32_t packet = emss_ == 0 ? kPacket : long_fpdus::whole_segments(emss_, kPacket);
-  batch_limit_ = std::min(kPacketsPerBatch * packet, TxBatch::kMaxOctets) - mpa::fpdu_size(mulpdu_);
-  small_ = std::min(flat_payload(crc_), mulpdu_ - ddp::kUntaggedHeaderSize);
+  const uint32_t packets = copies_all() ? kPacketsPerCopiedBatch : kPacketsPerBatch;
+  batch_limit_ = packets * packet - mpa::fpdu_size(mulpdu_);
+  largest_copy_ = copies_all() ? mpa::marked_size(0, mpa::fpdu_size(mulpdu_)) : kSmallPayload;
+  small_ = std::min(largest_copy_, mulpdu_ - ddp::kUntaggedHeaderSize);
 }
 
 // Whether something to be said comes before a message of `length` octets: not inside it (RFC 5041
@@ -103,10 +107,10 @@ bool Tx::worth_announcing(uint64_t length) const {
   return !crc_ && !markers_ && mulpdu_ >= kWorthAnnouncing && length >= mulpdu_ + kWorthAnnouncing;
 }
 
-// What has markers in it is copied anyway. With small segments FPDUs begin where they do, and would
-// not any more.
+// What is copied anyway lies well in the arena. With small segments FPDUs begin where they do, and
+// would not any more.
 bool Tx::worth_staggering(uint64_t length) const {
-  return shared_->stagger && !markers_ && emss_ >= stagger::kWorth && length >= stagger::kWorth;
+  return shared_->stagger && !copies_all() && emss_ >= stagger::kWorth && length >= stagger::kWorth;
 }
 
 // Whether message_ should begin further on. Only at the beginning of a batch: what comes behind it
@@ -119,16 +123,16 @@ bool Tx::to_stagger(const SendRequest& wr, uint32_t header_size) const {
          stagger::stumbles(batch_->total() + mpa::kLengthSize + header_size, first.addr);
 }
 
-bool Tx::has_room() const {
-  return !batch_ || (batch_->has_room(kPiecesPerFpdu, kArenaPerFpdu, batch_limit_) &&
-                     (!markers_ || batch_->has_copy_room(kCopiedPerFpdu)));
+// Whether an FPDU may be added of whose payload `copied` octets are copied.
+bool Tx::has_room(uint32_t copied) const {
+  return !batch_ || batch_->has_room(kPiecesPerFpdu, copied + kArenaBesidesPayload, batch_limit_);
 }
 
 bool Tx::fill() {
   left_requests_ = false;
   if (pending()) return true;
   if (fault_.raised || !shared_) return false;
-  while (has_room()) {
+  while (has_room(largest_copy_)) {
     if (message_.kind == Message::kNone && !pick()) break;
     if (message_.kind != Message::kNone && !build_segment()) break;
   }
@@ -425,8 +429,7 @@ bool Tx::blame(const rdmap::Terminate& t) {
 
 bool Tx::ensure_batch() {
   if (!batch_) batch_ = TxBatchPool::take();
-  // With markers every FPDU is among the copies.
-  if (batch_ && (!markers_ || batch_->allocate_copies())) return true;
+  if (batch_) return true;
   raise_no_memory();
   return false;
 }

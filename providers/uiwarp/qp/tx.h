@@ -102,10 +102,15 @@ class Tx {
   void flush(Shared& shared);
 
  private:
-  // Payloads up to this size are copied behind their header: many small FPDUs then make one piece
-  // (measured: 22 against 10 million 64-octet messages per second). With CRC, which brings the
-  // payload into the cache anyway, that pays up to an Ethernet's segments (7 % of the bandwidth).
-  static constexpr uint32_t flat_payload(bool crc) { return crc ? 2048 : 512; }
+  // Octets of payload at most that are copied behind their header though they need not be: many
+  // small FPDUs then make one piece (measured: 22 against 10 million 64-octet messages per second).
+  static constexpr uint32_t kSmallPayload = 512;
+  // Whether all payload is. The kernel reads it later than it is built, and what it lies in may be
+  // written to meanwhile, by the program, its other threads and the peers of a region: that may
+  // tear what arrives, as an adapter's memory accesses do, but the CRC has to be the CRC of what is
+  // sent (RFC 5044 4.4), or the peer ends the connection. doc/decisions/020-copies-under-a-crc.md
+  bool copies_all() const { return crc_ || markers_; }
+  bool to_copy(uint32_t payload) const { return copies_all() || payload <= kSmallPayload; }
   // RFC 5040 5.2: STag 1 in the RTR's Read Request; siw and some hardware treat STag 0 specially.
   static constexpr uint32_t kRtrStag = 1;
   enum class RtrState : uint8_t { kNone, kPending };
@@ -162,8 +167,7 @@ class Tx {
                       Add&& add);
   void build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
                          uint32_t payload_size, uint64_t completed_slot);
-  bool has_room() const;
-  void finish_fpdu(uint32_t ulpdu_size, uint32_t crc, uint64_t completed_slot);
+  bool has_room(uint32_t copied) const;
   void append_terminate(const rdmap::Terminate& terminate);
   void complete(SendRequest& wr, ibv_wc_status status);
   bool blame(const rdmap::Terminate& terminate);
@@ -179,10 +183,11 @@ class Tx {
   TxFault fault_;
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
   uint32_t emss_ = 0;
-  uint32_t mulpdu_ = 0;       // or less, see set_emss()
-  uint32_t batch_limit_ = 0;  // a batch of more octets gets no further FPDU
-  uint32_t small_ = 0;        // octets of a message that goes the short way, at most
-  uint32_t send_msn_ = 1;     // RFC 5041 4.3: per queue, modulo 2^32
+  uint32_t mulpdu_ = 0;        // or less, see set_emss()
+  uint32_t batch_limit_ = 0;   // a batch of more octets gets no further FPDU
+  uint32_t largest_copy_ = 0;  // of an FPDU; what of a window's is more asks for itself
+  uint32_t small_ = 0;         // octets of a message that goes the short way, at most
+  uint32_t send_msn_ = 1;      // RFC 5041 4.3: per queue, modulo 2^32
   uint32_t request_msn_ = 1;
   uint32_t atomic_response_msn_ = 1;
   core::SipKey secret_;

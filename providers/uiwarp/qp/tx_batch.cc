@@ -15,12 +15,12 @@ void TxBatch::reset() {
   ref_count_ = 0;
   detached_.reset();
   total_ = sent_ = 0;
-  piece_count_ = first_piece_ = fpdu_count_ = next_mark_ = arena_used_ = copied_used_ = 0;
+  piece_count_ = first_piece_ = fpdu_count_ = next_mark_ = arena_used_ = 0;
 }
 
-bool TxBatch::allocate_copies() {
-  if (!copied_) copied_ = core::allocate_pages(kCopiesBegin + kMaxCopied);
-  return copied_ != nullptr;
+bool TxBatch::allocate() {
+  arena_ = core::allocate_pages(kArenaBegins + kArena);
+  return arena_ != nullptr;
 }
 
 bool TxBatch::holds(const mem::Region& region) const {
@@ -75,7 +75,7 @@ bool TxBatch::detach() {
   size_t foreign = 0;
   const auto in_arena = [this](const iovec& piece) {
     const auto* base = static_cast<const uint8_t*>(piece.iov_base);
-    return base >= arena_ && base < arena_ + kArena;
+    return base >= arena_.get() && base < arena_end();
   };
   for (uint32_t i = first_piece_; i < piece_count_; ++i)
     if (!in_arena(pieces_[i])) foreign += pieces_[i].iov_len;
@@ -111,7 +111,9 @@ TxBatch* TxBatchPool::take() {
     std::lock_guard guard(pool_lock);
     if (pooled > 0) return pool[--pooled];
   }
-  return new (std::nothrow) TxBatch;
+  std::unique_ptr<TxBatch> batch(new (std::nothrow) TxBatch);
+  if (!batch || !batch->allocate()) return nullptr;
+  return batch.release();
 }
 
 void TxBatchPool::give(TxBatch* batch) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// FPDUs built but not yet taken by TCP: one sendmsg() worth of pieces. Headers, small payloads,
-// pads and CRCs lie contiguously in the arena (and melt into one piece where they touch); large
-// payloads are sent in place. A QP owns a batch only while it has octets to send: see TxBatchPool.
+// FPDUs built but not yet taken by TCP: one sendmsg() worth of pieces. Headers, pads, CRCs and all
+// payload that is copied lie contiguously in the arena (and melt into one piece where they touch);
+// other payload is sent from where it lies. A QP owns a batch only while it has octets to send: see
+// TxBatchPool.
 #pragma once
 
 #include <sys/uio.h>
@@ -22,19 +23,15 @@ class TxBatch {
   // place.
   static constexpr uint32_t kMaxFpdus = 135;
   static constexpr uint32_t kMaxPieces = 320;
-  static constexpr uint32_t kArena = 192 * 1024;
-  static constexpr uint32_t kMaxOctets = 1024 * 1024;
+  static constexpr uint32_t kArena = 512 * 1024;  // for kPacketsPerCopiedBatch in tx.cc
   static constexpr uint32_t kMaxRefs = 8;
-  // As much as a batch: half of it made 1 MiB Reads with CRC a fifth slower (doc/decisions/010).
-  static constexpr uint32_t kMaxCopied = kMaxOctets;
-  // So far into a page that what lies behind a header at the beginning of one of the kernel's is
-  // not copied slowly (core/copy.h).
-  static constexpr uint32_t kCopiesBegin = 64;
 
+  // Before anything else. False when out of memory.
+  bool allocate();
   void reset();
 
   // --- building ---
-  uint8_t* arena_end() { return arena_ + arena_used_; }
+  uint8_t* arena_end() { return arena_.get() + kArenaBegins + arena_used_; }
   uint32_t arena_room() const { return kArena - arena_used_; }
   // The next `size` octets of the arena, already written at arena_end(), go out next.
   void add_from_arena(uint32_t size) {
@@ -54,17 +51,6 @@ class TxBatch {
   void add_in_place(const void* memory, uint32_t size) {
     pieces_[piece_count_++] = {const_cast<void*>(memory), size};
     total_ += size;
-  }
-  // Copies stay until sent, for memory that others may change meanwhile (its CRC would be wrong
-  // then). The caller lays them down: at copies_end(), after allocate_copies() (false when out of
-  // memory), as many octets as has_copy_room().
-  bool allocate_copies();
-  bool has_copy_room(uint32_t size) const { return kMaxCopied - copied_used_ >= size; }
-  uint8_t* copies_end() { return copied_.get() + kCopiesBegin + copied_used_; }
-  // The next `size` octets, already written at copies_end(), go out next.
-  void add_from_copies(uint32_t size) {
-    add_in_place(copies_end(), size);
-    copied_used_ += size;
   }
   // Ends an FPDU. `completed_slot`: the WR whose last octet this FPDU carries, or kNoSlot.
   void end_fpdu(uint64_t completed_slot) { marks_[fpdu_count_++] = {total_, completed_slot}; }
@@ -107,20 +93,20 @@ class TxBatch {
     uint64_t end;  // octets of the batch up to and including this FPDU
     uint64_t slot;
   };
+  // So far into a page that the kernel does not copy slowly to the beginning of one (core/copy.h).
+  static constexpr uint32_t kArenaBegins = 64;
   void advance(uint64_t octets);
 
+  core::Pages arena_;  // kArena octets behind kArenaBegins
   iovec pieces_[kMaxPieces];
   Mark marks_[kMaxFpdus + 1];  // and one for a Terminate
   mem::RegionRef refs_[kMaxRefs];
   std::unique_ptr<uint8_t[]> detached_;
-  core::Pages copied_;  // kMaxCopied octets behind kCopiesBegin, kept once they were needed
   uint64_t total_ = 0, sent_ = 0;
   uint32_t piece_count_ = 0, first_piece_ = 0;
   uint32_t fpdu_count_ = 0, next_mark_ = 0;
   uint32_t ref_count_ = 0;
   uint32_t arena_used_ = 0;
-  uint32_t copied_used_ = 0;
-  alignas(16) uint8_t arena_[kArena];
 };
 
 // Batches not in use, kept for the next sender. Thread: any.

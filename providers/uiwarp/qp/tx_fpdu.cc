@@ -16,6 +16,13 @@
 
 namespace uiw::qp {
 
+namespace {
+
+// Of length, DDP header and what stands before payload: a Terminate's is the longest.
+constexpr uint32_t kMaxHeader = 128;
+
+}  // namespace
+
 // RFC 6581 section 5: a frame without a WR, a completion or a receive behind it.
 void Tx::build_rtr() {
   rtr_ = RtrState::kNone;
@@ -142,19 +149,13 @@ bool Tx::build_response_segment() {
       return false;
     }
     if (!ensure_batch()) return false;
-    const bool flat = size <= flat_payload(crc_);
     payload = region->memory + (request.source_to + message_.offset - region->start);
-    // The peers of this region and its owner may write to it at any time: that may tear what the
-    // reader gets, but must not make the CRC wrong and end the connection. And the engine waits
-    // for references of a window that the peer invalidates, so none of them is kept beyond a
-    // copy.
-    const bool copied = !markers_ && !flat && (crc_ || region->is_window());
+    // The engine waits for references of a window that the peer invalidates, so none of them is
+    // kept beyond a copy.
+    const bool copied = to_copy(size) || region->is_window();
     if (copied) {
-      if (!batch_->has_copy_room(size) || !batch_->allocate_copies()) {
-        if (batch_->empty()) raise_no_memory();
-        return false;
-      }
-    } else if (!markers_ && !flat && !batch_->holds(*region) && !batch_->hold(std::move(region))) {
+      if (!has_room(size)) return false;
+    } else if (!batch_->holds(*region) && !batch_->hold(std::move(region))) {
       return false;  // in place, so the region must stay until sent; pieces of one share a
                      // reference
     }
@@ -201,45 +202,45 @@ void Tx::for_each_piece(const SendRequest* gather, const uint8_t* payload, uint3
 }
 
 // The header (behind room for the length) is at arena_end(). The payload comes from `payload`, or
-// from the SGEs of `gather` at the message's position. `copied`: a large one is not sent from
-// there, and the batch has room for it.
+// from the SGEs of `gather` at the message's position. `copied`: also what need not be.
 void Tx::build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
                     uint32_t payload_size, uint64_t completed_slot, bool copied) {
-  uint8_t* start = batch_->arena_end();
+  uint8_t* const start = batch_->arena_end();
   core::store_be16(start, static_cast<uint16_t>(header_size + payload_size));
   if (markers_)
     return build_marked_fpdu(header_size, gather, payload, payload_size, completed_slot);
-  const bool flat = payload_size <= flat_payload(crc_);
   uint32_t in_arena = mpa::kLengthSize + header_size;
   uint32_t crc = core::crc32c_begin();
-  if (crc_) crc = core::crc32c_update(crc, start, in_arena);
-  if (!flat) batch_->add_from_arena(in_arena);
-  for_each_piece(gather, payload, payload_size, [&](const uint8_t* from, uint32_t size) {
-    if (flat) {
+  if (copied || to_copy(payload_size)) {
+    if (crc_) crc = core::crc32c_update(crc, start, in_arena);
+    for_each_piece(gather, payload, payload_size, [&](const uint8_t* from, uint32_t size) {
       copy(start + in_arena, from, size, crc);
       in_arena += size;
-    } else if (copied) {
-      copy(batch_->copies_end(), from, size, crc);
-      batch_->add_from_copies(size);
-    } else {
-      if (crc_) crc = core::crc32c_update(crc, from, size);
-      batch_->add_in_place(from, size);
-    }
-  });
-  if (flat) batch_->add_from_arena(in_arena);
-  finish_fpdu(header_size + payload_size, crc, completed_slot);
+    });
+    batch_->add_from_arena(in_arena);
+  } else {
+    batch_->add_from_arena(in_arena);
+    for_each_piece(gather, payload, payload_size,
+                   [&](const uint8_t* from, uint32_t size) { batch_->add_in_place(from, size); });
+  }
+  batch_->add_from_arena(
+      mpa::write_trailer(batch_->arena_end(), header_size + payload_size, crc_, crc));
+  batch_->end_fpdu(completed_slot);
 }
 
-// The same with markers (RFC 5044 4.3), length and header being at arena_end(). All of it is
-// copied: the peers that want markers are adapters on an Ethernet, and a piece of iovec between any
-// two markers would cost more than the copy.
+// The same with markers (RFC 5044 4.3). All of it is copied, also without CRC: the peers that want
+// markers are adapters on an Ethernet, and a piece of iovec between any two markers would cost more
+// than the copy.
 void Tx::build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
                            uint32_t payload_size, uint64_t completed_slot) {
+  // The header lies where the FPDU is to begin.
+  uint8_t header[kMaxHeader];
+  UIW_ASSERT(header_size <= sizeof header - mpa::kLengthSize);
+  std::memcpy(header, batch_->arena_end(), mpa::kLengthSize + header_size);
   const uint32_t ulpdu_size = header_size + payload_size;
   const auto position = static_cast<uint32_t>(position_ + batch_->total()) % mpa::kMarkerInterval;
-  UIW_ASSERT(batch_->has_copy_room(mpa::marked_size(position, mpa::fpdu_size(ulpdu_size))));
-  mpa::MarkerWriter writer(batch_->copies_end(), position);
-  writer.put(batch_->arena_end(), mpa::kLengthSize + header_size);
+  mpa::MarkerWriter writer(batch_->arena_end(), position);
+  writer.put(header, mpa::kLengthSize + header_size);
   for_each_piece(gather, payload, payload_size,
                  [&](const uint8_t* from, uint32_t size) { writer.put(from, size); });
   constexpr uint8_t kZeros[4] = {};
@@ -247,12 +248,7 @@ void Tx::build_marked_fpdu(uint32_t header_size, const SendRequest* gather, cons
   writer.before_crc();
   const uint32_t crc = crc_ ? core::crc32c(writer.written().data(), writer.written().size()) : 0;
   writer.put(&crc, sizeof crc);  // little-endian host: be.h
-  batch_->add_from_copies(static_cast<uint32_t>(writer.written().size()));
-  batch_->end_fpdu(completed_slot);
-}
-
-void Tx::finish_fpdu(uint32_t ulpdu_size, uint32_t crc, uint64_t completed_slot) {
-  batch_->add_from_arena(mpa::write_trailer(batch_->arena_end(), ulpdu_size, crc_, crc));
+  batch_->add_from_arena(static_cast<uint32_t>(writer.written().size()));
   batch_->end_fpdu(completed_slot);
 }
 
