@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// SipHash-2-4 (Aumasson and Bernstein, 2012) of one 64-bit number: who does not know the key cannot
-// tell the results for 0, 1, 2, ... from random numbers, however many of them are shown.
+// SipHash-2-4 (Aumasson and Bernstein, 2012) of 64-bit numbers: who does not know the key cannot
+// tell the results from random numbers, however many of them are shown.
 #pragma once
 
 #include <bit>
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 
 namespace uiw::core {
 
 struct SipKey {
   uint64_t first = 0, second = 0;  // octets 0 to 7 and 8 to 15, little-endian
+  bool operator==(const SipKey&) const = default;
 };
 
-inline uint64_t siphash(const SipKey& key, uint64_t number) {
+// Of the numbers' octets, each little-endian; at most 31 of them.
+inline uint64_t siphash(const SipKey& key, std::span<const uint64_t> numbers) {
   uint64_t v0 = key.first ^ 0x736f6d6570736575, v1 = key.second ^ 0x646f72616e646f6d;
   uint64_t v2 = key.first ^ 0x6c7967656e657261, v3 = key.second ^ 0x7465646279746573;
   const auto rounds = [&](int count) {
@@ -24,14 +26,20 @@ inline uint64_t siphash(const SipKey& key, uint64_t number) {
       v2 += v1, v1 = std::rotl(v1, 17) ^ v2, v2 = std::rotl(v2, 32);
     }
   };
-  for (const uint64_t block : {number, uint64_t{sizeof number} << 56}) {
+  const auto compress = [&](uint64_t block) {
     v3 ^= block;
     rounds(2);
     v0 ^= block;
-  }
+  };
+  for (const uint64_t number : numbers) compress(number);
+  compress(uint64_t{numbers.size_bytes()} << 56);
   v2 ^= 0xff;
   rounds(4);
   return v0 ^ v1 ^ v2 ^ v3;
+}
+
+inline uint64_t siphash(const SipKey& key, uint64_t number) {
+  return siphash(key, std::span(&number, 1));
 }
 
 }  // namespace uiw::core

@@ -21,9 +21,12 @@ constexpr core::Nanoseconds kFirstPause = 1 * core::kMillisecond,
                             kLongestPause = 250 * core::kMillisecond;
 
 constexpr char kNoAnswer[] = "no answer, the host is down or a firewall drops TCP";
-constexpr char kNotReady[] = "the program is there, its queue pair is not in RTR";
-constexpr char kSentOff[] = "who listens there does not expect this queue pair";
+constexpr char kNotReady[] =
+    "the program is there, its queue pair is not in RTR, or both are not in RTS";
+constexpr char kSentOff[] =
+    "who listens there does not expect this queue pair, or is another version of uiwarp";
 constexpr char kStranger[] = "who listens there is no uiwarp, or not the peer";
+constexpr char kOtherPsns[] = "who listens there does not know the PSNs";
 
 const char* describe(int error) {
   switch (error) {
@@ -38,10 +41,12 @@ const char* describe(int error) {
 
 }  // namespace
 
-Caller::Caller(engine::Engine& engine, const Greeting& greeting, unsigned ifindex, uint16_t ird,
-               Answered& answered)
+Caller::Caller(engine::Engine& engine, const Name& own, const Name& peer, const Psns& psns,
+               unsigned ifindex, uint16_t ird, Answered& answered)
     : engine_(engine),
-      greeting_(greeting),
+      own_(own),
+      peer_(peer),
+      psns_(psns),
       ifindex_(ifindex),
       ird_(ird),
       answered_(answered),
@@ -52,11 +57,20 @@ Caller::~Caller() {
   engine_.disarm(*this);
 }
 
+void Caller::know_own_psn(uint32_t psn) {
+  if (std::exchange(psns_.send, psn)) return;
+  // Nothing can be proven by what was known until now if the peer is in RTR, too.
+  if (step_ != Step::kPausing && step_ != Step::kGreeted) return;
+  stream_.reset();
+  dial();
+}
+
 void Caller::dial() {
+  engine_.disarm(*this);
+  step_ = Step::kConnecting;
   // From the address that is our GID: the peer expects us from there.
-  const sockaddr_storage source = address_of(greeting_.from.gid, 0, ifindex_);
-  const sockaddr_storage peer =
-      address_of(greeting_.to.gid, port_of(greeting_.to.qp_num), ifindex_);
+  const sockaddr_storage source = address_of(own_.gid, 0, ifindex_);
+  const sockaddr_storage peer = address_of(peer_.gid, port_of(peer_.qp_num), ifindex_);
   core::Result<int> fd = transport::open_connect_socket(source, -1);
   if (fd) {
     connector_ = transport::Connector::start(
@@ -70,29 +84,37 @@ void Caller::dial() {
 }
 
 void Caller::on_connect_failed(int error) {
-  core::log(core::LogLevel::kDebug, "QP %u cannot reach QP %u yet: errno %d", greeting_.from.qp_num,
-            greeting_.to.qp_num, error);
+  core::log(core::LogLevel::kDebug, "QP %u cannot reach QP %u yet: errno %d", own_.qp_num,
+            peer_.qp_num, error);
   call_again_after(describe(error));
 }
 
 void Caller::on_connected(int fd) {
   stream_ = transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
-  if (!stream_) {
-    core::sys::close(fd);
+  core::SipKey random;
+  if (!stream_ || !make_random(random)) {
+    if (!stream_) core::sys::close(fd);
     call_again_after(describe(ENOMEM));
     return;
   }
   trouble_ = kNotReady;
   wishes_ = wishes(stream_->peer_is_local(), ird_);
+  step_ = Step::kGreeted;
+  own_stage_ = psns_.stage();
+  nonce_ = random.first;
+  stream_->set_handler(this);
+  request(Word::kHello, {nonce_, 0});
+}
+
+void Caller::request(Word word, const core::SipKey& value) {
   request_ = mpa::make_request(wishes_);
   request_.private_size = kGreetingSize;
-  encode(request_.private_data, greeting_);
+  encode(request_.private_data, {word, own_stage_, own_, peer_, value});
   outbox_.set(request_);
   collector_ = {};
-  // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us. Longer than
-  // its door lets us (guest.cc), so that no answer crosses our leaving.
-  engine_.arm(*this, 2 * core::settings().reply_timeout_ms * core::kMillisecond);
-  stream_->set_handler(this);
+  // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us. Its door
+  // sends us off long before (guest.cc).
+  engine_.arm(*this, core::settings().reply_timeout_ms * core::kMillisecond);
   send_request();
 }
 
@@ -113,20 +135,57 @@ void Caller::on_octets(core::Bytes octets) {
   mpa::StartupFrame reply;
   const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply);
   if (status == mpa::ParseStatus::kNeedMore) return;
+  if (status != mpa::ParseStatus::kComplete) {
+    call_again_after(kStranger);
+  } else if (step_ == Step::kGreeted) {
+    prove(reply, octets);
+  } else {
+    finish(reply, octets);
+  }
+}
+
+// The same two names the other way round: anybody else who listens there is not whom we mean.
+std::optional<Greeting> Caller::said_by_peer(const mpa::StartupFrame& reply, Word word) const {
+  std::optional<Greeting> said = decode_greeting({reply.private_data, reply.private_size});
+  if (said && (said->word != word || said->from != peer_ || said->to != own_)) said.reset();
+  return said;
+}
+
+Introduction Caller::introduction() const {
+  return {own_, peer_, own_stage_, peer_stage_, nonce_};
+}
+
+void Caller::prove(const mpa::StartupFrame& reply, core::Bytes behind) {
+  const std::optional<Greeting> challenge = said_by_peer(reply, Word::kChallenge);
+  std::optional<uint64_t> secret;
+  if (challenge && reply.reject && behind.empty()) {
+    // As it was when we greeted: by that the peer reckons.
+    const Psns known{psns_.receive, own_stage_ == Stage::kRts ? psns_.send : std::nullopt};
+    secret = secret_of_caller(known, challenge->stage);
+  }
+  if (!secret) {
+    call_again_after(kStranger);
+    return;
+  }
+  peer_stage_ = challenge->stage;
+  secret_ = *secret;
+  commitment_ = challenge->value.first;
+  step_ = Step::kProven;
+  request(Word::kProof, {proof_of(introduction(), secret_, commitment_), 0});
+}
+
+void Caller::finish(const mpa::StartupFrame& reply, core::Bytes behind) {
+  const std::optional<Greeting> opening = said_by_peer(reply, Word::kOpening);
   mpa::Agreement agreement;
   core::TermCode code{};
-  // The same two names the other way round: anybody else who listens there is not whom we mean.
-  if (status != mpa::ParseStatus::kComplete ||
-      mpa::judge_reply(wishes_, request_, reply, agreement, code) != mpa::ReplyVerdict::kAccepted ||
-      decode_greeting({reply.private_data, reply.private_size}) !=
-          Greeting{greeting_.to, greeting_.from}) {
-    core::log(core::LogLevel::kInfo, "TCP port %u answers, but not as QP %u would",
-              unsigned{port_of(greeting_.to.qp_num)}, greeting_.to.qp_num);
+  if (!opening || opening->stage != peer_stage_ ||
+      commitment_of(introduction(), secret_, opening->value) != commitment_ ||
+      mpa::judge_reply(wishes_, request_, reply, agreement, code) != mpa::ReplyVerdict::kAccepted) {
     call_again_after(kStranger);
     return;
   }
   engine_.disarm(*this);
-  answered_.on_answer(std::move(stream_), agreement, octets);
+  answered_.on_answer(std::move(stream_), agreement, behind);
 }
 
 void Caller::on_end_of_stream() {
@@ -138,7 +197,7 @@ void Caller::on_error(int) {
 }
 
 void Caller::expire() {
-  if (std::exchange(pausing_, false)) {
+  if (step_ == Step::kPausing) {
     dial();
   } else {
     call_again();  // no Reply
@@ -153,9 +212,27 @@ void Caller::call_again_after(const char* trouble) {
 void Caller::call_again() {
   stream_.reset();
   connector_.reset();
-  pausing_ = true;
+  if (step_ == Step::kProven) {
+    stop();
+    return;
+  }
+  step_ = Step::kPausing;
   engine_.arm(*this, pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+// Whoever has our proof can find the PSNs from it: what he says next time proves nothing.
+void Caller::stop() {
+  engine_.disarm(*this);
+  step_ = Step::kStopped;
+  trouble_ = kOtherPsns;
+  core::log(
+      core::LogLevel::kWarn,
+      "QP %u at %s, in %s: who answers as its peer, QP %u at %s, in %s, does not know the PSNs, "
+      "or went when it was asked. It is not called again. Is rq_psn at either end what the "
+      "other has as sq_psn?",
+      own_.qp_num, text_of(own_.gid).text, text_of(own_stage_), peer_.qp_num,
+      text_of(peer_.gid).text, text_of(peer_stage_));
 }
 
 }  // namespace uiw::rendezvous

@@ -13,9 +13,7 @@ namespace uiw::rendezvous {
 namespace {
 
 constexpr int kBacklog = 1024;
-// Guests at a time, so that a flood of them leaves descriptors for everything else. The oldest
-// makes room for the newest: a peer in good faith says at once who he is, and comes again when he
-// was sent off.
+// Guests at a time, so that a flood of them leaves descriptors for everything else.
 constexpr size_t kMaxGuests = 256;
 
 }  // namespace
@@ -42,8 +40,24 @@ void Door::on_accept(int fd, const sockaddr_storage&) {
     core::sys::close(fd);
     return;
   }
-  if (guests_.size() >= kMaxGuests) send_off(*guests_.first(), "makes room for others");
+  if (guests_.size() >= kMaxGuests) make_room();
   Guest::receive(*this, engine_, std::move(stream));
+}
+
+// The oldest makes room for the newest: a peer in good faith says at once who he is, and comes
+// again when he was sent off; but not when he was sent off after his challenge (caller.cc). So
+// those go only when they are more than half: then somebody gathers challenges.
+void Door::make_room() {
+  const auto oldest = [&](bool challenged) {
+    Guest* guest = guests_.first();
+    while (guest && (guest->step() == Guest::Step::kChallenged) != challenged)
+      guest = GuestList::next(*guest);
+    return guest;
+  };
+  size_t challenged = 0;
+  for (Guest* guest = guests_.first(); guest; guest = GuestList::next(*guest))
+    challenged += guest->step() == Guest::Step::kChallenged;
+  send_off(*oldest(challenged > kMaxGuests / 2), "makes room for others");
 }
 
 void Door::on_accept_error(int error) {
@@ -55,12 +69,19 @@ void Door::expect(uint32_t qp_num, Resident& resident) {
   residents_[index_of(qp_num)] = &resident;
   for (Guest* guest = guests_.first(); guest;) {
     Guest& asking = *std::exchange(guest, GuestList::next(*guest));
-    if (asking.introduced() && asking.greeting().to.qp_num == qp_num) introduce(asking);
+    if (asking.step() == Guest::Step::kWaiting && asking.greeting().to.qp_num == qp_num)
+      introduce(asking);
   }
 }
 
 void Door::dismiss(uint32_t qp_num) {
   residents_[index_of(qp_num)] = nullptr;
+  // What they were asked to prove is of no worth to whoever expects guests for this number next.
+  for (Guest* guest = guests_.first(); guest;) {
+    Guest& challenged = *std::exchange(guest, GuestList::next(*guest));
+    if (challenged.step() == Guest::Step::kChallenged && challenged.greeting().to.qp_num == qp_num)
+      leave(challenged);
+  }
 }
 
 void Door::enter(Guest& guest) {
@@ -75,7 +96,12 @@ void Door::introduce(Guest& guest) {
   }
   Resident* resident = residents_[index_of(qp_num)];
   if (!resident) return;  // he waits: his queue pair has not been told of him yet
-  resident->welcome(guest);
+  if (!resident->welcome(guest)) leave(guest);
+}
+
+void Door::judge(Guest& guest) {
+  // It is the one that challenged him: see dismiss().
+  residents_[index_of(guest.greeting().to.qp_num)]->judge(guest);
   leave(guest);
 }
 

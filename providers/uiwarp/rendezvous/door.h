@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A listening port where peers meet queue pairs of this process. Whoever comes has to say in the
-// MPA Request who he is and whom he means. Strangers are sent off without a word, whatever they got
-// wrong; who comes before his queue pair expects him waits. Thread: engine.
+// MPA Request who he is and whom he means, and to prove it when that queue pair asks him to.
+// Strangers are sent off without a word, whatever they got wrong; who comes before his queue pair
+// expects him waits for a while. Thread: engine.
 #pragma once
 
 #include <memory>
@@ -15,9 +16,12 @@ namespace uiw::rendezvous {
 // The queue pair behind a number, once it expects a guest.
 class Resident {
  public:
-  // `guest` means this queue pair, which takes his stream if he is the one it expects. He leaves
-  // then.
-  virtual void welcome(Guest& guest) = 0;
+  // `guest` means this queue pair, which challenges him if he says that he is the one it expects.
+  // False: he has to leave. True without a challenge: he waits for the next expect().
+  virtual bool welcome(Guest& guest) = 0;
+  // He was challenged and has given his proof: the queue pair takes his stream if that is right. He
+  // leaves then.
+  virtual void judge(Guest& guest) = 0;
 
  protected:
   ~Resident() = default;
@@ -33,13 +37,14 @@ class Door final : private transport::AcceptHandler {
   Door& operator=(const Door&) = delete;
 
   // From now on `resident` is asked about guests for this number, those that wait already first,
-  // until dismiss(). At most one for a number.
+  // until dismiss(). At most one for a number. Once more: those that wait are asked about again.
   void expect(uint32_t qp_num, Resident& resident);
   void dismiss(uint32_t qp_num);
 
   // --- for guests ---
   void enter(Guest& guest);
   void introduce(Guest& guest);
+  void judge(Guest& guest);
   void leave(Guest& guest);                      // ends him
   void send_off(Guest& guest, const char* why);  // ends him, and says why to our user
 
@@ -47,6 +52,7 @@ class Door final : private transport::AcceptHandler {
   Door(engine::Engine& engine, uint16_t port) : engine_(engine), port_(port) {}
   void on_accept(int fd, const sockaddr_storage& peer) override;
   void on_accept_error(int error) override;
+  void make_room();
 
   engine::Engine& engine_;
   const uint16_t port_;

@@ -8,9 +8,10 @@
 namespace uiw::rendezvous {
 namespace {
 
-constexpr uint8_t kKey[8] = {'U', 'I', 'W', 'M', 1, 0, 0, 0};
-constexpr uint32_t kFirstName = sizeof kKey, kNameSize = 4 + sizeof(in6_addr);
-static_assert(kFirstName + 2 * kNameSize == kGreetingSize);
+constexpr uint8_t kKey[4] = {'U', 'I', 'W', 'M'}, kVersion = 2;
+constexpr uint32_t kVersionAt = sizeof kKey, kWordAt = 5, kStageAt = 6, kZeroAt = 7, kFirstName = 8,
+                   kNameSize = 4 + sizeof(in6_addr), kValue = kFirstName + 2 * kNameSize;
+static_assert(kValue + 16 == kGreetingSize);
 
 void put(uint8_t* out, const Name& name) {
   core::store_be32(out, name.qp_num);
@@ -24,21 +25,44 @@ Name take(const uint8_t* octets) {
   return name;
 }
 
+bool has_key(core::Bytes octets) {
+  return octets.size() > kVersionAt && std::memcmp(octets.data(), kKey, sizeof kKey) == 0;
+}
+
 }  // namespace
 
 void encode(uint8_t* out, const Greeting& greeting) {
   std::memcpy(out, kKey, sizeof kKey);
+  out[kVersionAt] = kVersion;
+  out[kWordAt] = static_cast<uint8_t>(greeting.word);
+  out[kStageAt] = static_cast<uint8_t>(greeting.stage);
+  out[kZeroAt] = 0;
   put(out + kFirstName, greeting.from);
   put(out + kFirstName + kNameSize, greeting.to);
+  core::store_be64(out + kValue, greeting.value.first);
+  core::store_be64(out + kValue + 8, greeting.value.second);
 }
 
 std::optional<Greeting> decode_greeting(core::Bytes octets) {
-  if (octets.size() != kGreetingSize || std::memcmp(octets.data(), kKey, sizeof kKey) != 0)
+  if (octets.size() != kGreetingSize || !has_key(octets) || octets[kVersionAt] != kVersion)
     return {};
-  const Greeting greeting{take(octets.data() + kFirstName),
-                          take(octets.data() + kFirstName + kNameSize)};
+  const uint8_t word = octets[kWordAt], stage = octets[kStageAt];
+  if (word < static_cast<uint8_t>(Word::kHello) || word > static_cast<uint8_t>(Word::kOpening) ||
+      stage < static_cast<uint8_t>(Stage::kRtr) || stage > static_cast<uint8_t>(Stage::kRts) ||
+      octets[kZeroAt] != 0)
+    return {};
+  const Greeting greeting{
+      static_cast<Word>(word),
+      static_cast<Stage>(stage),
+      take(octets.data() + kFirstName),
+      take(octets.data() + kFirstName + kNameSize),
+      {core::load_be64(octets.data() + kValue), core::load_be64(octets.data() + kValue + 8)}};
   if (greeting.from.qp_num >> 24 || greeting.to.qp_num >> 24) return {};
   return greeting;
+}
+
+bool is_of_another_version(core::Bytes octets) {
+  return has_key(octets) && octets[kVersionAt] != kVersion;
 }
 
 }  // namespace uiw::rendezvous

@@ -18,6 +18,20 @@ namespace {
 
 constexpr int kSteps = 4;  // of which patience is made
 
+// Guesses at the PSNs that a queue pair takes as fast as they come, and the time between two that
+// come later: of 2^24 (proof.h) a stranger has tried one in 4096 then, and needs days for the rest.
+constexpr uint32_t kQuickChallenges = 4096;
+constexpr core::Nanoseconds kBetweenChallenges = 20 * core::kMillisecond;
+
+// False when the socket does not take it at once, as a fresh one does.
+bool say(Guest& guest, mpa::StartupFrame& reply, const Greeting& greeting) {
+  reply.private_size = kGreetingSize;
+  encode(reply.private_data, greeting);
+  startup::Outbox outbox;
+  outbox.set(reply);
+  return outbox.flush(guest.stream()) == 0;
+}
+
 }  // namespace
 
 core::Result<std::unique_ptr<Meeting>> Meeting::arrange(engine::Engine& engine,
@@ -44,13 +58,13 @@ int Meeting::make_ready() {
     return EADDRNOTAVAIL;
   }
   if (appointment_.own == appointment_.peer) {
-    core::Result<int> fd =
-        transport::bind_tcp(address_of(appointment_.own.gid, 0, appointment_.ifindex), {});
+    core::Result<int> fd = transport::bind_tcp(
+        address_of(appointment_.own.gid, 0, appointment_.ifindex), {.reuse_address = false});
     if (fd) own_socket_ = *fd;
     return fd.error();
   }
   if (appointment_.own > appointment_.peer) {
-    caller_.reset(new (std::nothrow) Caller(engine_, {appointment_.own, appointment_.peer},
+    caller_.reset(new (std::nothrow) Caller(engine_, appointment_.own, appointment_.peer, psns_,
                                             appointment_.ifindex, appointment_.ird, *this));
     return caller_ ? 0 : ENOMEM;
   }
@@ -74,7 +88,11 @@ void Meeting::begin() {
   if (to_self_) own_socket_ = -1;
 }
 
-void Meeting::hurry(core::Nanoseconds patience) {
+void Meeting::hurry(uint32_t sq_psn, core::Nanoseconds patience) {
+  psns_.send = sq_psn;
+  if (caller_ && !met_) caller_->know_own_psn(sq_psn);
+  // Those who wait may be challenged now.
+  if (door_ && !met_) door_->expect(appointment_.own.qp_num, *this);
   step_ = patience / kSteps;
   if (step_ > 0 && !met_) engine_.arm(*this, step_);
 }
@@ -92,8 +110,14 @@ void Meeting::expire() {
 }
 
 void Meeting::give_up() {
-  const auto& [own, peer, ifindex, ird] = appointment_;
-  if (door_) {
+  const Name &own = appointment_.own, &peer = appointment_.peer;
+  if (wrong_proofs_ > 0) {
+    core::log(core::LogLevel::kWarn,
+              "QP %u at %s, in %s: its peer, QP %u at %s, did not come; who came by that name did "
+              "not know the PSNs, %u times",
+              own.qp_num, text_of(own.gid).text, text_of(psns_.stage()), peer.qp_num,
+              text_of(peer.gid).text, wrong_proofs_);
+  } else if (door_) {
     core::log(
         core::LogLevel::kWarn,
         "QP %u at %s: its peer, QP %u at %s, did not connect to TCP port %u here. Does it know "
@@ -112,23 +136,63 @@ void Meeting::give_up() {
   caller_.reset();
 }
 
-// RFC 5044 7.1.2: the responder's side.
-void Meeting::welcome(Guest& guest) {
-  if (met_ || guest.greeting() != Greeting{appointment_.peer, appointment_.own}) {
+bool Meeting::may_challenge() {
+  const core::Nanoseconds now = engine_.now();
+  if (challenges_ >= kQuickChallenges && now - last_challenge_ < kBetweenChallenges) return false;
+  ++challenges_;
+  last_challenge_ = now;
+  return true;
+}
+
+bool Meeting::welcome(Guest& guest) {
+  const Greeting& hello = guest.greeting();
+  if (met_ || hello.from != appointment_.peer || hello.to != appointment_.own) {
     core::log(core::LogLevel::kInfo, "QP %u sends QP %u at %s off: %s", appointment_.own.qp_num,
-              guest.greeting().from.qp_num, text_of(guest.greeting().from.gid).text,
+              hello.from.qp_num, text_of(hello.from.gid).text,
               met_ ? "its peer is there already" : "it was told another peer");
+    return false;
+  }
+  const std::optional<uint64_t> secret = secret_of_answerer(psns_, hello.stage);
+  if (!secret) return true;  // both in RTR: he waits for our RTS, or comes again after his
+  core::SipKey opening;
+  if (!may_challenge() || !make_random(opening)) return false;
+  const Introduction said{hello.from, hello.to, hello.stage, psns_.stage(), hello.value.first};
+  const uint64_t commitment = commitment_of(said, *secret, opening);
+  mpa::StartupFrame reply =
+      mpa::make_reject(wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request());
+  if (!say(guest, reply,
+           {Word::kChallenge, said.answerer_stage, said.answerer, said.caller, {commitment, 0}}))
+    return false;
+  guest.challenged(proof_of(said, *secret, commitment), opening, said.answerer_stage);
+  return true;
+}
+
+// RFC 5044 7.1.2: the responder's side.
+void Meeting::judge(Guest& guest) {
+  if (met_) return;
+  if (!guest.proof_is_right()) {
+    tell_of_wrong_proof(guest.greeting());
     return;
   }
   mpa::Agreement agreement;
   mpa::StartupFrame reply = mpa::make_reply(
       wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request(), agreement);
-  reply.private_size = kGreetingSize;
-  encode(reply.private_data, {appointment_.own, appointment_.peer});
-  startup::Outbox outbox;
-  outbox.set(reply);
-  // A fresh socket takes that much at once; one that does not is no loss: he calls again.
-  if (outbox.flush(guest.stream()) == 0) join(guest.take_stream(), agreement, {});
+  if (say(guest, reply,
+          {Word::kOpening, guest.challenged_in(), appointment_.own, appointment_.peer,
+           guest.opening()}))
+    join(guest.take_stream(), agreement, {});
+}
+
+// Once by name, so that no stranger fills the log.
+void Meeting::tell_of_wrong_proof(const Greeting& hello) {
+  if (wrong_proofs_++ > 0) return;
+  core::log(
+      core::LogLevel::kWarn,
+      "QP %u at %s, in %s: who comes as its peer, QP %u at %s, in %s, does not know the PSNs. "
+      "Either the two programs do not have as rq_psn what the other has as sq_psn, or it is a "
+      "stranger",
+      appointment_.own.qp_num, text_of(appointment_.own.gid).text, text_of(psns_.stage()),
+      hello.from.qp_num, text_of(hello.from.gid).text, text_of(hello.stage));
 }
 
 void Meeting::on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // How a queue pair finds the peer that ibv_modify_qp named: of the two names the smaller waits at
-// its door, the greater calls. A queue pair that was given its own name gets a TCP connection to
-// itself. Nobody else is needed, no daemon and no third connection. Thread: engine, all of it.
+// its door, the greater calls. Each has to prove that it knows the PSNs that both programs set. A
+// queue pair that was given its own name gets a TCP connection to itself. Nobody else is needed, no
+// daemon and no third connection. Thread: engine, all of it.
 #pragma once
 
 #include <memory>
@@ -16,6 +17,7 @@ struct Appointment {
   Name own, peer;
   unsigned ifindex = 0;  // of our device, for link-local addresses
   uint16_t ird = 0;      // max_dest_rd_atomic
+  uint32_t rq_psn = 0;   // what the peer has as sq_psn
 };
 
 class Meeting final : private Resident,
@@ -33,18 +35,24 @@ class Meeting final : private Resident,
   ~Meeting();
 
   void begin();
-  // From now on what is posted waits for the peer for `patience`, or a quarter longer; then it
-  // fails with IBV_WC_RETRY_EXC_ERR. 0: waits for ever.
-  void hurry(core::Nanoseconds patience);
+  // The queue pair went to RTS. From now on what is posted waits for the peer for `patience`, or a
+  // quarter longer; then it fails with IBV_WC_RETRY_EXC_ERR. 0: waits for ever.
+  void hurry(uint32_t sq_psn, core::Nanoseconds patience);
 
  private:
   Meeting(engine::Engine& engine, session::QueuePair& queue_pair, const Appointment& appointment)
-      : engine_(engine), queue_pair_(queue_pair), appointment_(appointment) {}
+      : engine_(engine),
+        queue_pair_(queue_pair),
+        appointment_(appointment),
+        psns_{.receive = appointment.rq_psn, .send = {}} {}
   int make_ready();
   void give_up();
+  bool may_challenge();
+  void tell_of_wrong_proof(const Greeting& hello);
   void join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover);
 
-  void welcome(Guest& guest) override;
+  bool welcome(Guest& guest) override;
+  void judge(Guest& guest) override;
   void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,
                  core::Bytes leftover) override;
   void on_connected(int fd) override;
@@ -56,6 +64,10 @@ class Meeting final : private Resident,
   engine::Engine& engine_;
   session::QueuePair& queue_pair_;
   const Appointment appointment_;
+  Psns psns_;
+  uint32_t challenges_ = 0;  // so many guests may have guessed
+  core::Nanoseconds last_challenge_ = 0;
+  uint32_t wrong_proofs_ = 0;
   core::Nanoseconds step_ = 0;  // of our patience
   int steps_waited_ = 0;        // since something was posted
   bool met_ = false;

@@ -38,6 +38,7 @@ core::Result<rendezvous::Appointment> appointment_for(const device::Device& devi
   appointment.peer.qp_num = attr.dest_qp_num;
   appointment.ifindex = device.ifindex;
   appointment.ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : 1;
+  appointment.rq_psn = mask & IBV_QP_RQ_PSN ? attr.rq_psn : 0;
   const in6_addr& gid = appointment.peer.gid;
   if (IN6_IS_ADDR_UNSPECIFIED(&gid) || IN6_IS_ADDR_MULTICAST(&gid))
     return refuse("the peer's GID is not the address of a host: both ends have to be uiwarp");

@@ -231,7 +231,7 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
     qp->pd->context->engine->run_sync([&] {
       if (target == IBV_QPS_RESET) qp->meeting.reset();
-      if (qp->meeting) qp->meeting->hurry(verbs::patience_of(qp->hints));
+      if (qp->meeting) qp->meeting->hurry(qp->hints.sq_psn, verbs::patience_of(qp->hints));
     });
   }
   return 0;

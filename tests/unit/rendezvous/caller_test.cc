@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Whoever holds the port that a queue pair calls, without being its peer, is not taken for it.
+#include <gmock/gmock.h>
+#include <poll.h>
+
 #include <functional>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "core/settings.h"
@@ -25,29 +30,70 @@ class Calls : public OnEngine {
   }
   ~Calls() override { close(listener_); }
 
-  // The next call, after its Request.
-  RawPeer answer(const Party& party, mpa::StartupFrame& request) {
+  // The next call, and what it begins with.
+  RawPeer answer(const Party& party, Greeting& hello) {
     RawPeer caller(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
-    const Octets octets =
-        caller.receive(mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize);
-    uint32_t consumed = 0;
-    EXPECT_EQ(mpa::parse(octets, mpa::FrameKind::kRequest, request, consumed),
-              mpa::ParseStatus::kComplete);
-    EXPECT_EQ(decode_greeting({request.private_data, request.private_size}),
-              (Greeting{party.name, peer}));
+    hello = said_in_request(caller);
+    EXPECT_EQ(hello.word, Word::kHello);
+    EXPECT_EQ(hello.from, party.name);
+    EXPECT_EQ(hello.to, peer);
+    EXPECT_EQ(hello.value.second, 0u);
     return caller;
   }
-  static Octets reply_to(const mpa::StartupFrame& request, const Greeting& greeting) {
-    mpa::Agreement agreement;
-    mpa::StartupFrame frame = mpa::make_reply(wishes(true, 1), request, agreement);
-    frame.private_size = kGreetingSize;
-    encode(frame.private_data, greeting);
-    Octets octets(mpa::kMaxStartupFrame);
-    octets.resize(mpa::encode(octets.data(), frame));
-    return octets;
+  Greeting said_in_request(RawPeer& caller) {
+    const Octets octets = caller.receive(kFrameSize);
+    uint32_t consumed = 0;
+    EXPECT_EQ(mpa::parse(octets, mpa::FrameKind::kRequest, request_, consumed),
+              mpa::ParseStatus::kComplete);
+    const auto said = decode_greeting({request_.private_data, request_.private_size});
+    EXPECT_TRUE(said);
+    return said.value_or(Greeting{});
+  }
+  bool nobody_calls() {
+    pollfd waiting{listener_, POLLIN, 0};
+    return poll(&waiting, 1, 0) == 0;
   }
 
+  mpa::StartupFrame reply(const Greeting& greeting) {
+    mpa::Agreement agreement;
+    mpa::StartupFrame frame = greeting.word == Word::kChallenge
+                                  ? mpa::make_reject(wishes(true, 1), request_)
+                                  : mpa::make_reply(wishes(true, 1), request_, agreement);
+    frame.private_size = kGreetingSize;
+    encode(frame.private_data, greeting);
+    return frame;
+  }
+  // What the peer says to this hello, and to the proof that follows.
+  Greeting challenge(const Greeting& hello, Stage stage = Stage::kRts) {
+    return {Word::kChallenge, stage, peer, hello.from, {commitment(hello, stage), 0}};
+  }
+  uint64_t commitment(const Greeting& hello, Stage stage) {
+    return commitment_of(introduction(hello, stage), secret(hello, stage), kOpening);
+  }
+  Greeting opening(const Greeting& hello, Stage stage = Stage::kRts) {
+    return {Word::kOpening, stage, peer, hello.from, kOpening};
+  }
+  Introduction introduction(const Greeting& hello, Stage stage) {
+    return {hello.from, peer, hello.stage, stage, hello.value.first};
+  }
+  uint64_t secret(const Greeting& hello, Stage stage) {
+    Psns psns{psn_of(hello.from), {}};
+    if (stage == Stage::kRts) psns.send = psn_of(peer);
+    return secret_of_answerer(psns, hello.stage).value_or(0);
+  }
+  // Challenges, and takes the proof.
+  void challenge_and_check(RawPeer& caller, const Greeting& hello, Stage stage = Stage::kRts) {
+    ASSERT_TRUE(caller.send(octets_of(reply(challenge(hello, stage)))));
+    Greeting expected = hello;
+    expected.word = Word::kProof;
+    expected.value = {
+        proof_of(introduction(hello, stage), secret(hello, stage), commitment(hello, stage)), 0};
+    EXPECT_EQ(said_in_request(caller), expected);
+  }
+
+  static constexpr core::SipKey kOpening{3, 4};
   Name peer;
+  mpa::StartupFrame request_;  // the last
 
  private:
   const int listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -59,66 +105,145 @@ TEST_F(Calls, OnlyThePeersAnswerCounts) {
   party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_LT(peer, party.name);
   ASSERT_EQ(party.meet(peer), 0);
-  const Greeting right{peer, party.name};
-  const auto with = [](const Greeting& greeting) {
-    return [greeting](const mpa::StartupFrame& request) { return reply_to(request, greeting); };
+  ASSERT_EQ(party.ready(), 0);
+  const auto with = [&](const std::function<void(Greeting&)>& change) {
+    return [&, change](const Greeting& hello) {
+      Greeting says = challenge(hello);
+      change(says);
+      return octets_of(reply(says));
+    };
   };
-  const std::pair<const char*, std::function<Octets(const mpa::StartupFrame&)>> answers[] = {
+  const std::pair<const char*, std::function<Octets(const Greeting&)>> answers[] = {
       {"another protocol",
-       [](const mpa::StartupFrame&) { return of_text("HTTP/1.1 400 Bad Request\r\n\r\n"); }},
-      {"a neighbour of the peer", with({{peer.gid, peer.qp_num ^ 1}, party.name})},
-      {"the peer of a neighbour", with({peer, {party.name.gid, party.name.qp_num ^ 1}})},
-      {"our own words", with({party.name, peer})},
+       [](const Greeting&) { return of_text("HTTP/1.1 400 Bad Request\r\n\r\n"); }},
+      {"a neighbour of the peer", with([](Greeting& says) { says.from.qp_num ^= 1; })},
+      {"the peer of a neighbour", with([](Greeting& says) { says.to.qp_num ^= 1; })},
+      {"our own words", with([](Greeting& says) { std::swap(says.from, says.to); })},
       {"no greeting",
-       [&](const mpa::StartupFrame& request) {
-         Octets octets = reply_to(request, right);
+       [&](const Greeting& hello) {
+         Octets octets = octets_of(reply(challenge(hello)));
          octets[mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize] ^= 1;
          return octets;
        }},
-      {"a refusal",
-       [&](const mpa::StartupFrame& request) {
-         Octets octets = reply_to(request, right);
-         octets[16] |= 0x20;
+      {"a refusal", with([](Greeting& says) { says.word = Word::kHello; })},
+      {"acceptance without a proof",
+       [&](const Greeting& hello) { return octets_of(reply(opening(hello))); }},
+      {"acceptance with a challenge",
+       [&](const Greeting& hello) {
+         Octets octets = octets_of(reply(challenge(hello)));
+         octets[16] &= static_cast<uint8_t>(~0x20);
+         return octets;
+       }},
+      {"more than a challenge",
+       [&](const Greeting& hello) {
+         Octets octets = octets_of(reply(challenge(hello)));
+         octets.push_back(0);
          return octets;
        }},
       {"half an answer",  // the last: nothing of it may be in the next
-       [&](const mpa::StartupFrame& request) {
-         Octets octets = reply_to(request, right);
+       [&](const Greeting& hello) {
+         Octets octets = octets_of(reply(challenge(hello)));
          octets.resize(octets.size() / 2);
          return octets;
        }},
   };
-  mpa::StartupFrame request;
+  Greeting hello;
+  std::set<uint64_t> nonces;
   for (const auto& [what, says] : answers) {
     SCOPED_TRACE(what);
-    RawPeer caller = answer(party, request);
-    ASSERT_TRUE(caller.send(says(request)));
-    caller.finish();
-    EXPECT_EQ(caller.receive_all(), Octets());  // no RTR
+    // One who was still in RTR when he called hangs up, and calls anew.
+    std::optional<RawPeer> caller;
+    do {
+      caller.emplace(answer(party, hello));
+    } while (hello.stage == Stage::kRtr);
+    EXPECT_TRUE(nonces.insert(hello.value.first).second);
+    ASSERT_TRUE(caller->send(says(hello)));
+    caller->finish();
+    EXPECT_EQ(caller->receive_all(), Octets());  // no proof
   }
-  EXPECT_EQ(party.host.state(), IBV_QPS_RTR);
-  RawPeer caller = answer(party, request);
-  ASSERT_TRUE(caller.send(reply_to(request, right)));
+  RawPeer caller = answer(party, hello);
+  challenge_and_check(caller, hello);
+  ASSERT_TRUE(caller.send(octets_of(reply(opening(hello)))));
   // An RTR: the queue pair has the stream.
   EXPECT_FALSE(caller.receive(20).empty());
 }
 
-// Run as test_rendezvous.timeouts. A door lets callers wait as long as this, counted from later: it
-// has to be the one that ends it, or its answer might cross our leaving and meet nobody.
-TEST_F(Calls, TimeoutsAreLongerThanADoors) {
-  const core::Nanoseconds door = core::settings().reply_timeout_ms * core::kMillisecond;
-  if (door > core::kSecond) GTEST_SKIP() << "the time-outs set are too long";
+// Whoever got our proof without having known the PSNs before gets no data, and no second chance.
+TEST_F(Calls, WhoCannotOpenHisCommitmentIsNotCalledAgain) {
+  const std::pair<const char*, std::function<void(Calls&, Octets&)>> answers[] = {
+      {"one bit of the opening", [](Calls&, Octets& octets) { octets[kFrameSize - 1] ^= 1; }},
+      {"another bit of it", [](Calls&, Octets& octets) { octets[kFrameSize - 16] ^= 0x80; }},
+      {"another stage", [](Calls&, Octets& octets) { octets[kFrameSize - kGreetingSize + 6] = 1; }},
+      {"another name",
+       [](Calls&, Octets& octets) { octets[kFrameSize - kGreetingSize + 11] ^= 1; }},
+      {"a refusal", [](Calls&, Octets& octets) { octets[16] |= 0x20; }},
+      {"half an answer", [](Calls&, Octets& octets) { octets.resize(octets.size() / 2); }},
+      {"no answer", [](Calls&, Octets& octets) { octets.clear(); }},
+  };
+  for (const auto& [what, change] : answers) {
+    SCOPED_TRACE(what);
+    Party party(*engine);
+    party.name.gid = gid("::ffff:127.0.0.2");
+    testing::internal::CaptureStderr();
+    Greeting hello;
+    ASSERT_EQ(party.meet(peer), 0);
+    std::optional<RawPeer> caller(answer(party, hello));
+    // In RTR: the PSN that the peer sends with is what can be proven.
+    challenge_and_check(*caller, hello);
+    Octets octets = octets_of(reply(opening(hello)));
+    change(*this, octets);
+    ASSERT_TRUE(caller->send(octets));
+    caller->finish();
+    EXPECT_EQ(caller->receive_all(), Octets());
+    Buffer memory(party.host.memory, pattern(10));
+    ASSERT_EQ(party.ready(core::kMillisecond), 0);
+    ASSERT_EQ(party.host.post(SendWr(IBV_WR_SEND, {memory.sge()})), 0);
+    ASSERT_TRUE(party.wait_for_sent(1));
+    EXPECT_EQ(party.host.sent()[0].status, IBV_WC_RETRY_EXC_ERR);
+    EXPECT_TRUE(nobody_calls());
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(said, testing::HasSubstr("127.0.0.2, in RTR: who answers as its peer"));
+    EXPECT_THAT(said, testing::HasSubstr("127.0.0.1, in RTS, does not know the PSNs"));
+  }
+}
+
+// With neither in RTS there is nothing to prove; the one who goes there calls at once.
+TEST_F(Calls, NothingIsProvenInRtrToWhoIsInRtr) {
   Party party(*engine);
   party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_EQ(party.meet(peer), 0);
-  mpa::StartupFrame request;
-  RawPeer caller = answer(party, request);
-  const core::Nanoseconds called = core::now();
+  Greeting hello;
+  {
+    RawPeer caller = answer(party, hello);
+    EXPECT_EQ(hello.stage, Stage::kRtr);
+    ASSERT_TRUE(caller.send(octets_of(reply(challenge(hello, Stage::kRtr)))));
+    EXPECT_EQ(caller.receive_all(), Octets());
+  }
+  RawPeer waits = answer(party, hello);
+  EXPECT_EQ(hello.stage, Stage::kRtr);
+  ASSERT_EQ(party.ready(), 0);
+  EXPECT_EQ(waits.receive_all(), Octets());
+  RawPeer caller = answer(party, hello);
+  EXPECT_EQ(hello.stage, Stage::kRts);
+  challenge_and_check(caller, hello, Stage::kRtr);
+  ASSERT_TRUE(caller.send(octets_of(reply(opening(hello, Stage::kRtr)))));
+  EXPECT_FALSE(caller.receive(20).empty());
+}
+
+// Run as test_rendezvous.timeouts.
+TEST_F(Calls, TimeoutsLeaveADoorThatDoesNotAnswer) {
+  const core::Nanoseconds reply_time = core::settings().reply_timeout_ms * core::kMillisecond;
+  if (reply_time > core::kSecond) GTEST_SKIP() << "the time-outs set are too long";
+  Party party(*engine);
+  party.name.gid = gid("::ffff:127.0.0.2");
+  ASSERT_EQ(party.meet(peer), 0);
+  Greeting hello;
+  RawPeer caller = answer(party, hello);
   EXPECT_EQ(caller.receive_all(), Octets());
-  EXPECT_GT(core::now() - called, door + door / 2);
   // And he comes again.
-  RawPeer again = answer(party, request);
-  ASSERT_TRUE(again.send(reply_to(request, {peer, party.name})));
+  RawPeer again = answer(party, hello);
+  challenge_and_check(again, hello);
+  ASSERT_TRUE(again.send(octets_of(reply(opening(hello)))));
   EXPECT_FALSE(again.receive(20).empty());
 }
 

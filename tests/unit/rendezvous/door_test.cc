@@ -2,6 +2,9 @@
 // Whoever connects to the port of a queue pair without being its peer learns and changes nothing.
 #include <algorithm>
 #include <functional>
+#include <utility>
+
+#include <gmock/gmock.h>
 
 #include "core/settings.h"
 #include "mpa/startup_frame.h"
@@ -21,31 +24,71 @@ class Doors : public OnEngine {
         << strerror(errno);
     return RawPeer(fd);
   }
-  static mpa::StartupFrame request(const Greeting& greeting) {
-    mpa::StartupFrame frame;
-    frame.enhanced = mpa::Enhanced{.peer_to_peer = true, .rtr_write = true, .ird = 1, .ord = 1};
-    frame.private_size = kGreetingSize;
-    encode(frame.private_data, greeting);
-    return frame;
+  // What the peer says first, in RTS.
+  static Greeting hello(const Party& party, uint64_t nonce = 1) {
+    return {Word::kHello, Stage::kRts, peer_of(party), party.name, {nonce, 0}};
   }
-  static Octets octets_of(const mpa::StartupFrame& frame) {
-    Octets octets(mpa::kMaxStartupFrame);
-    octets.resize(mpa::encode(octets.data(), frame));
-    return octets;
+  static Introduction introduction(const Greeting& hello, const Greeting& challenge) {
+    return {hello.from, hello.to, hello.stage, challenge.stage, hello.value.first};
   }
-  // The right peer's answer comes: nothing that was before has done any harm.
-  static void expect_welcome(Party& party) {
-    RawPeer peer = call(party);
-    ASSERT_TRUE(peer.send(octets_of(request({peer_of(party), party.name}))));
-    const Octets reply =
-        peer.receive(mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize);
+  // What the peer would prove.
+  static uint64_t right_proof(const Greeting& hello, const Greeting& challenge) {
+    const Psns psns{psn_of(hello.to), hello.stage == Stage::kRts ? std::optional(psn_of(hello.from))
+                                                                 : std::optional<uint32_t>()};
+    const auto secret = secret_of_caller(psns, challenge.stage);
+    EXPECT_TRUE(secret);
+    return proof_of(introduction(hello, challenge), *secret, challenge.value.first);
+  }
+  static std::optional<Greeting> said_in_reply(RawPeer& peer, bool rejects) {
     mpa::StartupFrame frame;
     uint32_t consumed = 0;
-    ASSERT_EQ(mpa::parse(reply, mpa::FrameKind::kReply, frame, consumed),
-              mpa::ParseStatus::kComplete);
-    EXPECT_FALSE(frame.reject);
-    EXPECT_EQ(decode_greeting({frame.private_data, frame.private_size}),
-              (Greeting{party.name, peer_of(party)}));
+    if (mpa::parse(peer.receive(kFrameSize), mpa::FrameKind::kReply, frame, consumed) !=
+        mpa::ParseStatus::kComplete)
+      return {};
+    EXPECT_EQ(frame.reject, rejects);
+    return decode_greeting({frame.private_data, frame.private_size});
+  }
+  // Says hello; nothing when that is not answered.
+  static std::optional<Greeting> ask(RawPeer& peer, const Greeting& hello) {
+    if (!peer.send(octets_of(request(hello)))) return {};
+    const std::optional<Greeting> challenge = said_in_reply(peer, true);
+    if (challenge) {
+      EXPECT_EQ(challenge->word, Word::kChallenge);
+      EXPECT_EQ(challenge->from, hello.to);
+      EXPECT_EQ(challenge->to, hello.from);
+      EXPECT_EQ(challenge->value.second, 0u);
+    }
+    return challenge;
+  }
+  static bool give(RawPeer& peer, const Greeting& hello, uint64_t proof) {
+    Greeting says = hello;
+    says.word = Word::kProof;
+    says.value = {proof, 0};
+    return peer.send(octets_of(request(says)));
+  }
+  // The right peer gets in: nothing that was before has done any harm.
+  static RawPeer expect_welcome(Party& party) {
+    RawPeer peer = call(party);
+    enter(peer, party);
+    return peer;
+  }
+  static void enter(RawPeer& peer, Party& party) {
+    const Greeting says = hello(party);
+    const std::optional<Greeting> challenge = ask(peer, says);
+    ASSERT_TRUE(challenge);
+    prove(peer, says, *challenge);
+  }
+  static void prove(RawPeer& peer, const Greeting& hello, const Greeting& challenge) {
+    ASSERT_TRUE(give(peer, hello, right_proof(hello, challenge)));
+    const std::optional<Greeting> opening = said_in_reply(peer, false);
+    ASSERT_TRUE(opening);
+    EXPECT_EQ(opening->word, Word::kOpening);
+    EXPECT_EQ(opening->from, hello.to);
+    EXPECT_EQ(opening->to, hello.from);
+    const auto secret = secret_of_caller({psn_of(hello.to), psn_of(hello.from)}, challenge.stage);
+    if (hello.stage == Stage::kRts)
+      EXPECT_EQ(commitment_of(introduction(hello, challenge), *secret, opening->value),
+                challenge.value.first);
   }
 };
 
@@ -53,7 +96,10 @@ TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
   Party party(*engine);
   const Name peer = peer_of(party);
   ASSERT_EQ(party.meet(peer), 0);
-  const Greeting right{peer, party.name};
+  const Greeting right = hello(party);
+  const auto from_to = [](const Name& from, const Name& to) {
+    return octets_of(request({Word::kHello, Stage::kRts, from, to, {1, 0}}));
+  };
   const std::pair<const char*, std::function<Octets()>> strangers[] = {
       {"another protocol", [] { return Octets{'G', 'E', 'T', ' ', '/', '\r', '\n'}; }},
       {"no greeting",
@@ -89,23 +135,42 @@ TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
        }},
       {"a number nobody has",
        [&] {
-         return octets_of(request({peer, {party.name.gid, party.name.qp_num ^ 1}}));
+         return from_to(peer, {party.name.gid, party.name.qp_num ^ 1});
        }},
       {"a number of another port",
        [&] {
-         return octets_of(request({peer, {party.name.gid, party.name.qp_num ^ 0x100}}));
+         return from_to(peer, {party.name.gid, party.name.qp_num ^ 0x100});
        }},
       {"another peer",
        [&] {
-         return octets_of(request({{peer.gid, peer.qp_num ^ 2}, party.name}));
+         return from_to({peer.gid, peer.qp_num ^ 2}, party.name);
        }},
       {"another GID of ours",
        [&] {
-         return octets_of(request({peer, {in6addr_loopback, party.name.qp_num}}));
+         return from_to(peer, {in6addr_loopback, party.name.qp_num});
        }},
       {"an address that is not his",
        [&] {
-         return octets_of(request({{in6addr_loopback, peer.qp_num}, party.name}));
+         return from_to({in6addr_loopback, peer.qp_num}, party.name);
+       }},
+      {"the words of the first version",
+       [&] {
+         mpa::StartupFrame frame = request(right);
+         frame.private_data[4] = 1;
+         frame.private_size = 48;
+         return octets_of(frame);
+       }},
+      {"a proof before the challenge",
+       [&] {
+         Greeting says = right;
+         says.word = Word::kProof;
+         return octets_of(request(says));
+       }},
+      {"an answerer's word",
+       [&] {
+         Greeting says = right;
+         says.word = Word::kOpening;
+         return octets_of(request(says));
        }},
   };
   for (const auto& [what, says] : strangers) {
@@ -121,31 +186,150 @@ TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
 TEST_F(Doors, EveryTruncationOfARequestGetsNoAnswer) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Octets whole = octets_of(request({peer_of(party), party.name}));
+  const Greeting says = hello(party);
+  const Octets whole = octets_of(request(says));
   for (size_t size = 0; size < whole.size(); size += 7) {
     RawPeer peer = call(party);
     ASSERT_TRUE(peer.send({whole.data(), size}));
     peer.finish();
     EXPECT_EQ(peer.receive_all(), Octets()) << size;
   }
+  // And of the proof.
+  for (size_t size = 0; size < whole.size(); size += 7) {
+    RawPeer peer = call(party);
+    const auto challenge = ask(peer, says);
+    ASSERT_TRUE(challenge);
+    Greeting proof = says;
+    proof.word = Word::kProof;
+    proof.value.first = right_proof(says, *challenge);
+    ASSERT_TRUE(peer.send({octets_of(request(proof)).data(), size}));
+    peer.finish();
+    EXPECT_EQ(peer.receive_all(), Octets()) << size;
+  }
+  EXPECT_EQ(party.host.state(), IBV_QPS_RTR);
   expect_welcome(party);
+}
+
+TEST_F(Doors, AWrongProofGetsNoAnswer) {
+  testing::internal::CaptureStderr();
+  Party party(*engine);
+  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  const Greeting says = hello(party);
+  for (int bit = 0; bit < 64; ++bit) {
+    RawPeer stranger = call(party);
+    const auto challenge = ask(stranger, says);
+    ASSERT_TRUE(challenge);
+    ASSERT_TRUE(give(stranger, says, right_proof(says, *challenge) ^ uint64_t{1} << bit));
+    EXPECT_EQ(stranger.receive_all(), Octets()) << bit;
+  }
+  // The right proof, and something else with it that was not in the hello.
+  const std::pair<const char*, std::function<void(Greeting&)>> others[] = {
+      {"another stage", [](Greeting& proof) { proof.stage = Stage::kRtr; }},
+      {"another caller", [](Greeting& proof) { proof.from.qp_num ^= 1; }},
+      {"another queue pair", [](Greeting& proof) { proof.to.qp_num ^= 1; }},
+      {"a second hello", [](Greeting& proof) { proof.word = Word::kHello; }},
+      {"something behind it", [](Greeting& proof) { proof.value.second = 1; }},
+  };
+  for (const auto& [what, change] : others) {
+    RawPeer stranger = call(party);
+    const auto challenge = ask(stranger, says);
+    ASSERT_TRUE(challenge);
+    Greeting proof = says;
+    proof.word = Word::kProof;
+    proof.value.first = right_proof(says, *challenge);
+    change(proof);
+    ASSERT_TRUE(stranger.send(octets_of(request(proof))));
+    EXPECT_EQ(stranger.receive_all(), Octets()) << what;
+  }
+  EXPECT_EQ(party.host.state(), IBV_QPS_RTR);
+  expect_welcome(party);
+  // Once, with the states of both.
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, testing::HasSubstr("127.0.0.1, in RTR: who comes as its peer"));
+  EXPECT_THAT(said, testing::HasSubstr("127.0.0.1, in RTS, does not know the PSNs"));
+  EXPECT_EQ(said.find("does not know"), said.rfind("does not know"));
+}
+
+// Neither one that was right for another challenge, nor one that the queue pair itself has said,
+// nor one that would be right the other way round.
+TEST_F(Doors, WhatWasSaidBeforeProvesNothing) {
+  Party party(*engine);
+  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  const Greeting says = hello(party);
+  RawPeer first = call(party);
+  const auto recorded = ask(first, says);
+  ASSERT_TRUE(recorded);
+  const auto proof_by = [&](const std::function<uint64_t(const Greeting&)>& proof) {
+    RawPeer stranger = call(party);
+    const auto challenge = ask(stranger, says);
+    ASSERT_TRUE(challenge);
+    EXPECT_NE(challenge->value.first, recorded->value.first);
+    ASSERT_TRUE(give(stranger, says, proof(*challenge)));
+    EXPECT_EQ(stranger.receive_all(), Octets());
+  };
+  proof_by([&](const Greeting&) { return right_proof(says, *recorded); });
+  proof_by([&](const Greeting& challenge) { return challenge.value.first; });
+  proof_by([&](const Greeting& challenge) {
+    Greeting reversed = says;
+    std::swap(reversed.from, reversed.to);
+    return right_proof(reversed, challenge);
+  });
+  EXPECT_EQ(party.host.state(), IBV_QPS_RTR);
+  // The first, who has done nothing yet, is not too late.
+  prove(first, says, *recorded);
+}
+
+// Who is in RTR knows one PSN; which one is asked for depends on both ends.
+TEST_F(Doors, WhoIsInRtrProvesTheOtherPsn) {
+  Party party(*engine);
+  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  Greeting says = hello(party);
+  says.stage = Stage::kRtr;
+  RawPeer peer = call(party);
+  ASSERT_TRUE(peer.send(octets_of(request(says))));
+  RawPeer later = call(party);
+  ASSERT_TRUE(ask(later, hello(party)));  // the engine has seen the other one: he waits
+  EXPECT_EQ(recv(peer.fd(), nullptr, 0, MSG_DONTWAIT), -1);
+  ASSERT_EQ(party.ready(), 0);
+  const auto challenge = said_in_reply(peer, true);
+  ASSERT_TRUE(challenge);
+  EXPECT_EQ(challenge->stage, Stage::kRts);
+  prove(peer, says, *challenge);
+}
+
+// A challenge of one appointment is not one of the next.
+TEST_F(Doors, AChallengeEndsWithItsAppointment) {
+  Party party(*engine), open(*engine);
+  ASSERT_EQ(open.meet(peer_of(open)), 0);
+  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  const Greeting says = hello(party);
+  RawPeer peer = call(party);
+  const auto challenge = ask(peer, says);
+  ASSERT_TRUE(challenge);
+  engine->run_sync([&] { party.meeting.reset(); });
+  EXPECT_EQ(peer.receive_all(), Octets());
+  expect_welcome(open);
 }
 
 TEST_F(Doors, OneWhoComesTooSoonWaits) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(port_of(early.name.qp_num), port_of(open.name.qp_num));
   ASSERT_EQ(open.meet(peer_of(open)), 0);  // opens the door
+  const Greeting says = hello(early);
   RawPeer peer = call(early);
-  ASSERT_TRUE(peer.send(octets_of(request({peer_of(early), early.name}))));
+  ASSERT_TRUE(peer.send(octets_of(request(says))));
   RawPeer wrong = call(early);
-  ASSERT_TRUE(wrong.send(octets_of(request({{loopback_gid(), 5}, early.name}))));
+  ASSERT_TRUE(wrong.send(
+      octets_of(request({Word::kHello, Stage::kRts, {loopback_gid(), 5}, early.name, {}}))));
   RawPeer gone = call(early);
-  ASSERT_TRUE(gone.send(octets_of(request({peer_of(early), early.name}))));
+  ASSERT_TRUE(gone.send(octets_of(request(says))));
   gone.close();
   expect_welcome(open);  // the engine has seen all of them by now
   ASSERT_EQ(early.meet(peer_of(early)), 0);
   EXPECT_EQ(wrong.receive_all(), Octets());
-  EXPECT_EQ(peer.receive(4), (Octets{'M', 'P', 'A', ' '}));
+  const auto challenge = said_in_reply(peer, true);
+  ASSERT_TRUE(challenge);
+  prove(peer, says, *challenge);
 }
 
 // Whoever says the right words second, from the same host, is too late, and the first keeps what he
@@ -153,14 +337,15 @@ TEST_F(Doors, OneWhoComesTooSoonWaits) {
 TEST_F(Doors, ThePeerComesOnce) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Octets says = octets_of(request({peer_of(party), party.name}));
-  RawPeer first = call(party);
-  ASSERT_TRUE(first.send(says));
-  EXPECT_FALSE(
-      first.receive(mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize).empty());
-  RawPeer second = call(party);
-  ASSERT_TRUE(second.send(says));
+  const Greeting says = hello(party);
+  RawPeer first = call(party), second = call(party);
+  const auto challenge = ask(second, says);
+  ASSERT_TRUE(challenge);
+  enter(first, party);
+  ASSERT_TRUE(give(second, says, right_proof(says, *challenge)));
   EXPECT_EQ(second.receive_all(), Octets());
+  RawPeer third = call(party);
+  EXPECT_FALSE(ask(third, says));
   uint8_t octet;
   EXPECT_EQ(recv(first.fd(), &octet, 1, MSG_DONTWAIT), -1);
   EXPECT_EQ(errno, EAGAIN);
@@ -170,18 +355,69 @@ TEST_F(Doors, ThePeerComesOnce) {
 TEST_F(Doors, AFloodOfThoseWhoWaitIsCapped) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(open.meet(peer_of(open)), 0);
-  const Octets says = octets_of(request({peer_of(early), early.name}));
+  const Greeting says = hello(early);
   std::vector<std::unique_ptr<RawPeer>> flood;
   for (int i = 0; i < 300; ++i) {
     flood.push_back(std::make_unique<RawPeer>(call(early)));
-    ASSERT_TRUE(flood.back()->send(says));
+    ASSERT_TRUE(flood.back()->send(octets_of(request(says))));
   }
   // 256 wait at most: the first had to go, the last is there.
   EXPECT_EQ(flood.front()->receive_all(), Octets());
   expect_welcome(open);
   ASSERT_EQ(early.meet(peer_of(early)), 0);
-  const auto welcomed = [](const auto& peer) { return !peer->receive(4).empty(); };
-  EXPECT_EQ(std::ranges::count_if(flood, welcomed), 1);
+  const auto challenge = said_in_reply(*flood.back(), true);
+  ASSERT_TRUE(challenge);
+  prove(*flood.back(), says, *challenge);
+}
+
+// Strangers who say the right names and then nothing: challenges are not what keeps the peer out.
+TEST_F(Doors, GatheringChallengesLeavesRoomForThePeer) {
+  Party party(*engine);
+  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  RawPeer peer = call(party);
+  const Greeting says = hello(party);
+  const auto challenge = ask(peer, says);
+  ASSERT_TRUE(challenge);
+  std::vector<std::unique_ptr<RawPeer>> flood;
+  const auto comes = [&](bool asks) {
+    flood.push_back(std::make_unique<RawPeer>(call(party)));
+    if (asks) ASSERT_TRUE(ask(*flood.back(), says));
+  };
+  // Who has been challenged stays while those go who have not.
+  for (int i = 0; i < 100; ++i) comes(true);
+  for (int i = 0; i < 300; ++i) comes(false);
+  uint8_t octet;
+  EXPECT_EQ(flood[100]->receive_all(), Octets());
+  EXPECT_EQ(recv(flood[0]->fd(), &octet, 1, MSG_DONTWAIT), -1);
+  // But not more than half of all.
+  for (int i = 0; i < 300; ++i) comes(true);
+  EXPECT_EQ(flood[0]->receive_all(), Octets());
+  expect_welcome(party);
+}
+
+// Guesses at the PSNs come slowly after a while, and the peer in between.
+TEST_F(Doors, GuessesAreBounded) {
+  constexpr int kQuickly = 4096;
+  Party party(*engine);
+  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  const Greeting says = hello(party);
+  const auto guess = [&] {
+    RawPeer stranger = call(party);
+    const auto challenge = ask(stranger, says);
+    if (!challenge) return false;
+    EXPECT_TRUE(give(stranger, says, right_proof(says, *challenge) ^ 1));
+    return true;
+  };
+  for (int i = 0; i < kQuickly; ++i) ASSERT_TRUE(guess()) << i;
+  EXPECT_TRUE(wait_until([&] { return !guess(); }));
+  std::optional<RawPeer> peer;
+  std::optional<Greeting> challenge;
+  ASSERT_TRUE(wait_until([&] {
+    peer.emplace(call(party));
+    challenge = ask(*peer, says);
+    return challenge.has_value();
+  }));
+  prove(*peer, says, *challenge);
 }
 
 TEST_F(Doors, AFloodLeavesRoomForThePeer) {
@@ -211,7 +447,7 @@ class DoorTimeouts : public Doors {
 TEST_F(DoorTimeouts, WhoDoesNotSayWhoHeIsIsSentOff) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Octets whole = octets_of(request({peer_of(party), party.name}));
+  const Octets whole = octets_of(request(hello(party)));
   RawPeer silent = call(party), half = call(party), dribbling = call(party);
   ASSERT_TRUE(half.send({whole.data(), whole.size() / 2}));
   // An octet now and then does not win time: far more time than there is would be needed for all.
@@ -230,7 +466,7 @@ TEST_F(DoorTimeouts, WhoWaitsTooLongIsSentOff) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(open.meet(peer_of(open)), 0);
   RawPeer peer = call(early);
-  ASSERT_TRUE(peer.send(octets_of(request({peer_of(early), early.name}))));
+  ASSERT_TRUE(peer.send(octets_of(request(hello(early)))));
   EXPECT_EQ(peer.receive_all(), Octets());
   ASSERT_EQ(early.meet(peer_of(early)), 0);
   expect_welcome(early);  // he comes again
@@ -240,8 +476,10 @@ TEST_F(Doors, ClosesWithItsLastQueuePair) {
   auto party = std::make_unique<Party>(*engine);
   const uint16_t port = port_of(party->name.qp_num);
   ASSERT_EQ(party->meet(peer_of(*party)), 0);
-  RawPeer waiting = call(*party);
+  RawPeer waiting = call(*party), challenged = call(*party);
+  ASSERT_TRUE(ask(challenged, hello(*party)));
   party.reset();
+  EXPECT_EQ(challenged.receive_all(), Octets());
   bool reset = false;
   EXPECT_EQ(waiting.receive_all(&reset), Octets());
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -57,6 +57,76 @@ TEST_F(Meetings, WhoeverIsReadyFirst) {
   }
 }
 
+// One of the two stays in RTR, as a program does that only receives.
+TEST_F(Meetings, OneInRtrAndOneInRts) {
+  for (const bool we_wait : {true, false}) {
+    for (const bool receiver_first : {true, false}) {
+      Sides sides(*engine, we_wait);
+      Party &receives = sides.ours, &sends = sides.other;
+      Buffer from(sends.host.memory, pattern(100)), to(receives.host.memory, 100);
+      if (receiver_first) ASSERT_EQ(receives.meet(sends.name), 0);
+      ASSERT_EQ(sends.meet(receives.name), 0);
+      ASSERT_EQ(sends.ready(), 0);
+      if (!receiver_first) ASSERT_EQ(receives.meet(sends.name), 0);
+      ASSERT_EQ(receives.host.receive(RecvWr({to.sge()})), 0);
+      ASSERT_EQ(sends.host.post(SendWr(IBV_WR_SEND, {from.sge()})), 0);
+      ASSERT_TRUE(receives.wait_for_received(1));
+      EXPECT_EQ(receives.host.received()[0].status, IBV_WC_SUCCESS);
+      EXPECT_EQ(to.content(), from.content());
+      EXPECT_EQ(receives.host.state(), IBV_QPS_RTR);
+    }
+  }
+}
+
+// Nothing is proven to anybody until one of them is in RTS, and then they meet.
+TEST_F(Meetings, BothInRtrWait) {
+  for (const bool waiting_one_first : {true, false}) {
+    Sides sides(*engine, waiting_one_first);
+    Party &first = sides.ours, &second = sides.other;
+    ASSERT_EQ(first.meet(second.name), 0);
+    ASSERT_EQ(second.meet(first.name), 0);
+    usleep(20'000);  // time to meet, if they did
+    ASSERT_EQ(first.host.state(), IBV_QPS_RTR);
+    ASSERT_EQ(first.ready(), 0);
+    ASSERT_EQ(second.ready(), 0);
+    exchange(first, second);
+  }
+}
+
+TEST_F(Meetings, PsnsOfZeroAreLikeOthers) {
+  Party a(*engine), b(*engine);
+  a.own_psn = a.peer_psn = b.own_psn = b.peer_psn = 0;
+  ASSERT_EQ(a.meet(b.name), 0);
+  ASSERT_EQ(b.meet(a.name), 0);
+  ASSERT_EQ(a.ready(), 0);
+  ASSERT_EQ(b.ready(), 0);
+  exchange(a, b);
+}
+
+// As with an adapter, which drops what comes with another PSN: the requests of neither end are
+// answered, and here both logs say why.
+TEST_F(Meetings, PsnsThatDifferFailWhatWasPosted) {
+  for (const bool we_wait : {true, false}) {
+    Sides sides(*engine, we_wait);
+    Party &ours = sides.ours, &other = sides.other;
+    ours.own_psn = ours.peer_psn = 0x123456;
+    Buffer from_ours(ours.host.memory, pattern(10)), from_other(other.host.memory, pattern(10));
+    testing::internal::CaptureStderr();
+    ASSERT_EQ(ours.meet(other.name), 0);
+    ASSERT_EQ(other.meet(ours.name), 0);
+    for (Party* party : {&ours, &other}) ASSERT_EQ(party->ready(100 * core::kMillisecond), 0);
+    ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from_ours.sge()})), 0);
+    ASSERT_EQ(other.host.post(SendWr(IBV_WR_SEND, {from_other.sge()})), 0);
+    for (Party* party : {&ours, &other}) {
+      ASSERT_TRUE(party->wait_for_sent(1));
+      EXPECT_EQ(party->host.sent()[0].status, IBV_WC_RETRY_EXC_ERR);
+    }
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(said, testing::HasSubstr("who answers as its peer, QP "));
+    EXPECT_THAT(said, testing::HasSubstr("who comes as its peer, QP "));
+  }
+}
+
 TEST_F(Meetings, WhatIsPostedBeforeWaits) {
   Party a(*engine), b(*engine);
   Buffer from(a.host.memory, pattern(5000)), to(b.host.memory, 5000);

@@ -14,6 +14,28 @@ inline in6_addr loopback_gid() {
   return gid("::ffff:127.0.0.1");
 }
 
+inline constexpr size_t kFrameSize =
+    mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize;
+
+inline Octets octets_of(const mpa::StartupFrame& frame) {
+  Octets octets(mpa::kMaxStartupFrame);
+  octets.resize(mpa::encode(octets.data(), frame));
+  return octets;
+}
+// As a queue pair asks.
+inline mpa::StartupFrame request(const Greeting& greeting) {
+  mpa::StartupFrame frame;
+  frame.enhanced = mpa::Enhanced{.peer_to_peer = true, .rtr_write = true, .ird = 1, .ord = 1};
+  frame.private_size = kGreetingSize;
+  encode(frame.private_data, greeting);
+  return frame;
+}
+
+// The PSN that a queue pair sends with, unless a test wants another one.
+inline uint32_t psn_of(const Name& name) {
+  return (name.qp_num * 2654435761u) >> 8;
+}
+
 // A queue pair with a name.
 class Party {
  public:
@@ -27,8 +49,9 @@ class Party {
   int meet(const Name& peer) {
     int error = 0;
     host.engine.run_sync([&] {
-      auto arranged =
-          Meeting::arrange(host.engine, *host.qp, {.own = name, .peer = peer, .ird = 4});
+      auto arranged = Meeting::arrange(
+          host.engine, *host.qp,
+          {.own = name, .peer = peer, .ird = 4, .rq_psn = peer_psn ? *peer_psn : psn_of(peer)});
       error = arranged ? host.qp->expect_peer() : arranged.error();
       if (error != 0) return;
       meeting = std::move(*arranged);
@@ -38,7 +61,8 @@ class Party {
   }
   int ready(core::Nanoseconds patience = 0) {
     const int error = host.modify(IBV_QPS_RTS);
-    if (error == 0) host.engine.run_sync([&] { meeting->hurry(patience); });
+    if (error == 0)
+      host.engine.run_sync([&] { meeting->hurry(own_psn ? *own_psn : psn_of(name), patience); });
     return error;
   }
   void leave() {
@@ -56,6 +80,7 @@ class Party {
 
   Host host;
   Name name;
+  std::optional<uint32_t> own_psn, peer_psn;
   std::unique_ptr<Meeting> meeting;
 };
 

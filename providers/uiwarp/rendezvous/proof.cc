@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "rendezvous/proof.h"
+
+#include <sys/random.h>
+
+#include "core/be.h"
+
+namespace uiw::rendezvous {
+namespace {
+
+constexpr uint32_t kPsnBits = 24, kPsnMask = (1u << kPsnBits) - 1;
+
+// What a hash is for: none of the one kind is ever one of the other.
+enum class Use : uint64_t { kCommitment = 1, kProof = 2 };
+
+// A direction that one of the two does not know counts as 0; the stages say which do.
+std::optional<uint64_t> combine(std::optional<uint32_t> to_answerer,
+                                std::optional<uint32_t> to_caller) {
+  if (!to_answerer && !to_caller) return {};
+  return uint64_t{to_answerer.value_or(0) & kPsnMask} << kPsnBits |
+         (to_caller.value_or(0) & kPsnMask);
+}
+
+uint64_t hash(const core::SipKey& key, Use use, const Introduction& said, uint64_t last) {
+  const auto half = [](const Name& name, int at) { return core::load_be64(name.gid.s6_addr + at); };
+  const uint64_t words[] = {
+      static_cast<uint64_t>(use) << 16 | static_cast<uint64_t>(said.caller_stage) << 8 |
+          static_cast<uint64_t>(said.answerer_stage),
+      half(said.caller, 0),
+      half(said.caller, 8),
+      half(said.answerer, 0),
+      half(said.answerer, 8),
+      uint64_t{said.caller.qp_num} << 32 | said.answerer.qp_num,
+      said.nonce,
+      last,
+  };
+  return core::siphash(key, words);
+}
+
+}  // namespace
+
+std::optional<uint64_t> secret_of_caller(const Psns& own, Stage answerer) {
+  return combine(own.send,
+                 answerer == Stage::kRts ? std::optional(own.receive) : std::optional<uint32_t>());
+}
+
+std::optional<uint64_t> secret_of_answerer(const Psns& own, Stage caller) {
+  return combine(caller == Stage::kRts ? std::optional(own.receive) : std::optional<uint32_t>(),
+                 own.send);
+}
+
+uint64_t commitment_of(const Introduction& said, uint64_t secret, const core::SipKey& opening) {
+  return hash(opening, Use::kCommitment, said, secret);
+}
+
+uint64_t proof_of(const Introduction& said, uint64_t secret, uint64_t commitment) {
+  return hash({secret, 0}, Use::kProof, said, commitment);
+}
+
+bool make_random(core::SipKey& key) {
+  return getrandom(&key, sizeof key, 0) == static_cast<ssize_t>(sizeof key);
+}
+
+}  // namespace uiw::rendezvous
