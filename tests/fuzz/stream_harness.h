@@ -241,6 +241,8 @@ class StreamHarness {
       case qp::RxStatus::kWantReceive:
         waited_ = true;
         return;
+      case qp::RxStatus::kWantSender:
+        std::abort();  // one thread does all
       case qp::RxStatus::kFault: {
         const qp::RxFault& fault = connection_.rx.fault();
         end({.send = &fault.terminate,

@@ -213,6 +213,8 @@ class SimEnd final : public End {
         if (c_.rx.take_progress() || !paused_) receive_deadline_ = now_ + kReceiveWait;
         paused_ = true;
         return;
+      case qp::RxStatus::kWantSender:
+        std::abort();  // one thread does all
       case qp::RxStatus::kFault: {
         const qp::RxFault fault = c_.rx.fault();
         qp::Tx::Cause cause;

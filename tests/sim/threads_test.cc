@@ -95,6 +95,46 @@ TEST_P(Threads, PingPongLosesNoWakeup) {
   EXPECT_TRUE(first && second);
 }
 
+// Whoever sees an answer sees the completion of what it answers, though another thread sent that
+// and may have lost its CPU since.
+TEST_P(Threads, AnAnswerIsCompletedAfterWhatItAnswers) {
+  constexpr uint64_t kRounds = 300, kAhead = 4;
+  connect({.depth = 16, .receives = kRounds}, {.depth = 16, .receives = kRounds});
+  for (uint64_t round = 0; round < kRounds; ++round) {
+    ASSERT_EQ(a->receive(RecvWr({}, round)), 0);
+    ASSERT_EQ(b->receive(RecvWr({}, round)), 0);
+  }
+  const auto take = [](queue::CompletionQueue& cq, ibv_wc* wc) {
+    while (cq.poll(1, wc) == 0) std::this_thread::yield();
+  };
+  std::atomic<uint64_t> answered{0};
+  std::thread answers([&] {
+    ibv_wc wc;
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      take(*b->recv_cq, &wc);
+      EXPECT_EQ(b->post(SendWr(IBV_WR_SEND, {}, round)), 0);
+      take(*b->send_cq, &wc);
+    }
+  });
+  std::thread asks([&] {
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      while (round >= answered + kAhead) std::this_thread::yield();
+      EXPECT_EQ(a->post(SendWr(IBV_WR_SEND, {}, round)), 0);
+    }
+  });
+  uint64_t sent = 0, too_early = 0;
+  while (answered < kRounds) {
+    ibv_wc wc[kAhead + 1];
+    take(*a->recv_cq, wc);
+    sent += static_cast<uint64_t>(a->send_cq->poll(kAhead + 1, wc));
+    if (sent <= answered) ++too_early;
+    ++answered;
+  }
+  EXPECT_EQ(too_early, 0u);
+  answers.join();
+  asks.join();
+}
+
 // SE-06: when deregistration has returned nothing is written any more, whatever is on its way.
 TEST_P(Threads, NothingIsWrittenAfterDeregistration) {
   constexpr size_t kSize = 256 * 1024;

@@ -27,10 +27,6 @@ void Rx::start(Shared& shared, bool wait_for_receive) {
   markers_ = shared.agreement.rx_markers;
 }
 
-inline void Rx::tell_completions() {
-  if (completions_) completions_->flush();
-}
-
 inline mpa::Extent Rx::extent(Bytes seen) const {
   return markers_ ? mpa::marked_extent(seen, position_) : mpa::extent(seen);
 }
@@ -38,6 +34,7 @@ inline mpa::Extent Rx::extent(Bytes seen) const {
 RxStatus Rx::on_octets(Bytes octets) {
   queue::CompletionBatch completions(*shared_->recv_cq);
   completions_ = &completions;
+  sends_first_ = false;
   const RxStatus status = take(octets);
   completions_ = nullptr;
   regions_.release();
@@ -46,7 +43,7 @@ RxStatus Rx::on_octets(Bytes octets) {
 
 RxStatus Rx::take(Bytes octets) {
   if (ended_) return RxStatus::kOk;
-  if (waiting_) return hold_back(RxStatus::kWantReceive, octets);
+  if (waiting_ != RxStatus::kOk) return hold_back(waiting_, octets);
   while (!octets.empty()) {
     if (open_.active) {
       tell_completions();
@@ -86,16 +83,16 @@ RxStatus Rx::take(Bytes octets) {
   return RxStatus::kOk;
 }
 
-// Keeps what has come with, and behind, a Send that waits for its receive.
+// Keeps what has come with, and behind, a Send that may not take its receive yet.
 RxStatus Rx::hold_back(RxStatus status, Bytes octets) {
-  if (status == RxStatus::kWantReceive && !staging_.append(octets))
+  if (has_to_wait(status) && !staging_.append(octets))
     return raise(TermCode::kDdpLocalCatastrophic, nullptr);
   return status;
 }
 
 RxStatus Rx::resume() {
-  if (!waiting_) return RxStatus::kOk;
-  waiting_ = false;
+  if (waiting_ == RxStatus::kOk) return RxStatus::kOk;
+  waiting_ = RxStatus::kOk;
   const RxStaging kept(std::move(staging_));
   return on_octets(kept.octets());
 }
@@ -119,7 +116,7 @@ inline bool Rx::crc_is_right(Bytes fpdu) const {
 
 // What begins in one receive and ends in the next is copied once more.
 size_t Rx::good_size(size_t room) const {
-  if (last_fpdu_ < kWorthLanding || open_.active || waiting_) return room;
+  if (last_fpdu_ < kWorthLanding || open_.active || waiting_ != RxStatus::kOk) return room;
   size_t rest = 0;
   if (!staging_.empty()) {
     const mpa::Extent begun = extent(staging_.octets());
@@ -156,9 +153,9 @@ RxStatus Rx::on_marked_fpdu(Bytes fpdu) {
 
 RxStatus Rx::on_ulpdu(Bytes ulpdu, uint32_t size) {
   const RxStatus status = on_segment(ulpdu, size);
-  if (status == RxStatus::kWantReceive) waiting_ = true;
+  if (has_to_wait(status)) waiting_ = status;
   // Valid is enough: also when it has to wait for a receive, we may send now.
-  if (waiting_ || (status == RxStatus::kOk && !open_.active)) tell(shared_->first_fpdu);
+  if (has_to_wait(status) || (status == RxStatus::kOk && !open_.active)) tell(shared_->first_fpdu);
   return status;
 }
 

@@ -32,9 +32,15 @@ enum class RxStatus {
   kOk,
   kWantReceive,  // a Send or Immediate Data found no receive: stop feeding, call resume() when one
                  // was posted
+  kWantSender,   // requests are to complete first (SendsFirst): stop feeding, call resume() when
+                 // they may have
   kFault,        // the peer (or a local SGE) broke a rule: see fault(); feed nothing more
   kTerminated,   // the peer sent a Terminate: see terminate()
 };
+
+inline bool has_to_wait(RxStatus status) {
+  return status == RxStatus::kWantReceive || status == RxStatus::kWantSender;
+}
 
 struct RxFault {
   rdmap::Terminate terminate;                 // what the peer is to be told
@@ -62,8 +68,9 @@ class Rx {
   // The next `octets` of the stream were received there and, what it had no room for, to `behind`.
   // Lets go of its memory.
   RxStatus landed(Landing& landing, size_t octets, core::Bytes behind = {});
-  // After kWantReceive. The same statuses; kWantReceive again when there still is none.
+  // After kWantReceive and kWantSender. The same statuses; the same again when nothing has changed.
   RxStatus resume();
+  bool wants_sender() const { return waiting_ == RxStatus::kWantSender; }
   // After kWantReceive: nobody will post; the fault a strict receiver would have raised.
   RxStatus give_up_waiting();
 
@@ -146,6 +153,7 @@ class Rx {
   void advance(size_t octets);
   // rx_untagged.cc
   RxStatus on_untagged(const Segment& segment, rdmap::Opcode opcode);
+  bool sends_first();
   RxStatus take_receive(const Segment& segment, rdmap::Opcode opcode);
   RxStatus on_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
   RxStatus on_immediate(const Segment& segment, rdmap::Opcode opcode,
@@ -177,7 +185,9 @@ class Rx {
   void finish_request();
   // `wc` says what was received; whose receive that was is filled in here.
   void complete_receive(ibv_wc& wc, bool solicited);
-  void tell_completions();
+  void tell_completions() {
+    if (completions_) completions_->flush();
+  }
 
   Shared* shared_ = nullptr;
   mem::LastRegion regions_{mem::Side::kReceive};  // for one on_octets()
@@ -206,7 +216,10 @@ class Rx {
   bool write_ended_ = false;  // what the peer posted last was a Write, and it is complete
   uint32_t last_fpdu_ = 0;    // octets of the latest one
   uint32_t completed_ = 0;
-  bool waiting_ = false;  // kWantReceive was reported
+  // kWantReceive or kWantSender: it was reported, and what has come since is kept.
+  RxStatus waiting_ = RxStatus::kOk;
+  bool answered_ = false;     // a request of ours, since SendsFirst was asked
+  bool sends_first_ = false;  // SendsFirst has said so of what is being looked at
   bool wait_for_receive_ = false;
   bool ended_ = false;  // a fault or Terminate: nothing more is looked at (RFC 5044 8)
   bool news_ = false;

@@ -41,7 +41,7 @@ Rx::Expected Rx::expected() const {
 }
 
 bool Rx::land(Landing& out) {
-  if (!may_land() || ended_ || waiting_) return false;
+  if (!may_land() || ended_ || waiting_ != RxStatus::kOk) return false;
   const Expected expected = this->expected();
   const uint64_t ahead = std::min<uint64_t>(expected.octets, expected.segment * Landing::kAhead);
   const bool write = open_.opcode() == Opcode::kWrite;
@@ -179,6 +179,7 @@ RxStatus Rx::take_expected(const Landing& landing, size_t octets) {
 }
 
 RxStatus Rx::landed(Landing& landing, size_t octets, Bytes behind) {
+  sends_first_ = false;
   const size_t landed = std::min(octets, landing.size);
   const size_t open = std::min(landed, landing.open);
   RxStaging rest;
@@ -191,7 +192,7 @@ RxStatus Rx::landed(Landing& landing, size_t octets, Bytes behind) {
   regions_.release();
   if (status == RxStatus::kOk) status = on_octets(rest.octets());
   // Behind a fault nothing is looked at; behind a Send that waits for its receive all is kept.
-  if (status == RxStatus::kOk || status == RxStatus::kWantReceive)
+  if (status == RxStatus::kOk || has_to_wait(status))
     status = on_octets(behind.first(octets - landed));
   return status;
 }

@@ -123,7 +123,8 @@ void Rx::finish_request() {
   if (slot != kNoSlot) shared_->send_queue->slot(slot).done.store(true, std::memory_order_release);
   shared_->outstanding_requests.pop();
   ++completed_;
-  news_ = true;
+  news_ = answered_ = true;
+  sends_first_ = false;
 }
 
 RxStatus Rx::raise_response(TermCode code, const Segment& segment, ibv_wc_status status) {

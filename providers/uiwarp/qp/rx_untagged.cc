@@ -59,11 +59,20 @@ RxStatus Rx::on_untagged(const Segment& segment, Opcode opcode) {
   return on_send(segment, opcode, header);
 }
 
+// Asked once for all that was received together, and again behind what answered a request.
+bool Rx::sends_first() {
+  if (sends_first_ || !shared_->sends_first) return true;
+  tell_completions();
+  regions_.release();
+  return sends_first_ = shared_->sends_first->sends_first(std::exchange(answered_, false));
+}
+
 // One receive per message, taken with its first segment; a message without octets needs one too
 // (conformance DV-08).
 RxStatus Rx::take_receive(const Segment& segment, Opcode opcode) {
   if (receiving_)
     return opcode == send_opcode_ ? RxStatus::kOk : raise(TermCode::kUnexpectedOpcode, &segment);
+  if (!sends_first()) return RxStatus::kWantSender;
   bool below_limit = false;
   if (!shared_->receive_queue->take(receive_, below_limit))
     return wait_for_receive_ ? RxStatus::kWantReceive

@@ -10,6 +10,7 @@
 #include "mem/table.h"
 #include "mpa/negotiator.h"
 #include "qp/send_queue.h"
+#include "qp/sends_first.h"
 #include "queue/completion_queue.h"
 #include "queue/receive_queue.h"
 #include "queue/spsc_ring.h"
@@ -47,6 +48,7 @@ struct Shared {
   queue::ReceiveQueue* receive_queue = nullptr;
   queue::CompletionQueue* send_cq = nullptr;
   queue::CompletionQueue* recv_cq = nullptr;
+  SendsFirst* sends_first = nullptr;  // null: whoever receives sends as well
   mpa::Agreement agreement;
   // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
   uint32_t first_msn = 1;

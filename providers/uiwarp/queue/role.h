@@ -43,7 +43,8 @@ class Role {
     return false;
   }
 
-  bool held() const { return state_.load(std::memory_order_relaxed) != kFree; }
+  // False: what the last holder did can be seen.
+  bool held() const { return state_.load(std::memory_order_acquire) != kFree; }
 
  private:
   static constexpr uint32_t kFree = 0, kHeld = 1, kKnocked = 2;

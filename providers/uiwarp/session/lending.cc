@@ -93,7 +93,7 @@ void State::consider_lending(size_t octets, size_t directly) {
   if (lent || (!stranger && (!spun || spins < kArrivals))) return;
   // Nobody but the engine sees a connection begin or end.
   const bool settled = attached && first_fpdu_told && !ending && !destroying && !receive_dead &&
-                       !waiting && !peer_closed && !stream_broken && !fin_noted &&
+                       pause == Pause::kNone && !peer_closed && !stream_broken && !fin_noted &&
                        !wish_drain.load(std::memory_order_relaxed);
   if (!settled || !stream->quiet()) return;
   PollGroup* const to = PollGroup::of(engine, stranger ? *stranger : *spun);
@@ -133,11 +133,17 @@ bool State::send_unfinished(bool at_once) {
 bool State::receive_inline(std::span<uint8_t> buffer) {
   if (stopped) return false;
   qp::RxStatus status = qp::RxStatus::kOk;
-  const long got = receive_once(buffer, status);
-  if (got == -EAGAIN) return false;
+  long got = 1;
+  if (connection->rx.wants_sender()) {
+    if (sender_role.held()) return false;
+    status = connection->rx.resume();
+  } else {
+    got = receive_once(buffer, status);
+    if (got == -EAGAIN) return false;
+  }
   if (got > 0) {
     hear_news();
-    if (status == qp::RxStatus::kOk) return true;
+    if (status == qp::RxStatus::kOk || status == qp::RxStatus::kWantSender) return true;
   }
   stopped = true;
   stopped_by = got > 0 ? 1 : got;
@@ -158,7 +164,10 @@ void State::on_returned() {
   if (!std::exchange(lent, false)) return;
   // With octets that nobody may look past, or at an end that the socket does not tell twice,
   // on_stopped() decides how it goes on.
-  if (!stopped) stream->resume_receive();
+  if (stopped) return;
+  if (!connection->rx.wants_sender()) return stream->resume_receive();
+  pause = Pause::kForSender;
+  ring(kSendsComplete);  // perhaps; sends_first() says whether
 }
 
 void State::on_stopped() {

@@ -96,7 +96,7 @@ void State::error_handled_by_sender() {
   if (destroying) return;
   if (plan.may_blame_a_send()) fail_receives();
   error_noted = true;
-  waiting = false;
+  pause = Pause::kNone;
   engine.disarm(receive_timer);
   receives->stop_waiting(*this);
   // Conformance 3.4: completions first, then the event, then DISCONNECTED. A Terminate that named
@@ -261,17 +261,18 @@ int State::reset() {
   options.memory->end_stream(options.qp_num);
   by_number = false;
   for (auto* wish : {&wish_start, &wish_error, &wish_drain, &wish_finish, &wish_stop, &wish_wake,
-                     &wish_writable, &wish_continue, &wish_give_back})
+                     &wish_writable, &wish_continue, &wish_give_back, &wish_tell})
     *wish = false;
   plan = {};
   found = {};
+  pause = Pause::kNone;
   send_error = 0;
   octets_sent = moved_at_timer = 0;
   drain_turns = 0;
   wakes = 0;
   transmitting = blocked = engine_carries_on = draining = rtr_announced = error_handled = fin_sent =
       error_found = false;
-  blamed = error_begun = receive_dead = waiting = peer_closed = end_pending = first_fpdu_told =
+  blamed = error_begun = receive_dead = peer_closed = end_pending = first_fpdu_told =
       stream_broken = fin_noted = error_noted = ending = false;
   state.store(IBV_QPS_RESET, std::memory_order_release);
   return 0;
@@ -320,6 +321,7 @@ bool State::create_queues() {
   shared.receive_queue = receives;
   shared.send_cq = options.send_cq;
   shared.recv_cq = options.recv_cq;
+  shared.sends_first = this;
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
   return true;

@@ -47,7 +47,8 @@ void State::run() {
     kick_sender();
   }
   if (seen & kStopped) on_stopped();
-  if ((seen & kReceivePosted) && attached && !receive_dead) handle(connection->rx.resume());
+  if ((seen & (kReceivePosted | kSendsComplete)) && attached && !receive_dead)
+    handle(connection->rx.resume());
   if (seen & kErrorFound) begin_error(found);
   if (seen & kPeerMissed) miss_peer();
   // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
@@ -117,7 +118,8 @@ size_t State::receive_directly() {
   const std::span<uint8_t> behind = engine.scratch();
   size_t octets = 0;
   for (int share = kDirectReceives; share > 0 && octets < kDirectOctets; --share) {
-    if (!attached || receive_dead || waiting || !stream || !connection->rx.may_land()) break;
+    if (!attached || receive_dead || pause != Pause::kNone || !stream || !connection->rx.may_land())
+      break;
     qp::RxStatus status = qp::RxStatus::kOk;
     const long got = receive_once(behind, status);
     if (got == -EAGAIN) break;
@@ -154,10 +156,13 @@ void State::handle(qp::RxStatus status) {
   }
   switch (status) {
     case qp::RxStatus::kOk:
-      if (waiting) stop_waiting();
+      pause_for(Pause::kNone);
       return;
     case qp::RxStatus::kWantReceive:
       wait_for_receive();
+      return;
+    case qp::RxStatus::kWantSender:
+      pause_for(Pause::kForSender);
       return;
     case qp::RxStatus::kFault: {
       const qp::RxFault& fault = rx.fault();
@@ -190,20 +195,36 @@ void State::wait_for_receive() {
   const bool progress = connection->rx.take_progress();
   if (progress || !receive_timer.armed())
     engine.arm(receive_timer, core::settings().rnr_wait_ms * core::kMillisecond);
-  if (waiting) return;
-  waiting = true;
-  stream->pause_receive();
+  if (pause == Pause::kForReceive) return;
+  pause_for(Pause::kForReceive);
   receives->wait(*this);
   // One may have been posted between the failed take and wait().
   if (!receives->empty()) ring(kReceivePosted);
 }
 
-void State::stop_waiting() {
-  waiting = false;
-  engine.disarm(receive_timer);
-  receives->stop_waiting(*this);
+void State::pause_for(Pause reason) {
+  if (pause == reason) return;
+  if (pause == Pause::kForReceive) {
+    engine.disarm(receive_timer);
+    receives->stop_waiting(*this);
+  }
+  pause = reason;
+  if (pause != Pause::kNone) return stream->pause_receive();
   stream->resume_receive();
   if (end_pending) on_end_of_stream();
+}
+
+// A peer may answer as soon as sendmsg() has handed TCP what it answers, and before the sender has
+// completed that: it may have lost its CPU meanwhile. Whoever holds the role began before the
+// octets came, or after; whoever let go of it has completed what it sent. The octets themselves
+// bring the news that it was taken: the kernel's locks lie between both.
+bool State::sends_first(bool answered) {
+  if (answered) kick_sender();
+  if (!sender_role.held()) return true;
+  if (lent) return false;  // whoever polls comes again
+  wish_tell.store(true, std::memory_order_release);
+  kick_sender();
+  return !wish_tell.load(std::memory_order_acquire);
 }
 
 void State::on_receive_timeout() {
@@ -215,8 +236,8 @@ void State::on_receive_timeout() {
 void State::on_end_of_stream() {
   peer_closed = true;
   if (receive_dead) return;
-  if (waiting) {
-    end_pending = true;  // octets before the FIN still wait for a receive
+  if (pause != Pause::kNone) {
+    end_pending = true;  // octets before the FIN are still to be received
     return;
   }
   if (!connection->rx.at_boundary()) {

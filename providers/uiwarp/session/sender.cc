@@ -48,6 +48,7 @@ void State::run_sender() {
   } else if (transmitting) {
     connection->tx.retire();
   }
+  if (core::take_down(wish_tell)) ring(kSendsComplete);
   if (wish_stop.load(std::memory_order_acquire)) {
     if (tx_stream) {
       connection->tx.drop_pieces();

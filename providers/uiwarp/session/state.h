@@ -30,25 +30,34 @@ enum Note : uint32_t {
   kContinue = 1u << 3,      // the poster did its share, the engine carries on
   kErrorHandled = 1u << 4,  // send queue flushed, Terminate built
   kFinSent = 1u << 5,
-  kSenderStopped = 1u << 6,  // the sender will not touch the stream again
-  kSendFailed = 1u << 7,     // the socket takes nothing any more, ever: `send_error`
-  kDisconnect = 1u << 8,     // from any thread: graceful close wanted
-  kReceivePosted = 1u << 9,  // a receive for the Send that waits
-  kDestroy = 1u << 10,       // ~QueuePair waits, or modify(RESET)
-  kErrorFound = 1u << 11,    // `found` is written: the engine is to begin the end
-  kFail = 1u << 12,          // from any thread: a completion queue is broken
-  kReturn = 1u << 13,        // from any thread: pollers are to receive no more
-  kStopped = 1u << 14,       // a poller found what only the engine may deal with: `stopped_by`
-  kBurst = 1u << 15,         // requests are posted in quick succession
-  kPeerMissed = 1u << 16,    // something is to be sent to a peer that has gone
-  kGiveBack = 1u << 17,      // from any thread: somebody waits for a region
+  kSenderStopped = 1u << 6,   // the sender will not touch the stream again
+  kSendFailed = 1u << 7,      // the socket takes nothing any more, ever: `send_error`
+  kDisconnect = 1u << 8,      // from any thread: graceful close wanted
+  kReceivePosted = 1u << 9,   // a receive for the Send that waits
+  kDestroy = 1u << 10,        // ~QueuePair waits, or modify(RESET)
+  kErrorFound = 1u << 11,     // `found` is written: the engine is to begin the end
+  kFail = 1u << 12,           // from any thread: a completion queue is broken
+  kReturn = 1u << 13,         // from any thread: pollers are to receive no more
+  kStopped = 1u << 14,        // a poller found what only the engine may deal with: `stopped_by`
+  kBurst = 1u << 15,          // requests are posted in quick succession
+  kPeerMissed = 1u << 16,     // something is to be sent to a peer that has gone
+  kGiveBack = 1u << 17,       // from any thread: somebody waits for a region
+  kSendsComplete = 1u << 18,  // what TCP had taken is complete: what waited for that is received
 };
 // What the engine can do while pollers receive.
 constexpr uint32_t kNeedsNoReceiver =
     kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed | kGiveBack;
 
+// Why the engine receives nothing more from a connection that stands.
+enum class Pause : uint8_t {
+  kNone,        // it does receive
+  kForReceive,  // a Send waits for a receive to be posted
+  kForSender,   // a Send waits for requests to complete that it may answer: kSendsComplete comes
+};
+
 class State final : public engine::Task,
                     public transport::StreamHandler,
+                    public qp::SendsFirst,
                     public queue::ReceiveWaiter,
                     public mem::Keeper {
  public:
@@ -92,6 +101,7 @@ class State final : public engine::Task,
   std::atomic<bool> wish_continue{false};   // the engine's turn has come
   std::atomic<bool> wish_gathered{false};   // start the requests that were left, too
   std::atomic<bool> wish_give_back{false};  // regions kept while the socket is full
+  std::atomic<bool> wish_tell{false};       // kSendsComplete, when that is so
 
   // One error ends a connection. All errors begin on the engine, which stops receiving first: no
   // octet may be placed for a work request that was flushed. The sender tells what it found by
@@ -173,9 +183,9 @@ class State final : public engine::Task,
   bool attached = false;        // a connection was made and has not ended
   bool error_begun = false;     // `plan` is written
   bool receive_dead = false;    // no octet is looked at any more
-  bool waiting = false;         // a Send waits for a receive
-  bool peer_closed = false;     // FIN seen
-  bool end_pending = false;     // FIN seen while a Send waits for a receive
+  Pause pause = Pause::kNone;
+  bool peer_closed = false;  // FIN seen
+  bool end_pending = false;  // FIN seen during a pause
   bool first_fpdu_told = false;
   unsigned wakes = 0;                 // empty Writes asked for
   bool stream_broken = false;         // nothing more can be sent or received
@@ -236,8 +246,9 @@ class State final : public engine::Task,
   size_t receive_directly();  // how many octets
   void on_silence();
   void handle(qp::RxStatus status);
+  bool sends_first(bool answered) override;  // [receiver]
+  void pause_for(Pause reason);
   void wait_for_receive();
-  void stop_waiting();
   void on_receive_timeout();
 
   // lending.cc, [engine]
