@@ -24,11 +24,18 @@
 
 #include <assert.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "abi/operations.h"
+
+/*
+ * Sizes and offsets are those of x86-64. Where a structure holds a mutex, another architecture's is larger by
+ * what its pthread_mutex_t is larger: 8 bytes on arm64.
+ */
+enum { UIWARP_MUTEX_GROWTH = sizeof(pthread_mutex_t) - 40 };
 
 /* A device as libibverbs found it below /sys/class/infiniband_verbs. */
 struct verbs_sysfs_dev {
@@ -106,12 +113,12 @@ static_assert(offsetof(struct verbs_mr, mr_type) == 48, "private ABI");
 static_assert(sizeof(struct verbs_mr) == 56, "private ABI");
 
 enum {
-	UIWARP_VERBS_CQ_SIZE = 288,
-	UIWARP_VERBS_SRQ_SIZE = 160,
+	UIWARP_VERBS_CQ_SIZE = 288 + UIWARP_MUTEX_GROWTH,
+	UIWARP_VERBS_SRQ_SIZE = 160 + UIWARP_MUTEX_GROWTH,
 	/* struct verbs_qp: the larger of both layouts */
-	UIWARP_VERBS_QP_SIZE = 376,
-	UIWARP_VERBS_QP_MASK_TO_44 = 352, /* where its comp_mask lies */
-	UIWARP_VERBS_QP_MASK_FROM_45 = 360,
+	UIWARP_VERBS_QP_SIZE = 376 + UIWARP_MUTEX_GROWTH,
+	UIWARP_VERBS_QP_MASK_TO_44 = 352 + UIWARP_MUTEX_GROWTH, /* where its comp_mask lies */
+	UIWARP_VERBS_QP_MASK_FROM_45 = 360 + UIWARP_MUTEX_GROWTH,
 	UIWARP_VERBS_QP_EX = 1 << 1, /* in comp_mask: the ibv_wr_*() calls work */
 };
 static_assert(sizeof(struct ibv_qp) <= UIWARP_VERBS_QP_MASK_TO_44, "private ABI");
@@ -132,7 +139,8 @@ static_assert(offsetof(struct verbs_context, context) == 368, "private ABI");
 #else
 #error "UIWARP_PABI is no private ABI of rdma-core that uiwarp knows"
 #endif
-static_assert(sizeof(struct verbs_context) - offsetof(struct verbs_context, context) == 328, "private ABI");
+static_assert(sizeof(struct verbs_context) - offsetof(struct verbs_context, context) == 328 + UIWARP_MUTEX_GROWTH,
+	      "private ABI");
 
 /* ---- functions of libibverbs, symbol version IBVERBS_PRIVATE_nn ---- */
 

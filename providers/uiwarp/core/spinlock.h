@@ -7,6 +7,8 @@
 
 #include <atomic>
 
+#include "core/cpu_relax.h"
+
 namespace uiw::core {
 
 class Spinlock {
@@ -29,7 +31,7 @@ class Spinlock {
     do {
       while (locked_.load(std::memory_order_relaxed)) {
         if (++spins < 100) {
-          __builtin_ia32_pause();
+          cpu_relax();
         } else {
           sched_yield();
         }

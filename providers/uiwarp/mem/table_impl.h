@@ -25,6 +25,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/cpu_relax.h"
 #include "mem/buckets.h"
 #include "mem/slots.h"
 #include "mem/table.h"
@@ -57,7 +58,7 @@ constexpr unsigned kRoundsOfCopies = 100;  // of waiting for who only copies
 
 inline void wait_a_little(unsigned round) {
   if (round < kRoundsOfCopies) {
-    __builtin_ia32_pause();
+    core::cpu_relax();
   } else if (round < 200) {
     sched_yield();
   } else {
