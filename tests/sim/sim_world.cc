@@ -150,6 +150,7 @@ class SimEnd final : public End {
     // As a driver does while its queue is polled; a later turn takes what was left.
     tx.gather(!draining_ && random_() % 2 == 0);
     while (tx.fill()) {
+      if (options.meanwhile) options.meanwhile();
       if (fin_sent_) {  // TCP takes nothing behind a FIN: EPIPE
         EXPECT_TRUE(tx.release_regions());
         return;

@@ -24,6 +24,8 @@ struct EndOptions {
   uint32_t depth = 128, receives = 128;
   queue::ReceiveQueue* srq = nullptr;
   uint32_t first_msn = 1;  // simulator only: where RFC 5041 4.3 counts from
+  // Simulator only: what the program does before each time that TCP takes something built earlier.
+  std::function<void()> meanwhile = {};
 };
 
 // What an application is told besides completions.
