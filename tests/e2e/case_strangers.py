@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Connecting by number and GID when the peer does not come, or others come: everything ends, and says why."""
+import contextlib
+import itertools
 import os
 import re
 import signal
 import socket
 import sys
+import threading
 
+import false_peer
 from harness import expect, wait_until
 from case_exchange import gid_index, meeting_place
 from registry import LO4, case
+from stranger import Guest
 
 LO4_6 = LO4 + ["lo6-user"]
 NO_ANSWER = "transport retry counter exceeded"
 GID = {"lo4": "::ffff:127.0.0.1", "lo6": "::1", "ns": "::ffff:10.91.0.1"}
+
+
+def own_number(tool):
+    """The number of the queue pair that ibv_rc_pingpong made."""
+    return int(re.search(r"local address: .*QPN 0x(\w+)", tool.output).group(1), 16)
 
 
 def pingpong(world, port, *options):
@@ -130,11 +140,11 @@ def strangers(world):
     expect(not client.ended(), "the client ended too soon", client, server)
     expect(server.listening() == {ours} and not client.listening(), "other ports are open", server, client)
 
-    number = int(re.search(r"local address: .*QPN 0x(\w+)", server.output).group(1), 16)
+    number = own_number(server)
     stranger = meet(world, number, GID[world.place], ports[2])
     expect(NO_ANSWER in stranger.output and "does not expect this queue pair" in stranger.output,
            "a stranger is not told that nobody expects it", stranger, server)
-    expect(f"QP {number} sends QP {theirs << 8 | 1} at " in server.output, "the log does not tell of a stranger", server)
+    expect(f"QP {number} sends QP {own_number(stranger)} at " in server.output, "the log does not tell of a stranger", server)
 
     before = descriptors(server)
     crowd = []
@@ -147,7 +157,8 @@ def strangers(world):
         silent = [socket.create_connection((world.server, ours)) for _ in range(400)]
         crowd += silent
         for one in silent[::2]:
-            one.send(b"MPA ID Req")
+            with contextlib.suppress(ConnectionError):   # who has made room already
+                one.send(b"MPA ID Req")
         expect(closed_without_a_word(silent[0]), "the oldest do not make room", server)
         # 256 guests and a few of its own; what the kernel has just accepted is closed a moment later.
         wait_until(lambda: descriptors(server) <= before + 300, 20 * world.slow, "the crowd costs 300 descriptors at most")
@@ -159,6 +170,98 @@ def strangers(world):
     world.finish(server, 20, 0, client)
     for end in (client, server):
         expect(f"{iterations} iters in" in end.output and "invalid data" not in end.output, "disturbed", client, server)
+
+
+def name_of(said):
+    """Number, PSN and GID as ibv_rc_pingpong sends them."""
+    _, number, psn, gid = said.rstrip(b"\0").decode().split(":")
+    return (int(number, 16), bytes.fromhex(gid)), int(psn, 16)
+
+
+@case("stranger-takes-the-place-of-the-peer", worlds=LO4_6, seconds=100, reduced=True)
+def impostor(world):
+    """Others know the names of a queue pair and of its peer, and come before the peer, with him and after him. They do
+    not know the PSNs: who does gets the queue pair."""
+    port = world.port()
+    server = world.start_server(*pingpong(world, port), port=port)
+    gid = socket.inet_pton(socket.AF_INET6, GID[world.place])
+    own_psn, peer = 0x5a5a5a, (0xffffff, gid)   # the greater name, which calls
+    guests = []
+
+    def comes():
+        guests.append(Guest(peer, name, world.server))
+        return guests[-1]
+
+    try:
+        with socket.create_connection((meeting_place(world), port)) as meeting:
+            meeting.sendall(f"0000:{peer[0]:06x}:{own_psn:06x}:{gid.hex()}\0".encode())
+            name, psn = name_of(meeting.recv(false_peer.SIZE, socket.MSG_WAITALL))
+            # In RTS now, and nobody there yet. None of the guesses is right.
+            for wrong in ((own_psn ^ 1, psn), (own_psn, psn ^ 1), (psn, own_psn), (0, 0)):
+                stranger = comes()
+                expect(stranger.is_challenged(), "no challenge", server)
+                expect(not stranger.is_taken(*wrong), "a stranger is taken for the peer", server)
+            # One that was right for somebody else.
+            first, second = comes(), comes()
+            expect(first.is_challenged() and second.is_challenged(), "no challenge", server)
+            second.nonce, second.commitment = first.nonce, first.commitment
+            expect(not second.is_taken(own_psn, psn), "a recorded proof is taken", server)
+            # Many who wait with their challenges, and more who say nothing.
+            for _ in range(100):
+                expect(comes().is_challenged(), "no challenge", server)
+            for _ in range(200):
+                comes()
+            real, late = comes(), comes()
+            expect(real.is_challenged() and late.is_challenged(), "no challenge", server)
+            expect(real.is_taken(own_psn, psn), "the peer is not taken for himself", server)
+            expect(not late.is_taken(own_psn, psn) and not comes().is_challenged(), "somebody comes after the peer", server)
+        real.connection.setblocking(False)
+        try:
+            expect(real.connection.recv(1) == b"", "the server speaks first", server)
+        except BlockingIOError:
+            pass
+        expect(server.output.count("does not know the PSNs") == 1, "the log does not tell of strangers, once", server)
+    finally:
+        for guest in guests:
+            guest.close()
+    server.signal(signal.SIGTERM)
+
+
+@case("pingpong-among-strangers", worlds=LO4_6, seconds=120, serial=True)
+def among_strangers(world):
+    """Somebody who tries all names that the client may have, all the time, keeps nobody from meeting."""
+    gid = socket.inet_pton(socket.AF_INET6, GID[world.place])
+    taken = []
+
+    def attack(ours, peers, done):
+        for ends in itertools.cycle(range(1 << 16)):
+            if done.is_set():
+                return
+            try:
+                guest = Guest((peers << 8 | ends & 255, gid), (ours << 8 | ends >> 8, gid), world.server)
+                guest.connection.settimeout(0.01)   # whom the server does not expect yet hears nothing for seconds
+                if guest.is_challenged():
+                    taken.append(guest.is_taken(ends, ends))
+                guest.close()
+            except (ConnectionError, TimeoutError):
+                pass
+
+    for _ in range(5):
+        ours, peers = sorted(world.port() for _ in range(2))
+        settings = [{"UIWARP_PORTS": f"{port}-{port}"} for port in (ours, peers)]
+        port, done = world.port(), threading.Event()
+        command = pingpong(world, port, "-c", "-s", "64", "-n", "1000")
+        attacker = threading.Thread(target=attack, args=(ours, peers, done))
+        attacker.start()
+        try:
+            server = world.start_server(*command, port=port, settings=settings[0])
+            client = world.start("client", *command, meeting_place(world), settings=settings[1])
+            world.finish(client, 20, 0, server)
+            world.finish(server, 20, 0, client)
+        finally:
+            done.set()
+            attacker.join()
+        expect(not any(taken), "a stranger is taken for the peer", server)
 
 
 def established(tool, port):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "rendezvous/door.h"
 
+#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "rendezvous/ports.h"
+#include "transport/addresses.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -18,18 +20,36 @@ constexpr size_t kMaxGuests = 256;
 
 }  // namespace
 
-core::Result<std::unique_ptr<Door>> Door::open(engine::Engine& engine, uint16_t port,
-                                               int bound_fd) {
-  std::unique_ptr<Door> door(new (std::nothrow) Door(engine, port));
-  if (!door) return core::Errno{ENOMEM};
-  auto listener = transport::Listener::start(engine, bound_fd, kBacklog, *door);
-  if (!listener) return core::Errno{listener.error()};
-  door->listener_ = std::move(*listener);
-  return door;
+// Not at every address: a program whose peers are on this host is not to be reached from others.
+int Door::open(const sockaddr_storage& address, int reserved) {
+  for (const Entrance* entrance = entrances_.get(); entrance; entrance = entrance->next.get()) {
+    if (transport::same_host(entrance->address, address)) return 0;
+  }
+  std::unique_ptr<Entrance> entrance(new (std::nothrow) Entrance);
+  if (!entrance) return ENOMEM;
+  transport::share_port(reserved, true);
+  core::Result<int> fd = transport::bind_tcp(address, {.reuse_address = false, .share_port = true});
+  int error = fd.error();
+  if (fd) {
+    auto listener = transport::Listener::start(engine_, *fd, kBacklog, *this);
+    error = listener.error();
+    if (listener) {
+      // It listens: from here the port is shared with nobody else.
+      transport::share_port(*fd, false);
+      entrance->address = address;
+      entrance->listener = std::move(*listener);
+      entrance->next = std::exchange(entrances_, nullptr);
+      entrances_ = std::move(entrance);
+    } else {
+      core::sys::close(*fd);
+    }
+  }
+  transport::share_port(reserved, false);
+  return error;
 }
 
 Door::~Door() {
-  listener_.reset();
+  entrances_.reset();
   while (Guest* guest = guests_.first()) leave(*guest);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A listening port where peers meet queue pairs of this process. Whoever comes has to say in the
+// A TCP port where peers meet queue pairs of this process. Whoever comes has to say in the
 // MPA Request who he is and whom he means, and to prove it when that queue pair asks him to.
 // Strangers are sent off without a word, whatever they got wrong; who comes before his queue pair
 // expects him waits for a while. Thread: engine.
@@ -7,7 +7,6 @@
 
 #include <memory>
 
-#include "core/result.h"
 #include "rendezvous/guest.h"
 #include "transport/listener.h"
 
@@ -29,12 +28,15 @@ class Resident {
 
 class Door final : private transport::AcceptHandler {
  public:
-  // Takes the bound socket over, unless this fails (EADDRINUSE, ENOMEM).
-  static core::Result<std::unique_ptr<Door>> open(engine::Engine& engine, uint16_t port,
-                                                  int bound_fd);
+  Door(engine::Engine& engine, uint16_t port) : engine_(engine), port_(port) {}
   ~Door();
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
+
+  // Listens at an address of this host, with the door's port, if it does not yet. `reserved` is
+  // bound to that port and keeps every other process from it. 0 or errno: EADDRNOTAVAIL, ENOMEM,
+  // EMFILE.
+  int open(const sockaddr_storage& address, int reserved);
 
   // From now on `resident` is asked about guests for this number, those that wait already first,
   // until dismiss(). At most one for a number. Once more: those that wait are asked about again.
@@ -49,7 +51,6 @@ class Door final : private transport::AcceptHandler {
   void send_off(Guest& guest, const char* why);  // ends him, and says why to our user
 
  private:
-  Door(engine::Engine& engine, uint16_t port) : engine_(engine), port_(port) {}
   void on_accept(int fd, const sockaddr_storage& peer) override;
   void on_accept_error(int error) override;
   void make_room();
@@ -58,7 +59,12 @@ class Door final : private transport::AcceptHandler {
   const uint16_t port_;
   Resident* residents_[kNumbersPerPort] = {};
   GuestList guests_;  // oldest first
-  std::unique_ptr<transport::Listener> listener_;
+  struct Entrance {
+    sockaddr_storage address{};
+    std::unique_ptr<transport::Listener> listener;
+    std::unique_ptr<Entrance> next;
+  };
+  std::unique_ptr<Entrance> entrances_;
 };
 
 }  // namespace uiw::rendezvous

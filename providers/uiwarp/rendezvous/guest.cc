@@ -34,6 +34,9 @@ void Guest::receive(Door& door, engine::Engine& engine, transport::StreamPtr str
 
 Guest::~Guest() {
   engine_.disarm(*this);
+  // Sent off by RST: a connection in TIME_WAIT for each stranger would keep the port from whoever
+  // wants to bind it next.
+  if (stream_) stream_->set_abortive();
 }
 
 transport::StreamPtr Guest::take_stream() {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -68,8 +69,13 @@ int Meeting::make_ready() {
                                             appointment_.ifindex, appointment_.ird, *this));
     return caller_ ? 0 : ENOMEM;
   }
-  core::Result<Door*> door = open_door(engine_, appointment_.own.qp_num);
-  if (!door) return door.error();
+  core::Result<Door*> door = open_door(engine_, appointment_.own, appointment_.ifindex);
+  if (!door) {
+    core::log(core::LogLevel::kWarn, "QP %u cannot be met at %s, TCP port %u: %s",
+              appointment_.own.qp_num, text_of(appointment_.own.gid).text,
+              unsigned{port_of(appointment_.own.qp_num)}, strerrordesc_np(door.error()));
+    return door.error();
+  }
   door_ = *door;
   return 0;
 }

@@ -8,11 +8,13 @@
 #include <new>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/per_process.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
 #include "rendezvous/door.h"
 #include "rendezvous/name.h"
+#include "rendezvous/proof.h"
 #include "transport/listener.h"
 
 namespace uiw::rendezvous {
@@ -23,14 +25,31 @@ struct Port {
     if (fd >= 0) core::sys::close(fd);
   }
   uint16_t number = 0;
-  int fd = -1;  // until the door has it
+  int fd = -1;  // bound everywhere; does not listen
   uint32_t used_count = 0;
-  uint8_t last = 0;
   std::bitset<kNumbersPerPort> used;
+  std::bitset<kNumbersPerPort> had;  // used now, or since all were had last
+
+  uint8_t draw();
   std::unique_ptr<Door> door;             // thread: engine
   engine::Engine* door_engine = nullptr;  // its; null while there is none
   std::unique_ptr<Port> next;
 };
+
+// Any of those that were not had lately, as of a pack of cards: unforeseen, and each comes round as
+// late as it can. One is free.
+uint8_t Port::draw() {
+  if (had.all()) had = used;
+  const size_t left = kNumbersPerPort - had.count();
+  core::SipKey random;
+  if (!make_random(random)) random.first = static_cast<uint64_t>(core::now());
+  size_t skip = random.first % left, index = 0;
+  while (had[index] || skip-- > 0) ++index;
+  had.set(index);
+  used.set(index);
+  ++used_count;
+  return static_cast<uint8_t>(index);
+}
 
 // A child's queue pairs get ports of their own.
 struct Ports {
@@ -99,12 +118,7 @@ core::Result<uint32_t> take_number() {
     if (!added) return core::Errno{added.error()};
     port = *added;
   }
-  do {
-    ++port->last;  // wraps
-  } while (port->used[port->last]);
-  port->used.set(port->last);
-  ++port->used_count;
-  return number_of(port->number, port->last);
+  return number_of(port->number, port->draw());
 }
 
 void give_number(uint32_t qp_num) {
@@ -147,24 +161,24 @@ bool number_in_use(uint32_t qp_num) {
   return all->find(qp_num) != nullptr;
 }
 
-core::Result<Door*> open_door(engine::Engine& engine, uint32_t qp_num) {
+core::Result<Door*> open_door(engine::Engine& engine, const Name& own, unsigned ifindex) {
   Ports* const all = g_ports.get();
   if (!all) return core::Errno{ENOMEM};
   Port* port;
   {
     const std::lock_guard lock(all->mutex);
-    port = all->find(qp_num);
+    port = all->find(own.qp_num);
   }
   // The number is in use, so the port stays; its door is this thread's.
   if (!port) return core::Errno{EINVAL};
   if (!port->door) {
-    core::Result<std::unique_ptr<Door>> door = Door::open(engine, port->number, port->fd);
-    if (!door) return core::Errno{door.error()};
-    port->door = std::move(*door);
+    port->door.reset(new (std::nothrow) Door(engine, port->number));
+    if (!port->door) return core::Errno{ENOMEM};
     const std::lock_guard lock(all->mutex);
-    port->fd = -1;
     port->door_engine = &engine;
   }
+  const int error = port->door->open(address_of(own.gid, port->number, ifindex), port->fd);
+  if (error != 0) return core::Errno{error};
   return port->door.get();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The TCP ports of this process that its queue pair numbers contain. A port is bound, so that no
 // other process has the same numbers, but does not listen: a program that uses rdma_cm opens
-// nothing. Only when the first of its queue pairs is to be met there (door.h) it does.
+// nothing. Only when the first of its queue pairs is to be met there (door.h) it does, at the
+// addresses that are the GIDs of those.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,10 @@
 namespace uiw::rendezvous {
 
 class Door;
+struct Name;
 
-// A number that no other queue pair of this host has, and none had lately. EADDRINUSE: no port of
+// A number that no other queue pair of this host has, and none had lately; which one of those
+// nobody can foresee. EADDRINUSE: no port of
 // the allowed range (UIWARP_PORTS) is free; EMFILE and the like. Thread: any.
 core::Result<uint32_t> take_number();
 // With the last number of a port that listens the port is closed. Thread: any that may wait for the
@@ -25,8 +28,9 @@ void close_idle_ports();
 // Whether take_number() gave this number. Thread: any.
 bool number_in_use(uint32_t qp_num);
 
-// Where the number's queue pair can be met; begins to listen on the port if it does not yet. Stays
-// until the number is given back. Errno: EADDRINUSE, ENOMEM, EINVAL no such number. Thread: engine.
-core::Result<Door*> open_door(engine::Engine& engine, uint32_t qp_num);
+// Where a queue pair of ours can be met; begins to listen on its port at its GID if it does not
+// yet. `ifindex`: of a link-local GID. Stays until the number is given back. Errno: EADDRNOTAVAIL
+// no such address, EMFILE, ENOMEM, EINVAL no such number. Thread: engine.
+core::Result<Door*> open_door(engine::Engine& engine, const Name& own, unsigned ifindex);
 
 }  // namespace uiw::rendezvous

@@ -72,6 +72,7 @@ core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& o
     result = v6 ? sys::setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &options.tos, sizeof options.tos)
                 : sys::setsockopt(fd, IPPROTO_IP, IP_TOS, &options.tos, sizeof options.tos);
   }
+  if (result == 0 && options.share_port) share_port(fd, true);
   // Here rather than in adopt() alone: what is set before the handshake shapes the first window,
   // and accepted sockets inherit it.
   if (result == 0 && is_loopback(address)) tune_for_local_peer(fd, 1);
@@ -81,6 +82,11 @@ core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& o
     return core::Errno{-result};
   }
   return fd;
+}
+
+void share_port(int fd, bool on) {
+  const int value = on;
+  sys::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &value, sizeof value);
 }
 
 // Outlives the Listener until the ring has let go of it. Thread: engine.

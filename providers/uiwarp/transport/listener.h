@@ -15,10 +15,13 @@ namespace uiw::transport {
 // Returns the descriptor, or errno: EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EMFILE.
 struct BindOptions {
   bool reuse_address = true;
+  bool share_port = false;  // with a socket of this user for which share_port() says so
   bool v6_only = false;
   int tos = -1;  // -1: leave
 };
 core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& options);
+// Whether the port that `fd` is bound to may be bound once more, by who asks for it (SO_REUSEPORT).
+void share_port(int fd, bool on);
 
 // Thread: engine. May destroy the listener.
 class AcceptHandler {

@@ -472,6 +472,44 @@ TEST_F(DoorTimeouts, WhoWaitsTooLongIsSentOff) {
   expect_welcome(early);  // he comes again
 }
 
+// Others of this host's addresses stay closed, and to other processes, too.
+TEST_F(Doors, IsAtTheGidsOfItsQueuePairs) {
+  const auto connects = [](const in6_addr& address, uint16_t port) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_storage to = address_of(address, port, 0);
+    const bool connected =
+        connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)) == 0;
+    EXPECT_TRUE(connected || errno == ECONNREFUSED) << strerror(errno);
+    close(fd);
+    return connected;
+  };
+  const auto can_be_had = [](const in6_addr& address, uint16_t port, int reuse) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_storage at = address_of(address, port, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
+    const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(sockaddr_in)) == 0;
+    close(fd);
+    return bound;
+  };
+  const in6_addr other = gid("::ffff:127.0.0.2"), third = gid("::ffff:127.0.0.3");
+  Party one(*engine), two(*engine), three(*engine);
+  const uint16_t port = port_of(one.name.qp_num);
+  ASSERT_EQ(port, port_of(two.name.qp_num));
+  ASSERT_EQ(one.meet(peer_of(one)), 0);
+  EXPECT_TRUE(connects(loopback_gid(), port));
+  EXPECT_FALSE(connects(other, port));
+  two.name.gid = three.name.gid = other;
+  for (Party* party : {&two, &three}) {
+    ASSERT_EQ(party->meet({other, party->name.qp_num | 0xff0000}), 0);
+    for (const in6_addr& address : {loopback_gid(), other}) EXPECT_TRUE(connects(address, port));
+    EXPECT_FALSE(connects(third, port));
+  }
+  for (const in6_addr& address : {loopback_gid(), other, third}) {
+    for (int option : {SO_REUSEADDR, SO_REUSEPORT}) EXPECT_FALSE(can_be_had(address, port, option));
+  }
+  expect_welcome(one);
+}
+
 TEST_F(Doors, ClosesWithItsLastQueuePair) {
   auto party = std::make_unique<Party>(*engine);
   const uint16_t port = port_of(party->name.qp_num);

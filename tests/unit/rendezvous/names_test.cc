@@ -141,6 +141,36 @@ TEST(Ports, NumbersDifferAndTheirPortIsHeldButClosed) {
   }
 }
 
+// Who knows one number, or has seen many, does not know the next; and none comes again before all
+// others have been.
+TEST(Ports, NumbersAreDrawnAsOfAPackOfCards) {
+  core::Result<uint32_t> kept = take_number();
+  ASSERT_TRUE(kept);
+  std::vector<uint32_t> before;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<uint32_t> drawn;
+    for (uint32_t i = 1; i < kNumbersPerPort; ++i) {
+      core::Result<uint32_t> number = take_number();
+      ASSERT_TRUE(number);
+      EXPECT_EQ(port_of(*number), port_of(*kept));
+      drawn.push_back(*number);
+      give_number(*number);
+    }
+    std::set<uint32_t> different(drawn.begin(), drawn.end());
+    EXPECT_EQ(different.size(), kNumbersPerPort - 1);
+    EXPECT_FALSE(different.contains(*kept));
+    int neighbours = 0, again = 0;
+    for (size_t i = 1; i < drawn.size(); ++i) neighbours += drawn[i] == drawn[i - 1] + 1;
+    for (size_t i = 0; i < before.size(); ++i) again += drawn[i] == before[i];
+    // One of each is what chance brings.
+    EXPECT_LT(neighbours, 20);
+    EXPECT_LT(again, 20);
+    before = std::move(drawn);
+  }
+  give_number(*kept);
+  close_idle_ports();
+}
+
 // Run a second time with a range of two ports.
 TEST(Ports, StayInTheRangeThatIsSet) {
   const uint32_t first = core::settings().first_port, last = core::settings().last_port;
