@@ -9,6 +9,7 @@
 #include "core/be.h"
 #include "mpa/negotiator.h"
 #include "mpa/startup_frame.h"
+#include "rendezvous/greeting.h"
 
 namespace {
 
@@ -33,6 +34,18 @@ ParseStatus parse_growing(uiw::core::Bytes stream, FrameKind kind, StartupFrame&
     status = now;
   }
   return status;
+}
+
+// Private data is a greeting of a queue pair or not; one that is goes out as it came in.
+void read_greeting(const StartupFrame& frame) {
+  namespace rendezvous = uiw::rendezvous;
+  const uiw::core::Bytes octets(frame.private_data, frame.private_size);
+  const auto greeting = rendezvous::decode_greeting(octets);
+  CHECK(!greeting || !rendezvous::is_of_another_version(octets));
+  if (!greeting) return;
+  uint8_t again[rendezvous::kGreetingSize];
+  rendezvous::encode(again, *greeting);
+  CHECK(octets.size() == sizeof again && std::memcmp(again, octets.data(), sizeof again) == 0);
 }
 
 void judge_as_responder(const Wishes& wishes, const StartupFrame& request) {
@@ -86,6 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(parse(octets, kind, again, consumed) == ParseStatus::kComplete);
   CHECK(encoded(again) == octets);
 
+  read_greeting(frame);
   if (kind == FrameKind::kRequest) {
     judge_as_responder(wishes, frame);
   } else {

@@ -61,7 +61,7 @@ int check(const uiwarp_pd* pd, const uiwarp_qp_init& init) {
 }
 
 // The attributes that ibv_modify_qp is to set, apart from the state. Those of InfiniBand's
-// transport that TCP has its own of (PSNs, retries, timers, path MTU) may have any value and mean
+// transport that TCP has its own of (retries, timers, path MTU) may have any value and mean
 // nothing.
 int check_attributes(const ibv_qp_attr& attr, int mask) {
   constexpr int kKnown = 2 * IBV_QP_RATE_LIMIT - 1;

@@ -33,7 +33,7 @@ class Numbered : public Verbs {
     Verbs::TearDown();
   }
   // To RTS, its peer having this number and an address of this host.
-  void connect(ibv_qp* qp, uint32_t number) {
+  void connect(ibv_qp* qp, uint32_t number, uint32_t own_psn = 0, uint32_t peer_psn = 0) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = 1;
@@ -45,12 +45,14 @@ class Numbered : public Verbs {
     attr.ah_attr.port_num = 1;
     attr.ah_attr.grh.dgid = gid_;
     attr.dest_qp_num = number;
+    attr.rq_psn = peer_psn;
     attr.max_dest_rd_atomic = 1;
     ASSERT_EQ(ibv_modify_qp(qp, &attr,
                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
               0);
     attr.qp_state = IBV_QPS_RTS;
+    attr.sq_psn = own_psn;
     attr.timeout = attr.retry_cnt = 1;
     attr.max_rd_atomic = 1;
     ASSERT_EQ(ibv_modify_qp(qp, &attr,
@@ -87,10 +89,23 @@ class Numbered : public Verbs {
 
 TEST_F(Numbered, TwoOfOneProcess) {
   ibv_qp *one = make_qp(cq_), *other = make_qp(cq_);
-  connect(one, other->qp_num);
-  connect(other, one->qp_num);
+  connect(one, other->qp_num, 0x111111, 0x222222);
+  connect(other, one->qp_num, 0x222222, 0x111111);
   pass(one, other, "there");
   pass(other, one, "and back");
+  EXPECT_EQ(ibv_destroy_qp(one), 0);
+  EXPECT_EQ(ibv_destroy_qp(other), 0);
+}
+
+// What the one has as rq_psn is not what the other has as sq_psn: adapters drop such packets.
+TEST_F(Numbered, PsnsThatDiffer) {
+  ibv_qp *one = make_qp(cq_), *other = make_qp(cq_);
+  connect(one, other->qp_num, 0x111111, 0x222222);
+  connect(other, one->qp_num, 0x222223, 0x111112);
+  for (ibv_qp* qp : {one, other}) {
+    EXPECT_EQ(post_send(qp, 1, at(0)), 0);
+    expect_completions(cq_, {{1, IBV_WC_RETRY_EXC_ERR}});
+  }
   EXPECT_EQ(ibv_destroy_qp(one), 0);
   EXPECT_EQ(ibv_destroy_qp(other), 0);
 }

@@ -1,96 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Whoever connects to the port of a queue pair without being its peer learns and changes nothing.
-#include <algorithm>
+#include <gmock/gmock.h>
+
 #include <functional>
 #include <utility>
 
-#include <gmock/gmock.h>
-
 #include "core/settings.h"
 #include "mpa/startup_frame.h"
-#include "unit/rendezvous/party.h"
+#include "unit/rendezvous/doors.h"
 
 namespace uiw::rendezvous {
 namespace {
-
-class Doors : public OnEngine {
- protected:
-  // A peer that is greater than ours, so that ours waits at its door; no queue pair, just a name.
-  static Name peer_of(const Party& party) { return {loopback_gid(), party.name.qp_num | 0xff0000}; }
-  static RawPeer call(const Party& party) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage door = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
-    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)), 0)
-        << strerror(errno);
-    return RawPeer(fd);
-  }
-  // What the peer says first, in RTS.
-  static Greeting hello(const Party& party, uint64_t nonce = 1) {
-    return {Word::kHello, Stage::kRts, peer_of(party), party.name, {nonce, 0}};
-  }
-  static Introduction introduction(const Greeting& hello, const Greeting& challenge) {
-    return {hello.from, hello.to, hello.stage, challenge.stage, hello.value.first};
-  }
-  // What the peer would prove.
-  static uint64_t right_proof(const Greeting& hello, const Greeting& challenge) {
-    const Psns psns{psn_of(hello.to), hello.stage == Stage::kRts ? std::optional(psn_of(hello.from))
-                                                                 : std::optional<uint32_t>()};
-    const auto secret = secret_of_caller(psns, challenge.stage);
-    EXPECT_TRUE(secret);
-    return proof_of(introduction(hello, challenge), *secret, challenge.value.first);
-  }
-  static std::optional<Greeting> said_in_reply(RawPeer& peer, bool rejects) {
-    mpa::StartupFrame frame;
-    uint32_t consumed = 0;
-    if (mpa::parse(peer.receive(kFrameSize), mpa::FrameKind::kReply, frame, consumed) !=
-        mpa::ParseStatus::kComplete)
-      return {};
-    EXPECT_EQ(frame.reject, rejects);
-    return decode_greeting({frame.private_data, frame.private_size});
-  }
-  // Says hello; nothing when that is not answered.
-  static std::optional<Greeting> ask(RawPeer& peer, const Greeting& hello) {
-    if (!peer.send(octets_of(request(hello)))) return {};
-    const std::optional<Greeting> challenge = said_in_reply(peer, true);
-    if (challenge) {
-      EXPECT_EQ(challenge->word, Word::kChallenge);
-      EXPECT_EQ(challenge->from, hello.to);
-      EXPECT_EQ(challenge->to, hello.from);
-      EXPECT_EQ(challenge->value.second, 0u);
-    }
-    return challenge;
-  }
-  static bool give(RawPeer& peer, const Greeting& hello, uint64_t proof) {
-    Greeting says = hello;
-    says.word = Word::kProof;
-    says.value = {proof, 0};
-    return peer.send(octets_of(request(says)));
-  }
-  // The right peer gets in: nothing that was before has done any harm.
-  static RawPeer expect_welcome(Party& party) {
-    RawPeer peer = call(party);
-    enter(peer, party);
-    return peer;
-  }
-  static void enter(RawPeer& peer, Party& party) {
-    const Greeting says = hello(party);
-    const std::optional<Greeting> challenge = ask(peer, says);
-    ASSERT_TRUE(challenge);
-    prove(peer, says, *challenge);
-  }
-  static void prove(RawPeer& peer, const Greeting& hello, const Greeting& challenge) {
-    ASSERT_TRUE(give(peer, hello, right_proof(hello, challenge)));
-    const std::optional<Greeting> opening = said_in_reply(peer, false);
-    ASSERT_TRUE(opening);
-    EXPECT_EQ(opening->word, Word::kOpening);
-    EXPECT_EQ(opening->from, hello.to);
-    EXPECT_EQ(opening->to, hello.from);
-    const auto secret = secret_of_caller({psn_of(hello.to), psn_of(hello.from)}, challenge.stage);
-    if (hello.stage == Stage::kRts)
-      EXPECT_EQ(commitment_of(introduction(hello, challenge), *secret, opening->value),
-                challenge.value.first);
-  }
-};
 
 TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
   Party party(*engine);
@@ -350,89 +270,6 @@ TEST_F(Doors, ThePeerComesOnce) {
   EXPECT_EQ(recv(first.fd(), &octet, 1, MSG_DONTWAIT), -1);
   EXPECT_EQ(errno, EAGAIN);
   EXPECT_EQ(party.host.state(), IBV_QPS_RTR);
-}
-
-TEST_F(Doors, AFloodOfThoseWhoWaitIsCapped) {
-  Party early(*engine), open(*engine);
-  ASSERT_EQ(open.meet(peer_of(open)), 0);
-  const Greeting says = hello(early);
-  std::vector<std::unique_ptr<RawPeer>> flood;
-  for (int i = 0; i < 300; ++i) {
-    flood.push_back(std::make_unique<RawPeer>(call(early)));
-    ASSERT_TRUE(flood.back()->send(octets_of(request(says))));
-  }
-  // 256 wait at most: the first had to go, the last is there.
-  EXPECT_EQ(flood.front()->receive_all(), Octets());
-  expect_welcome(open);
-  ASSERT_EQ(early.meet(peer_of(early)), 0);
-  const auto challenge = said_in_reply(*flood.back(), true);
-  ASSERT_TRUE(challenge);
-  prove(*flood.back(), says, *challenge);
-}
-
-// Strangers who say the right names and then nothing: challenges are not what keeps the peer out.
-TEST_F(Doors, GatheringChallengesLeavesRoomForThePeer) {
-  Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
-  RawPeer peer = call(party);
-  const Greeting says = hello(party);
-  const auto challenge = ask(peer, says);
-  ASSERT_TRUE(challenge);
-  std::vector<std::unique_ptr<RawPeer>> flood;
-  const auto comes = [&](bool asks) {
-    flood.push_back(std::make_unique<RawPeer>(call(party)));
-    if (asks) ASSERT_TRUE(ask(*flood.back(), says));
-  };
-  // Who has been challenged stays while those go who have not.
-  for (int i = 0; i < 100; ++i) comes(true);
-  for (int i = 0; i < 300; ++i) comes(false);
-  uint8_t octet;
-  EXPECT_EQ(flood[100]->receive_all(), Octets());
-  EXPECT_EQ(recv(flood[0]->fd(), &octet, 1, MSG_DONTWAIT), -1);
-  // But not more than half of all.
-  for (int i = 0; i < 300; ++i) comes(true);
-  EXPECT_EQ(flood[0]->receive_all(), Octets());
-  expect_welcome(party);
-}
-
-// Guesses at the PSNs come slowly after a while, and the peer in between.
-TEST_F(Doors, GuessesAreBounded) {
-  constexpr int kQuickly = 4096;
-  Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Greeting says = hello(party);
-  const auto guess = [&] {
-    RawPeer stranger = call(party);
-    const auto challenge = ask(stranger, says);
-    if (!challenge) return false;
-    EXPECT_TRUE(give(stranger, says, right_proof(says, *challenge) ^ 1));
-    return true;
-  };
-  for (int i = 0; i < kQuickly; ++i) ASSERT_TRUE(guess()) << i;
-  EXPECT_TRUE(wait_until([&] { return !guess(); }));
-  std::optional<RawPeer> peer;
-  std::optional<Greeting> challenge;
-  ASSERT_TRUE(wait_until([&] {
-    peer.emplace(call(party));
-    challenge = ask(*peer, says);
-    return challenge.has_value();
-  }));
-  prove(*peer, says, *challenge);
-}
-
-TEST_F(Doors, AFloodLeavesRoomForThePeer) {
-  Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
-  std::vector<std::unique_ptr<RawPeer>> flood;
-  for (int i = 0; i < 400; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage door = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
-    if (connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)) != 0) break;
-    flood.push_back(std::make_unique<RawPeer>(fd));
-  }
-  expect_welcome(party);
-  // The oldest made room.
-  EXPECT_EQ(flood.front()->receive_all(), Octets());
 }
 
 // Run as test_rendezvous.timeouts, with short ones.

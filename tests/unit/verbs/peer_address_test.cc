@@ -24,8 +24,9 @@ class PeerAddress : public ::testing::Test {
     ASSERT_NE(loopback_, nullptr);
     gids_ = device::state_of(*loopback_).gids;
   }
-  core::Result<rendezvous::Appointment> ask(const char* own, const char* peer) {
+  core::Result<rendezvous::Appointment> ask(const char* own, const char* peer, int more = 0) {
     ibv_qp_attr attr{};
+    attr.rq_psn = 0x123456;
     attr.ah_attr.is_global = 1;
     const in6_addr wanted = gid(own);
     size_t index = 0;
@@ -36,7 +37,7 @@ class PeerAddress : public ::testing::Test {
     memcpy(&attr.ah_attr.grh.dgid, &address, sizeof address);
     attr.dest_qp_num = 7;
     testing::internal::CaptureStderr();
-    auto answer = appointment_for(*loopback_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN);
+    auto answer = appointment_for(*loopback_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN | more);
     said_ = testing::internal::GetCapturedStderr();
     return answer;
   }
@@ -54,6 +55,11 @@ TEST_F(PeerAddress, OfThisHost) {
   EXPECT_EQ(answer->own, (rendezvous::Name{gid(kLo4), 5}));
   EXPECT_EQ(answer->peer, (rendezvous::Name{gid(kLo4), 7}));
   EXPECT_EQ(said_, "");
+}
+
+TEST_F(PeerAddress, WithThePsnThatWasSet) {
+  EXPECT_EQ(ask(kLo4, kLo4, IBV_QP_RQ_PSN)->rq_psn, 0x123456u);
+  EXPECT_EQ(ask(kLo4, kLo4)->rq_psn, 0u);
 }
 
 TEST_F(PeerAddress, OfTheOtherFamilyIsNotReached) {

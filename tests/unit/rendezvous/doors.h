@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Whoever comes to a door by hand: the peer of a party that has no queue pair, or a stranger.
+#pragma once
+
+#include <utility>
+
+#include "unit/rendezvous/party.h"
+
+namespace uiw::rendezvous {
+
+class Doors : public OnEngine {
+ protected:
+  // A peer that is greater than ours, so that ours waits at its door; no queue pair, just a name.
+  static Name peer_of(const Party& party) { return {loopback_gid(), party.name.qp_num | 0xff0000}; }
+  static RawPeer call(const Party& party) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_storage door = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)), 0)
+        << strerror(errno);
+    return RawPeer(fd);
+  }
+  // What the peer says first, in RTS.
+  static Greeting hello(const Party& party, uint64_t nonce = 1) {
+    return {Word::kHello, Stage::kRts, peer_of(party), party.name, {nonce, 0}};
+  }
+  static Introduction introduction(const Greeting& hello, const Greeting& challenge) {
+    return {hello.from, hello.to, hello.stage, challenge.stage, hello.value.first};
+  }
+  // What the peer would prove.
+  static uint64_t right_proof(const Greeting& hello, const Greeting& challenge) {
+    const Psns psns{psn_of(hello.to), hello.stage == Stage::kRts ? std::optional(psn_of(hello.from))
+                                                                 : std::optional<uint32_t>()};
+    const auto secret = secret_of_caller(psns, challenge.stage);
+    EXPECT_TRUE(secret);
+    return proof_of(introduction(hello, challenge), *secret, challenge.value.first);
+  }
+  static std::optional<Greeting> said_in_reply(RawPeer& peer, bool rejects) {
+    mpa::StartupFrame frame;
+    uint32_t consumed = 0;
+    if (mpa::parse(peer.receive(kFrameSize), mpa::FrameKind::kReply, frame, consumed) !=
+        mpa::ParseStatus::kComplete)
+      return {};
+    EXPECT_EQ(frame.reject, rejects);
+    return decode_greeting({frame.private_data, frame.private_size});
+  }
+  // Says hello; nothing when that is not answered.
+  static std::optional<Greeting> ask(RawPeer& peer, const Greeting& hello) {
+    if (!peer.send(octets_of(request(hello)))) return {};
+    const std::optional<Greeting> challenge = said_in_reply(peer, true);
+    if (challenge) {
+      EXPECT_EQ(challenge->word, Word::kChallenge);
+      EXPECT_EQ(challenge->from, hello.to);
+      EXPECT_EQ(challenge->to, hello.from);
+      EXPECT_EQ(challenge->value.second, 0u);
+    }
+    return challenge;
+  }
+  static bool give(RawPeer& peer, const Greeting& hello, uint64_t proof) {
+    Greeting says = hello;
+    says.word = Word::kProof;
+    says.value = {proof, 0};
+    return peer.send(octets_of(request(says)));
+  }
+  // The right peer gets in: nothing that was before has done any harm.
+  static RawPeer expect_welcome(Party& party) {
+    RawPeer peer = call(party);
+    enter(peer, party);
+    return peer;
+  }
+  static void enter(RawPeer& peer, Party& party) {
+    const Greeting says = hello(party);
+    const std::optional<Greeting> challenge = ask(peer, says);
+    ASSERT_TRUE(challenge);
+    prove(peer, says, *challenge);
+  }
+  static void prove(RawPeer& peer, const Greeting& hello, const Greeting& challenge) {
+    ASSERT_TRUE(give(peer, hello, right_proof(hello, challenge)));
+    const std::optional<Greeting> opening = said_in_reply(peer, false);
+    ASSERT_TRUE(opening);
+    EXPECT_EQ(opening->word, Word::kOpening);
+    EXPECT_EQ(opening->from, hello.to);
+    EXPECT_EQ(opening->to, hello.from);
+    const auto secret = secret_of_caller({psn_of(hello.to), psn_of(hello.from)}, challenge.stage);
+    if (hello.stage == Stage::kRts)
+      EXPECT_EQ(commitment_of(introduction(hello, challenge), *secret, opening->value),
+                challenge.value.first);
+  }
+};
+
+}  // namespace uiw::rendezvous
