@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 3
+#define UIWARP_ABI_VERSION 4
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -173,14 +173,19 @@ UIWARP_EXPORT size_t uiwarp_vk_root_length(const char *path);
 UIWARP_EXPORT int uiwarp_vk_open(const char *path, int flags);
 
 /*
- * Which descriptors are ours: one octet per descriptor number below UIWARP_VK_FDS, non-zero when ours.
- * The preload library looks here before anything else, so that foreign descriptors cost nothing.
+ * Which descriptors are ours: one octet per descriptor number below UIWARP_VK_FDS, non-zero when it is a
+ * virtual device or one that the stack has made for itself. The preload library looks here before anything else, so that foreign descriptors cost nothing.
  */
 #define UIWARP_VK_FDS 65536
 UIWARP_EXPORT const uint8_t *uiwarp_vk_fd_flags(void);
 
 /* write() to a descriptor flagged ours. *handled = 0: it is not ours after all, use the real call. */
 UIWARP_EXPORT ssize_t uiwarp_vk_write(int fd, const void *buffer, size_t size, int *handled);
+/*
+ * 1: the stack has made this flagged descriptor for itself, in this process. The program cannot mean it,
+ * so it stays open, whatever closes or replaces numbers. Changes nothing.
+ */
+UIWARP_EXPORT int uiwarp_vk_keeps(int fd);
 /* close() was called, or the descriptor is about to be reused (dup2). Before the real close. */
 UIWARP_EXPORT void uiwarp_vk_closing(int fd);
 /* fstat() of a descriptor flagged ours succeeded: make it look like the character device. */

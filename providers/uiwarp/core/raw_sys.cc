@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <type_traits>
 
+#include "core/descriptors.h"
+
 namespace uiw::core::sys {
 namespace {
 
@@ -52,12 +54,21 @@ long raw(long number, Arguments... arguments) {
   return call(number, a[0], a[1], a[2], a[3], a[4]);
 }
 
+// A new descriptor is the stack's own.
+int own(long result) {
+  const int fd = static_cast<int>(result);
+  adopt_descriptor(fd);
+  return fd;
+}
+
 }  // namespace
 
 int open(const char* path, int flags, unsigned mode) {
-  return static_cast<int>(raw(SYS_openat, AT_FDCWD, path, flags, mode));
+  return own(raw(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 int close(int fd) {
+  // First: another thread may get the number at once.
+  release_descriptor(fd);
   return static_cast<int>(raw(SYS_close, fd));
 }
 long read(int fd, void* buffer, size_t size) {
@@ -67,7 +78,12 @@ long write(int fd, const void* buffer, size_t size) {
   return raw(SYS_write, fd, buffer, size);
 }
 int pipe2(int fds[2], int flags) {
-  return static_cast<int>(raw(SYS_pipe2, fds, flags));
+  const int result = static_cast<int>(raw(SYS_pipe2, fds, flags));
+  if (result == 0) {
+    adopt_descriptor(fds[0]);
+    adopt_descriptor(fds[1]);
+  }
+  return result;
 }
 int fstat(int fd, struct stat* out) {
   return static_cast<int>(raw(SYS_fstat, fd, out));
@@ -76,7 +92,7 @@ int fcntl(int fd, int command, long argument) {
   return static_cast<int>(raw(SYS_fcntl, fd, command, argument));
 }
 int socket(int domain, int type, int protocol) {
-  return static_cast<int>(raw(SYS_socket, domain, type, protocol));
+  return own(raw(SYS_socket, domain, type, protocol));
 }
 int bind(int fd, const sockaddr* address, socklen_t size) {
   return static_cast<int>(raw(SYS_bind, fd, address, size));
@@ -88,7 +104,7 @@ int connect(int fd, const sockaddr* address, socklen_t size) {
   return static_cast<int>(raw(SYS_connect, fd, address, size));
 }
 int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
-  return static_cast<int>(raw(SYS_accept4, fd, address, size, flags));
+  return own(raw(SYS_accept4, fd, address, size, flags));
 }
 int shutdown(int fd, int how) {
   return static_cast<int>(raw(SYS_shutdown, fd, how));
@@ -116,16 +132,16 @@ long recv(int fd, void* buffer, size_t size, int flags) {
   return raw(SYS_recvfrom, fd, buffer, size, flags, 0L);
 }
 int eventfd(unsigned initial, int flags) {
-  return static_cast<int>(raw(SYS_eventfd2, initial, flags));
+  return own(raw(SYS_eventfd2, initial, flags));
 }
 int timerfd_create(int clock, int flags) {
-  return static_cast<int>(raw(SYS_timerfd_create, clock, flags));
+  return own(raw(SYS_timerfd_create, clock, flags));
 }
 int timerfd_settime(int fd, int flags, const itimerspec* time) {
   return static_cast<int>(raw(SYS_timerfd_settime, fd, flags, time, 0));
 }
 int epoll_create1(int flags) {
-  return static_cast<int>(raw(SYS_epoll_create1, flags));
+  return own(raw(SYS_epoll_create1, flags));
 }
 int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) {
   return static_cast<int>(raw(SYS_epoll_ctl, epoll_fd, operation, fd, event));

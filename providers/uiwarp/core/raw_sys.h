@@ -3,6 +3,7 @@
 // io_uring), never libc's open/write/close/socket: those are what libuiwarp-preload.so and
 // librspreload.so interpose, and going through them would re-enter us.
 // All return the value of the call, or -errno; errno itself is left alone.
+// A descriptor that one of these makes is the stack's own until close() (core/descriptors.h).
 #pragma once
 
 #include <sys/socket.h>

@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 
+#include "core/descriptors.h"
 #include "device/interface.h"
 
 namespace uiw::device {
@@ -126,13 +127,18 @@ std::unique_ptr<InterfaceWatch> InterfaceWatch::start(int& error) {
   if (result == 0) {
     result = nl_cache_mngr_add(watch->manager_, "route/addr", nullptr, nullptr, &watch->addresses_);
   }
-  if (result == 0) return watch;
+  if (result == 0) {
+    core::adopt_descriptor(watch->fd());
+    return watch;
+  }
   error = to_errno(result);
   return nullptr;
 }
 
 InterfaceWatch::~InterfaceWatch() {
-  if (manager_ != nullptr) nl_cache_mngr_free(manager_);
+  if (manager_ == nullptr) return;
+  core::release_descriptor(fd());
+  nl_cache_mngr_free(manager_);
 }
 
 int InterfaceWatch::fd() const {

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "core/assert.h"
+#include "core/descriptors.h"
 #include "core/raw_sys.h"
 
 namespace uiw::engine {
@@ -60,6 +61,7 @@ int Ring::start() {
   if (wake_fd_ < 0) return -wake_fd_;
   if (int error = open_ring(ring_); error != 0) return error;
   started_ = true;
+  core::adopt_descriptor(ring_.ring_fd);
   sys::fcntl(ring_.ring_fd, F_SETFD, FD_CLOEXEC);
   io_uring_ring_dontfork(&ring_);
   if (int error = buffers_.open(ring_); error != 0) return error == EINVAL ? ENOSYS : error;
@@ -86,6 +88,7 @@ void Ring::close() {
     wait(kForever);
     dispatch();
   }
+  core::release_descriptor(ring_.ring_fd);
   io_uring_queue_exit(&ring_);
 }
 

@@ -20,6 +20,7 @@ struct core {
 	int (*open)(const char *path, int flags);
 	const uint8_t *(*fd_flags)(void);
 	ssize_t (*write)(int fd, const void *buffer, size_t size, int *handled);
+	int (*keeps)(int fd);
 	void (*closing)(int fd);
 	void (*fix_stat)(int fd, struct stat *st);
 	void (*dup)(int fd, int copy);
@@ -30,7 +31,7 @@ const struct core *load_core(void);
 /* Without loading: only for descriptors flagged below, which it has made. */
 const struct core *loaded_core(void);
 
-/* UIWARP_VK_FDS octets, non-zero for descriptors that are virtual devices. */
+/* UIWARP_VK_FDS octets, non-zero for virtual devices and for what the stack has opened for itself. */
 extern const uint8_t *descriptor_flags;
 
 static inline bool is_ours(int fd)

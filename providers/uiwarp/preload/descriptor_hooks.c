@@ -22,30 +22,48 @@ HOOK ssize_t write(int fd, const void *buffer, size_t size)
 	return real()->write(fd, buffer, size);
 }
 
-/* A command is one message, so it has to be in one piece. */
+/* A command is one message, so it has to be in one piece. None is longer than this. */
+enum { LONGEST_COMMAND = 4096 };
+
 HOOK ssize_t writev(int fd, const struct iovec *parts, int count)
 {
 	if (__builtin_expect(is_ours(fd), 0) && parts && count > 0) {
-		char command[4096];
+		char command[LONGEST_COMMAND + 1];
+		const int saved = errno;
+		ssize_t result;
 		size_t size = 0;
+		int handled;
 
-		for (int i = 0; i < count; i++) {
-			if (parts[i].iov_len > sizeof(command) - size) {
-				errno = EINVAL;
-				return -1;
-			}
-			memcpy(command + size, parts[i].iov_base, parts[i].iov_len);
-			size += parts[i].iov_len;
+		/* What is longer is told by its length: nobody looks at the rest. */
+		for (int i = 0; i < count && size < sizeof(command); i++) {
+			size_t part = parts[i].iov_len;
+
+			if (part > sizeof(command) - size)
+				part = sizeof(command) - size;
+			memcpy(command + size, parts[i].iov_base, part);
+			size += part;
 		}
-		return write(fd, command, size);
+		result = loaded_core()->write(fd, command, size, &handled);
+		if (handled && size > LONGEST_COMMAND) {
+			errno = EINVAL;
+			return -1;
+		}
+		if (handled)
+			return result;
+		errno = saved;
 	}
 	return real()->writev(fd, parts, count);
 }
 
 HOOK int close(int fd)
 {
-	if (__builtin_expect(is_ours(fd), 0))
+	if (__builtin_expect(is_ours(fd), 0)) {
+		if (loaded_core()->keeps(fd)) {
+			errno = EBADF; /* as if it was not open */
+			return -1;
+		}
 		loaded_core()->closing(fd);
+	}
 	return real()->close(fd);
 }
 
@@ -70,10 +88,22 @@ HOOK int dup(int fd)
 	return copy;
 }
 
+/* Whether the stack needs what has this number. */
+static bool is_taken(int copy)
+{
+	if (__builtin_expect(!is_ours(copy), 1) || !loaded_core()->keeps(copy))
+		return false;
+	errno = EBUSY;
+	return true;
+}
+
 HOOK int dup2(int fd, int copy)
 {
-	const int result = real()->dup2(fd, copy);
+	int result;
 
+	if (fd != copy && is_taken(copy))
+		return -1;
+	result = real()->dup2(fd, copy);
 	if (result >= 0 && fd != copy && __builtin_expect(is_ours(fd) || is_ours(copy), 0))
 		copied(fd, copy);
 	return result;
@@ -81,8 +111,11 @@ HOOK int dup2(int fd, int copy)
 
 HOOK int dup3(int fd, int copy, int flags)
 {
-	const int result = real()->dup3(fd, copy, flags);
+	int result;
 
+	if (is_taken(copy))
+		return -1;
+	result = real()->dup3(fd, copy, flags);
 	if (result >= 0 && __builtin_expect(is_ours(fd) || is_ours(copy), 0))
 		copied(fd, copy);
 	return result;
@@ -117,28 +150,40 @@ HOOK int fcntl64(int fd, int command, ...)
 	return duplicated(real()->fcntl64(fd, command, argument), fd, command);
 }
 
-static void range_closing(unsigned first, unsigned last)
+/* Closes the range but for what the stack has opened for itself. 0, or -1 and errno. */
+static int close_between(unsigned first, unsigned last, int flags)
 {
 	const struct core *use = loaded_core();
+	unsigned from = first;
 
-	if (!use)
-		return;
-	for (unsigned fd = first; fd <= last && fd < UIWARP_VK_FDS; fd++) {
-		if (is_ours((int)fd))
+	for (unsigned fd = first; use && fd <= last && fd < UIWARP_VK_FDS; fd++) {
+		if (!is_ours((int)fd))
+			continue;
+		if (!use->keeps((int)fd)) {
 			use->closing((int)fd);
+			continue;
+		}
+		if (from < fd && real()->close_range(from, fd - 1, flags) != 0)
+			return -1;
+		from = fd + 1;
 	}
+	return from <= last ? real()->close_range(from, last, flags) : 0;
 }
 
 HOOK int close_range(unsigned first, unsigned last, int flags)
 {
 	/* The other flag, CLOSE_RANGE_CLOEXEC, closes nothing yet. */
 	if (first <= last && (flags & ~CLOSE_RANGE_UNSHARE) == 0)
-		range_closing(first, last);
+		return close_between(first, last, flags);
 	return real()->close_range(first, last, flags);
 }
 
 HOOK void closefrom(int first)
 {
-	range_closing(first < 0 ? 0 : (unsigned)first, UIWARP_VK_FDS - 1);
-	real()->closefrom(first);
+	const int saved = errno;
+
+	/* Linux before 5.9 has no close_range(). */
+	if (close_between(first < 0 ? 0 : (unsigned)first, ~0U, 0) != 0)
+		real()->closefrom(first);
+	errno = saved;
 }

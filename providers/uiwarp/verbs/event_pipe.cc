@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <new>
 
+#include "core/descriptors.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 
@@ -36,6 +37,7 @@ int EventPipe::create(int* reader) {
     sys::close(ends[0]);
     return error;
   }
+  core::release_descriptor(ends[0]);  // it is the program's
   *reader = ends[0];
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 
+#include "core/descriptors.h"
 #include "core/raw_sys.h"
 #include "device/device.h"
 #include "uiwarp/uiwarp-abi.h"
@@ -91,7 +92,7 @@ int uiwarp_vk_open(const char* path, int flags) {
 }
 
 const uint8_t* uiwarp_vk_fd_flags(void) {
-  return descriptor_flags();
+  return uiw::core::descriptor_uses();
 }
 
 ssize_t uiwarp_vk_write(int fd, const void* buffer, size_t size, int* handled) {
@@ -101,6 +102,10 @@ ssize_t uiwarp_vk_write(int fd, const void* buffer, size_t size, int* handled) {
   *handled = ours ? 1 : 0;
   if (ours && result < 0) errno = error_number;
   return result;
+}
+
+int uiwarp_vk_keeps(int fd) {
+  return is_kept(fd) ? 1 : 0;
 }
 
 void uiwarp_vk_closing(int fd) {

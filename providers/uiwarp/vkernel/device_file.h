@@ -31,11 +31,6 @@ class DeviceFile {
   // then returns -1/EINTR when a signal handler ran.
   virtual ssize_t write(int fd, const void* buffer, size_t size, int& error_number) = 0;
 
-  // Whether these octets are a whole command and can hardly be meant for any other kind of file:
-  // then who writes them is not suspected to have closed the descriptor behind our back and to own
-  // its number now. Any thread, with locks held.
-  virtual bool is_command(const void* /*buffer*/, size_t /*size*/) const { return false; }
-
   // The last descriptor is about to be closed by the calling thread. With no lock held; may block
   // for a moment.
   virtual void closing() {}

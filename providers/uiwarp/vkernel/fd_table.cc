@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/descriptors.h"
 #include "core/generation.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
@@ -22,7 +23,8 @@ namespace {
 
 namespace sys = core::sys;
 
-constexpr int kDescriptors = UIWARP_VK_FDS;
+using core::kDescriptors;
+static_assert(kDescriptors == UIWARP_VK_FDS);
 
 // What one open() made; shared by the descriptors that dup() made of it.
 struct OpenFile {
@@ -42,9 +44,7 @@ struct Table {
   int owner = 0;
   std::atomic<unsigned> generation{0};
   bool fork_handlers = false;
-  std::atomic<unsigned char> flags[kDescriptors] = {};
 };
-static_assert(sizeof(std::atomic<unsigned char>) == 1);
 
 constinit Table table;
 
@@ -87,8 +87,11 @@ bool is_in_range(int fd) {
 
 void set_slot(int fd, OpenFile* open) {
   table.slots[fd] = open;
-  table.flags[fd].store(open != nullptr, std::memory_order_relaxed);
-  if (open != nullptr) {
+  if (open == nullptr) {
+    // It may be one that the stack has opened since.
+    if (core::descriptor_use(fd) == core::DescriptorUse::kDevice) core::release_descriptor(fd);
+  } else {
+    core::set_descriptor_use(fd, core::DescriptorUse::kDevice);
     ++open->descriptors;
     if (fd >= table.end) table.end = fd + 1;
   }
@@ -152,6 +155,7 @@ void in_child() {
     }
   }
   if (ended >= 0) sys::close(ended);
+  core::forget_own_descriptors();
   own_table();
   table.lock.unlock();
 }
@@ -219,10 +223,9 @@ ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& han
     std::lock_guard lock(table.lock);
     OpenFile* open = table.slots[fd];
     if (open == nullptr) return -1;
-    const bool alive = !open->from_parent && is_own_table();
-    if ((alive && open->file->is_command(buffer, size)) || is_unchanged(fd, *open)) {
+    if (is_unchanged(fd, *open)) {
       handled = true;
-      if (!alive) {
+      if (open->from_parent || !is_own_table()) {
         error_number = ENODEV;
         return -1;
       }
@@ -237,8 +240,7 @@ ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& han
 }
 
 void forget_descriptor(int fd) {
-  if (!is_in_range(fd) || table.flags[fd].load(std::memory_order_relaxed) == 0) return;
-  if (!may_change_table()) return;
+  if (!is_in_range(fd) || !may_change_table()) return;
   FileRef ending;
   {
     std::lock_guard lock(table.lock);
@@ -294,8 +296,8 @@ void fix_stat(int fd, struct stat& status) {
   status.st_size = 0;
 }
 
-const unsigned char* descriptor_flags() {
-  return reinterpret_cast<const unsigned char*>(table.flags);
+bool is_kept(int fd) {
+  return core::descriptor_use(fd) == core::DescriptorUse::kOwn && may_change_table();
 }
 
 }  // namespace uiw::vkernel

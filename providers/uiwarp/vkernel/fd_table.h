@@ -2,9 +2,8 @@
 // Which descriptors of this process are virtual devices.
 //
 // A descriptor can be closed and its number reused without us seeing it (a raw system call, a
-// library that closes everything). So an entry also records what fstat() said, and every use but
-// that by a whole command compares: a mismatch means the number is somebody else's now, and the
-// entry is forgotten.
+// library that closes everything). So an entry also records what fstat() said, and every use
+// compares: a mismatch means the number is somebody else's now, and the entry is forgotten.
 //
 // Processes: after fork() the child's entries answer ENODEV and its rdma_cm descriptors are at end
 // of file, so that it cannot take the parent's events. A child that shares our memory (vfork, or a
@@ -36,7 +35,7 @@ void forget_descriptor(int fd);
 void copy_descriptor(int fd, int copy);
 void fix_stat(int fd, struct stat& status);
 
-// One octet per descriptor, see uiwarp_vk_fd_flags().
-const unsigned char* descriptor_flags();
+// See uiwarp_vk_keeps().
+bool is_kept(int fd);
 
 }  // namespace uiw::vkernel

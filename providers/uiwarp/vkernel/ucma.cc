@@ -88,15 +88,6 @@ void UcmaFile::close() {
   if (std::exchange(open_, false)) manager_.close_channel(channel_);
 }
 
-// Of the commands' numbers none exceeds 24 and none comes without a body, so neither text nor a
-// counter (eventfd) looks like this.
-bool UcmaFile::is_command(const void* buffer, size_t size) const {
-  rdma_ucm_cmd_hdr header;
-  if (buffer == nullptr || size <= sizeof header) return false;
-  std::memcpy(&header, buffer, sizeof header);
-  return header.cmd < std::size(kHandlers) && header.in == size - sizeof header;
-}
-
 ssize_t UcmaFile::write(int fd, const void* buffer, size_t size, int& error_number) {
   rdma_ucm_cmd_hdr header;
   error_number = EINVAL;

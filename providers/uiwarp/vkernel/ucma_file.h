@@ -27,7 +27,6 @@ class UcmaFile final : public DeviceFile, private cm::EventSink {
 
   Kind kind() const override { return Kind::kUcma; }
   ssize_t write(int fd, const void* buffer, size_t size, int& error_number) override;
-  bool is_command(const void* buffer, size_t size) const override;
   void closing() override;
   void closed() override;
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/descriptors.h"
 #include "core/raw_sys.h"
 #include "vkernel/event_pipe.h"
 #include "vkernel/fd_table.h"
@@ -33,6 +34,7 @@ int create_completion_channel(const void* buffer, size_t size, const ib_uverbs_c
   EventPipe pipe;
   int fd;
   if (int error = pipe.create(O_CLOEXEC, fd); error != 0) return error;
+  core::release_descriptor(fd);  // it is the program's, who reads and closes it
   response.fd = static_cast<uint32_t>(fd);
   std::memcpy(reinterpret_cast<void*>(command.response), &response, sizeof response);
   return 0;

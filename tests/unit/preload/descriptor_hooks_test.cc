@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // write, close, dup and their kin on a virtual device and on everything else; socket().
+#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/close_range.h>
 #include <linux/netlink.h>
 #include <poll.h>
+#include <rdma/rdma_user_cm.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace {
 
@@ -180,19 +188,184 @@ TEST(CloseRangeHooks, CloseOnExecClosesNothingYet) {
   close(fd);
 }
 
-TEST(StaleDescriptor, ClosedByARawSystemCallAndReused) {
-  const int fd = open_device();
-  syscall(SYS_close, fd);
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  if (ends[0] != fd && ends[1] != fd) {
-    ASSERT_EQ(syscall(SYS_dup3, ends[1], fd, 0), fd);
+// A descriptor that was a device, was closed where no hook is, and is somebody's file now.
+class StaleDescriptor : public testing::Test {
+ protected:
+  // `path`: of the device.
+  void reuse(const char* path) {
+    stale_ = open(path, O_RDWR | O_CLOEXEC);
+    ASSERT_GE(stale_, 0) << path;
+    syscall(SYS_close, stale_);
+    file_ = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    ASSERT_GE(file_, 0);
+    if (file_ != stale_) {
+      ASSERT_EQ(syscall(SYS_dup3, file_, stale_, 0), stale_);
+      syscall(SYS_close, file_);
+    }
   }
-  const int writable = ends[0] == fd ? ends[1] : fd;
-  EXPECT_FALSE(is_device(writable));
-  close(ends[0]);
-  close(ends[1]);
-  close(fd);
+  void TearDown() override {
+    struct stat status;
+    EXPECT_EQ(fstat(stale_, &status), 0);
+    EXPECT_TRUE(S_ISREG(status.st_mode));
+    EXPECT_EQ(close(stale_), 0);
+    EXPECT_EQ(fcntl(stale_, F_GETFD), -1);
+  }
+  std::string content() const {
+    std::string text(20000, 0);
+    const ssize_t size = pread(stale_, text.data(), text.size(), 0);
+    text.resize(size < 0 ? 0 : static_cast<size_t>(size));
+    return text;
+  }
+  static std::string uverbs() {
+    DIR* directory = opendir("/dev/infiniband");
+    std::string path;
+    while (const dirent* entry = readdir(directory)) {
+      if (std::string(entry->d_name).starts_with("uverbs")) path = entry->d_name;
+    }
+    closedir(directory);
+    return "/dev/infiniband/" + path;
+  }
+  static std::vector<std::string> devices() { return {"/dev/infiniband/rdma_cm", uverbs()}; }
+
+  int stale_ = -1, file_ = -1;
+};
+
+// What librdmacm writes to make an id, with the place for the answer.
+struct CreateId {
+  rdma_ucm_cmd_hdr header;
+  rdma_ucm_create_id command;
+};
+CreateId create_id(void* answer) {
+  CreateId message{};
+  message.header = {RDMA_USER_CM_CMD_CREATE_ID, sizeof message.command,
+                    sizeof(rdma_ucm_create_id_resp)};
+  message.command.response = reinterpret_cast<uintptr_t>(answer);
+  message.command.ps = RDMA_PS_TCP;
+  return message;
+}
+
+TEST_F(StaleDescriptor, ACommandIsWhatTheProgramWritesToItsFile) {
+  for (const std::string& path : devices()) {
+    for (bool by_writev : {false, true}) {
+      reuse(path.c_str());
+      rdma_ucm_create_id_resp answer{4711};
+      CreateId message = create_id(&answer);
+      iovec part = {&message, sizeof message};
+      EXPECT_EQ(by_writev ? writev(stale_, &part, 1) : write(stale_, &message, sizeof message),
+                static_cast<ssize_t>(sizeof message));
+      EXPECT_EQ(answer.id, 4711u) << "it was carried out";
+      EXPECT_EQ(content(), std::string(reinterpret_cast<char*>(&message), sizeof message));
+      TearDown();
+    }
+  }
+  reuse("/dev/infiniband/rdma_cm");
+}
+
+TEST_F(StaleDescriptor, AnyLengthIsWritten) {
+  for (const std::string& path : devices()) {
+    for (size_t size : {1, 4095, 4096, 4097, 10000}) {
+      reuse(path.c_str());
+      const std::string text(size, 'x');
+      iovec parts[] = {{const_cast<char*>(text.data()), size / 2},
+                       {const_cast<char*>(text.data()), size - size / 2}};
+      EXPECT_EQ(writev(stale_, parts, 2), static_cast<ssize_t>(size));
+      EXPECT_EQ(content(), text);
+      TearDown();
+    }
+  }
+  reuse("/dev/infiniband/rdma_cm");
+}
+
+TEST_F(StaleDescriptor, CopiesAreCopiesOfTheFile) {
+  reuse("/dev/infiniband/rdma_cm");
+  for (auto call : {+[](int fd) { return dup(fd); }, +[](int fd) { return dup2(fd, 200); },
+                    +[](int fd) { return dup3(fd, 200, O_CLOEXEC); },
+                    +[](int fd) { return fcntl(fd, F_DUPFD, 100); }}) {
+    const int copy = call(stale_);
+    ASSERT_GE(copy, 0);
+    EXPECT_EQ(write(copy, "none", 4), 4);
+    EXPECT_EQ(close(copy), 0);
+    EXPECT_EQ(fcntl(copy, F_GETFD), -1);
+  }
+}
+
+// What the stack has opened for itself: all descriptors that came with the devices but these.
+std::vector<int> own_descriptors(const std::vector<int>& known) {
+  std::vector<int> own;
+  void* core = dlopen("libuiwarp.so.0", RTLD_NOW | RTLD_NOLOAD);
+  auto* flags = reinterpret_cast<const uint8_t* (*)()>(dlsym(core, "uiwarp_vk_fd_flags"))();
+  for (int fd = 0; fd < 1024; ++fd) {
+    if (flags[fd] != 0 && std::find(known.begin(), known.end(), fd) == known.end())
+      own.push_back(fd);
+  }
+  dlclose(core);
+  return own;
+}
+
+// A daemon keeps its device and closes all that it does not know, by each of the ways there are,
+// and its files get the numbers that become free. In a child, since other devices are closed too.
+TEST(OwnDescriptors, AreNobodyElsesToCloseOrReplace) {
+  using Way = void (*)(int first);
+  const std::pair<const char*, Way> ways[] = {
+      {"close",
+       [](int first) {
+         for (int fd = first; fd < 1024; ++fd) close(fd);
+       }},
+      {"close_range", [](int first) { close_range(static_cast<unsigned>(first), ~0u, 0); }},
+      {"closefrom", [](int first) { closefrom(first); }},
+      {"dup2",
+       [](int first) {
+         for (int fd = first; fd < 1024; ++fd) dup2(0, fd);
+       }},
+      {"dup3",
+       [](int first) {
+         for (int fd = first; fd < 1024; ++fd) dup3(0, fd, O_CLOEXEC);
+       }},
+  };
+  for (const auto& [name, way] : ways) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const int device = 3, first = 4;
+      for (int fd = device; fd < 1024; ++fd) close(fd);
+      const int opened = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+      if (opened < 0) _exit(8);
+      if (opened != device && (dup2(opened, device) != device || close(opened) != 0)) _exit(9);
+      const std::vector<int> own = own_descriptors({device});
+      if (own.empty()) _exit(1);
+      std::vector<struct stat> before(own.size()), after(own.size());
+      for (size_t i = 0; i < own.size(); ++i) fstat(own[i], &before[i]);
+      way(first);
+      for (size_t i = 0; i < own.size(); ++i) {
+        if (fstat(own[i], &after[i]) != 0) _exit(2);
+        if (before[i].st_ino != after[i].st_ino || before[i].st_dev != after[i].st_dev) _exit(3);
+        errno = 0;
+        if (close(own[i]) != -1 || errno != EBADF) _exit(4);
+        if (dup2(0, own[i]) != -1 || errno != EBUSY) _exit(5);
+      }
+      if (!is_device(device)) _exit(6);
+      for (int fd = first; fd < 1024; ++fd) {
+        const bool kept = std::find(own.begin(), own.end(), fd) != own.end();
+        if (!kept && std::string_view(name).starts_with("close") && fcntl(fd, F_GETFD) != -1)
+          _exit(7);
+      }
+      _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status)) << name;
+    EXPECT_EQ(WEXITSTATUS(status), 0) << name;
+  }
+}
+
+// None is left marked when it is closed: the program's next file may have that number.
+TEST(OwnDescriptors, AreForgottenWhenTheStackClosesThem) {
+  for (int i = 0; i < 3; ++i) {
+    const int device = open_device();
+    for (int fd : own_descriptors({device})) EXPECT_NE(fcntl(fd, F_GETFD), -1) << fd;
+    close(device);
+  }
+  for (int fd : own_descriptors({})) EXPECT_NE(fcntl(fd, F_GETFD), -1) << fd;
 }
 
 TEST(SocketHook, RdmaNetlinkIsRefusedAndNothingElse) {

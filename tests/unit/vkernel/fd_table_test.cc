@@ -14,7 +14,9 @@
 #include <csignal>
 #include <semaphore>
 #include <thread>
+#include <vector>
 
+#include "core/raw_sys.h"
 #include "support/in_child.h"
 #include "uiwarp/uiwarp-abi.h"
 #include "vkernel/event_pipe.h"
@@ -59,15 +61,6 @@ int open_file(DeviceFile* file) {
 int open_file(Fate& fate) {
   return open_file(new TestFile(fate, DeviceFile::Kind::kUcma));
 }
-
-// A file whose commands are known as such: all that begin with 'c'.
-class CommandFile final : public TestFile {
- public:
-  explicit CommandFile(Fate& fate) : TestFile(fate, Kind::kUcma) {}
-  bool is_command(const void* buffer, size_t size) const override {
-    return size != 0 && *static_cast<const char*>(buffer) == 'c';
-  }
-};
 
 bool is_flagged(int fd) {
   return uiwarp_vk_fd_flags()[fd] != 0;
@@ -184,25 +177,34 @@ TEST(FdTable, ReusedForAnotherDeviceOfOursTheOldOneIsClosed) {
   EXPECT_EQ(second.deleted, 1);
 }
 
-TEST(FdTable, OnlyACommandIsTakenWithoutALookAtTheDescriptor) {
+TEST(FdTable, WhatTheStackOpensIsKept) {
   Fate fate;
-  const int fd = open_file(new CommandFile(fate));
-  int handled = 0;
-  EXPECT_EQ(uiwarp_vk_write(fd, "command", 7, &handled), 7);
-  EXPECT_EQ(handled, 1);
-  EXPECT_EQ(uiwarp_vk_write(fd, "other", 5, &handled), 5);
-  EXPECT_EQ(handled, 1);
-  EXPECT_EQ(fate.writes, 2);
-
-  syscall(SYS_close, fd);
-  EXPECT_EQ(uiwarp_vk_write(fd, "command", 7, &handled), 7);
-  EXPECT_EQ(handled, 1);
-  uiwarp_vk_write(fd, "other", 5, &handled);
-  EXPECT_EQ(handled, 0);
-  EXPECT_EQ(fate.writes, 3);
+  const int device = open_file(fate);
+  const int own = core::sys::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_TRUE(is_flagged(own));
+  EXPECT_TRUE(uiwarp_vk_keeps(own));
+  EXPECT_FALSE(write_to(own).handled);
+  uiwarp_vk_closing(own);  // changes nothing
+  EXPECT_TRUE(uiwarp_vk_keeps(own));
+  for (int foreign : {device, STDIN_FILENO, -1, UIWARP_VK_FDS}) {
+    EXPECT_FALSE(uiwarp_vk_keeps(foreign)) << foreign;
+  }
+  // A device's number that was closed behind our back, and is the stack's now.
+  syscall(SYS_close, device);
+  std::vector<int> others;
+  int again = core::sys::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  for (; again >= 0 && again != device; again = core::sys::open("/dev/null", O_RDONLY | O_CLOEXEC))
+    others.push_back(again);
+  for (int fd : others) core::sys::close(fd);
+  ASSERT_EQ(again, device);
+  EXPECT_TRUE(uiwarp_vk_keeps(again));
+  EXPECT_FALSE(write_to(again).handled);
   EXPECT_EQ(fate.deleted, 1);
-  uiwarp_vk_write(fd, "command", 7, &handled);
-  EXPECT_EQ(handled, 0);
+  EXPECT_TRUE(uiwarp_vk_keeps(again)) << "forgetting the device forgot who has the number";
+  for (int fd : {own, again}) {
+    EXPECT_EQ(core::sys::close(fd), 0);
+    EXPECT_FALSE(is_flagged(fd));
+  }
 }
 
 TEST(FdTable, CopiesShareTheFileUntilTheLastIsClosed) {
@@ -364,22 +366,41 @@ TEST(FdTableFork, TheChildCanOpenItsOwn) {
   close_as_hooked(fd);
 }
 
-TEST(FdTableFork, ACommandOfTheChildIsRefusedToo) {
+// A child may close all that it has inherited, whichever way it came to be.
+TEST(FdTableFork, WhatTheParentsStackOpenedIsNotKept) {
   Fate fate;
-  const int fd = open_file(new CommandFile(fate));
+  const int device = open_file(fate);
+  const int own = core::sys::open("/dev/null", O_RDONLY | O_CLOEXEC);
   in_child([&] {
-    int handled = 0;
-    errno = 0;
-    if (uiwarp_vk_write(fd, "command", 7, &handled) != -1 || handled != 1) return 1;
-    return errno == ENODEV && fate.writes == 0 ? 0 : 2;
+    if (uiwarp_vk_keeps(own)) return 1;
+    // In a child that opens devices of its own, too.
+    Fate childs;
+    const int opened = open_file(childs);
+    if (uiwarp_vk_keeps(own) || is_flagged(own)) return 2;
+    close_as_hooked(opened);
+    return 0;
   });
-  close_as_hooked(fd);
+  // Without fork's handlers, and with our memory.
+  const auto ended = [](pid_t child) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  const long cloned = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (cloned == 0) _exit(uiwarp_vk_keeps(own));
+  EXPECT_EQ(ended(static_cast<pid_t>(cloned)), 0);
+  const pid_t vforked = vfork();
+  if (vforked == 0) _exit(uiwarp_vk_keeps(own));
+  EXPECT_EQ(ended(vforked), 0);
+  EXPECT_TRUE(uiwarp_vk_keeps(own)) << "a child has changed what the parent knows";
+  core::sys::close(own);
+  close_as_hooked(device);
 }
 
 // A child with a copy of our memory for which no fork handler ran.
 TEST(FdTableFork, AChildThatForkKnowsNothingOfGetsEnodev) {
   Fate fate;
-  const int fd = open_file(new CommandFile(fate));
+  const int fd = open_file(fate);
   const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -433,7 +454,7 @@ TEST(FdTableFork, AVforkChildThatClosesLeavesTheTableAlone) {
 // It may write what it likes to the number, which is its own again.
 TEST(FdTableFork, AVforkChildMayReuseTheNumber) {
   Fate fate;
-  const int fd = open_file(new CommandFile(fate));
+  const int fd = open_file(fate);
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t child = vfork();

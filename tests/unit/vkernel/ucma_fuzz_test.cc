@@ -53,28 +53,6 @@ TEST_F(UcmaFuzzTest, EveryTruncationOfEveryCommandIsRefused) {
   }
 }
 
-TEST_F(UcmaFuzzTest, OnlyWholeCommandsLookLikeOne) {
-  const int fd = open_channel(O_CLOEXEC | O_NONBLOCK);
-  const FileRef file = find_file(fd);
-  for (const CommandShape& shape : kAllCommands) {
-    const size_t whole = sizeof(rdma_ucm_cmd_hdr) + shape.in;
-    for (size_t size = 0; size <= whole + 1; ++size) {
-      std::unique_ptr<uint8_t[]> message(new uint8_t[size]());
-      const rdma_ucm_cmd_hdr header{shape.number, shape.in, shape.out};
-      memcpy(message.get(), &header, std::min(size, sizeof header));
-      EXPECT_EQ(size == whole, file->is_command(message.get(), size))
-          << shape.number << " " << size;
-    }
-  }
-  EXPECT_FALSE(file->is_command(nullptr, sizeof(rdma_ucm_cmd_hdr) + 4));
-  // What else programs write: text, and eventfd's counters.
-  const char text[] = "GET / HTTP/1.1";
-  EXPECT_FALSE(file->is_command(text, sizeof text));
-  for (uint64_t counter = 0; counter < 300; ++counter) {
-    EXPECT_FALSE(file->is_command(&counter, sizeof counter));
-  }
-}
-
 TEST_F(UcmaFuzzTest, EveryTooSmallResponseIsRefused) {
   const int fd = open_channel(O_CLOEXEC | O_NONBLOCK);
   const uint32_t id = create_id(fd, 1);
