@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Which devices there are, and which of them a program gets."""
 import os
+import shutil
 import signal
 
 from case_perftest import exchange
-from harness import expect, wait_until
+from harness import Skipped, expect, wait_until
 from registry import LO4, NAMES, case
 
 NS_AND_LO4 = [name for name in NAMES if not name.startswith("lo6")]
@@ -105,3 +106,14 @@ def not_for_iwarp(world):
     for program, (arguments, said) in NOT_IWARP.items():
         tool = world.run("client", program, *arguments, seconds=15, status=None)
         expect(tool.process.returncode not in (0, 139) and said in tool.output, f"not '{said}'", tool)
+
+
+@case("ibstatus", worlds=LO4, seconds=30)
+def ibstatus(world):
+    """A script that goes into the directory of the devices and looks around there."""
+    if not shutil.which("ibstatus"):
+        raise Skipped("needs ibstatus (package infiniband-diags)")
+    for arguments in ([], ["uiw_lo"], ["uiw_lo:1"]):
+        tool = world.run("client", "ibstatus", *arguments)
+        for said in ("Infiniband device 'uiw_lo' port 1 status:", "0000:0000:0000:0000:0000:ffff:7f00:0001", "4: ACTIVE"):
+            expect(said in tool.output, f"'{said}' is not there", tool)

@@ -1,9 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * opendir, scandir and glob. Each opens the directory inside libc, where no hook is reached; what
- * follows (readdir, openat relative to it) needs none, since the tree is a real one.
+ * chdir, getcwd, opendir, scandir and glob. Each names the directory to the kernel inside libc, where no
+ * hook is reached; what follows (readdir, relative paths) needs none, since the tree is a real one.
  */
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "core.h"
+
+HOOK int chdir(const char *path)
+{
+	return real()->chdir(REDIRECTED(path));
+}
+
+/* As the program knows it. One that was started there, and has not named an RDMA path yet, sees where it lies. */
+static char *as_known(char *directory)
+{
+	const struct core *use = loaded_core();
+	const size_t length = use && directory ? use->root_length(directory) : 0;
+
+	return length > 0 ? memmove(directory, directory + length, strlen(directory + length) + 1) :
+			    directory;
+}
+
+HOOK char *getcwd(char *buffer, size_t size)
+{
+	return as_known(real()->getcwd(buffer, size));
+}
+
+HOOK char *__getcwd_chk(char *buffer, size_t size, size_t buffer_size)
+{
+	return as_known(real()->__getcwd_chk(buffer, size, buffer_size));
+}
+
+HOOK char *get_current_dir_name(void)
+{
+	return as_known(real()->get_current_dir_name());
+}
 
 HOOK DIR *opendir(const char *path)
 {

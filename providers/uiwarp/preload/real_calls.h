@@ -62,6 +62,10 @@ typedef int glob_error(const char *, int);
 	X(char *, canonicalize_file_name, (const char *))                                          \
 	X(ssize_t, getxattr, (const char *, const char *, void *, size_t))                         \
 	X(ssize_t, lgetxattr, (const char *, const char *, void *, size_t))                        \
+	X(int, chdir, (const char *))                                                              \
+	X(char *, getcwd, (char *, size_t))                                                        \
+	X(char *, __getcwd_chk, (char *, size_t, size_t))                                          \
+	X(char *, get_current_dir_name, (void))                                                    \
 	X(DIR *, opendir, (const char *))                                                          \
 	X(int, scandir, (const char *, struct dirent ***, scandir_filter *, scandir_order *))      \
 	X(int, scandir64,                                                                          \

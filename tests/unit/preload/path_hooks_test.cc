@@ -20,6 +20,7 @@
 #include <vector>
 
 extern "C" {
+char* __getcwd_chk(char*, size_t, size_t);
 char* __realpath_chk(const char*, char*, size_t);
 ssize_t __readlink_chk(const char*, char*, size_t, size_t);
 ssize_t __readlinkat_chk(int, const char*, char*, size_t, size_t);
@@ -268,6 +269,67 @@ TEST(DirectoryHooks, OpendirListsAndOpensRelativeToIt) {
   closedir(directory);
   EXPECT_EQ(opendir("/sys/class/infiniband/mlx5_0"), nullptr);
   EXPECT_EQ(errno, ENOENT);
+}
+
+TEST(DirectoryHooks, ChdirGoesThereAndGetcwdKnowsWhere) {
+  const int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::pair<const char*, std::function<std::string()>> calls[] = {
+      {"getcwd",
+       [] {
+         char out[PATH_MAX];
+         const char* found = getcwd(out, sizeof out);
+         EXPECT_EQ(found, out);
+         return std::string(out);
+       }},
+      {"getcwd, allocated",
+       [] {
+         char* found = getcwd(nullptr, 0);
+         std::string text(found == nullptr ? "" : found);
+         free(found);
+         return text;
+       }},
+      {"__getcwd_chk",
+       [] {
+         char out[PATH_MAX];
+         const char* found = __getcwd_chk(out, sizeof out, sizeof out);
+         return std::string(found == nullptr ? "" : found);
+       }},
+      {"get_current_dir_name",
+       [] {
+         char* found = get_current_dir_name();
+         std::string text(found == nullptr ? "" : found);
+         free(found);
+         return text;
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    ASSERT_EQ(chdir("/sys/class/infiniband"), 0);
+    EXPECT_EQ(call(), "/sys/class/infiniband") << name;
+    // From here on by relative paths.
+    EXPECT_EQ(access("uiw_lo/node_type", R_OK), 0);
+    ASSERT_EQ(chdir("uiw_lo/ports"), 0);
+    EXPECT_EQ(call(), "/sys/class/infiniband/uiw_lo/ports") << name;
+    ASSERT_EQ(chdir("../.."), 0);
+    EXPECT_EQ(call(), "/sys/class/infiniband") << name;
+    ASSERT_EQ(chdir("/proc"), 0);
+    EXPECT_EQ(call(), "/proc") << name;
+    // By a descriptor.
+    const int directory = open(kDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(fchdir(directory), 0);
+    close(directory);
+    EXPECT_EQ(call(), kDirectory) << name;
+    errno = 0;
+    EXPECT_EQ(chdir("/sys/class/infiniband/mlx5_0"), -1);
+    EXPECT_EQ(errno, ENOENT);
+    EXPECT_EQ(chdir("/sys/class/infiniband/uiw_lo/node_type"), -1);
+    EXPECT_EQ(errno, ENOTDIR);
+    EXPECT_EQ(call(), kDirectory) << name;
+  }
+  char small[4];
+  EXPECT_EQ(getcwd(small, sizeof small), nullptr);
+  EXPECT_EQ(errno, ERANGE);
+  EXPECT_EQ(fchdir(before), 0);
+  close(before);
 }
 
 template <class Entry, class Scan>

@@ -59,6 +59,23 @@ TEST_F(Programs, CoreutilsSeeTheTree) {
             "/sys/class/infiniband/uiw_lo\n");
 }
 
+// `cd` and what it leads to, as ibstatus has it.
+TEST_F(Programs, ShellsGoThere) {
+  for (const char* shell : {"dash", "bash"}) {
+    if (!is_there(shell)) continue;
+    const std::string begin = std::string(shell) + " -c \"cd /sys/class/infiniband && ";
+    EXPECT_EQ(run(begin + "for name in uiw_l*; do cat \\$name/node_type; done\"").output,
+              "4: RNIC\n")
+        << shell;
+    EXPECT_EQ(run(begin + "pwd; cd uiw_lo/ports; pwd; pwd -P; echo *; cd ../..; pwd\"").output,
+              "/sys/class/infiniband\n/sys/class/infiniband/uiw_lo/ports\n"
+              "/sys/class/infiniband/uiw_lo/ports\n1\n/sys/class/infiniband\n")
+        << shell;
+    EXPECT_NE(run(std::string(shell) + " -c \"cd /sys/class/infiniband/mlx5_0\"").status, 0)
+        << shell;
+  }
+}
+
 TEST_F(Programs, PythonSeesTheTree) {
   if (!is_there("/usr/bin/python3")) GTEST_SKIP() << "no python3";
   const Outcome outcome =
