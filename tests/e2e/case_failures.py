@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """What goes wrong: the other end dies or was never there. Every tool must end, none may hang."""
+import os
 import re
 import signal
 import socket
@@ -18,6 +19,14 @@ def start_rping(world, port):
     wait_until(lambda: client.ended() or "ping data" in client.output, 20 * world.slow, "rping pings")
     expect(not client.ended(), "rping ended by itself", client, server)
     return server, client
+
+
+@case("few-descriptors", worlds=LO4, seconds=120, reduced=True)
+def few_descriptors(world):
+    """However few descriptors there are: nothing crashes or hangs, and what fails says so."""
+    for engine in ("auto", "epoll"):
+        tool = world.run("client", os.path.join(world.bin, "uiwarp-few"), seconds=100, settings={"UIWARP_ENGINE": engine})
+        expect("/proc" not in tool.output, "it speaks of something else", tool)
 
 
 @case("killed-rping-server", worlds=LO4_NS, seconds=60, reduced=True)

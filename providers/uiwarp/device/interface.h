@@ -11,7 +11,7 @@
 #include <vector>
 
 struct nl_cache;
-struct nl_cache_mngr;
+struct nl_sock;
 
 namespace uiw::device {
 
@@ -46,9 +46,10 @@ class InterfaceWatch {
 
  private:
   InterfaceWatch() = default;
+  int open();
   bool take_in();
-  nl_cache_mngr* manager_ = nullptr;
-  nl_cache* links_ = nullptr;  // the manager's
+  nl_sock* told_ = nullptr;  // where the kernel tells of changes
+  nl_cache* links_ = nullptr;
   nl_cache* addresses_ = nullptr;
 };
 

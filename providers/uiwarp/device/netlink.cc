@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <linux/if.h>
 #include <linux/if_addr.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <netlink/cache.h>
+#include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
@@ -12,13 +15,20 @@
 #include <new>
 
 #include "core/descriptors.h"
+#include "core/raw_sys.h"
 #include "device/interface.h"
 
 namespace uiw::device {
 namespace {
 
+namespace sys = core::sys;
+
 struct SocketFree {
-  void operator()(nl_sock* socket) const { nl_socket_free(socket); }
+  void operator()(nl_sock* socket) const {
+    // It closes by the C library, whose hook would leave the stack's own descriptors open.
+    core::release_descriptor(nl_socket_get_fd(socket));
+    nl_socket_free(socket);
+  }
 };
 struct CacheFree {
   void operator()(nl_cache* cache) const { nl_cache_free(cache); }
@@ -80,11 +90,27 @@ void add_addresses(nl_cache* cache, Interface& interface) {
   }
 }
 
+// libnl's own nl_connect() has one error for all that socket() may say.
 int connect(Socket& socket) {
   socket.reset(nl_socket_alloc());
   if (!socket) return ENOMEM;
-  const int error = nl_connect(socket.get(), NETLINK_ROUTE);
-  return error < 0 ? to_errno(error) : 0;
+  const int fd = sys::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  if (fd < 0) return -fd;
+  sockaddr_nl any{};
+  any.nl_family = AF_NETLINK;
+  int error = sys::bind(fd, reinterpret_cast<sockaddr*>(&any), sizeof any);
+  if (error == 0 && nl_socket_set_fd(socket.get(), NETLINK_ROUTE, fd) < 0) error = -EIO;
+  if (error < 0) sys::close(fd);
+  return -error;
+}
+
+// Reads every link and address into two caches that this makes.
+int fill(nl_cache*& links, nl_cache*& addresses) {
+  Socket socket;
+  if (const int error = connect(socket)) return error;
+  int result = rtnl_link_alloc_cache(socket.get(), AF_UNSPEC, &links);
+  if (result == 0) result = rtnl_addr_alloc_cache(socket.get(), &addresses);
+  return result < 0 ? to_errno(result) : 0;
 }
 
 void describe_all(nl_cache* links, nl_cache* addresses, std::vector<Interface>& interfaces) {
@@ -102,55 +128,67 @@ void describe_all(nl_cache* links, nl_cache* addresses, std::vector<Interface>& 
 }  // namespace
 
 int read_interfaces(std::vector<Interface>& interfaces) {
-  Socket socket;
-  if (int error = connect(socket)) return error;
-
-  nl_cache* found = nullptr;
-  if (int error = rtnl_link_alloc_cache(socket.get(), AF_UNSPEC, &found); error < 0) {
-    return to_errno(error);
-  }
-  Cache links(found);
-  if (int error = rtnl_addr_alloc_cache(socket.get(), &found); error < 0) return to_errno(error);
-  Cache addresses(found);
-  describe_all(links.get(), addresses.get(), interfaces);
-  return 0;
+  nl_cache *links = nullptr, *addresses = nullptr;
+  const int error = fill(links, addresses);
+  const Cache free_links(links), free_addresses(addresses);
+  if (error == 0) describe_all(links, addresses, interfaces);
+  return error;
 }
 
+// libnl has a cache manager for this. It frees a socket twice, which ends the process, when there
+// is no descriptor for the second one that it opens (libnl 3.7, nl_cache_mngr_alloc()).
 std::unique_ptr<InterfaceWatch> InterfaceWatch::start(int& error) {
   std::unique_ptr<InterfaceWatch> watch(new (std::nothrow) InterfaceWatch);
-  error = ENOMEM;
-  if (watch == nullptr) return nullptr;
-  int result = nl_cache_mngr_alloc(nullptr, NETLINK_ROUTE, 0, &watch->manager_);
+  error = watch == nullptr ? ENOMEM : watch->open();
+  if (error != 0) watch.reset();
+  return watch;
+}
+
+int InterfaceWatch::open() {
+  Socket told;
+  if (const int error = connect(told)) return error;
+  told_ = told.release();
+  nl_socket_disable_seq_check(told_);
+  int result = nl_socket_set_nonblocking(told_);
   if (result == 0) {
-    result = nl_cache_mngr_add(watch->manager_, "route/link", nullptr, nullptr, &watch->links_);
+    result = nl_socket_add_memberships(told_, RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR,
+                                       RTNLGRP_IPV6_IFADDR, RTNLGRP_NONE);
   }
   if (result == 0) {
-    result = nl_cache_mngr_add(watch->manager_, "route/addr", nullptr, nullptr, &watch->addresses_);
+    const auto take = [](nl_msg* message, void* watch) {
+      nl_msg_parse(
+          message,
+          [](nl_object* object, void* data) {
+            auto* into = static_cast<InterfaceWatch*>(data);
+            const bool link = std::strcmp(nl_object_get_type(object), "route/link") == 0;
+            nl_cache_include(link ? into->links_ : into->addresses_, object, nullptr, nullptr);
+          },
+          watch);
+      return static_cast<int>(NL_OK);
+    };
+    result = nl_socket_modify_cb(told_, NL_CB_VALID, NL_CB_CUSTOM, take, this);
   }
-  if (result == 0) {
-    core::adopt_descriptor(watch->fd());
-    return watch;
-  }
-  error = to_errno(result);
-  return nullptr;
+  if (result < 0) return to_errno(result);
+  return fill(links_, addresses_);  // what changes meanwhile waits in the socket
 }
 
 InterfaceWatch::~InterfaceWatch() {
-  if (manager_ == nullptr) return;
-  core::release_descriptor(fd());
-  nl_cache_mngr_free(manager_);
+  if (told_ != nullptr) SocketFree()(told_);
+  if (links_ != nullptr) nl_cache_free(links_);
+  if (addresses_ != nullptr) nl_cache_free(addresses_);
 }
 
 int InterfaceWatch::fd() const {
-  return nl_cache_mngr_get_fd(manager_);
+  return nl_socket_get_fd(told_);
 }
 
 // Takes in all that waits in the socket. False when something was lost (ENOBUFS) or not understood.
 bool InterfaceWatch::take_in() {
   constexpr int kErrors = 8;  // one is what is to be expected
-  for (int i = 0; i < kErrors; ++i) {
-    const int result = nl_cache_mngr_data_ready(manager_);
-    if (result >= 0 || result == -NLE_AGAIN) return i == 0;
+  for (int errors = 0; errors < kErrors;) {
+    const int result = nl_recvmsgs_default(told_);
+    if (result == -NLE_AGAIN) return errors == 0;
+    if (result < 0) ++errors;
   }
   return false;
 }

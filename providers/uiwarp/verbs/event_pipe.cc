@@ -51,8 +51,10 @@ int EventPipe::join(int fd) {
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   const int own = sys::open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (own < 0) {
-    core::log(core::LogLevel::kError, "cannot open %s (errno %d): events need /proc to be mounted",
-              path, -own);
+    if (own == -ENOENT) {
+      core::log(core::LogLevel::kError,
+                "cannot make an event channel: /proc is not mounted; mount it to use RDMA here");
+    }
     return -own;
   }
   fd_ = own;
