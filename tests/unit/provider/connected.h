@@ -93,6 +93,16 @@ class Connector {
     expect(RDMA_CM_EVENT_ESTABLISHED);
     return ends;
   }
+  // Both ends hear of it, and are gone then.
+  void disconnect(const Ends& ends) {
+    EXPECT_EQ(rdma_disconnect(ends.a), 0);
+    for ([[maybe_unused]] rdma_cm_id* id : {ends.a, ends.b}) expect(RDMA_CM_EVENT_DISCONNECTED);
+    for (rdma_cm_id* id : {ends.a, ends.b}) {
+      rdma_destroy_qp(id);
+      EXPECT_EQ(rdma_destroy_id(id), 0);
+      std::erase(ids_, id);
+    }
+  }
   // The next event has to be this one; whose it is.
   rdma_cm_id* expect(rdma_cm_event_type type) {
     rdma_cm_event* event = nullptr;

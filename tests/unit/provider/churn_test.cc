@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Connections and regions that come and go by the thousand while some stay.
+#include "connected.h"
+
+namespace uiw::provider_test {
+namespace {
+
+class ConnectionChurn : public Connected {
+ protected:
+  // What a server like `rping -s -P` has for each client.
+  struct Client {
+    Ends ends;
+    ibv_mr* regions[4] = {};
+  };
+  // With regions that come and go with it.
+  Client begin() {
+    Client client{connector_->connect(plain())};
+    for (ibv_mr*& region : client.regions) {
+      region = ibv_reg_mr(pd_, theirs_, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+      EXPECT_NE(region, nullptr) << strerror(errno);
+    }
+    return client;
+  }
+  void end(const Client& client) {
+    for (ibv_mr* region : client.regions) EXPECT_EQ(ibv_dereg_mr(region), 0);
+    connector_->disconnect(client.ends);
+  }
+  // A Send of 64 octets into the last region of that client.
+  void exchange(const Client& client, uint64_t wr_id) {
+    const ibv_mr* to = client.regions[3];
+    ASSERT_EQ(post_recv(client.ends.b->qp, wr_id, ibv_sge{their_address(0), 64, to->lkey}), 0);
+    ASSERT_EQ(post_send(client.ends.a->qp, wr_id, {our_address(0), 64, mr_->lkey}), 0);
+    for (ibv_cq* cq : {cq_, peer_cq_}) {
+      const ibv_wc wc = wait_for(cq);
+      ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+      ASSERT_EQ(wc.wr_id, wr_id);
+    }
+  }
+};
+
+TEST_F(ConnectionChurn, ThousandsComeAndGoWhileTwoStay) {
+  const Client first = begin(), second = begin();
+  for (uint64_t i = 0; i < 3000 && !HasFailure(); ++i) {
+    const Client client = begin();
+    if (i % 16 == 0) {
+      for (const Client& each : {client, first, second}) exchange(each, i);
+    }
+    end(client);
+  }
+  end(first);
+  end(second);
+}
+
+}  // namespace
+}  // namespace uiw::provider_test
