@@ -71,7 +71,7 @@ class LandingHarness {
         inbox_(memory_, mem::kLocalWrite),
         sink_(memory_, mem::kLocalWrite) {
     qp::Shared& shared = connection_.shared;
-    wire(shared, 42, kPd, memory_, *sends_, *receives_, *send_cq_, *recv_cq_);
+    sources_ = wire(shared, 42, kPd, memory_, *sends_, *receives_, *send_cq_, *recv_cq_);
     shared.long_fpdus = true;
     mpa::Agreement agreement;
     agreement.crc = false;
@@ -196,6 +196,7 @@ class LandingHarness {
   mem::Table memory_;
   std::unique_ptr<qp::SendQueue> sends_;
   std::unique_ptr<queue::ReceiveQueue> receives_;
+  std::unique_ptr<Sources> sources_;
   std::unique_ptr<queue::CompletionQueue> send_cq_, recv_cq_;
   Area target_, inbox_, sink_;
   qp::Connection connection_;

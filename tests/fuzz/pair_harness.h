@@ -81,12 +81,13 @@ class PairHarness {
           sink(memory, mem::kLocalWrite, false),
           inbox(memory, mem::kLocalWrite, false) {
       qp::Shared& shared = connection.shared;
-      wire(shared, 1, kPd, memory, *sends, *receives, *send_cq, *recv_cq);
+      sources = wire(shared, 1, kPd, memory, *sends, *receives, *send_cq, *recv_cq);
       shared.long_fpdus = shared.stagger = true;
     }
     mem::Table memory;
     std::unique_ptr<qp::SendQueue> sends;
     std::unique_ptr<queue::ReceiveQueue> receives;
+    std::unique_ptr<Sources> sources;
     std::unique_ptr<queue::CompletionQueue> send_cq, recv_cq;
     Arena source, target, sink, inbox;
     qp::Connection connection;
@@ -235,7 +236,7 @@ class PairHarness {
       ibv_wc wc{};
       wc.wr_id = receive.wr_id;
       wc.status = IBV_WC_WR_FLUSH_ERR;
-      end.recv_cq->push(wc, true);
+      end.recv_cq->push({wc, &end.sources->recv, receive.frees}, true);
     }
   }
 

@@ -76,7 +76,7 @@ class StreamHarness {
         window_(lend(kThisQp, 64)),
         other_window_(lend(kOtherQp, 128)) {
     qp::Shared& shared = connection_.shared;
-    wire(shared, kThisQp, kPd, memory_, *sends_, *receives_, *send_cq_, *recv_cq_);
+    sources_ = wire(shared, kThisQp, kPd, memory_, *sends_, *receives_, *send_cq_, *recv_cq_);
     shared.long_fpdus = true;
     mpa::Agreement agreement;
     agreement.crc = crc_ = kind & 1;
@@ -312,6 +312,7 @@ class StreamHarness {
   mem::Table memory_;
   std::unique_ptr<qp::SendQueue> sends_;
   std::unique_ptr<queue::ReceiveQueue> receives_;
+  std::unique_ptr<Sources> sources_;
   std::unique_ptr<queue::CompletionQueue> send_cq_, recv_cq_;
   Area writable_, readable_, foreign_, receive_area_, sink_, lent_;
   uint32_t window_, other_window_;

@@ -40,8 +40,9 @@ class SimEnd final : public End {
         sends_(qp::SendQueue::create(wanted.depth, queue::kMaxSge, 512)),
         own_receives_(queue::ReceiveQueue::create(wanted.receives, queue::kMaxSge)) {
     qp::Shared& shared = c_.shared;
-    wire(shared, number, kPd, table, *sends_, wanted.srq ? *wanted.srq : *own_receives_, *send_cq,
-         *recv_cq);
+    sources_ =
+        wire(shared, number, kPd, table, *sends_, wanted.srq ? *wanted.srq : *own_receives_,
+             *send_cq, *recv_cq, wanted.srq ? SourceKind::kSharedQueue : SourceKind::kOwnQueue);
     shared.first_msn = wanted.first_msn;
     shared.long_fpdus = random() % 4 != 0;
     shared.stagger = random() % 2 != 0;
@@ -296,7 +297,7 @@ class SimEnd final : public End {
       wc.status = IBV_WC_WR_FLUSH_ERR;
       wc.opcode = IBV_WC_RECV;
       wc.qp_num = qp_num;
-      recv_cq->push(wc, true);
+      recv_cq->push({wc, &sources_->recv, receive.frees}, true);
     }
   }
 
@@ -306,6 +307,7 @@ class SimEnd final : public End {
   const Time& now_;
   std::unique_ptr<qp::SendQueue> sends_;
   std::unique_ptr<queue::ReceiveQueue> own_receives_;
+  std::unique_ptr<Sources> sources_;
   qp::Connection c_;
   Time receive_deadline_ = kNever, close_deadline_ = kNever;
   int end_error_ = 0;

@@ -20,6 +20,7 @@
 
 #include "session/queue_pair.h"
 #include "support/machine.h"
+#include "support/stranger.h"
 
 namespace uiw::test {
 
@@ -70,6 +71,7 @@ struct HostOptions {
   uint32_t depth = 64, receives = 64;
   queue::CompletionEvents* cq_events = nullptr;  // of both queues
   session::Spinner* spinner = nullptr;
+  queue::ReceiveQueue* srq = nullptr;  // null: one of its own
 };
 
 class Host final : public session::ConnectionObserver, public session::QueuePairEvents {
@@ -87,6 +89,8 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
     o.recv_cq = recv_cq.get();
     o.events = this;
     o.spinner = wanted.spinner;
+    o.srq = wanted.srq;
+    o.srq_pd = kPd;
     o.cap = {.max_send_wr = wanted.depth,
              .max_recv_wr = wanted.receives,
              .max_send_sge = 4,
@@ -239,9 +243,10 @@ class Finder {
  public:
   explicit Finder(queue::CompletionQueue& cq)
       : thread_([this, &cq] {
+          Stranger stranger;
           ibv_wc taken;
           while (!over_) {
-            cq.push({}, false);
+            cq.push(stranger.completion(), false);
             cq.poll(1, &taken);
           }
         }) {}

@@ -190,7 +190,7 @@ class Machine {
         recv_cq(queue::CompletionQueue::create(4096, nullptr)),
         connection(std::make_unique<qp::Connection>()) {
     qp::Shared& shared = connection->shared;
-    wire(shared, 42, kPd, memory, *sends, *receives, *send_cq, *recv_cq);
+    sources = wire(shared, 42, kPd, memory, *sends, *receives, *send_cq, *recv_cq);
     shared.first_msn = options.first_msn;
     shared.long_fpdus = options.long_fpdus;
     shared.stagger = options.stagger;
@@ -245,6 +245,7 @@ class Machine {
   std::unique_ptr<qp::SendQueue> sends;
   std::unique_ptr<queue::ReceiveQueue> receives;
   std::unique_ptr<queue::CompletionQueue> send_cq, recv_cq;
+  std::unique_ptr<Sources> sources;
   std::unique_ptr<qp::Connection> connection;
 
  private:

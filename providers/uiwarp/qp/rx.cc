@@ -203,10 +203,11 @@ void Rx::complete_receive(ibv_wc& wc, bool solicited) {
   receiving_ = false;
   wc.wr_id = receive_.wr_id;
   wc.qp_num = shared_->qp_num;
+  const queue::Completion completion{wc, shared_->recv_source, receive_.frees};
   if (completions_) {
-    completions_->add(wc, solicited);
+    completions_->add(completion, solicited);
   } else {
-    shared_->recv_cq->push(wc, solicited);
+    shared_->recv_cq->push(completion, solicited);
   }
   ++completed_;
 }

@@ -91,6 +91,8 @@ class Rx {
   // An armed SRQ limit was crossed since the last call.
   bool take_limit_reached() { return std::exchange(limit_reached_, false); }
 
+  // A message has taken its receive and not completed it.
+  bool receiving() const { return receiving_; }
   // Completes the receive in progress, if any, with `status`.
   void fail_receive(ibv_wc_status status);
 

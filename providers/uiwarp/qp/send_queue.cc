@@ -129,7 +129,7 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   if (wr.opcode == IBV_WR_BIND_MW && !may_bind(wr)) return EINVAL;
 
   const uint64_t index = posted_.load(std::memory_order_relaxed) + added_;
-  if (index - retired_.load(std::memory_order_acquire) >= depth_) return ENOMEM;
+  if (index - freed_.load(std::memory_order_acquire) >= depth_) return ENOMEM;
   SendRequest& slot = this->slot(index);
   slot.wr_id = wr.wr_id;
   slot.opcode = wr.opcode;

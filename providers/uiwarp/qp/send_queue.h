@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The send queue of one QP: work requests from ibv_post_send until their completion.
 //
-// Three indices walk over the slots, each only ever forward:
+// Four indices walk over the slots, each only ever forward:
 //   posted   application threads, under a short lock
 //   started  the sender (holder of the QP's sender role): WRs handed to the transmit machine
 //   retired  the sender: WRs completed towards the application, strictly in posting order
 //            (RFC 5040 5.5(15): "MUST complete in the order submitted")
+//   freed    whoever polls a completion: no WR before keeps its place (queue/completion_source.h)
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -66,10 +67,12 @@ static_assert(sizeof(SendRequest) == 64);
 
 class SendQueue {
  public:
-  // Takes exactly `depth` work requests (at least 1). Null when out of memory.
+  // Takes exactly `depth` work requests (at least 1) whose completion, or a later one's, was not
+  // polled yet. Null when out of memory.
   static std::unique_ptr<SendQueue> create(uint32_t depth, uint32_t max_sge, uint32_t max_inline);
 
   uint32_t depth() const { return depth_; }
+  std::atomic<uint64_t>& freed() { return freed_; }
 
   // WRs are posted between begin() and end(), those of one call together. Meanwhile no other thread
   // can post; the sender sees nothing of them before end(true), and end(false) takes them back.
@@ -118,6 +121,7 @@ class SendQueue {
            signaled_added_ =
                0;  // slots behind posted_ that are filled and not posted yet; under lock_
   alignas(64) std::atomic<uint64_t> posted_{0};
+  alignas(64) std::atomic<uint64_t> freed_{0};
   alignas(64) std::atomic<uint64_t> retired_{0};
   uint64_t started_ = 0;
   std::atomic<uint64_t> signaled_posted_{0};   // producers

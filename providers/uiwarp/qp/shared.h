@@ -49,6 +49,8 @@ struct Shared {
   queue::CompletionQueue* send_cq = nullptr;
   queue::CompletionQueue* recv_cq = nullptr;
   SendsFirst* sends_first = nullptr;  // null: whoever receives sends as well
+  queue::CompletionSource* send_source = nullptr;
+  queue::CompletionSource* recv_source = nullptr;
   mpa::Agreement agreement;
   // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
   uint32_t first_msn = 1;

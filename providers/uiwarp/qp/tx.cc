@@ -344,10 +344,10 @@ void Tx::complete(SendRequest& wr, ibv_wc_status status) {
   wc.opcode = rule_of(wr.opcode).completes_as;
   wc.byte_len = wr.length;
   wc.qp_num = shared_->qp_num;
-  // The slot is free before the completion can be seen: whoever polls it may post the next WR at
-  // once.
   shared_->send_queue->retire();
-  shared_->send_cq->push(wc, status != IBV_WC_SUCCESS);
+  // Whoever polls it may post at once, so from here on this WR may be another one.
+  shared_->send_cq->push({wc, shared_->send_source, shared_->send_queue->retired()},
+                         status != IBV_WC_SUCCESS);
 }
 
 void Tx::retire() {

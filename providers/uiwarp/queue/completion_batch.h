@@ -3,8 +3,6 @@
 // lock, taken for each, makes the processor wait for all that was stored before.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <array>
 #include <cstddef>
 
@@ -21,7 +19,7 @@ class CompletionBatch {
   CompletionBatch& operator=(const CompletionBatch&) = delete;
 
   // As CompletionQueue::push(), later.
-  void add(const ibv_wc& completion, bool solicited) {
+  void add(const Completion& completion, bool solicited) {
     if (count_ == held_.size()) flush();
     held_[count_++] = completion;
     solicited_ = solicited_ || solicited;
@@ -37,7 +35,7 @@ class CompletionBatch {
   CompletionQueue& queue_;
   size_t count_ = 0;
   bool solicited_ = false;
-  std::array<ibv_wc, 8> held_;
+  std::array<Completion, 8> held_;
 };
 
 }  // namespace uiw::queue

@@ -3,8 +3,8 @@
 // other's position without its lock.
 //
 // No event is lost: push() publishes and looks at armed_ in one section of produce_, arm() sets
-// armed_ in another. If push() came first, whoever armed finds the completion in its next poll();
-// if arm() came first, push() reports the event.
+// armed_ in another. If push() came first, arm() reports the event; if arm() came first, push()
+// does.
 #include "queue/completion_queue.h"
 
 #include <sched.h>
@@ -32,26 +32,52 @@ std::unique_ptr<CompletionQueue> CompletionQueue::create(uint32_t entries,
   std::unique_ptr<CompletionQueue> cq(new (std::nothrow) CompletionQueue);
   if (!cq) return nullptr;
   cq->capacity_ = std::bit_ceil(std::max(entries, 1u));
-  cq->ring_.reset(new (std::nothrow) ibv_wc[cq->capacity_]);
+  cq->ring_.reset(new (std::nothrow) Completion[cq->capacity_]);
   if (!cq->ring_) return nullptr;
   cq->events_ = events;
   return cq;
 }
 
-void CompletionQueue::push_all(std::span<const ibv_wc> completions, bool solicited) {
+CompletionQueue::~CompletionQueue() {
+  drop_purged();
+  delete progress();
+}
+
+void CompletionQueue::push_all(std::span<const Completion> completions, bool solicited) {
   bool told = false, lost = false;
   {
-    const std::lock_guard lock(produce_);
+    std::unique_lock lock(produce_);
+    const auto room = [&] {
+      return capacity_ -
+             (head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_acquire));
+    };
+    if (completions.size() > room() && purged_.load(std::memory_order_relaxed) > 0) {
+      lock.unlock();
+      drop_purged();
+      lock.lock();
+    }
+    if (completions.size() > room()) {
+      lost = true;
+      for (const Completion& completion : completions.subspan(room())) completion.source->lose();
+      completions = completions.first(room());
+    }
     const uint32_t mask = capacity_ - 1;
     uint32_t head = head_.load(std::memory_order_relaxed);
-    const uint32_t room = capacity_ - (head - tail_.load(std::memory_order_acquire));
-    lost = completions.size() > room;
-    if (lost) completions = completions.first(room);
-    for (const ibv_wc& completion : completions) ring_[head++ & mask] = completion;
+    for (const Completion& completion : completions) {
+      ++completion.source->pushed_;
+      ring_[head++ & mask] = completion;
+    }
     head_.store(head, std::memory_order_release);
-    if (!completions.empty() && (armed_ == kAny || (armed_ == kSolicited && solicited))) {
-      armed_ = kNotArmed;
-      told = true;
+    if (!completions.empty()) {
+      told = armed_ == kAny || (armed_ == kSolicited && solicited);
+      if (told) armed_ = kNotArmed;
+      untold_ = !told;
+      if (told)
+        untold_solicited_ = 0;
+      else if (solicited)
+        untold_solicited_ = 1;
+      else if (untold_solicited_ > 0)
+        untold_solicited_ += completions.size();
     }
   }
   // Outside the lock, because telling is a system call.
@@ -74,20 +100,61 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
   }
   const std::lock_guard lock(consume_);
   uint32_t tail = tail_.load(std::memory_order_relaxed);
-  const uint32_t waiting = head_.load(std::memory_order_acquire) - tail;
-  const uint32_t taken = std::min(static_cast<uint32_t>(std::max(count, 0)), waiting);
-  for (uint32_t i = 0; i < taken; ++i) out[i] = ring_[tail++ & (capacity_ - 1)];
-  tail_.store(tail, std::memory_order_release);
-  return static_cast<int>(taken);
+  const uint32_t head = head_.load(std::memory_order_acquire);
+  const uint32_t mask = capacity_ - 1;
+  int taken = 0;
+  while (tail != head && taken < count) {
+    // Those of one source that follow each other are told to it together.
+    CompletionSource& source = *ring_[tail & mask].source;
+    const uint32_t from = tail;
+    uint64_t frees = 0;
+    do {
+      const Completion& completion = ring_[tail++ & mask];
+      frees = completion.frees;
+      if (!source.gone()) out[taken++] = completion.wc;
+    } while (tail != head && taken < count && ring_[tail & mask].source == &source);
+    // The places here are free before those in the work queue: a completion queue that is as deep
+    // as those never overflows.
+    tail_.store(tail, std::memory_order_release);
+    pass(source, tail - from, frees);
+  }
+  return taken;
+}
+
+// `count` completions of `source` are in this queue no more: they were polled, or it is gone.
+void CompletionQueue::pass(CompletionSource& source, uint32_t count, uint64_t frees) {
+  source.passed_ += count;
+  if (!source.gone()) return source.free(count, frees);
+  purged_.store(purged_.load(std::memory_order_relaxed) - count, std::memory_order_relaxed);
+  if (source.waiting() == 0) delete &source;
+}
+
+// IBA leaves what waits already to the next poll. An adapter is told by the doorbell that arms how
+// far the program has polled, and raises the event at once when it has completed more (mlx5); that
+// is what programs are used to which arm last and then sleep. What an event has told of does not
+// count: every program that arms before it polls would wake twice for each completion.
+bool CompletionQueue::has_untold(bool solicited_only) const {
+  const uint32_t waiting =
+      head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_acquire);
+  if (waiting <= purged_.load(std::memory_order_relaxed)) return false;
+  if (solicited_only) return untold_solicited_ > 0 && untold_solicited_ <= waiting;
+  return untold_;
 }
 
 void CompletionQueue::arm(bool solicited_only) {
+  bool told;
   {
     const std::lock_guard lock(produce_);
+    told = has_untold(solicited_only);
     // A request for solicited completions does not weaken one for all that is still pending.
-    armed_ = std::max(armed_, solicited_only ? kSolicited : kAny);
+    armed_ = told ? kNotArmed : std::max(armed_, solicited_only ? kSolicited : kAny);
+    if (told) {
+      untold_ = false;
+      untold_solicited_ = 0;
+    }
     arms_.store(arms_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
+  if (told) events_->on_completion_event();
   if (Progress* const own = progress()) own->on_arm();
 }
 
@@ -100,30 +167,58 @@ void CompletionQueue::wake() {
   events_->on_completion_event();
 }
 
-void CompletionQueue::purge(uint32_t qp_num) {
+void CompletionQueue::purge(std::unique_ptr<CompletionSource> source) {
   const std::lock_guard consume_lock(consume_);
   const std::lock_guard produce_lock(produce_);
+  const uint32_t waiting = source->waiting();
+  if (source->kind_ == CompletionSource::Kind::kSharedQueue) source->free(waiting, 0);
+  source->kind_ = CompletionSource::Kind::kGone;
+  if (waiting == 0) return;
+  purged_.store(purged_.load(std::memory_order_relaxed) + waiting, std::memory_order_relaxed);
+  static_cast<void>(source.release());  // pass() frees it with the last of them
+}
+
+// Copies what waits and was not purged to `to`, one behind the other from tail_ on; how many.
+// Under both locks.
+uint32_t CompletionQueue::move_waiting(Completion* to, uint32_t mask) {
   const uint32_t head = head_.load(std::memory_order_relaxed);
-  uint32_t kept = tail_.load(std::memory_order_relaxed);
-  for (uint32_t i = kept; i != head; ++i) {
-    const ibv_wc& completion = ring_[i & (capacity_ - 1)];
-    if (completion.qp_num != qp_num) ring_[kept++ & (capacity_ - 1)] = completion;
+  const uint32_t tail = tail_.load(std::memory_order_relaxed);
+  uint32_t kept = tail;
+  for (uint32_t i = tail; i != head; ++i) {
+    const Completion completion = ring_[i & (capacity_ - 1)];
+    if (completion.source->gone())
+      pass(*completion.source, 1, 0);
+    else
+      to[kept++ & mask] = completion;
   }
-  head_.store(kept, std::memory_order_release);
+  return kept - tail;
+}
+
+// Makes their places free for others. Once they fill the queue; so each is looked at once or twice.
+void CompletionQueue::drop_purged() {
+  const std::lock_guard consume_lock(consume_);
+  const std::lock_guard produce_lock(produce_);
+  set_waiting(move_waiting(ring_.get(), capacity_ - 1));
+}
+
+// Under both locks.
+void CompletionQueue::set_waiting(uint32_t count) {
+  head_.store(tail_.load(std::memory_order_relaxed) + count, std::memory_order_release);
+  untold_solicited_ = std::min<uint64_t>(untold_solicited_, count);
 }
 
 int CompletionQueue::resize(uint32_t entries) {
   if (entries == 0 || entries > kMostEntries) return EINVAL;
   const uint32_t capacity = std::bit_ceil(entries);
-  std::unique_ptr<ibv_wc[]> ring(new (std::nothrow) ibv_wc[capacity]);
+  std::unique_ptr<Completion[]> ring(new (std::nothrow) Completion[capacity]);
   if (!ring) return ENOMEM;
   {
     const std::lock_guard consume_lock(consume_);
     const std::lock_guard produce_lock(produce_);
-    const uint32_t head = head_.load(std::memory_order_relaxed);
-    const uint32_t tail = tail_.load(std::memory_order_relaxed);
-    if (head - tail > capacity) return EINVAL;
-    for (uint32_t i = tail; i != head; ++i) ring[i & (capacity - 1)] = ring_[i & (capacity_ - 1)];
+    const uint32_t waiting =
+        head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_relaxed);
+    if (waiting - purged_.load(std::memory_order_relaxed) > capacity) return EINVAL;
+    set_waiting(move_waiting(ring.get(), capacity - 1));
     ring_.swap(ring);
     capacity_ = capacity;
   }

@@ -10,11 +10,13 @@
 #include <span>
 
 #include "core/spinlock.h"
+#include "queue/completion_source.h"
 
 namespace uiw::queue {
 
 // Told when an armed CQ gets a completion, and when it overflows. Called from inside push(), the
-// last one from poll(), with no lock of the CQ held; must not block. Thread: whoever completes.
+// first one from arm() too, the last one from poll(), with no lock of the CQ held; must not block.
+// Thread: whoever completes or arms.
 class CompletionEvents {
  public:
   virtual void on_completion_event() = 0;
@@ -46,24 +48,27 @@ class CompletionQueue {
 
   // Adds one. `solicited`: it may wake a waiter armed for solicited completions only (SE received,
   // or an error: RFC 5040 5.3, conformance 3.3). Thread: any.
-  void push(const ibv_wc& completion, bool solicited) { push_all({&completion, 1}, solicited); }
+  void push(const Completion& completion, bool solicited) { push_all({&completion, 1}, solicited); }
   // Several; `solicited`: one of them may wake such a waiter.
-  void push_all(std::span<const ibv_wc> completions, bool solicited);
+  void push_all(std::span<const Completion> completions, bool solicited);
 
-  // Takes up to `count`; returns how many. Never blocks; in vain it makes progress where it may,
-  // and of many polls in vain one yields the CPU. Thread: any.
+  // Takes up to `count`, whose places in their work queues are free then; returns how many. Never
+  // blocks; in vain it makes progress where it may, and of many polls in vain one yields the CPU.
+  // Thread: any.
   int poll(int count, ibv_wc* out);
 
-  // Arms one event for the next completion pushed after this call. Thread: any.
+  // Arms one event for the next completion, solicited if so wanted. One that waits already counts
+  // if it came since the last event: then the event is raised at once. Thread: any.
   void arm(bool solicited_only);
 
   // Makes the event of an armed CQ happen although nothing was added; see
   // doc/decisions/003-write-wakes-idle-sender.md. Thread: any.
   void wake();
 
-  // Drops all completions of this QP that were not polled yet (ibv_destroy_qp). Thread: any; the
-  // QP can no longer produce.
-  void purge(uint32_t qp_num);
+  // Drops all completions of this source that were not polled yet (ibv_destroy_qp, ibv_modify_qp to
+  // RESET); of a shared queue their places are free then. Takes the same time however many wait.
+  // Thread: any; the source can no longer produce.
+  void purge(std::unique_ptr<CompletionSource> source);
 
   // New capacity; 0 or EINVAL when more completions are waiting than would fit, ENOMEM.
   int resize(uint32_t entries);
@@ -92,7 +97,7 @@ class CompletionQueue {
 
   bool overflowed() const { return overflowed_.load(std::memory_order_acquire); }
 
-  ~CompletionQueue() { delete progress(); }
+  ~CompletionQueue();
 
  private:
   CompletionQueue() = default;
@@ -100,15 +105,24 @@ class CompletionQueue {
     return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed);
   }
   enum Armed : uint32_t { kNotArmed, kSolicited, kAny };
+  void pass(CompletionSource& source, uint32_t count, uint64_t frees);
+  uint32_t move_waiting(Completion* to, uint32_t mask);
+  void set_waiting(uint32_t count);
+  void drop_purged();
+  bool has_untold(bool solicited_only) const;
 
   core::Spinlock produce_;  // order: consume_ before produce_
   core::Spinlock consume_;
-  std::unique_ptr<ibv_wc[]> ring_;
+  std::unique_ptr<Completion[]> ring_;
   uint32_t capacity_ = 0;                             // power of two; changed under both locks
   alignas(64) std::atomic<uint32_t> head_{0};         // next to write; producers
   alignas(64) std::atomic<uint32_t> empty_polls_{0};  // written by spinning pollers, so alone
   alignas(64) std::atomic<uint32_t> tail_{0};         // next to read; consumers
-  Armed armed_ = kNotArmed;                           // under produce_
+  std::atomic<uint32_t> purged_{0};  // of those between tail_ and head_; written under consume_
+  Armed armed_ = kNotArmed;          // under produce_
+  bool untold_ = false;              // under produce_: a completion came since the last event
+  // Under produce_: since the last event a solicited one came, as so many ago; 0: none.
+  uint64_t untold_solicited_ = 0;
   std::atomic<bool> overflowed_{false};
   std::atomic<uint32_t> arms_{0};
   std::atomic<Progress*> progress_{nullptr};

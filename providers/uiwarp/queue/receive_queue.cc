@@ -28,7 +28,9 @@ int ReceiveQueue::post(ibv_recv_wr*& wr) {
     // A negative count is a large one.
     const auto sge_count = static_cast<uint32_t>(wr->num_sge);
     if (sge_count > max_sge_) return EINVAL;
-    if (posted - taken_.load(std::memory_order_acquire) == depth_) return ENOMEM;
+    // More than that after the depth was made less.
+    if (posted - static_cast<uint32_t>(freed_.load(std::memory_order_acquire)) >= depth_)
+      return ENOMEM;
     slots_[newest_] = {wr->wr_id, sge_count};
     ibv_sge* const sges = &sges_[size_t{newest_} * max_sge_];
     for (uint32_t i = 0; i < sge_count; ++i) sges[i] = wr->sg_list[i];
@@ -71,6 +73,7 @@ inline bool ReceiveQueue::take_oldest(Receive& out, bool& below_limit) {
   const Slot& slot = slots_[oldest_];
   out.wr_id = slot.wr_id;
   out.sge_count = slot.sge_count;
+  out.frees = taken + 1;
   out.length = 0;
   const ibv_sge* sges = &sges_[size_t{oldest_} * max_sge_];
   for (uint32_t i = 0; i < slot.sge_count; ++i) {

@@ -18,6 +18,7 @@ struct Receive {
   uint64_t wr_id = 0;
   uint32_t sge_count = 0;
   uint64_t length = 0;  // sum of the SGEs
+  uint64_t frees = 0;   // of the queue, when its completion is polled: see Completion
   ibv_sge sges[kMaxSge];
 };
 
@@ -46,13 +47,18 @@ class ReceiveQueue {
   uint32_t max_sge() const { return max_sge_; }
 
   // Posts a list, up to the first that is wrong, where it leaves `wr`. 0 (and null there), ENOMEM
-  // when full, EINVAL when num_sge is out of range. Thread: any.
+  // when full, EINVAL when num_sge is out of range. A receive that was taken keeps its place until
+  // its completion was polled (completion_source.h). Thread: any.
   int post(ibv_recv_wr*& wr);
+  std::atomic<uint64_t>& freed() { return freed_; }
 
   // Takes the oldest. False when empty. Thread: any, with Takers::kOne one at a time.
   // `below_limit` is set when this take made the count fall below an armed limit (which disarms
   // it).
   bool take(Receive& out, bool& below_limit);
+
+  // One that was taken will never complete: its queue pair is gone. Thread: any.
+  void give_up() { freed_.fetch_add(1, std::memory_order_release); }
 
   bool empty() const { return count() == 0; }
   // Exact only while nobody posts or takes.
@@ -92,6 +98,7 @@ class ReceiveQueue {
   mutable core::Spinlock post_lock_;  // order: before take_lock_
   std::atomic<uint32_t> posted_{0};   // how many, modulo 2^32
   uint32_t newest_ = 0;               // slot of the next to post
+  std::atomic<uint64_t> freed_{0};    // of those posted, as modulo 2^32; who polls, who gives up
   ReceiveWaiter* waiters_ = nullptr;
 
   alignas(64) mutable core::Spinlock take_lock_;  // Takers::kMany

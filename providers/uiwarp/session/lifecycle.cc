@@ -253,8 +253,8 @@ void State::begin_destroy() {
 }
 
 // Back to RESET, after begin_destroy() has come to its end: everything posted is forgotten without
-// completion. Memory windows that were bound to the stream must not open memory to the peer of the
-// next one.
+// completion, and completions that were not polled vanish, as with adapters (mlx4, mlx5, hns).
+// Memory windows that were bound to the stream must not open memory to the peer of the next one.
 int State::reset() {
   destroying = let_go = false;
   if (!create_queues()) return ENOMEM;
@@ -296,8 +296,16 @@ void State::flush_receives() {
     wc.status = IBV_WC_WR_FLUSH_ERR;
     wc.opcode = IBV_WC_RECV;
     wc.qp_num = options.qp_num;
-    options.recv_cq->push(wc, true);
+    options.recv_cq->push({wc, recv_source.get(), receive.frees}, true);
   }
+}
+
+// Before the queues that its completions refer to go. Thread: any, when nothing can complete any
+// more.
+void State::purge_completions() {
+  options.send_cq->purge(std::move(send_source));
+  options.recv_cq->purge(std::move(recv_source));
+  if (options.srq && connection->rx.receiving()) options.srq->give_up();
 }
 
 bool State::create_queues() {
@@ -308,6 +316,16 @@ bool State::create_queues() {
                   : queue::ReceiveQueue::create(options.cap.max_recv_wr, options.cap.max_recv_sge);
   std::unique_ptr<qp::Connection> new_connection(new (std::nothrow) qp::Connection);
   if (!new_sends || (!options.srq && !new_receives) || !new_connection) return false;
+  using Source = queue::CompletionSource;
+  std::unique_ptr<Source> new_send_source(new (std::nothrow)
+                                              Source(Source::Kind::kOwnQueue, new_sends->freed()));
+  std::unique_ptr<Source> new_recv_source(
+      options.srq ? new (std::nothrow) Source(Source::Kind::kSharedQueue, options.srq->freed())
+                  : new (std::nothrow) Source(Source::Kind::kOwnQueue, new_receives->freed()));
+  if (!new_send_source || !new_recv_source) return false;
+  if (connection) purge_completions();
+  send_source = std::move(new_send_source);
+  recv_source = std::move(new_recv_source);
   send_queue = std::move(new_sends);
   own_receives = std::move(new_receives);
   connection = std::move(new_connection);
@@ -322,6 +340,8 @@ bool State::create_queues() {
   shared.send_cq = options.send_cq;
   shared.recv_cq = options.recv_cq;
   shared.sends_first = this;
+  shared.send_source = send_source.get();
+  shared.recv_source = recv_source.get();
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
   return true;

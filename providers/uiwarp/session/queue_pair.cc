@@ -58,6 +58,7 @@ QueuePair::~QueuePair() {
   if (!state_) return;
   if (state_->engine.in_child()) {
     // The engine thread did not survive fork(); what it owned belongs to the parent.
+    state_->purge_completions();
     static_cast<void>(state_.release());
     return;
   }
@@ -83,6 +84,7 @@ void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
 void QueuePair::free_when_released() {
   state_->released.acquire();
   state_->options.memory->end_stream(state_->options.qp_num);
+  state_->purge_completions();
   state_.reset();
 }
 

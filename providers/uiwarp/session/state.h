@@ -68,11 +68,13 @@ class State final : public engine::Task,
   std::unique_ptr<qp::SendQueue> send_queue;          // [any]
   std::unique_ptr<queue::ReceiveQueue> own_receives;  // [any] null with an SRQ
   queue::ReceiveQueue* receives = nullptr;            // [any]
-  std::atomic<ibv_qp_state> state{IBV_QPS_INIT};      // [any]
-  std::atomic<int> access_flags{0};                   // [any] as ibv_modify_qp set them
-  std::atomic<uint32_t> ird{0}, ord{0};               // [any] for ibv_query_qp
-  std::atomic<bool> by_number{false};                 // [any] expect_peer() was called
-  std::unique_ptr<qp::Connection> connection;         // [any] replaced only by reset()
+  // [any] Of the completion queues; replaced with the queues, only by reset().
+  std::unique_ptr<queue::CompletionSource> send_source, recv_source;
+  std::atomic<ibv_qp_state> state{IBV_QPS_INIT};  // [any]
+  std::atomic<int> access_flags{0};               // [any] as ibv_modify_qp set them
+  std::atomic<uint32_t> ird{0}, ord{0};           // [any] for ibv_query_qp
+  std::atomic<bool> by_number{false};             // [any] expect_peer() was called
+  std::unique_ptr<qp::Connection> connection;     // [any] replaced only by reset()
 
   // From here on each part begins a cache line: posters and the engine are at work at the same
   // time, on two processors.
@@ -285,6 +287,7 @@ class State final : public engine::Task,
   void begin_destroy();
   int reset();
   bool create_queues();
+  void purge_completions();
 
   // [engine]
   engine::Deadline<State, &State::on_close_timeout> close_timer{*this};

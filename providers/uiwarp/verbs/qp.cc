@@ -205,8 +205,6 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
     qp->session->end_after(*context->engine, unregister);
   }
   qp->session.reset();  // nobody completes or raises events any more
-  qp->send_cq->queue->purge(qp->registration.qp_num);
-  if (qp->recv_cq != qp->send_cq) qp->recv_cq->queue->purge(qp->registration.qp_num);
   *async_events = qp->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= context->async.purge(qp->user);
   let_go(*qp);

@@ -19,7 +19,7 @@ class CountEvents final : public queue::CompletionEvents {
   int posted = -1;
 };
 
-TEST(CompletionOrder, TheSlotIsFreeWhenTheCompletionIsSeen) {
+TEST(CompletionOrder, TheSlotIsFreeWhenTheCompletionWasPolled) {
   Machine machine({.depth = 1});
   CountEvents events;
   auto cq = queue::CompletionQueue::create(4, &events);
@@ -30,7 +30,33 @@ TEST(CompletionOrder, TheSlotIsFreeWhenTheCompletionIsSeen) {
   ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND)), ENOMEM);
   ASSERT_FALSE(machine.transmit().empty());
   EXPECT_EQ(events.events, 1);
-  EXPECT_EQ(events.posted, 0) << "the queue was still full when its completion was told";
+  EXPECT_EQ(events.posted, ENOMEM) << "nobody has polled it";
+  EXPECT_EQ(drain(*cq).size(), 1u);
+  EXPECT_EQ(machine.post(SendWr(IBV_WR_SEND)), 0);
+}
+
+TEST(CompletionOrder, UnsignaledSlotsAreFreeWhenALaterCompletionWasPolled) {
+  Machine machine({.depth = 4});
+  const auto unsignaled = [] { return SendWr(IBV_WR_SEND).flags(0); };
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(machine.post(unsignaled()), 0);
+  ASSERT_FALSE(machine.transmit().empty());
+  EXPECT_TRUE(machine.sent().empty());
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND)), 0);
+  ASSERT_EQ(machine.post(unsignaled()), ENOMEM);
+  ASSERT_FALSE(machine.transmit().empty());
+  EXPECT_EQ(machine.post(unsignaled()), ENOMEM);
+  EXPECT_EQ(machine.sent().size(), 1u);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(machine.post(unsignaled()), 0);
+  EXPECT_EQ(machine.post(unsignaled()), ENOMEM);
+}
+
+TEST(CompletionOrder, AReceiveIsFreeWhenItsCompletionWasPolled) {
+  Machine machine({.receives = 1});
+  ASSERT_EQ(machine.receive(RecvWr()), 0);
+  ASSERT_EQ(machine.feed(fpdu(untagged(3, 0, 1, 0, {}))), qp::RxStatus::kOk);
+  EXPECT_EQ(machine.receive(RecvWr()), ENOMEM);
+  EXPECT_EQ(machine.received().size(), 1u);
+  EXPECT_EQ(machine.receive(RecvWr()), 0);
 }
 
 // doc/decisions/003-write-wakes-idle-sender.md

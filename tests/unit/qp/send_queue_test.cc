@@ -27,6 +27,9 @@ TEST(SendQueue, HoldsExactlyItsDepth) {
         EXPECT_FALSE(queue->has_unretired());
       }
       EXPECT_FALSE(queue->has_unstarted());
+      // Complete, but nobody has polled that.
+      EXPECT_EQ(post(*queue, SendWr(IBV_WR_SEND)), ENOMEM);
+      queue->freed() = queue->retired();
     }
   }
 }

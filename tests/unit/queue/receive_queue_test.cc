@@ -23,11 +23,18 @@ int post(ReceiveQueue& queue, uint64_t wr_id, std::vector<ibv_sge> sges = {}) {
   return result;
 }
 
+// As if its completion had been polled at once.
+bool take(ReceiveQueue& queue, Receive& receive, bool& below) {
+  if (!queue.take(receive, below)) return false;
+  queue.freed().fetch_add(1);
+  return true;
+}
+
 TEST(ReceiveQueue, HoldsExactlyItsDepth) {
   auto queue = ReceiveQueue::create(3, 2);
   Receive receive;
   bool below = true;
-  EXPECT_FALSE(queue->take(receive, below));
+  EXPECT_FALSE(take(*queue, receive, below));
   EXPECT_FALSE(below);
   EXPECT_TRUE(queue->empty());
   for (uint64_t round = 0; round < 4; ++round) {
@@ -35,13 +42,48 @@ TEST(ReceiveQueue, HoldsExactlyItsDepth) {
     EXPECT_EQ(post(*queue, 99), ENOMEM);
     EXPECT_EQ(queue->count(), 3u);
     for (uint64_t i = 0; i < 3; ++i) {
-      ASSERT_TRUE(queue->take(receive, below));
+      ASSERT_TRUE(take(*queue, receive, below));
       EXPECT_EQ(receive.wr_id, round * 10 + i);
     }
     EXPECT_TRUE(queue->empty());
     EXPECT_EQ(post(*queue, 7), 0);  // shift the start round the ring
-    ASSERT_TRUE(queue->take(receive, below));
+    ASSERT_TRUE(take(*queue, receive, below));
   }
+}
+
+TEST(ReceiveQueue, OneThatWasTakenKeepsItsPlace) {
+  auto queue = ReceiveQueue::create(3, 1);
+  Receive receive;
+  bool below;
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(post(*queue, i), 0);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(queue->take(receive, below));
+    EXPECT_EQ(receive.frees, i);
+    EXPECT_EQ(post(*queue, 9), ENOMEM);
+  }
+  EXPECT_TRUE(queue->empty());
+  queue->freed() = 2;  // two completions were polled
+  EXPECT_EQ(post(*queue, 3), 0);
+  EXPECT_EQ(post(*queue, 4), 0);
+  EXPECT_EQ(post(*queue, 9), ENOMEM);
+  queue->give_up();
+  EXPECT_EQ(post(*queue, 5), 0);
+  EXPECT_EQ(queue->count(), 3u);
+}
+
+TEST(ReceiveQueue, ResizedBelowWhatWasTaken) {
+  auto queue = ReceiveQueue::create(4, 1, ReceiveQueue::Takers::kMany);
+  Receive receive;
+  bool below;
+  for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(post(*queue, i), 0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue->take(receive, below));
+  EXPECT_EQ(queue->resize(2), 0);
+  EXPECT_EQ(post(*queue, 4), ENOMEM);
+  queue->freed().fetch_add(2);
+  EXPECT_EQ(post(*queue, 4), ENOMEM);
+  queue->freed().fetch_add(1);
+  EXPECT_EQ(post(*queue, 4), 0);
+  EXPECT_EQ(queue->count(), 2u);
 }
 
 TEST(ReceiveQueue, CopiesTheScatterList) {
@@ -50,12 +92,12 @@ TEST(ReceiveQueue, CopiesTheScatterList) {
   EXPECT_EQ(post(*queue, 2, {{0x3000, 1, 7}, {0x4000, 2, 8}, {0x5000, 3, 9}}), 0);
   Receive receive;
   bool below;
-  ASSERT_TRUE(queue->take(receive, below));
+  ASSERT_TRUE(take(*queue, receive, below));
   ASSERT_EQ(receive.sge_count, 2u);
   EXPECT_EQ(receive.length, 10u + 0xffffffffull);
   EXPECT_EQ(receive.sges[1].addr, 0x2000u);
   EXPECT_EQ(receive.sges[1].lkey, 6u);
-  ASSERT_TRUE(queue->take(receive, below));
+  ASSERT_TRUE(take(*queue, receive, below));
   ASSERT_EQ(receive.sge_count, 3u);
   EXPECT_EQ(receive.length, 6u);
   EXPECT_EQ(receive.sges[2].addr, 0x5000u);
@@ -88,7 +130,7 @@ TEST(ReceiveQueue, AListIsPostedUpToWhatIsWrong) {
   Receive receive;
   bool below;
   for (uint64_t i = 0; i < 4; ++i) {
-    ASSERT_TRUE(queue->take(receive, below));
+    ASSERT_TRUE(take(*queue, receive, below));
     EXPECT_EQ(receive.wr_id, i);
   }
   wrs[2].num_sge = 2;
@@ -108,7 +150,7 @@ TEST(ReceiveQueue, ResizingKeepsWhatWaits) {
   Receive receive;
   bool below;
   for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(post(*queue, i), 0);
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue->take(receive, below));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(take(*queue, receive, below));
   // They go round the end of the ring.
   EXPECT_EQ(post(*queue, 4, {{0x1000, 1, 7}}), 0);
   EXPECT_EQ(post(*queue, 5, {{0x2000, 2, 8}, {0x3000, 3, 9}}), 0);
@@ -121,7 +163,7 @@ TEST(ReceiveQueue, ResizingKeepsWhatWaits) {
   }
   EXPECT_EQ(post(*queue, 9), ENOMEM);
   for (uint64_t i = 2; i < 6; ++i) {
-    ASSERT_TRUE(queue->take(receive, below));
+    ASSERT_TRUE(take(*queue, receive, below));
     EXPECT_EQ(receive.wr_id, i);
     if (i == 5) {
       ASSERT_EQ(receive.sge_count, 2u);
@@ -141,19 +183,19 @@ TEST(ReceiveQueue, LimitFiresOnceWhenFewerAreLeft) {
   EXPECT_EQ(queue->limit(), 2u);
   Receive receive;
   bool below;
-  queue->take(receive, below);
+  take(*queue, receive, below);
   EXPECT_FALSE(below);  // 3 left
-  queue->take(receive, below);
+  take(*queue, receive, below);
   EXPECT_FALSE(below);  // 2 left
-  queue->take(receive, below);
+  take(*queue, receive, below);
   EXPECT_TRUE(below);  // 1 left
   EXPECT_EQ(queue->limit(), 0u);
-  queue->take(receive, below);
+  take(*queue, receive, below);
   EXPECT_FALSE(below);
   post(*queue, 1);
   EXPECT_EQ(queue->arm_limit(4), 0);
   EXPECT_EQ(queue->arm_limit(0), 0);  // disarmed
-  queue->take(receive, below);
+  take(*queue, receive, below);
   EXPECT_FALSE(below);
 }
 
@@ -171,7 +213,7 @@ TEST(ReceiveQueue, ManyPostersOneTaker) {
   for (uint64_t taken = 0; taken < kPosters * kEach;) {
     Receive receive;
     bool below;
-    if (!queue->take(receive, below)) {
+    if (!take(*queue, receive, below)) {
       std::this_thread::yield();
       continue;
     }
@@ -193,7 +235,7 @@ TEST(ReceiveQueue, ManyTakers) {
       Receive receive;
       bool below;
       for (uint64_t last = 0; taken.load() < kReceives;) {
-        if (!queue->take(receive, below)) {
+        if (!take(*queue, receive, below)) {
           std::this_thread::yield();
           continue;
         }

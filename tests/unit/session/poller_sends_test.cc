@@ -205,12 +205,13 @@ TEST_F(PollerSends, ArmingTheQueueGivesItToTheEngine) {
 // Polls go on, but never in vain: no poller would go on sending.
 TEST_F(PollerSends, TheEngineSendsWhereTheQueueIsNeverEmpty) {
   start_as_member();
+  Stranger stranger;
   const auto find_something = [&] {
     ibv_wc wc;
-    host->send_cq->push({}, false);
+    host->send_cq->push(stranger.completion(), false);
     return host->send_cq->poll(1, &wc) == 1;
   };
-  for (int i = 0; i < 4; ++i) host->send_cq->push({}, false);
+  for (int i = 0; i < 4; ++i) host->send_cq->push(stranger.completion(), false);
   post(40, [&] { EXPECT_TRUE(find_something()); });
   EXPECT_TRUE(wait_until([&] { return !find_something() || reader->messages() == posted; }));
   EXPECT_TRUE(peer_has_all());

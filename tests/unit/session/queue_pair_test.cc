@@ -84,6 +84,34 @@ TEST_F(QueuePair, InErrorEverythingIsFlushed) {
   EXPECT_EQ(host.modify(IBV_QPS_INIT), 0);
 }
 
+// A message of which only the beginning came has taken a receive that will never complete.
+TEST_F(QueuePair, AReceiveOfASharedQueueIsGivenBackWithIt) {
+  auto srq = queue::ReceiveQueue::create(1, 1, queue::ReceiveQueue::Takers::kMany);
+  for (bool destroy : {false, true}) {
+    Host host(*engine, {.srq = srq.get()});
+    const SocketEnds sockets = connect_sockets();
+    RawPeer peer(sockets.theirs);
+    ASSERT_EQ(host.attach(sockets.ours), 0);
+    Buffer to(host.memory, 64);
+    RecvWr receive({to.sge()});
+    ASSERT_EQ(post(*srq, receive.get()), 0);
+    ASSERT_TRUE(peer.send(fpdu(untagged(3, 0, 1, 0, pattern(5), false))));
+    ASSERT_TRUE(wait_until([&] { return srq->empty(); }));
+    ASSERT_EQ(post(*srq, receive.get()), ENOMEM);
+    if (destroy) {
+      host.destroy();
+    } else {
+      ASSERT_EQ(host.modify(IBV_QPS_RESET), 0);
+    }
+    ASSERT_EQ(post(*srq, receive.get()), 0);
+    queue::Receive taken;
+    bool below;
+    ASSERT_TRUE(srq->take(taken, below));
+    srq->give_up();
+    host.destroy();
+  }
+}
+
 TEST_F(QueuePair, TellsWhichWorkRequestIsWrong) {
   Host host(*engine, {.initiator = true, .depth = 2});
   const SocketEnds sockets = connect_sockets();

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "support.h"
+#include "support/stranger.h"
 
 namespace uiw::verbs {
 namespace {
@@ -14,11 +15,13 @@ using test::Channel;
 class CompletionQueues : public test::OpenDevice {
  protected:
   static uint64_t name(const int& user) { return reinterpret_cast<uintptr_t>(&user); }
-  static void complete(uiwarp_cq* cq) { cq->queue->push(ibv_wc{}, true); }
-  static void event(uiwarp_cq* cq) {
+  void complete(uiwarp_cq* cq) { cq->queue->push(stranger_.completion(), true); }
+  void event(uiwarp_cq* cq) {
     EXPECT_EQ(uiwarp_cq_arm(cq, 0), 0);
     complete(cq);
   }
+
+  uiw::test::Stranger stranger_;
 };
 
 TEST_F(CompletionQueues, SizesAndVectorsAreChecked) {

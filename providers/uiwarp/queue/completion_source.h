@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Whose completions wait in a completion queue, and what becomes free when one is polled.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace uiw::queue {
+
+// The send or the receive side of one queue pair. A work request keeps its place in the work queue
+// until its completion, or a later one of the same queue, was polled: so adapters' drivers do
+// (mlx4, mlx5, irdma move the tail of the work queue in ibv_poll_cq), and it bounds what can wait
+// in the completion queue.
+class CompletionSource {
+ public:
+  enum class Kind : uint8_t {
+    kOwnQueue,     // completions come in posting order: each frees all places up to its own
+    kSharedQueue,  // other queue pairs complete for it too, in any order: each frees one place
+    kGone,         // purged: frees nothing, and what is left is dropped when its turn comes
+  };
+
+  // `freed` counts the places that were freed since the work queue was made; it lives until
+  // CompletionQueue::purge() has taken this source.
+  CompletionSource(Kind kind, std::atomic<uint64_t>& freed) : kind_(kind), freed_(&freed) {}
+
+ private:
+  friend class CompletionQueue;
+
+  void free(uint32_t count, uint64_t frees) {
+    if (kind_ == Kind::kOwnQueue)
+      freed_->store(frees, std::memory_order_release);
+    else if (kind_ == Kind::kSharedQueue)
+      freed_->fetch_add(count, std::memory_order_release);
+  }
+  // It found no room in the completion queue. Others go on with a shared queue.
+  void lose() {
+    if (kind_ == Kind::kSharedQueue) free(1, 0);
+  }
+  bool gone() const { return kind_ == Kind::kGone; }
+  uint32_t waiting() const { return pushed_ - passed_; }
+
+  Kind kind_;                     // changes to kGone under both locks of the completion queue
+  uint32_t pushed_ = 0;           // modulo 2^32, under its produce_
+  uint32_t passed_ = 0;           // the same, under consume_: polled or dropped
+  std::atomic<uint64_t>* freed_;  // not to be touched once gone
+};
+
+// One entry of a completion queue: a cache line's worth.
+struct Completion {
+  ibv_wc wc;
+  CompletionSource* source;
+  uint64_t
+      frees;  // kOwnQueue: how many places are free, since the queue was made, when it is polled
+};
+static_assert(sizeof(Completion) == 64);
+
+}  // namespace uiw::queue
