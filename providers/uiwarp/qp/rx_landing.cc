@@ -92,9 +92,9 @@ bool Rx::find_sges(Landing& out, uint64_t ahead) const {
     if (out.count == Landing::kPlaces) return false;
     mem::RegionRef region = shared_->memory->find(sge.lkey);
     if (!region ||
-        mem::check(*region, pd, sge.addr, sge.length, mem::kLocalWrite) != mem::Fault::kNone)
+        mem::check(*region, pd, sge.addr + at, size, mem::kLocalWrite) != mem::Fault::kNone)
       return false;
-    out.pieces[out.count] = {region->memory + (sge.addr - region->start) + at, size};
+    out.pieces[out.count] = {region->memory + (sge.addr + at - region->start), size};
     out.regions[out.count++] = std::move(region);
     return true;
   };

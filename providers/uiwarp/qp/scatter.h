@@ -33,18 +33,22 @@ uint64_t for_each_sge(const ibv_sge* sges, uint32_t count, uint64_t offset, uint
   return taken;
 }
 
-// Copies `data` there. The caller has checked that it fits. Each SGE is looked up and checked whole
-// (region of protection domain `pd`, local write) while its region is held, so that nothing is ever
-// written into memory whose deregistration has returned. False: an SGE is not valid memory; what
-// was copied before it stays.
+// Copies `data` there. The caller has checked that it fits. What of an SGE is written is looked up
+// and checked (region of protection domain `pd`, local write) while its region is held, so that
+// nothing is ever written into memory whose deregistration has returned. False: it is not valid
+// memory; what was copied before it stays.
+//
+// Adapters, siw and rxe check the same octets and no more: their memory protection is asked when
+// they write. So a message may end inside an SGE that is longer than its region, or before one
+// whose key is wrong: its receive completes. One that reaches them is a local protection error.
 inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t pd,
                     const ibv_sge* sges, uint32_t count, uint64_t offset, core::Bytes data) {
   const uint8_t* from = data.data();
   const auto copy = [&](const ibv_sge& sge, uint64_t at, uint64_t size) {
     uint8_t* const place =
-        regions.locate(memory, sge.lkey, pd, sge.addr, sge.length, mem::kLocalWrite);
+        regions.locate(memory, sge.lkey, pd, sge.addr + at, size, mem::kLocalWrite);
     if (!place) return false;
-    core::copy(place + at, from, size);
+    core::copy(place, from, size);
     from += size;
     return true;
   };

@@ -310,17 +310,19 @@ void Tx::start_request(SendRequest& wr, uint64_t slot) {
   }
 }
 
-// Checks that every SGE lies in a region of this QP's protection domain, and translates those that
-// are to be sent into addresses of this process. Zero-length SGEs are not looked at
-// (conformance 3.1).
+// Checks that what is used of every SGE lies in a region of this QP's protection domain, and
+// translates those that are to be sent into addresses of this process. Zero-length SGEs are not
+// looked at (conformance 3.1), nor is what an atomic's answer does not fill.
 bool Tx::local_sges_valid(SendRequest& wr) {
   const bool is_sink = rule_of(wr.opcode).answered;
+  uint32_t left = wr.length;
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
     ibv_sge& sge = wr.sges()[i];
-    if (sge.length == 0) continue;
-    const uint8_t* const from =
-        regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr, sge.length,
-                        is_sink ? uint32_t{mem::kLocalWrite} : 0);
+    const uint32_t used = std::min(sge.length, left);
+    if (used == 0) continue;
+    left -= used;
+    const uint8_t* const from = regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr,
+                                                used, is_sink ? uint32_t{mem::kLocalWrite} : 0);
     if (!from) return false;
     // Sinks are looked up again when octets arrive; see Rx.
     if (!is_sink) sge.addr = reinterpret_cast<uint64_t>(from);

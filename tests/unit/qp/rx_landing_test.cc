@@ -302,6 +302,22 @@ TEST(RxLanding, NothingIsReceivedOutsideOfARegion) {
   EXPECT_TRUE(std::equal(content.begin(), content.begin() + 2 * kSegment, to.data()));
 }
 
+// Of a receive that is longer than its region the message needs no more than the region has.
+TEST(RxLanding, OnlyWhatIsPlacedIsChecked) {
+  Machine m({.crc = false, .long_fpdus = true});
+  Buffer to(m.memory, kMessage);
+  m.receive(RecvWr({{to.start(), 2 * kMessage, to.stag()}}, 7));
+  const Octets content = pattern(kMessage);
+  const Octets stream = concat(announcing(kMessage, kSegment), a_send(1, content));
+  ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
+  size_t landed = 0;
+  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead), &landed),
+            RxStatus::kOk);
+  EXPECT_GT(landed, 2 * kSegment);
+  EXPECT_EQ(m.received().at(0).status, IBV_WC_SUCCESS);
+  EXPECT_TRUE(to.content() == content);
+}
+
 TEST(RxLanding, WhatIsAheadIsInOnePieceOfMemory) {
   for (size_t first : {10000ul, kSegment, 2 * kSegment + 5}) {
     Machine m({.crc = false});

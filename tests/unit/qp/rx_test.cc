@@ -158,6 +158,42 @@ TEST(Rx, ReceivesAreCheckedAgainstTheirOwnDomain) {
   EXPECT_EQ(m.received().at(1).status, IBV_WC_LOC_PROT_ERR);
 }
 
+// What adapters do: qp/scatter.h.
+TEST(Rx, OnlyWhatIsPlacedIsChecked) {
+  struct Case {
+    size_t message;
+    bool fits;
+  };
+  for (const auto& [message, fits] : {Case{64, true}, Case{10, true}, Case{65, false}}) {
+    SCOPED_TRACE(message);
+    Machine m;
+    Buffer to(m.memory, 64);
+    m.receive(RecvWr({{to.start(), 256, to.stag()}}, 1));  // longer than its region
+    EXPECT_EQ(m.feed(send(1, pattern(message))), fits ? RxStatus::kOk : RxStatus::kFault);
+    EXPECT_EQ(m.received().at(0).status, fits ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
+    if (fits) EXPECT_TRUE(std::equal(to.data(), to.data() + message, pattern(message).data()));
+  }
+  for (const auto& [message, fits] : {Case{64, true}, Case{0, true}, Case{65, false}}) {
+    SCOPED_TRACE(message);
+    Machine m;
+    Buffer to(m.memory, 64);
+    m.receive(RecvWr({to.sge(), {to.start(), 64, 0xdead00}}, 1));  // the second names no region
+    EXPECT_EQ(m.feed(send(1, pattern(message))), fits ? RxStatus::kOk : RxStatus::kFault);
+    EXPECT_EQ(m.received().at(0).status, fits ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
+  }
+}
+
+// Each segment of a message is checked for itself.
+TEST(Rx, ASegmentBeyondTheRegionIsRefused) {
+  Machine m;
+  Buffer to(m.memory, 64);
+  m.receive(RecvWr({{to.start(), 256, to.stag()}}, 1));
+  EXPECT_EQ(m.feed(fpdu(untagged(3, 0, 1, 0, pattern(40), false))), RxStatus::kOk);
+  EXPECT_EQ(m.feed(fpdu(untagged(3, 0, 1, 40, pattern(24), false))), RxStatus::kOk);
+  EXPECT_EQ(m.feed(fpdu(untagged(3, 0, 1, 64, pattern(1), true))), RxStatus::kFault);
+  EXPECT_EQ(m.received().at(0).status, IBV_WC_LOC_PROT_ERR);
+}
+
 TEST(Rx, AReceiveMustBeWritable) {
   Machine m;
   Buffer to(m.memory, 64, mem::kRemoteRead);

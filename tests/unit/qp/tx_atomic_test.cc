@@ -119,6 +119,14 @@ TEST(TxAtomic, NeedsASinkThatCanBeWritten) {
   ASSERT_EQ(m.sent().at(0).status, IBV_WC_LOC_PROT_ERR);
 }
 
+// An adapter writes eight octets and asks for no more.
+TEST(TxAtomic, OnlyWhatTheAnswerFillsIsChecked) {
+  Machine m;
+  Buffer sink(m.memory, 8);
+  m.post(SendWr(kAdd, {{sink.start(), 16, sink.stag()}, {1, 8, 2}}).atomic(0x2000, 1, 1));
+  EXPECT_EQ(ulpdus_of(m.transmit()).size(), 1u);
+}
+
 // --- responder ---
 
 // AT-06, AT-18: V11 to V14, on a word of this host.
