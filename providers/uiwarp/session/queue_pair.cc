@@ -21,6 +21,9 @@ bool is_idle(ibv_qp_state state) {
   return state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR;
 }
 
+constexpr unsigned kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+
 uint64_t octets_of(const ibv_send_wr& wr) {
   uint64_t octets = 0;
   for (int i = 0; i < wr.num_sge; ++i) octets += wr.sg_list[i].length;
@@ -172,8 +175,11 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   const ibv_qp_state now = s.state.load(std::memory_order_acquire);
   if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != now) return EINVAL;
   if (mask & IBV_QP_ACCESS_FLAGS) {
-    s.access_flags.store(static_cast<int>(attr.qp_access_flags), std::memory_order_relaxed);
-    s.connection->shared.remote_rights.store(attr.qp_access_flags, std::memory_order_relaxed);
+    // Rights to what this device does not have (FLUSH) or that mean nothing (relaxed ordering) are
+    // nobody's: the kernel, siw, rxe and mlx5 look only at those that they know.
+    const unsigned rights = attr.qp_access_flags & kRights;
+    s.access_flags.store(static_cast<int>(rights), std::memory_order_relaxed);
+    s.connection->shared.remote_rights.store(rights, std::memory_order_relaxed);
   }
   if (!(mask & IBV_QP_STATE)) return 0;
   switch (attr.qp_state) {

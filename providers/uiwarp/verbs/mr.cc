@@ -36,13 +36,18 @@ static_assert(uint32_t{IBV_ACCESS_ZERO_BASED} == mem::kZeroBased);
 // ibv_rereg_mr() needs one more than there are.
 static_assert(device::Limits::kMaxMr + 1 + device::Limits::kMaxMw <= mem::Table::kCapacity);
 
+// IBV_ACCESS_FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT of rdma-core 45.
+constexpr uint32_t kFlush = 1u << 8 | 1u << 9;
+
 constexpr uint32_t kWrites =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 int check_access(uint32_t access) {
-  // Hints such as relaxed ordering are ours to ignore (ibv_reg_mr).
-  access &= ~static_cast<uint32_t>(IBV_ACCESS_OPTIONAL_RANGE);
-  if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)) return EOPNOTSUPP;
+  // Hints such as relaxed ordering are ours to ignore (ibv_reg_mr). So is that of huge pages, as
+  // the kernel ignores it of memory that is not paged on demand.
+  access &= ~(uint32_t{IBV_ACCESS_OPTIONAL_RANGE} | uint32_t{IBV_ACCESS_HUGETLB});
+  // What the kernel knows, and refuses of a device that does not have it.
+  if (access & (IBV_ACCESS_ON_DEMAND | kFlush)) return EOPNOTSUPP;
   if (access & ~kKept) return EINVAL;
   // "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then IBV_ACCESS_LOCAL_WRITE
   // must be set too" (ibv_reg_mr)
@@ -59,6 +64,7 @@ uint64_t start_of(const uiwarp_mr& mr) {
 // What is wrong with it, before it has an STag.
 int check(const uiwarp_mr& mr) {
   if (const int error = check_access(mr.rights)) return error;
+  if (mr.length == 0) return EINVAL;  // nothing to pin (ib_umem_get() of the kernel, siw)
   const uint64_t first = reinterpret_cast<uintptr_t>(mr.addr), start = start_of(mr);
   if (first + mr.length < first || start + mr.length < start) return EINVAL;
   return mem::check_mapped(mr.addr, mr.length, mr.rights & kWrites);

@@ -65,17 +65,15 @@ int check(const uiwarp_pd* pd, const uiwarp_qp_init& init) {
 // nothing.
 int check_attributes(const ibv_qp_attr& attr, int mask) {
   constexpr int kKnown = 2 * IBV_QP_RATE_LIMIT - 1;
-  constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                               IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-                               IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE;
-  if ((mask & ~kKnown) || (mask & IBV_QP_QKEY)) return EINVAL;
+  // As the kernel's answer to what it does not know.
+  if (mask & ~kKnown) return EOPNOTSUPP;
+  if (mask & IBV_QP_QKEY) return EINVAL;
   // No IBV_DEVICE_RESIZE_MAX_WR among the capabilities; no packet pacing.
   if (mask & (IBV_QP_CAP | IBV_QP_RATE_LIMIT)) return EOPNOTSUPP;
   // A send queue that drains does so to close the connection (RFC 5040 6.2), and that is told by
   // rdma_cm.
   if ((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify) return EOPNOTSUPP;
   if ((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index != 0) return EINVAL;
-  if ((mask & IBV_QP_ACCESS_FLAGS) && (attr.qp_access_flags & ~kAccess)) return EINVAL;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > Limits::kMaxReads) return EINVAL;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > Limits::kMaxReads)
     return EINVAL;
