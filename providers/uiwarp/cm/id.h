@@ -31,17 +31,26 @@ enum class IdState {
   kEnded,       // rejected, failed or disconnected
 };
 
+// An event between push and GET_EVENT.
+struct QueuedEvent {
+  core::ListLink<QueuedEvent> link, of_owner;
+  Event event;
+  struct Id* owner = nullptr;
+  struct Id* child = nullptr;  // CONNECT_REQUEST: the new id
+};
+
 struct Id {
   core::ListLink<Id> in_channel;
+  core::List<QueuedEvent, &QueuedEvent::of_owner> events;  // of the channel's, those of this id
   uint32_t number = 0;
   uint64_t serial = 0;  // never reused, unlike number
   uint64_t uid = 0;     // 0: a child not accepted yet; its events are dropped
   Channel* channel = nullptr;
   IdState state = IdState::kIdle;
-  bool hidden = false;       // a child whose CONNECT_REQUEST nobody has fetched
-  bool connectable = true;   // false: datagram port spaces, which iWARP does not have
-  bool asked_reuse = false;  // RDMA_OPTION_ID_REUSEADDR
-  bool v6_only = false;      // RDMA_OPTION_ID_AFONLY
+  QueuedEvent* request = nullptr;  // of a child: the CONNECT_REQUEST, until somebody fetches it
+  bool connectable = true;         // false: datagram port spaces, which iWARP does not have
+  bool asked_reuse = false;        // RDMA_OPTION_ID_REUSEADDR
+  bool v6_only = false;            // RDMA_OPTION_ID_AFONLY
   int tos = -1;
   int bound_fd = -1;
   sockaddr_storage source{}, destination{};
@@ -49,14 +58,6 @@ struct Id {
   uint32_t events_reported = 0;
   uint32_t backlog_left = 0;     // listener: CONNECT_REQUESTs that may still be queued
   Endpoint* endpoint = nullptr;  // its part on the engine thread
-};
-
-// An event between push and GET_EVENT.
-struct QueuedEvent {
-  core::ListLink<QueuedEvent> link;
-  Event event;
-  Id* owner = nullptr;
-  Id* child = nullptr;  // CONNECT_REQUEST: the new id
 };
 
 // The descriptor of a channel, which can be polled for events. Called in turns.

@@ -93,7 +93,7 @@ Id* Manager::find(Channel& channel, uint32_t number, int& error) {
   }
   Id* id = ids_.find(number);
   // A request nobody has fetched is not there yet, for who guesses its number.
-  if (id != nullptr && id->hidden) id = nullptr;
+  if (id != nullptr && id->request != nullptr) id = nullptr;
   error = id == nullptr ? ENOENT : id->channel != &channel ? EINVAL : 0;
   return error == 0 ? id : nullptr;
 }
@@ -161,24 +161,20 @@ void Manager::device_changed(const device::Device& device, device::Change change
 // Takes an id out of everything and frees it. What it had on the engine ends by an order.
 void Manager::discard(Id& id) {
   Channel& channel = *id.channel;
-  for (QueuedEvent* event = channel.events.first(); event != nullptr;) {
-    QueuedEvent* next = channel.events.next(*event);
-    if (event->owner == &id || event->child == &id) {
-      Id* unfetched = event->owner == &id ? event->child : nullptr;
-      unqueue(channel, *event);
-      if (unfetched != nullptr) {
-        // Nobody will ever know this id: its endpoint answers with a reject.
-        // Its own event is already out of the queue, and it can have no other.
-        if (Endpoint* endpoint = std::exchange(unfetched->endpoint, nullptr)) {
-          endpoint->owner = nullptr;
-          endpoint->order(Endpoint::kDrop);
-        }
-        ids_.remove(*unfetched);
-        channel.ids.remove(*unfetched);
-        delete unfetched;
-      }
+  if (id.request != nullptr) unqueue(channel, *id.request);
+  while (QueuedEvent* event = id.events.first()) {
+    Id* unfetched = event->child;
+    unqueue(channel, *event);
+    if (unfetched == nullptr) continue;
+    // Nobody will ever know this id: its endpoint answers with a reject.
+    // Its own event is already out of the queue, and it can have no other.
+    if (Endpoint* endpoint = std::exchange(unfetched->endpoint, nullptr)) {
+      endpoint->owner = nullptr;
+      endpoint->order(Endpoint::kDrop);
     }
-    event = next;
+    ids_.remove(*unfetched);
+    channel.ids.remove(*unfetched);
+    delete unfetched;
   }
   if (Endpoint* endpoint = std::exchange(id.endpoint, nullptr)) {
     endpoint->owner = nullptr;
@@ -223,16 +219,12 @@ int Manager::migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& e
     to.ids.append(moved);
     moved.channel = &to;
   };
-  for (QueuedEvent* event = from.events.first(); event != nullptr;) {
-    QueuedEvent* next = from.events.next(*event);
-    if (event->owner == id) {
-      from.events.remove(*event);
-      teller_.taken(from);
-      to.events.append(*event);
-      teller_.queued(to, nullptr);
-      if (event->child != nullptr) move_id(*event->child);
-    }
-    event = next;
+  for (QueuedEvent* event = id->events.first(); event != nullptr; event = id->events.next(*event)) {
+    from.events.remove(*event);
+    teller_.taken(from);
+    to.events.append(*event);
+    teller_.queued(to, nullptr);
+    if (event->child != nullptr) move_id(*event->child);
   }
   move_id(*id);
   return 0;
@@ -241,11 +233,15 @@ int Manager::migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& e
 void Manager::queue(QueuedEvent& event) {
   Channel& channel = *event.owner->channel;
   channel.events.append(event);
+  event.owner->events.append(event);
+  if (event.child != nullptr) event.child->request = &event;
   teller_.queued(channel, engine_ ? &*engine_ : nullptr);
 }
 
 void Manager::unqueue(Channel& channel, QueuedEvent& event) {
   channel.events.remove(event);
+  event.owner->events.remove(event);
+  if (event.child != nullptr) event.child->request = nullptr;
   teller_.taken(channel);
   delete &event;
 }
@@ -276,7 +272,6 @@ Id* Manager::push_request(Id& listener, const sockaddr_storage& local, const soc
   if (new_id(*listener.channel, child) != 0) return nullptr;
   --listener.backlog_left;
   child->state = IdState::kRequested;
-  child->hidden = true;
   child->source = local;
   child->destination = peer;
   child->device = &device;
@@ -316,10 +311,7 @@ int Manager::next_event(Channel& channel, Event& out) {
   if (event == nullptr) return EAGAIN;
   out = event->event;
   ++event->owner->events_reported;
-  if (event->child != nullptr) {
-    ++event->owner->backlog_left;
-    event->child->hidden = false;
-  }
+  if (event->child != nullptr) ++event->owner->backlog_left;
   unqueue(channel, *event);
   return 0;
 }

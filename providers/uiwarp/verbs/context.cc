@@ -39,16 +39,15 @@ int uiwarp_context_open(const uiwarp_device* device, uiwarp_context** context, i
 
 void uiwarp_context::device_changed(const device::Device& changed, device::Change change) {
   if (&changed != device) return;
-  constexpr uint64_t kPort = 1;
   switch (change) {
     case device::Change::kPortActive:
-      return async.send(kPort, IBV_EVENT_PORT_ACTIVE);
+      return async.send(port_events, IBV_EVENT_PORT_ACTIVE);
     case device::Change::kPortDown:
-      return async.send(kPort, IBV_EVENT_PORT_ERR);
+      return async.send(port_events, IBV_EVENT_PORT_ERR);
     case device::Change::kGids:
-      return async.send(kPort, IBV_EVENT_GID_CHANGE);
+      return async.send(port_events, IBV_EVENT_GID_CHANGE);
     case device::Change::kGone:
-      return async.send(0, IBV_EVENT_DEVICE_FATAL);
+      return async.send(device_events, IBV_EVENT_DEVICE_FATAL);
   }
 }
 

@@ -49,6 +49,7 @@ struct uiwarp_context final : uiw::device::Observer {
   uiw::mem::Table memory;
   uiw::session::Spinner spinner;
   std::atomic<uint32_t> backlog{0};  // pipes below that keep events
+  uiw::verbs::EventSource device_events{0}, port_events{1};
   uiw::verbs::EventPipe async{uiw::verbs::kAsyncRecord, backlog};
   uiw::verbs::ChannelTable channels{backlog};
   uiw::verbs::Quota pds, cqs, srqs, qps;

@@ -12,12 +12,12 @@ using device::Limits;
 void uiwarp_cq::on_completion_event() {
   if (!channel) return;
   completion_events.fetch_add(1, std::memory_order_relaxed);
-  channel->pipe.send(user, 0);
+  channel->pipe.send(events, 0);
 }
 
 void uiwarp_cq::on_overflow() {
   async_events.fetch_add(1, std::memory_order_relaxed);
-  context->async.send(user, IBV_EVENT_CQ_ERR);
+  context->async.send(errors, IBV_EVENT_CQ_ERR);
   const std::lock_guard lock(mutex_);
   failed_ = true;
   for (verbs::CqMember* member = members_; member; member = member->next) member->on_cq_error();
@@ -45,7 +45,8 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
   std::unique_ptr<uiwarp_cq> made(new (std::nothrow) uiwarp_cq);
   if (!made) return ENOMEM;
   made->context = context;
-  made->user = reinterpret_cast<uintptr_t>(user);
+  made->events.set_element(reinterpret_cast<uintptr_t>(user));
+  made->errors.set_element(reinterpret_cast<uintptr_t>(user));
   made->vector = static_cast<uint32_t>(comp_vector);
   made->queue = queue::CompletionQueue::create(static_cast<uint32_t>(cqe), made.get());
   if (!made->queue) return ENOMEM;
@@ -68,11 +69,11 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
   uiwarp_context* context = cq->context;
   *comp_events = cq->completion_events.load(std::memory_order_relaxed);
   if (cq->channel) {
-    *comp_events -= cq->channel->pipe.purge(cq->user);
+    *comp_events -= cq->channel->pipe.purge(cq->events);
     context->channels.release(cq->channel);
   }
   *async_events = cq->async_events.load(std::memory_order_relaxed);
-  if (*async_events > 0) *async_events -= context->async.purge(cq->user);
+  if (*async_events > 0) *async_events -= context->async.purge(cq->errors);
   verbs::leave_home(*cq);
   delete cq;
   context->cqs.give();

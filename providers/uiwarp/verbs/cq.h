@@ -32,7 +32,7 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
   // Shared with queue pairs for which whoever polls it receives (session/spinner.h).
   std::shared_ptr<uiw::queue::CompletionQueue> queue;
   uiw::verbs::CompletionChannel* channel = nullptr;  // null: nobody wants completion events
-  uint64_t user = 0;                                 // what events name: the ibv_cq
+  uiw::verbs::EventSource events, errors;            // of the channel, async: named as the ibv_cq
   uint32_t vector = 0;                               // names an engine: verbs/home.h
   std::atomic<bool> is_tenant{false};                // counts among those of its engine
   std::atomic<uint32_t> users{0};                    // queue pairs; twice when for both directions

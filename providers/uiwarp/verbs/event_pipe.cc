@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "core/descriptors.h"
@@ -18,11 +19,19 @@ namespace uiw::verbs {
 
 namespace sys = core::sys;
 
+namespace {
+
+// Octets: the least that Linux gives a pipe, and as much as one write puts there whole (PIPE_BUF).
+constexpr size_t kPipeSize = 4096;
+
+}  // namespace
+
+// The sources may be gone.
 EventPipe::~EventPipe() {
-  while (first_) {
-    Kept* next = first_->next;
-    delete first_;
-    first_ = next;
+  for (Kept* kept = kept_.first(); kept;) {
+    Kept* const next = kept_.next(*kept);
+    delete kept;
+    kept = next;
   }
   if (keeping_.load(std::memory_order_relaxed)) backlog_.fetch_sub(1, std::memory_order_relaxed);
   if (fd_ >= 0) sys::close(fd_);
@@ -58,47 +67,54 @@ int EventPipe::join(int fd) {
     return -own;
   }
   fd_ = own;
+  // One that stays larger costs time only.
+  static_cast<void>(sys::fcntl(own, F_SETPIPE_SZ, kPipeSize));
   return 0;
 }
 
-bool EventPipe::write(const EventRecord& record) {
+// All or nothing: `size` is kPipeSize at most.
+bool EventPipe::write(const void* records, size_t size) {
   long result;
   do {
-    result = sys::write(fd_, &record, record_size_);  // below PIPE_BUF: all or nothing
+    result = sys::write(fd_, records, size);
   } while (result == -EINTR);
   return result != -EAGAIN;
 }
 
-void EventPipe::send(uint64_t element, uint32_t type) {
-  const EventRecord record{element, type, 0};
-  if (!keeping_.load(std::memory_order_acquire) && write(record)) return;
+void EventPipe::send(EventSource& source, uint32_t type) {
+  const EventRecord record{source.element_, type, 0};
   const std::lock_guard lock(mutex_);
-  keep(record);
+  if (kept_.empty() && write(&record, record_size_)) return;
+  if (!keep(source, record)) return;
   // Once more: if the reader emptied the pipe between our first try and keep(), it saw no backlog
   // and will not call flush(). If this try fails too, its next read comes after keep().
   write_kept();
 }
 
-void EventPipe::keep(const EventRecord& record) {
-  Kept* kept = new (std::nothrow) Kept{record, nullptr};
+bool EventPipe::keep(EventSource& source, const EventRecord& record) {
+  Kept* const kept = new (std::nothrow) Kept{record, &source, {}, {}};
   if (!kept) {
     core::log(core::LogLevel::kError, "out of memory: an event is lost");
-    return;
+    return false;
   }
-  (last_ ? last_->next : first_) = kept;
-  last_ = kept;
+  kept_.append(*kept);
+  source.kept_.append(*kept);
   if (!keeping_.exchange(true, std::memory_order_seq_cst))
     backlog_.fetch_add(1, std::memory_order_seq_cst);
+  return true;
+}
+
+void EventPipe::drop(Kept& kept) {
+  kept_.remove(kept);
+  kept.source->kept_.remove(kept);
+  delete &kept;
 }
 
 void EventPipe::write_kept() {
-  while (first_ && write(first_->record)) {
-    Kept* next = first_->next;
-    delete first_;
-    first_ = next;
+  while (Kept* const oldest = kept_.first()) {
+    if (!write(&oldest->record, record_size_)) return;
+    drop(*oldest);
   }
-  if (first_) return;
-  last_ = nullptr;
   if (keeping_.exchange(false, std::memory_order_seq_cst))
     backlog_.fetch_sub(1, std::memory_order_seq_cst);
 }
@@ -109,38 +125,41 @@ void EventPipe::flush() {
   write_kept();
 }
 
-uint32_t EventPipe::purge(uint64_t element) {
+uint32_t EventPipe::purge(EventSource& source) {
   const std::lock_guard lock(mutex_);
   uint32_t purged = 0;
-  // What is kept is younger than what is in the pipe: set it aside and let it follow.
-  Kept* younger = first_;
-  first_ = last_ = nullptr;
-  // Not more than is there now: other threads may keep on writing, but none about `element`.
+  for (; Kept* const kept = source.kept_.first(); ++purged) drop(*kept);
+  purged += purge_pipe(source.element_);
+  write_kept();
+  return purged;
+}
+
+// Reads what is in the pipe and writes back what is of others. Nobody else writes meanwhile, so
+// there is room.
+uint32_t EventPipe::purge_pipe(uint64_t element) {
+  uint32_t purged = 0;
+  uint8_t records[kPipeSize];
   int octets = 0;
   sys::ioctl(fd_, FIONREAD, &octets);
-  EventRecord record{};
   while (octets > 0) {
-    const long got = sys::read(fd_, &record, record_size_);
+    const long got = sys::read(fd_, records, std::min(sizeof records, static_cast<size_t>(octets)));
     if (got == -EINTR) continue;
     if (got <= 0) break;  // the application was faster
     octets -= static_cast<int>(got);
-    if (record.element == element) {
-      ++purged;
-    } else {
-      keep(record);
+    size_t left = 0;
+    for (size_t at = 0; at < static_cast<size_t>(got); at += record_size_) {
+      uint64_t of;  // both kinds of record begin with it
+      std::memcpy(&of, records + at, sizeof of);
+      if (of == element) {
+        ++purged;
+      } else {
+        std::memmove(records + left, records + at, record_size_);
+        left += record_size_;
+      }
     }
+    if (left > 0 && !write(records, left))
+      core::log(core::LogLevel::kError, "a full pipe: events are lost");
   }
-  while (younger) {
-    Kept* next = younger->next;
-    if (younger->record.element == element) {
-      ++purged;
-    } else {
-      keep(younger->record);
-    }
-    delete younger;
-    younger = next;
-  }
-  write_kept();
   return purged;
 }
 

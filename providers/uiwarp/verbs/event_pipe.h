@@ -2,11 +2,18 @@
 // How events reach ibv_get_async_event and ibv_get_cq_event of the stock libibverbs: as records in
 // a pipe that it read()s. One kind of record per pipe. An event is never lost and never waits:
 // what a full pipe does not take is kept here and follows when the application has read some.
+//
+// A pipe is small, because what is in it can be taken back only by reading all of it; of what is
+// kept each source knows its own. So it takes the same time to destroy each of many objects,
+// however many events of others are unread.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+
+#include "core/list.h"
 
 namespace uiw::verbs {
 
@@ -18,6 +25,27 @@ struct EventRecord {
   uint32_t reserved;
 };
 inline constexpr uint32_t kAsyncRecord = 16, kCompletionRecord = 8;  // octets of one record
+
+// Whose events they are: an object of the application. In one pipe only, which it may not outlive
+// while it has events there.
+class EventSource {
+ public:
+  explicit EventSource(uint64_t element = 0) : element_(element) {}
+  EventSource(const EventSource&) = delete;
+  EventSource& operator=(const EventSource&) = delete;
+  // What the application calls it. Before the first event.
+  void set_element(uint64_t element) { element_ = element; }
+
+ private:
+  friend class EventPipe;
+  struct Kept {
+    EventRecord record;
+    EventSource* source;
+    core::ListLink<Kept> in_order, of_source;
+  };
+  uint64_t element_;
+  core::List<Kept, &Kept::of_source> kept_;  // under the pipe's mutex
+};
 
 class EventPipe {
  public:
@@ -35,29 +63,28 @@ class EventPipe {
   int join(int fd);
 
   // Thread: any.
-  void send(uint64_t element, uint32_t type);
-  // Takes back every event of `element` that was not read yet; returns how many. No new one of it
+  void send(EventSource& source, uint32_t type);
+  // Takes back every event of `source` that was not read yet; returns how many. No new one of it
   // may be sent meanwhile. Thread: any.
-  uint32_t purge(uint64_t element);
+  uint32_t purge(EventSource& source);
   // The application has read something: writes what was kept. Thread: any.
   void flush();
 
  private:
-  struct Kept {
-    EventRecord record;
-    Kept* next;
-  };
-  bool write(const EventRecord& record);
-  void keep(const EventRecord& record);  // these two under mutex_
+  using Kept = EventSource::Kept;
+  // Under mutex_, from here on.
+  bool write(const void* records, size_t size);
+  bool keep(EventSource& source, const EventRecord& record);
+  void drop(Kept& kept);
   void write_kept();
+  uint32_t purge_pipe(uint64_t element);
 
   const uint32_t record_size_;
   std::atomic<uint32_t>& backlog_;
   int fd_ = -1;  // reads and writes, non-blocking; also keeps writers safe from SIGPIPE
   std::mutex mutex_;
-  std::atomic<bool> keeping_{false};  // written under mutex_
-  Kept* first_ = nullptr;             // under mutex_
-  Kept* last_ = nullptr;
+  std::atomic<bool> keeping_{false};        // written under mutex_
+  core::List<Kept, &Kept::in_order> kept_;  // under mutex_
 };
 
 }  // namespace uiw::verbs

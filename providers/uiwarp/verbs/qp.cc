@@ -22,7 +22,7 @@ struct uiwarp_qp final : session::QueuePairEvents, verbs::CqMember {
   uiwarp_cq* send_cq = nullptr;
   uiwarp_cq* recv_cq = nullptr;
   uiwarp_srq* srq = nullptr;
-  uint64_t user = 0;  // what events name: the ibv_qp
+  verbs::EventSource events;  // named as the ibv_qp
   std::atomic<uint32_t> async_events{0};
   verbs::Registration registration;
   std::unique_ptr<session::QueuePair> session;
@@ -38,7 +38,7 @@ struct uiwarp_qp final : session::QueuePairEvents, verbs::CqMember {
 
   void on_async_event(ibv_event_type type) override {
     async_events.fetch_add(1, std::memory_order_relaxed);
-    pd->context->async.send(user, type);
+    pd->context->async.send(events, type);
   }
   void on_cq_error() override { session->fail(); }
 };
@@ -146,7 +146,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   made->send_cq = init->send_cq;
   made->recv_cq = init->recv_cq;
   made->srq = init->srq;
-  made->user = reinterpret_cast<uintptr_t>(init->user);
+  made->events.set_element(reinterpret_cast<uintptr_t>(init->user));
   if (!verbs::reserve_number(made->registration)) {
     context->qps.give();
     return ENOMEM;
@@ -204,7 +204,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
   }
   qp->session.reset();  // nobody completes or raises events any more
   *async_events = qp->async_events.load(std::memory_order_relaxed);
-  if (*async_events > 0) *async_events -= context->async.purge(qp->user);
+  if (*async_events > 0) *async_events -= context->async.purge(qp->events);
   let_go(*qp);
   delete qp;
   context->qps.give();

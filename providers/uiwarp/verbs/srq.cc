@@ -9,7 +9,7 @@ using device::Limits;
 
 void uiwarp_srq::on_srq_limit() {
   async_events.fetch_add(1, std::memory_order_relaxed);
-  pd->context->async.send(user, IBV_EVENT_SRQ_LIMIT_REACHED);
+  pd->context->async.send(events, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
@@ -18,7 +18,7 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
   std::unique_ptr<uiwarp_srq> made(new (std::nothrow) uiwarp_srq);
   if (!made) return ENOMEM;
   made->pd = pd;
-  made->user = reinterpret_cast<uintptr_t>(user);
+  made->events.set_element(reinterpret_cast<uintptr_t>(user));
   made->queue =
       queue::ReceiveQueue::create(attr->max_wr, attr->max_sge, queue::ReceiveQueue::Takers::kMany);
   if (!made->queue) return ENOMEM;
@@ -50,7 +50,7 @@ int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
   if (srq->users.load(std::memory_order_acquire) > 0) return EBUSY;
   uiwarp_pd* pd = srq->pd;
   *async_events = srq->async_events.load(std::memory_order_relaxed);
-  if (*async_events > 0) *async_events -= pd->context->async.purge(srq->user);
+  if (*async_events > 0) *async_events -= pd->context->async.purge(srq->events);
   delete srq;
   pd->context->srqs.give();
   pd->users.fetch_sub(1, std::memory_order_release);

@@ -13,7 +13,7 @@
 struct uiwarp_srq final : uiw::session::SrqEvents {
   uiwarp_pd* pd = nullptr;
   std::unique_ptr<uiw::queue::ReceiveQueue> queue;
-  uint64_t user = 0;               // what events name: the ibv_srq
+  uiw::verbs::EventSource events;  // named as the ibv_srq
   std::atomic<uint32_t> users{0};  // queue pairs
   std::atomic<uint32_t> async_events{0};
 
