@@ -113,6 +113,7 @@ class Manager final : public device::Observer {
   Id* find(Channel& channel, uint32_t number, int& error);
   Id* find_again(uint32_t number, uint64_t serial);
   int bind_locked(Id& id, const sockaddr_storage& address);
+  bool is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const;
   int new_id(Channel& channel, Id*& out);
   void queue(QueuedEvent& event);
   void unqueue(Channel& channel, QueuedEvent& event);

@@ -37,6 +37,18 @@ bool overlap(const sockaddr_storage& a, const sockaddr_storage& b) {
 
 }  // namespace
 
+// Whether another id is bound there; with `may_share` one that may, too, does not count. A linear
+// search, but explicit ports are rare and long-lived.
+bool Manager::is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const {
+  if (transport::port_of(address) == 0) return false;
+  for (const Id* other = ids_.next(0); other != nullptr; other = ids_.next(other->number)) {
+    if (other != &id && other->bound_fd >= 0 && overlap(other->source, address) &&
+        !(may_share && other->asked_reuse))
+      return true;
+  }
+  return false;
+}
+
 int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
   const device::Device* device;
   if (int error = check_own_address(address, device)) return error;
@@ -44,14 +56,8 @@ int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
   if (id.connectable) {
     // The kernel lets two sockets with SO_REUSEADDR (which we want for the sake of TIME_WAIT) have
     // one port while none of them listens. rdma_bind_addr() promises an error, at least for ids of
-    // one process. A linear search, but explicit ports are rare and long-lived.
-    const Id* other = transport::port_of(address) == 0 ? nullptr : ids_.next(0);
-    for (; other != nullptr; other = ids_.next(other->number)) {
-      if (other->bound_fd >= 0 && overlap(other->source, address) &&
-          !(id.asked_reuse && other->asked_reuse)) {
-        return EADDRINUSE;
-      }
-    }
+    // one process.
+    if (is_taken(id, address, id.asked_reuse)) return EADDRINUSE;
     transport::BindOptions options;
     options.reuse_address = true;
     options.v6_only = id.v6_only;

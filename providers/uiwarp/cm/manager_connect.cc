@@ -73,6 +73,8 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
     if ((error = bind_locked(*id, any)) != 0) return error;
   }
   if (id->state != IdState::kBound) return EINVAL;
+  // One that listens shares its port with nobody, as with the kernel's rdma_cm.
+  if (is_taken(*id, id->source, false)) return EADDRINUSE;
   if (transport::is_loopback(id->source)) id->device = device::find_by_address(id->source);
   if ((error = acquire_engine()) != 0) return error;
   // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is

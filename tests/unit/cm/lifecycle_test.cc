@@ -150,8 +150,11 @@ TEST_F(LifecycleTest, OnePortForOneBoundIdUnlessBothAskForReuse) {
   ASSERT_EQ(0,
             manager_.set_option(channel_.channel, second, Manager::Option::kReuseAddress, value));
   EXPECT_EQ(0, manager_.bind(channel_.channel, second, route.source));
-  EXPECT_EQ(0, manager_.listen(channel_.channel, first, 1));
+  // Who listens shares with nobody.
+  EXPECT_EQ(EADDRINUSE, manager_.listen(channel_.channel, first, 1));
   EXPECT_EQ(EADDRINUSE, manager_.listen(channel_.channel, second, 1));
+  destroy(second);
+  EXPECT_EQ(0, manager_.listen(channel_.channel, first, 1));
 }
 
 TEST_F(LifecycleTest, PortOfAForeignListenerIsInUse) {
