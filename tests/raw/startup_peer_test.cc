@@ -92,9 +92,8 @@ TEST(StartUpVectors, Revision2AsResponder) {
   ASSERT_EQ(party.host.post(SendWr(IBV_WR_SEND, {hello.sge()}, 1)), 0);
   settle(party);
   EXPECT_FALSE(readable(*peer));
-  EXPECT_EQ(party.channel.queued(), 0);
-  peer->send(vector("V23-rtr-read").octets);
   party.expect(EventType::kEstablished);
+  peer->send(vector("V23-rtr-read").octets);
   // Its answer and the Send take turns.
   const Octets both = peer->receive(20 + 32);
   EXPECT_EQ(to_hex(both),
@@ -288,6 +287,47 @@ TEST(StartUpPeer, NothingBehindABadFrameIsLookedAt) {
     EXPECT_EQ(party.channel.queued(), 0);
     EXPECT_TRUE(target.content() == Octets(16));
     EXPECT_FALSE(party.host.heard());
+  }
+}
+
+// Whoever waits for both descriptors: nothing has completed before the channel says ESTABLISHED,
+// even when what completes comes together with the Reply. doc/protocol.md, "Order that programs can
+// rely on".
+TEST(StartUpPeer, NothingCompletesBeforeTheChannelTellsThatItIsEstablished) {
+  for (bool initiator : {true, false}) {
+    SCOPED_TRACE(initiator);
+    Party party(party_settings(true, initiator ? 1 : 2));
+    ASSERT_EQ(party.host.receive(RecvWr({}, 1)), 0);
+    const Octets send = fpdu(untagged(3, 0, 1, 0, {}));
+    RawListener listener;
+    std::unique_ptr<RawPeer> peer;
+    std::atomic<int> tells{0};
+    std::atomic<size_t> too_early{0};
+    const auto watch = [&] {
+      party.channel.on_tell = [&] {
+        ++tells;
+        too_early += party.host.received().size();
+      };
+    };
+    if (initiator) {
+      party.connect(listener.address);
+      peer = listener.accept();
+      peer->receive(20);
+      watch();
+      peer->send(concat(mpa_reply(0x40, 1, {}), send));
+    } else {
+      peer = dial(party.listen());
+      peer->send(vector("V21-mpa-v2-req").octets);
+      const uint32_t id = party.expect(EventType::kConnectRequest).id;
+      watch();
+      ASSERT_EQ(party.accept(id), 0);
+      peer->receive(24);
+      peer->send(concat(vector("V23-rtr-read").octets, send));
+    }
+    party.expect(EventType::kEstablished);
+    EXPECT_TRUE(wait_until([&] { return party.host.received().size() == 1; }));
+    EXPECT_EQ(tells, 1);
+    EXPECT_EQ(too_early, 0u);
   }
 }
 

@@ -78,8 +78,10 @@ class TcpEnd final : public End,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     agreement = agreed;
     cm_ = observer;
-    return qp_->attach(std::move(stream), agreed, leftover, this);
+    return qp_->attach(std::move(stream), agreed, leftover, this,
+                       session::QueuePair::Receiving::kLater);
   }
+  void receive(uint32_t) override { qp_->receive(); }
   void disconnect(uint32_t) override { qp_->disconnect(); }
   void forget_observer(uint32_t) override { cm_ = nullptr; }
 

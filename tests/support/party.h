@@ -69,8 +69,10 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
   int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     link_ = observer;
-    return host.qp->attach(std::move(stream), agreed, leftover, this);
+    return host.qp->attach(std::move(stream), agreed, leftover, this,
+                           session::QueuePair::Receiving::kLater);
   }
+  void receive(uint32_t) override { host.qp->receive(); }
   void disconnect(uint32_t) override { host.qp->disconnect(); }
   void forget_observer(uint32_t) override { link_ = nullptr; }
 

@@ -44,29 +44,38 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
       link->order(kDrop);
     }
   }
-  // RFC 6581 5: with A=1 the connection stands when the RTR frame was sent or has come.
-  if (!agreement.peer_to_peer) {
-    link->announce();
-  } else {
-    // RFC 5044 7.1.2(10): no part of start-up may last for ever.
+  // RFC 5044 7.1.2(10): no part of start-up may last for ever.
+  if (agreement.peer_to_peer)
     engine.arm(link->deadline_, manager.settings().reply_timeout_ms * core::kMillisecond);
-  }
+  // RFC 6581 5: with A=1 the connection stands when the RTR frame was sent. A responder's
+  // application is told when the Reply is out, as iWARP adapters do: an initiator that was told may
+  // connect again at once, and that is to come second. What is posted before the RTR frame has come
+  // waits for it.
+  if (!link->initiator_ || !agreement.peer_to_peer) link->announce();
   return 0;
 }
 
 void Link::announce() {
   if (announced_) return;
   announced_ = true;
-  engine_.disarm(deadline_);
   std::lock_guard hold(manager_.lock());
   if (owner != nullptr) manager_.push(*owner, EventType::kEstablished, 0, &established_);
+  // Behind what tells the channel (cm/teller.h), which was posted first: no completion of what the
+  // peer sends can be seen before.
+  order(kReceive);
+}
+
+void Link::receive() {
+  if (!std::exchange(receiving_, true)) manager_.queue_pairs().receive(qp_num_);
 }
 
 void Link::on_first_fpdu() {
+  engine_.disarm(deadline_);
   announce();
 }
 
 void Link::first_fpdu_overdue() {
+  receive();
   manager_.queue_pairs().disconnect(qp_num_);
 }
 
@@ -79,6 +88,7 @@ void Link::on_connection_ended(int error) {
 }
 
 void Link::carry_out(uint32_t orders) {
+  if (orders & kReceive) receive();
   if (orders & kDisconnect) manager_.queue_pairs().disconnect(qp_num_);
 }
 
@@ -86,6 +96,7 @@ void Link::drop() {
   // A queue pair that cannot be found is being destroyed by another thread, and still knows us:
   // on_connection_ended() will come and free this.
   if (!manager_.queue_pairs().exists(qp_num_)) return;
+  receive();
   manager_.queue_pairs().forget_observer(qp_num_);
   manager_.queue_pairs().disconnect(qp_num_);
   finish();

@@ -26,11 +26,13 @@ class Link final : public Endpoint, private session::ConnectionObserver {
   void on_first_fpdu() override;
   void on_connection_ended(int error) override;
   void announce();
+  void receive();
   void first_fpdu_overdue();
 
   const bool initiator_;
   const uint32_t qp_num_;
   bool announced_ = false;
+  bool receiving_ = false;
   ConnParam established_;
   engine::Deadline<Link, &Link::first_fpdu_overdue> deadline_{*this};
 };

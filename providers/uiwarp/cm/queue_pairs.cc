@@ -23,7 +23,12 @@ class VerbsQueuePairs final : public QueuePairs {
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     session::QueuePair* qp = verbs::find_queue_pair(qp_num);
     if (qp == nullptr) return EINVAL;
-    return qp->attach(std::move(stream), agreement, leftover, observer);
+    return qp->attach(std::move(stream), agreement, leftover, observer,
+                      session::QueuePair::Receiving::kLater);
+  }
+
+  void receive(uint32_t qp_num) override {
+    if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->receive();
   }
 
   void disconnect(uint32_t qp_num) override {

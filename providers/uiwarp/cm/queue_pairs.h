@@ -22,9 +22,11 @@ class QueuePairs {
   // session::QueuePair::abandon(). No-op without such a queue pair.
   virtual void abandon(uint32_t qp_num) = 0;
   virtual bool exists(uint32_t qp_num) = 0;
-  // session::QueuePair::attach(). EINVAL also when there is no such queue pair.
+  // session::QueuePair::attach(), to receive later. EINVAL also when there is no such queue pair.
   virtual int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
                      core::Bytes leftover, session::ConnectionObserver* observer) = 0;
+  // session::QueuePair::receive(). No-op without such a queue pair.
+  virtual void receive(uint32_t qp_num) = 0;
   // session::QueuePair::disconnect(). No-op without such a queue pair.
   virtual void disconnect(uint32_t qp_num) = 0;
   // session::QueuePair::forget_observer(). No-op without such a queue pair.

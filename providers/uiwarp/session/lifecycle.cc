@@ -38,7 +38,8 @@ constexpr int kDrainTurns = 12;
 }  // namespace
 
 int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
-                  core::Bytes leftover_octets, ConnectionObserver* new_observer) {
+                  core::Bytes leftover_octets, ConnectionObserver* new_observer,
+                  QueuePair::Receiving when) {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool named = by_number.load(std::memory_order_relaxed);
   if (attached || destroying || error_begun || ending) return EINVAL;
@@ -67,10 +68,11 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   stream->set_handler(nullptr);
   observer = new_observer;
   attached = true;
+  receiving = false;
   if (idle && !named) state.store(IBV_QPS_RTS, std::memory_order_release);
   wish_start.store(true, std::memory_order_release);
   kick_sender();  // the RTR
-  ring(kStart);
+  if (when == QueuePair::Receiving::kAtOnce) ring(kStart);
   if (now == IBV_QPS_SQD) begin_disconnect();
   return 0;
 }

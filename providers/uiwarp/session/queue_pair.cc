@@ -281,19 +281,23 @@ void QueuePair::give_up_peer() {
 }
 
 int QueuePair::attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement,
-                      core::Bytes leftover, ConnectionObserver* observer) {
+                      core::Bytes leftover, ConnectionObserver* observer, Receiving receiving) {
   State& s = *state_;
   if (s.engine.on_engine_thread())
-    return s.attach(std::move(stream), agreement, leftover, observer);
+    return s.attach(std::move(stream), agreement, leftover, observer, receiving);
   std::shared_ptr<Relay> relay(new (std::nothrow) Relay(stream->engine(), observer));
   if (!relay) return ENOMEM;
   int error = 0;
   s.engine.run_sync([&] {
-    error = s.attach(std::move(stream), agreement, leftover, relay.get());
+    error = s.attach(std::move(stream), agreement, leftover, relay.get(), receiving);
     if (error == 0) Relay::begin(relay);
   });
   if (error == 0) relay_ = std::move(relay);
   return error;
+}
+
+void QueuePair::receive() {
+  state_->ring(kStart);
 }
 
 void QueuePair::abandon() {

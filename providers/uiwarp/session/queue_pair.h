@@ -135,8 +135,11 @@ class QueuePair {
   // expects its peer, or was claimed, stays in the state it is in. EINVAL when the QP is in no
   // state to be connected, or already has a connection, ENOMEM: the stream then stays the caller's,
   // its handler as it was.
+  // Looks at octets at once, or from receive() on: nothing completes by what the peer says before.
+  enum class Receiving : uint8_t { kAtOnce, kLater };
   int attach(transport::StreamPtr&& stream, const mpa::Agreement& agreement, core::Bytes leftover,
-             ConnectionObserver* observer);
+             ConnectionObserver* observer, Receiving receiving = Receiving::kAtOnce);
+  void receive();
   // There will be no connection for which it was claimed: ERR, and what was posted is flushed.
   void abandon();
   // The observer goes away; the connection lives on.

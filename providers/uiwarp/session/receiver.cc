@@ -33,8 +33,9 @@ void State::run() {
   do {
     if ((seen & ~kNeedsNoReceiver) && !owns_receiver()) return;
   } while (!notes.compare_exchange_weak(seen, 0, std::memory_order_acq_rel));
-  if (seen & kStart) start_receiving();
   if ((seen & kRtrSent) && observer) observer->on_first_fpdu();
+  // A broken stream's end is found by receiving, whoever was to be told of its beginning.
+  if (seen & (kStart | kSendFailed)) start_receiving();
   if ((seen & kWantWritable) && stream) stream->want_writable();
   if (seen & (kWantWritable | kContinue)) consider_poller_sending();
   if (seen & kBurst) join_pollers();
@@ -70,7 +71,7 @@ void State::run() {
 }
 
 void State::start_receiving() {
-  if (!attached || ending) return;
+  if (!attached || ending || std::exchange(receiving, true)) return;
   if (core::settings().wake_peer && connection->shared.agreement.initiator)
     engine.arm(wake_timer, std::clamp(2 * stream->age(), kSilences[0], kSilences[1]));
   const std::unique_ptr<uint8_t[]> octets = std::move(leftover);

@@ -24,7 +24,7 @@ namespace uiw::session {
 
 // What the sender tells the engine.
 enum Note : uint32_t {
-  kStart = 1u << 0,  // first engine turn of a connection: leftover octets, then receive
+  kStart = 1u << 0,  // leftover octets, then receive
   kRtrSent = 1u << 1,
   kWantWritable = 1u << 2,  // the socket is full
   kContinue = 1u << 3,      // the poster did its share, the engine carries on
@@ -184,6 +184,7 @@ class State final : public engine::Task,
   int drain_turns = 0;          // of close_timer, since wish_drain
   bool attached = false;        // a connection was made and has not ended
   bool error_begun = false;     // `plan` is written
+  bool receiving = false;       // start_receiving() was called for this connection
   bool receive_dead = false;    // no octet is looked at any more
   Pause pause = Pause::kNone;
   bool peer_closed = false;  // FIN seen
@@ -265,7 +266,8 @@ class State final : public engine::Task,
 
   // lifecycle.cc, [engine]
   int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
-             core::Bytes leftover_octets, ConnectionObserver* new_observer);
+             core::Bytes leftover_octets, ConnectionObserver* new_observer,
+             QueuePair::Receiving when);
   void abandon();
   void begin_error(const ErrorPlan& new_plan);
   void fail_receives();

@@ -72,6 +72,7 @@ TEST_F(Accepted, DisconnectingComesBehindTheReply) {
   settle();
   EXPECT_EQ(1, qps_.at(2).disconnects);
   peer_.close();
+  EXPECT_EQ(22u, channel_.expect(EventType::kEstablished).uid);
   EXPECT_EQ(22u, channel_.expect(EventType::kDisconnected).uid);
 }
 

@@ -238,10 +238,7 @@ TEST_F(ResponderTest, AnswersInTheFormItWasAsked) {  // ME-02, ME-03
       EXPECT_EQ(revision, reply.revision);
       EXPECT_EQ(enhanced, reply.enhanced.has_value());
       EXPECT_EQ(1, reply.private_size);
-      // Without an RTR nothing is to be waited for.
-      if (!enhanced) {
-        EXPECT_EQ(22u, channel_.expect(EventType::kEstablished).uid);
-      }
+      EXPECT_EQ(22u, channel_.expect(EventType::kEstablished).uid);
       peer.close();
       channel_.expect(EventType::kDisconnected);
     }
@@ -266,21 +263,23 @@ TEST_F(ResponderTest, MarkersAreAgreedPerDirection) {  // MS-25, MS-26
         EXPECT_EQ(own, qps_.at(qp).agreed.rx_markers);
       });
       peer.close();
+      channel_.expect(EventType::kEstablished);
       channel_.expect(EventType::kDisconnected);
     }
   }
 }
 
-TEST_F(ResponderTest, WithPeerToPeerEstablishedWaitsForTheFirstFpdu) {
+// An initiator that has its own ESTABLISHED may connect again before its RTR frame has come.
+TEST_F(ResponderTest, EstablishedComesWithTheReplyAndBeforeTheNextRequest) {
   new_listener(33);
   RawPeer peer = dial();
   const Event event = request(peer, request_frame());
   ASSERT_EQ(0, accept(event.id, 22, conn_param(2)));
-  peer.receive_frame(mpa::FrameKind::kReply);
-  settle();
-  EXPECT_EQ(0, channel_.queued());
-  peer.send({1});
+  EXPECT_TRUE(peer.receive_frame(mpa::FrameKind::kReply).enhanced->peer_to_peer);
+  RawPeer next = dial();
+  next.send(request_frame());
   EXPECT_EQ(22u, channel_.expect(EventType::kEstablished).uid);
+  EXPECT_EQ(33u, channel_.expect(EventType::kConnectRequest).uid);
   peer.finish_sending();
   EXPECT_EQ(22u, channel_.expect(EventType::kDisconnected).uid);
 }
@@ -292,6 +291,7 @@ TEST_F(ResponderTest, PeerThatGoesBeforeItsFirstFpduIsADisconnect) {
   ASSERT_EQ(0, accept(event.id, 22, conn_param(2)));
   peer.receive_frame(mpa::FrameKind::kReply);
   peer.close();
+  EXPECT_EQ(22u, channel_.expect(EventType::kEstablished).uid);
   EXPECT_EQ(22u, channel_.expect(EventType::kDisconnected).uid);
 }
 
@@ -304,6 +304,7 @@ TEST_F(ResponderTest, PeerThatNeverSendsItsFirstFpduIsDisconnected) {
   peer.receive_frame(mpa::FrameKind::kReply);
   EXPECT_EQ(Octets{}, peer.receive_all());
   peer.close();
+  EXPECT_EQ(22u, channel_.expect(EventType::kEstablished).uid);
   EXPECT_EQ(22u, channel_.expect(EventType::kDisconnected).uid);
 }
 
@@ -324,6 +325,7 @@ TEST_F(ResponderTest, QueuePairWithAConnectionCannotBeAccepted) {
   new_listener(33);
   RawPeer first = dial();
   ASSERT_EQ(0, accept(request(first, request_frame()).id, 22, conn_param(2)));
+  channel_.expect(EventType::kEstablished);
   RawPeer second = dial();
   const Event event = request(second, request_frame());
   EXPECT_EQ(EINVAL, accept(event.id, 23, conn_param(2)));

@@ -56,13 +56,16 @@ class FakeQueuePair final : private transport::StreamHandler, private engine::Ta
     octets_behind_reply.assign(leftover.begin(), leftover.end());
     stream_ = std::move(stream);
     observer_ = observer;
-    stream_->set_handler(this);
+    stream_->set_handler(nullptr);
     if (agreement.initiator && agreement.rtr != mpa::Rtr::kNone && !mute_) {
       const iovec piece{const_cast<char*>("r"), 1};
       stream_->send(&piece, 1);
       owner_engine_->post(*this);  // the observer is told in a later turn
     }
     return 0;
+  }
+  void receive() {
+    if (stream_ != nullptr) stream_->set_handler(this);
   }
   void disconnect() {
     ++disconnects;
@@ -116,6 +119,9 @@ class FakeQueuePairs final : public QueuePairs {
     FakeQueuePair& qp = at(qp_num);
     qp.owner_engine_ = engine;
     return qp.attach(std::move(stream), agreement, leftover, observer);
+  }
+  void receive(uint32_t qp_num) override {
+    if (exists(qp_num)) at(qp_num).receive();
   }
   void disconnect(uint32_t qp_num) override {
     if (exists(qp_num)) at(qp_num).disconnect();
@@ -175,9 +181,11 @@ class TestChannel final : private EventSink {
   }
 
   Channel channel;
+  std::function<void()> on_tell;  // just before the descriptor becomes readable
 
  private:
   void tell() override {
+    if (on_tell) on_tell();
     std::lock_guard hold(mutex_);
     told_ = true;
     changed_.notify_all();
