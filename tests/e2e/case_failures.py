@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 
 from case_perftest import lost_the_race
 from harness import expect, wait_until
@@ -45,6 +46,45 @@ def rping_client(world):
     client.signal(signal.SIGKILL)
     other = world.run("client", "rping", "-c", "-a", world.server, "-p", port, "-C", "10", "-V", "-v", seconds=20)
     expect(other.output.count("ping data") == 10 and not server.ended(), "the next client was not served", other, server)
+
+
+def received_packets(world):
+    return int(subprocess.check_output(world.within("client") + ["cat", "/sys/class/net/veth0/statistics/rx_packets"]))
+
+
+def cut(world, server, client):
+    """Takes the link away while the two are busy."""
+    wait_until(lambda: client.ended() or server.ended() or received_packets(world) > 1000, 60 * world.slow,
+               "they are busy")
+    expect(not client.ended() and not server.ended(), "ended by itself", client, server)
+    world.ip("client", "link", "set", "veth0", "down")
+
+
+@case("dead-link-by-number", worlds=["ns-root"], seconds=90, reduced=True)
+def dead_link_by_number(world):
+    """Whoever has sent what nobody acknowledges fails, within seconds by its time-out of 14 and 7 retries. The other
+    may have nothing to send, and then waits for ever with adapters, too."""
+    port = world.port()
+    common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-p", port, "-n", "100000000"]
+    server = world.start_server(*common, port=port)
+    client = world.start("client", *common, world.server)
+    cut(world, server, client)
+    wait_until(lambda: client.ended() or server.ended(), 60 * world.slow, "one of the two ends")
+    expect("Failed status" in (client if client.ended() else server).output, "it does not say why it ended", client,
+           server)
+
+
+@case("dead-link-rdma-cm", worlds=["ns-root"], seconds=90, reduced=True)
+def dead_link_rdma_cm(world):
+    """Both hear DISCONNECTED, however little they have to send."""
+    port = world.port()
+    settings = {"UIWARP_PEER_TIMEOUT_MS": "2000"}
+    server = world.start_server("rping", "-s", "-a", world.server, "-p", port, "-v", port=port, settings=settings)
+    client = world.start("client", "rping", "-c", "-a", world.server, "-p", port, "-v", settings=settings)
+    cut(world, server, client)
+    for end in (client, server):
+        world.finish(end, 60, None, server, client)
+        expect("DISCONNECT" in end.output or "failed" in end.output, "it does not say why it ended", end)
 
 
 @case("killed-server-leaves-its-port", worlds=LO4, seconds=60, reduced=True)

@@ -2,13 +2,11 @@
 // Peers that take nothing more, or that make one mistake after the other: what is told about work
 // that did not go out, what others notice, and what it costs.
 #include <gtest/gtest.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
-#include <utility>
 
 #include "core/log.h"
 #include "support/host.h"
@@ -25,17 +23,6 @@ int buffer_of(int fd, int option) {
   socklen_t size = sizeof value;
   EXPECT_EQ(getsockopt(fd, SOL_SOCKET, option, &value, &size), 0);
   return value;
-}
-
-// The peer behind `fd` has filled both sockets.
-void wait_until_nothing_moves(int fd) {
-  int before = -1, now = 0, calm = 0;
-  ASSERT_TRUE(wait_until([&] {
-    EXPECT_EQ(ioctl(fd, FIONREAD, &now), 0);
-    calm = now > 0 && now == std::exchange(before, now) ? calm + 1 : 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    return calm == 25;
-  }));
 }
 
 class StalledPeer : public testing::Test {
@@ -165,7 +152,7 @@ struct StalledReader {
     const auto size = static_cast<uint32_t>(much.size());
     ASSERT_TRUE(reader.send(
         fpdu(untagged(1, 1, 1, 0, read_request(1, 0, size, much.stag(), much.start())), false)));
-    wait_until_nothing_moves(reader.fd());
+    EXPECT_TRUE(wait_until_nothing_moves(reader.fd()));
   }
 
   Host source;

@@ -82,6 +82,7 @@ class TcpEnd final : public End,
                        session::QueuePair::Receiving::kLater);
   }
   void receive(uint32_t) override { qp_->receive(); }
+  void be_patient(uint32_t, uint8_t) override {}
   void disconnect(uint32_t) override { qp_->disconnect(); }
   void forget_observer(uint32_t) override { cm_ = nullptr; }
 

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "session/queue_pair.h"
 #include "support/machine.h"
@@ -73,6 +75,17 @@ struct HostOptions {
   session::Spinner* spinner = nullptr;
   queue::ReceiveQueue* srq = nullptr;  // null: one of its own
 };
+
+// The peer behind `fd` has read nothing, and both sockets are full.
+inline bool wait_until_nothing_moves(int fd) {
+  int before = -1, now = 0, calm = 0;
+  return wait_until([&] {
+    EXPECT_EQ(ioctl(fd, FIONREAD, &now), 0);
+    calm = now > 0 && now == std::exchange(before, now) ? calm + 1 : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return calm == 25;
+  });
+}
 
 class Host final : public session::ConnectionObserver, public session::QueuePairEvents {
  public:

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "cm/cm.h"
 #include "core/list.h"
@@ -52,6 +53,7 @@ struct Id {
   bool asked_reuse = false;        // RDMA_OPTION_ID_REUSEADDR
   bool v6_only = false;            // RDMA_OPTION_ID_AFONLY
   int tos = -1;
+  std::optional<uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
   int bound_fd = -1;
   sockaddr_storage source{}, destination{};
   const device::Device* device = nullptr;

@@ -33,17 +33,20 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
     link->finish();
     return error;
   }
+  std::optional<uint8_t> ack_timeout;
   {
     std::lock_guard hold(manager.lock());
     Id* id = std::exchange(from.owner, nullptr);
     link->owner = id;
     if (id != nullptr) {
+      ack_timeout = id->ack_timeout;
       id->endpoint = link;
       id->state = IdState::kConnected;
     } else {
       link->order(kDrop);
     }
   }
+  if (ack_timeout) manager.queue_pairs().be_patient(qp_num, *ack_timeout);
   // RFC 5044 7.1.2(10): no part of start-up may last for ever.
   if (agreement.peer_to_peer)
     engine.arm(link->deadline_, manager.settings().reply_timeout_ms * core::kMillisecond);

@@ -207,8 +207,10 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
       if (id->state != IdState::kIdle) return EINVAL;
       return flag(id->v6_only) ? 0 : EINVAL;
     case Option::kAckTimeout:
-      // How long an InfiniBand peer may take to acknowledge. TCP has its own timers.
-      return value.size() == 1 ? 0 : EINVAL;
+      // For connections made from now on; as in the kernel the value is not looked at further.
+      if (value.size() != 1) return EINVAL;
+      id->ack_timeout = value[0];
+      return 0;
   }
   return ENOSYS;
 }

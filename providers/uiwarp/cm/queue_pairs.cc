@@ -4,10 +4,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "verbs/peer_address.h"
 #include "verbs/registry.h"
 
 namespace uiw::cm {
 namespace {
+
+constexpr uint8_t kRetries = 7;  // of rdma_conn_param, when a program gives none
 
 class VerbsQueuePairs final : public QueuePairs {
  public:
@@ -29,6 +32,15 @@ class VerbsQueuePairs final : public QueuePairs {
 
   void receive(uint32_t qp_num) override {
     if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->receive();
+  }
+
+  void be_patient(uint32_t qp_num, uint8_t ack_timeout) override {
+    session::QueuePair* qp = verbs::find_queue_pair(qp_num);
+    if (qp == nullptr) return;
+    ibv_qp_attr attr{};
+    attr.timeout = ack_timeout;
+    attr.retry_cnt = kRetries;
+    qp->be_patient(verbs::patience_of(attr), ack_timeout);
   }
 
   void disconnect(uint32_t qp_num) override {

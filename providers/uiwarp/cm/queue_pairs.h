@@ -27,6 +27,9 @@ class QueuePairs {
                      core::Bytes leftover, session::ConnectionObserver* observer) = 0;
   // session::QueuePair::receive(). No-op without such a queue pair.
   virtual void receive(uint32_t qp_num) = 0;
+  // RDMA_OPTION_ID_ACK_TIMEOUT, with as many retries as rdma_cm asks for by default. No-op without
+  // such a queue pair.
+  virtual void be_patient(uint32_t qp_num, uint8_t ack_timeout) = 0;
   // session::QueuePair::disconnect(). No-op without such a queue pair.
   virtual void disconnect(uint32_t qp_num) = 0;
   // session::QueuePair::forget_observer(). No-op without such a queue pair.

@@ -75,6 +75,11 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_CLOSE_TIMEOUT_MS", "milliseconds 1..600000", "5000",
      "After a disconnect, how long nothing may move until everything has gone out and the peer has "
      "closed its side; then the connection is reset. Not longer than 12 times this in all."},
+    {"UIWARP_PEER_TIMEOUT_MS", "milliseconds 0..600000", "30000",
+     "How long the peer's host may say nothing while TCP waits for its answer, or, when idle, to "
+     "probes that begin after half of that; then the connection has failed. A queue pair that was "
+     "given a time-out of its own has that while requests are outstanding. 0: no probes, and TCP's "
+     "own patience, a quarter of an hour."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
      "How long a message may wait for a receive to be posted; 0 ends the connection at once."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
@@ -206,6 +211,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_REPLY_TIMEOUT_MS") return milliseconds(text, 1, out.reply_timeout_ms);
   if (name == "UIWARP_REQUEST_TIMEOUT_MS") return milliseconds(text, 1, out.request_timeout_ms);
   if (name == "UIWARP_CLOSE_TIMEOUT_MS") return milliseconds(text, 1, out.close_timeout_ms);
+  if (name == "UIWARP_PEER_TIMEOUT_MS") return milliseconds(text, 0, out.peer_timeout_ms);
   if (name == "UIWARP_RNR_WAIT_MS") return milliseconds(text, 0, out.rnr_wait_ms);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {

@@ -50,6 +50,7 @@ struct Settings {
   uint32_t reply_timeout_ms = 30000;   // until the remote application accepts
   uint32_t request_timeout_ms = 5000;  // until an accepted TCP connection sent its whole Request
   uint32_t close_timeout_ms = 5000;    // until the peer answers our FIN
+  uint32_t peer_timeout_ms = 30000;    // until a silent host is taken for gone; 0: TCP's own
   uint32_t rnr_wait_ms = 2000;         // UIWARP_RNR_WAIT_MS: 0 = strict, Terminate 0x1202 at once
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";

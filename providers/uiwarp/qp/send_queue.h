@@ -65,6 +65,10 @@ struct alignas(64) SendRequest {
 };
 static_assert(sizeof(SendRequest) == 64);
 
+inline constexpr uint64_t kNoSlot = ~0ull;
+// Whichever is the oldest that is outstanding when it comes to that.
+inline constexpr uint64_t kOldestSlot = kNoSlot - 1;
+
 class SendQueue {
  public:
   // Takes exactly `depth` work requests (at least 1) whose completion, or a later one's, was not
@@ -102,6 +106,11 @@ class SendQueue {
     if (first_unretired().signaled)
       signaled_retired_.store(signaled_retired_.load(std::memory_order_relaxed) + 1);
     retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  // A posted WR that is to be completed with this status, if it still is to be; or kOldestSlot.
+  void fail(uint64_t index, ibv_wc_status status) {
+    if (index == kOldestSlot) index = retired();
+    if (index < posted()) slot(index).status = status;
   }
   uint64_t posted() const { return posted_.load(std::memory_order_acquire); }
   uint64_t started() const { return started_; }

@@ -19,8 +19,6 @@
 
 namespace uiw::qp {
 
-inline constexpr uint64_t kNoSlot = ~0ull;
-
 // A Read or Atomic Request of ours that waits for its response. Responses come in request order
 // (RFC 5040 5.5(20), RFC 7306 section 7), so the oldest is always the one being answered.
 struct OutstandingRequest {

@@ -389,7 +389,7 @@ bool Tx::abandon(const Cause& cause) {
   retire();
   bool blamed = cause.received && blame(*cause.received);
   if (cause.failed_slot != kNoSlot) {
-    shared_->send_queue->slot(cause.failed_slot).status = cause.failed_status;
+    shared_->send_queue->fail(cause.failed_slot, cause.failed_status);
     blamed = true;
   }
   flush(*shared_);

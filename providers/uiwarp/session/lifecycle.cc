@@ -74,6 +74,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   kick_sender();  // the RTR
   if (when == QueuePair::Receiving::kAtOnce) ring(kStart);
   if (now == IBV_QPS_SQD) begin_disconnect();
+  watch_peer();
   return 0;
 }
 
@@ -150,11 +151,29 @@ void State::on_send_failed() {
   begin_error(plan_for_broken_stream(send_error));
 }
 
+// The stream is broken. A reset while both sides are closing anyway is no news for the application.
+void State::break_off(int error) {
+  const bool closing = peer_closed || fin_noted;
+  begin_error(closing ? ErrorPlan{} : plan_for_broken_stream(error));
+}
+
 // A socket says EPIPE when the peer's FIN came before it refused our octets: it has left in good
-// order.
-State::ErrorPlan State::plan_for_broken_stream(int error) {
-  if (error == EPIPE) return {};
-  return {.has_event = true, .error = error};
+// order. When TCP has tried long enough it says ETIMEDOUT, or what it heard on the way: an adapter
+// then tells the oldest work request, and of a queue pair connected by number nothing else.
+State::ErrorPlan State::plan_for_broken_stream(int error) const {
+  switch (error) {
+    case EPIPE:
+      return {};
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return {.has_event = !by_number.load(std::memory_order_relaxed),
+              .failed_slot = qp::kOldestSlot,
+              .failed_status = IBV_WC_RETRY_EXC_ERR,
+              .error = error};
+    default:
+      return {.has_event = true, .error = error};
+  }
 }
 
 void State::arm_close_timer() {
@@ -203,9 +222,8 @@ PeerWanted State::peer_wanted() const {
 }
 
 void State::give_up_peer() {
-  begin_error({.failed_slot = send_queue->retired(),
-               .failed_status = IBV_WC_RETRY_EXC_ERR,
-               .error = ETIMEDOUT});
+  begin_error(
+      {.failed_slot = qp::kOldestSlot, .failed_status = IBV_WC_RETRY_EXC_ERR, .error = ETIMEDOUT});
 }
 
 // ibv_modify_qp to ERR.
@@ -227,6 +245,7 @@ void State::sender_stopped() {
   engine.disarm(close_timer);
   engine.disarm(receive_timer);
   engine.disarm(wake_timer);
+  engine.disarm(silence_timer);
   receives->stop_waiting(*this);
   stream->set_handler(nullptr);
   if (stream_broken || (peer_closed && fin_noted)) {
@@ -271,6 +290,9 @@ int State::reset() {
   send_error = 0;
   octets_sent = moved_at_timer = 0;
   drain_turns = 0;
+  silence = {};
+  octets_at_silence = 0;
+  probed_within = 0;
   wakes = 0;
   transmitting = blocked = engine_carries_on = draining = rtr_announced = error_handled = fin_sent =
       error_found = false;
@@ -346,6 +368,8 @@ bool State::create_queues() {
   shared.recv_source = recv_source.get();
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
+  timeout = 0;
+  patience_with_peer = core::settings().peer_timeout_ms * core::kMillisecond;
   return true;
 }
 

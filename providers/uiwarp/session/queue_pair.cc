@@ -235,6 +235,7 @@ int QueuePair::query(ibv_qp_attr& attr, int, ibv_qp_init_attr& init) const {
   attr.cap = s.options.cap;
   attr.max_rd_atomic = static_cast<uint8_t>(s.ord.load(std::memory_order_relaxed));
   attr.max_dest_rd_atomic = static_cast<uint8_t>(s.ird.load(std::memory_order_relaxed));
+  attr.timeout = s.timeout.load(std::memory_order_relaxed);
   attr.sq_draining = attr.qp_state == IBV_QPS_SQD;
   init = {};
   init.cap = s.options.cap;
@@ -253,6 +254,13 @@ int QueuePair::expect_peer() {
   if (s.state.compare_exchange_strong(expected, IBV_QPS_RTR)) return 0;
   s.by_number.store(false, std::memory_order_release);
   return EINVAL;
+}
+
+void QueuePair::be_patient(core::Nanoseconds limit, uint8_t timeout) {
+  State& s = *state_;
+  s.timeout.store(timeout, std::memory_order_relaxed);
+  s.patience_with_peer.store(limit, std::memory_order_relaxed);
+  s.engine.run_sync([&] { s.watch_peer(); });
 }
 
 int QueuePair::claim() {

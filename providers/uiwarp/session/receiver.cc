@@ -52,6 +52,7 @@ void State::run() {
     handle(connection->rx.resume());
   if (seen & kErrorFound) begin_error(found);
   if (seen & kPeerMissed) miss_peer();
+  if (seen & kPeerSilent) on_peer_silent();
   // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
   if (seen & kFail)
     begin_error({.send_terminate = true,
@@ -277,9 +278,7 @@ void State::on_error(int error) {
     lose_peer();
     return;
   }
-  // A reset while both sides are closing anyway is no news for the application.
-  const bool closing = peer_closed || fin_noted;
-  begin_error({.has_event = !closing, .error = closing ? 0 : error});
+  break_off(error);
 }
 
 void State::on_writable() {

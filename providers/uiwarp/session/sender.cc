@@ -78,8 +78,7 @@ void State::run_sender() {
 void State::handle_error() {
   error_handled = true;
   if (!transmitting) {
-    if (plan.failed_slot != qp::kNoSlot)
-      send_queue->slot(plan.failed_slot).status = plan.failed_status;
+    if (plan.failed_slot != qp::kNoSlot) send_queue->fail(plan.failed_slot, plan.failed_status);
     connection->tx.flush(connection->shared);
   } else {
     qp::Tx::Cause cause;

@@ -19,6 +19,7 @@
 #include "session/poll_group.h"
 #include "session/queue_pair.h"
 #include "session/spinner.h"
+#include "transport/silence.h"
 
 namespace uiw::session {
 
@@ -43,6 +44,7 @@ enum Note : uint32_t {
   kPeerMissed = 1u << 16,     // something is to be sent to a peer that has gone
   kGiveBack = 1u << 17,       // from any thread: somebody waits for a region
   kSendsComplete = 1u << 18,  // what TCP had taken is complete: what waited for that is received
+  kPeerSilent = 1u << 19,     // the peer's host does not answer any more
 };
 // What the engine can do while pollers receive.
 constexpr uint32_t kNeedsNoReceiver =
@@ -74,7 +76,10 @@ class State final : public engine::Task,
   std::atomic<int> access_flags{0};               // [any] as ibv_modify_qp set them
   std::atomic<uint32_t> ird{0}, ord{0};           // [any] for ibv_query_qp
   std::atomic<bool> by_number{false};             // [any] expect_peer() was called
-  std::unique_ptr<qp::Connection> connection;     // [any] replaced only by reset()
+  // [any] How long a peer that is to answer may say nothing; 0: for ever, as far as we go.
+  std::atomic<core::Nanoseconds> patience_with_peer{0};
+  std::atomic<uint8_t> timeout{0};             // [any] the same, as ibv_query_qp tells it
+  std::unique_ptr<qp::Connection> connection;  // [any] replaced only by reset()
 
   // From here on each part begins a cache line: posters and the engine are at work at the same
   // time, on two processors.
@@ -190,16 +195,19 @@ class State final : public engine::Task,
   bool peer_closed = false;  // FIN seen
   bool end_pending = false;  // FIN seen during a pause
   bool first_fpdu_told = false;
-  unsigned wakes = 0;                 // empty Writes asked for
-  bool stream_broken = false;         // nothing more can be sent or received
-  bool fin_noted = false;             // kFinSent seen
-  bool error_noted = false;           // kErrorHandled seen
-  bool ending = false;                // waiting for kSenderStopped
-  bool destroying = false;            // or about to be reset: nothing begins any more
-  bool let_go = false;                // `released` was released
-  std::atomic<uint32_t> notes{0};     // [any]
-  core::Spinlock flush_lock;          // [any] keeps flushed receives in order
-  std::binary_semaphore released{0};  // who rang kDestroy waits for the engine to let go
+  transport::Silence silence;
+  uint64_t octets_at_silence = 0;       // of octets_sent, when the peer was looked after last
+  core::Nanoseconds probed_within = 0;  // as the stream was told
+  unsigned wakes = 0;                   // empty Writes asked for
+  bool stream_broken = false;           // nothing more can be sent or received
+  bool fin_noted = false;               // kFinSent seen
+  bool error_noted = false;             // kErrorHandled seen
+  bool ending = false;                  // waiting for kSenderStopped
+  bool destroying = false;              // or about to be reset: nothing begins any more
+  bool let_go = false;                  // `released` was released
+  std::atomic<uint32_t> notes{0};       // [any]
+  core::Spinlock flush_lock;            // [any] keeps flushed receives in order
+  std::binary_semaphore released{0};    // who rang kDestroy waits for the engine to let go
 
   // any thread
   void ring(uint32_t note);  // the engine's doorbell
@@ -264,6 +272,11 @@ class State final : public engine::Task,
   void on_returned();  // the poll group has given it back
   void on_stopped();
 
+  // silence.cc, [engine]
+  void watch_peer();
+  void look_after_peer();
+  void on_peer_silent();
+
   // lifecycle.cc, [engine]
   int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
              core::Bytes leftover_octets, ConnectionObserver* new_observer,
@@ -275,7 +288,8 @@ class State final : public engine::Task,
   void begin_disconnect();
   void on_fin_sent();
   void on_send_failed();
-  static ErrorPlan plan_for_broken_stream(int send_error);
+  void break_off(int error);
+  ErrorPlan plan_for_broken_stream(int stream_error) const;
   uint64_t octets_moved() const { return octets_sent.load(std::memory_order_relaxed) + arrivals; }
   void arm_close_timer();
   void on_close_timeout();
@@ -296,6 +310,7 @@ class State final : public engine::Task,
   engine::Deadline<State, &State::on_receive_timeout> receive_timer{*this};
   engine::Deadline<State, &State::on_silence> wake_timer{*this};
   engine::Deadline<State, &State::give_up_peer> miss_timer{*this};
+  engine::Deadline<State, &State::look_after_peer> silence_timer{*this};
 };
 
 }  // namespace uiw::session

@@ -336,6 +336,14 @@ void TcpStream::shutdown_write() {
   sys::shutdown(impl_->fd, SHUT_WR);
 }
 
+Pulse TcpStream::pulse() const {
+  return pulse_of(impl_->fd);
+}
+
+void TcpStream::probe_idle(core::Nanoseconds within) {
+  transport::probe_idle(impl_->fd, within);
+}
+
 void TcpStream::set_abortive() {
   const linger at_once{1, 0};
   sys::setsockopt(impl_->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -10,6 +10,7 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "engine/engine.h"
+#include "transport/silence.h"
 
 namespace uiw::transport {
 
@@ -93,6 +94,10 @@ class TcpStream {
   long send(const iovec* pieces, size_t count);
   // FIN after everything sent so far. Thread: as send().
   void shutdown_write();
+  // What TCP knows of the peer, and how soon an idle one is probed: transport/silence.h. Thread:
+  // engine.
+  Pulse pulse() const;
+  void probe_idle(core::Nanoseconds within);
   // Next close sends RST. Thread: engine.
   void set_abortive();
 

@@ -18,9 +18,9 @@ namespace uiw::verbs {
 core::Result<rendezvous::Appointment> appointment_for(const device::Device& device, uint32_t qp_num,
                                                       const ibv_qp_attr& attr, int mask);
 
-// How long InfiniBand would go on asking a peer that does not answer: 4.096 us * 2^timeout,
-// retry_cnt more times, and at least a second, as no adapter answers before a program does. 0: for
-// ever.
+// How long InfiniBand would go on asking a peer that does not answer: up to four times 4.096 us *
+// 2^timeout, retry_cnt more times; and at least a second, as no adapter answers before a program
+// does. 0: for ever.
 core::Nanoseconds patience_of(const ibv_qp_attr& attr);
 
 // Takes what `mask` sets, for ibv_query_qp: hints that have no meaning on TCP, and the peer.

@@ -223,7 +223,11 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   } else if (const int error = qp->session->modify(*attr, mask)) {
     return error;
   }
+  if (target == IBV_QPS_RESET) qp->hints = {};
   verbs::remember(qp->hints, *attr, mask);
+  const bool by_number = qp->hints.dest_qp_num != 0;
+  if (by_number && (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
+    qp->session->be_patient(verbs::patience_of(qp->hints), qp->hints.timeout);
   if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
     qp->pd->context->engine->run_sync([&] {
       if (target == IBV_QPS_RESET) qp->meeting.reset();

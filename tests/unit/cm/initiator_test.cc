@@ -99,6 +99,24 @@ TEST_F(InitiatorTest, ReplyMakesItEstablished) {
   channel_.expect(EventType::kDisconnected);
 }
 
+// RDMA_OPTION_ID_ACK_TIMEOUT: set at any time before, and none unless set.
+TEST_F(InitiatorTest, QueuePairHearsTheAckTimeout) {
+  for (const int timeout : {-1, 0, 18}) {
+    RawPeer peer = start();
+    const auto value = static_cast<uint8_t>(timeout);
+    if (timeout >= 0) {
+      ASSERT_EQ(
+          0, manager_.set_option(channel_.channel, id_, Manager::Option::kAckTimeout, {&value, 1}));
+    }
+    answer(peer, [](mpa::StartupFrame&) {});
+    channel_.expect(EventType::kEstablished);
+    engine_->run_sync([&] { EXPECT_EQ(timeout, qps_.ack_timeout); });
+    peer.close();
+    channel_.expect(EventType::kDisconnected);
+    destroy(id_);
+  }
+}
+
 TEST_F(InitiatorTest, ReplyInSingleOctets) {  // MS-11
   RawPeer peer = start();
   for (uint8_t octet : RawPeer::encoded(reply_to(peer.receive_frame(mpa::FrameKind::kRequest)))) {

@@ -123,6 +123,7 @@ class FakeQueuePairs final : public QueuePairs {
   void receive(uint32_t qp_num) override {
     if (exists(qp_num)) at(qp_num).receive();
   }
+  void be_patient(uint32_t, uint8_t timeout) override { ack_timeout = timeout; }
   void disconnect(uint32_t qp_num) override {
     if (exists(qp_num)) at(qp_num).disconnect();
   }
@@ -139,6 +140,7 @@ class FakeQueuePairs final : public QueuePairs {
   bool mute = false;  // initiators that never send their RTR
   uint32_t gone = 0;  // a number that cannot be found any more
   std::vector<uint32_t> abandoned;
+  int ack_timeout = -1;  // as be_patient() was told last
 
  private:
   struct Claims {
@@ -240,6 +242,13 @@ class RawPeer {
     Octets octets(mpa::kMaxStartupFrame);
     octets.resize(mpa::encode(octets.data(), frame));
     return octets;
+  }
+  // TCP_ESTABLISHED, ...
+  int state() const {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    EXPECT_EQ(0, getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size));
+    return info.tcpi_state;
   }
   // Exactly that many octets, or what came before the end.
   Octets receive(size_t size) {

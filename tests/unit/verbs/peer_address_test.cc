@@ -93,10 +93,11 @@ TEST(Patience, IsInfinibandsButASecondAtLeast) {
   };
   EXPECT_EQ(patience(0, 7), 0);  // for ever
   EXPECT_EQ(patience(1, 0), core::kSecond);
-  EXPECT_EQ(patience(14, 7), core::kSecond);
-  EXPECT_EQ(patience(20, 0), core::Nanoseconds{4096} << 20);
-  EXPECT_EQ(patience(20, 2), 3 * (core::Nanoseconds{4096} << 20));
-  EXPECT_EQ(patience(31, 7), 8 * (core::Nanoseconds{4096} << 31));
+  EXPECT_EQ(patience(12, 7), core::kSecond);
+  EXPECT_EQ(patience(14, 7), 4 * 8 * (core::Nanoseconds{4096} << 14));
+  EXPECT_EQ(patience(20, 0), 4 * (core::Nanoseconds{4096} << 20));
+  EXPECT_EQ(patience(20, 2), 4 * 3 * (core::Nanoseconds{4096} << 20));
+  EXPECT_EQ(patience(31, 7), 4 * 8 * (core::Nanoseconds{4096} << 31));
 }
 
 }  // namespace
