@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "cm/acceptor.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -11,6 +9,7 @@
 #include "cm/manager.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
+#include "core/strangers.h"
 #include "transport/addresses.h"
 
 namespace uiw::cm {
@@ -21,7 +20,7 @@ namespace {
 // fifth of a second unless set. A program that connects thousands of times needs less before it
 // sends the first one, and longer would be longer to wait behind a flood of silent connections.
 constexpr uint32_t kPatienceShare = 25;
-constexpr rlim_t kMostHalfOpen = 8192;  // 22 MiB
+constexpr uint32_t kMostHalfOpen = 8192;  // 22 MiB
 
 }  // namespace
 
@@ -37,9 +36,8 @@ Acceptor::~Acceptor() {
 }
 
 uint32_t Acceptor::max_half_open() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 256;
-  return static_cast<uint32_t>(std::clamp<rlim_t>(limit.rlim_cur / 2, 16, kMostHalfOpen));
+  constexpr uint32_t kPart = 2;
+  return core::share_of_descriptors(kPart, kMostHalfOpen);
 }
 
 void Acceptor::carry_out(uint32_t orders) {

@@ -27,7 +27,7 @@ class Farewell final : private transport::StreamHandler,
         at_most_(at_most) {}
 
   void begin() {
-    engine_.lodge(*this);
+    engine_.lodge(*this, engine::Standing::kStranger);
     engine_.arm(*this, at_most_);
     stream_->set_handler(this);
     stream_->want_writable();
@@ -43,11 +43,19 @@ class Farewell final : private transport::StreamHandler,
       stream_->want_writable();
       return;
     }
-    if (error == 0) session::linger(engine_, std::move(stream_), at_most_);
+    engine::Engine& engine = engine_;
+    StreamPtr stream = std::move(stream_);
+    const core::Nanoseconds at_most = at_most_;
+    stream->set_handler(nullptr);
+    end();  // first: the next lodger may send the oldest away
+    if (error == 0)
+      session::linger(engine, std::move(stream), at_most, engine::Standing::kStranger);
+  }
+  void expire() override { evict(); }
+  void evict() override {
+    stream_->set_abortive();
     end();
   }
-  void expire() override { end(); }
-  void evict() override { end(); }
 
   void end() {
     engine_.leave(*this);
@@ -63,7 +71,7 @@ class Farewell final : private transport::StreamHandler,
 void say(engine::Engine& engine, StreamPtr stream, Outbox outbox, core::Nanoseconds at_most) {
   const int error = outbox.flush(*stream);
   if (error == 0) {
-    session::linger(engine, std::move(stream), at_most);
+    session::linger(engine, std::move(stream), at_most, engine::Standing::kStranger);
   } else if (error == EAGAIN) {
     auto* farewell =
         new (std::nothrow) Farewell(engine, std::move(stream), std::move(outbox), at_most);

@@ -69,7 +69,8 @@ class Manager final : public device::Observer {
   // Ends in ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR. EINVAL: more private data than
   // the frame has room for; EOPNOTSUPP: datagram id; EADDRINUSE: explicit source port taken.
   int connect(Channel& channel, uint32_t number, const ConnParam& param);
-  // EADDRINUSE, EOPNOTSUPP: datagram id. backlog 0 or above 1024 means 1024.
+  // EADDRINUSE, EOPNOTSUPP: datagram id. backlog 0 or above 1024 means 1024, or
+  // a quarter of the descriptors that the process may have.
   int listen(Channel& channel, uint32_t number, uint32_t backlog);
   // From now on events of the id carry `uid`, and the queue pair is RTS. ECONNRESET: the peer has
   // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. Ends in

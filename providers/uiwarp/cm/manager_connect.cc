@@ -11,12 +11,14 @@
 #include "cm/manager.h"
 #include "cm/responder.h"
 #include "core/raw_sys.h"
+#include "core/strangers.h"
 #include "transport/addresses.h"
 
 namespace uiw::cm {
 namespace {
 
 constexpr uint32_t kMaxBacklog = 1024;  // as the kernel's rdma_ucm.max_backlog
+constexpr uint32_t kBacklogPart = 4;    // of the descriptors: each request has one
 
 }  // namespace
 
@@ -83,7 +85,8 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   auto* acceptor = new (std::nothrow) Acceptor(*this, *engine_, id->bound_fd, id->device);
   if (acceptor == nullptr) return ENOMEM;
   id->bound_fd = -1;
-  id->backlog_left = backlog == 0 || backlog > kMaxBacklog ? kMaxBacklog : backlog;
+  const uint32_t most = core::share_of_descriptors(kBacklogPart, kMaxBacklog);
+  id->backlog_left = backlog == 0 || backlog > most ? most : backlog;
   id->state = IdState::kListening;
   id->endpoint = acceptor;
   acceptor->owner = id;

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/pages.h"
 #include "core/settings.h"
+#include "core/strangers.h"
 #include "core/valgrind.h"
 #include "engine/epoll.h"
 #include "engine/mailbox.h"
@@ -52,6 +53,8 @@ core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
 
 }  // namespace
 
+using Lodgers = core::List<Lodger, &Lodger::among_lodgers>;
+
 struct Engine::State {
   // The engine thread. What posters ask about with each message, so nothing here changes often.
   pthread_t thread{};
@@ -75,7 +78,7 @@ struct Engine::State {
   Watches watches;
   // Asked once per turn, and not before somebody wants to know: what has arrived comes first.
   core::Nanoseconds turn_time = 0;  // 0: nobody did
-  Lodger* lodgers = nullptr;
+  Lodgers lodgers[2];               // by standing, oldest first
   core::Pages scratch;
   uint64_t direct_octets = 0;  // received directly in this turn
   uint64_t sent_octets = 0;    // since octets came last
@@ -89,6 +92,7 @@ struct Engine::State {
   void open();
   void loop();
   void run_tasks();
+  bool has_lodgers() const { return !lodgers[0].empty() || !lodgers[1].empty(); }
   bool may_leave();
   core::Nanoseconds sleep_until() const;
 
@@ -100,9 +104,11 @@ struct Engine::State {
 
 // Once stopping: whether nothing keeps the thread any more.
 bool Engine::State::may_leave() {
-  if (lodgers && evict_at == Backend::kForever) evict_at = now() + kStopGrace;
-  if (lodgers && now() < evict_at) return false;
-  while (lodgers) lodgers->evict();
+  if (has_lodgers() && evict_at == Backend::kForever) evict_at = now() + kStopGrace;
+  if (has_lodgers() && now() < evict_at) return false;
+  for (Lodgers& of : lodgers) {
+    while (Lodger* oldest = of.first()) oldest->evict();
+  }
   watches.stop();
   // What is neither finished nor cancelled would never end.
   UIW_ASSERT(backend->not_cancelled() == 0);
@@ -132,7 +138,7 @@ void Engine::State::run_tasks() {
 
 core::Nanoseconds Engine::State::sleep_until() const {
   const core::Nanoseconds timer = timers.empty() ? Backend::kForever : timers.next_deadline();
-  return lodgers ? std::min(evict_at, timer) : timer;
+  return has_lodgers() ? std::min(evict_at, timer) : timer;
 }
 
 void Engine::State::loop() {
@@ -228,15 +234,20 @@ Engine::~Engine() {
   pthread_join(state_->thread, nullptr);
 }
 
-void Engine::lodge(Lodger& lodger) {
-  lodger.next_ = state_->lodgers;
-  if (state_->lodgers) state_->lodgers->previous_ = &lodger;
-  state_->lodgers = &lodger;
+uint32_t Engine::most_strangers() {
+  constexpr uint32_t kPart = 8, kMost = 1024;
+  return core::share_of_descriptors(kPart, kMost);
+}
+
+void Engine::lodge(Lodger& lodger, Standing standing) {
+  lodger.standing = standing;
+  Lodgers& with = state_->lodgers[static_cast<size_t>(standing)];
+  if (standing == Standing::kStranger && with.size() >= most_strangers()) with.first()->evict();
+  with.append(lodger);
 }
 
 void Engine::leave(Lodger& lodger) {
-  if (lodger.next_) lodger.next_->previous_ = lodger.previous_;
-  (lodger.previous_ ? lodger.previous_->next_ : state_->lodgers) = lodger.next_;
+  state_->lodgers[static_cast<size_t>(lodger.standing)].remove(lodger);
 }
 
 bool Engine::on_engine_thread() const {

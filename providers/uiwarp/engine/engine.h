@@ -12,6 +12,7 @@
 
 #include "core/bytes.h"
 #include "core/clock.h"
+#include "core/list.h"
 #include "core/result.h"
 
 namespace uiw::engine {
@@ -24,7 +25,7 @@ class Task;
 class Timer;
 class Watch;
 
-// What the engine keeps in a task, an operation, a timer, a watch and a lodger.
+// What the engine keeps in a task, an operation, a timer and a watch.
 class TaskState {
   friend class Mailbox;
   Task* next_ = nullptr;
@@ -80,10 +81,10 @@ class WatchState {
   Watch* previous_ = nullptr;
 };
 
-class LodgerState {
-  friend class Engine;
-  Lodger* next_ = nullptr;
-  Lodger* previous_ = nullptr;
+// Whose socket a lodger has.
+enum class Standing : uint8_t {
+  kPeer,      // somebody's to whom the program was connected: as many as it had connections
+  kStranger,  // anybody's: only so many, and the oldest goes when one more comes
 };
 
 // Work handed to the engine thread from any thread. Intrusive: the poster owns it and must keep it
@@ -139,10 +140,15 @@ class Watch : public WatchState {
 };
 
 // Something that lives on the engine with no owner elsewhere (a socket in its last seconds). It
-// ends itself; when the engine stops it is given a moment, then evicted. Thread: engine.
-class Lodger : public LodgerState {
+// ends itself; when the engine stops it is given a moment, then evicted. So is the oldest of the
+// strangers' when they are too many. Thread: engine.
+class Lodger {
  public:
   virtual void evict() = 0;  // must leave()
+
+  // Of the engine.
+  core::ListLink<Lodger> among_lodgers;
+  Standing standing = Standing::kPeer;
 
  protected:
   ~Lodger() = default;
@@ -176,7 +182,9 @@ class Engine {
 
   // All below: thread engine.
 
-  void lodge(Lodger& lodger);
+  // Of strangers' a share of the descriptors that the process may have.
+  static uint32_t most_strangers();
+  void lodge(Lodger& lodger, Standing standing = Standing::kPeer);
   void leave(Lodger& lodger);  // once per lodge()
 
   void arm(Timer& timer, core::Nanoseconds from_now);

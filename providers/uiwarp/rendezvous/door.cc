@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/raw_sys.h"
+#include "core/strangers.h"
 #include "rendezvous/ports.h"
 #include "transport/addresses.h"
 
@@ -16,7 +17,8 @@ namespace {
 
 constexpr int kBacklog = 1024;
 // Guests at a time, so that a flood of them leaves descriptors for everything else.
-constexpr size_t kMaxGuests = 256;
+constexpr uint32_t kMaxGuests = 256;
+constexpr uint32_t kGuestsPart = 16;  // of the descriptors, at most
 
 }  // namespace
 
@@ -60,7 +62,7 @@ void Door::on_accept(int fd, const sockaddr_storage&) {
     core::sys::close(fd);
     return;
   }
-  if (guests_.size() >= kMaxGuests) make_room();
+  if (guests_.size() >= core::share_of_descriptors(kGuestsPart, kMaxGuests)) make_room();
   Guest::receive(*this, engine_, std::move(stream));
 }
 
@@ -77,7 +79,7 @@ void Door::make_room() {
   size_t challenged = 0;
   for (Guest* guest = guests_.first(); guest; guest = GuestList::next(*guest))
     challenged += guest->step() == Guest::Step::kChallenged;
-  send_off(*oldest(challenged > kMaxGuests / 2), "makes room for others");
+  send_off(*oldest(challenged > guests_.size() / 2), "makes room for others");
 }
 
 void Door::on_accept_error(int error) {

@@ -251,7 +251,8 @@ void State::sender_stopped() {
   if (stream_broken || (peer_closed && fin_noted)) {
     stream.reset();
   } else {
-    linger(engine, std::move(stream), core::settings().close_timeout_ms * core::kMillisecond);
+    linger(engine, std::move(stream), core::settings().close_timeout_ms * core::kMillisecond,
+           engine::Standing::kPeer);
   }
   attached = false;
   if (error_begun || !by_number.load(std::memory_order_relaxed))

@@ -14,8 +14,8 @@ class Lingering final : public transport::StreamHandler,
   Lingering(engine::Engine& engine, transport::StreamPtr stream)
       : engine_(engine), stream_(std::move(stream)) {}
 
-  void begin(core::Nanoseconds at_most) {
-    engine_.lodge(*this);
+  void begin(core::Nanoseconds at_most, engine::Standing whose) {
+    engine_.lodge(*this, whose);
     engine_.arm(*this, at_most);
     stream_->shutdown_write();
     stream_->resume_receive();
@@ -41,9 +41,10 @@ class Lingering final : public transport::StreamHandler,
 
 }  // namespace
 
-void linger(engine::Engine& engine, transport::StreamPtr stream, core::Nanoseconds at_most) {
+void linger(engine::Engine& engine, transport::StreamPtr stream, core::Nanoseconds at_most,
+            engine::Standing whose) {
   auto* lingering = new (std::nothrow) Lingering(engine, std::move(stream));
-  if (lingering) lingering->begin(at_most);
+  if (lingering) lingering->begin(at_most, whose);
 }
 
 }  // namespace uiw::session

@@ -10,7 +10,9 @@
 
 namespace uiw::session {
 
-// Takes the stream over; FIN was sent or is sent now. Thread: engine.
-void linger(engine::Engine& engine, transport::StreamPtr stream, core::Nanoseconds at_most);
+// Takes the stream over; FIN was sent or is sent now. A stranger may be left before the time is
+// up, should there be too many. Thread: engine.
+void linger(engine::Engine& engine, transport::StreamPtr stream, core::Nanoseconds at_most,
+            engine::Standing whose);
 
 }  // namespace uiw::session

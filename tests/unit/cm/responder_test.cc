@@ -382,9 +382,51 @@ TEST_F(FewDescriptors, ThoseWhoConnectAtTheSameTimeAreAllServed) {
   new_small_listener();
   std::vector<RawPeer> peers = dial_often(100);
   settle();
-  for (RawPeer& peer : peers) peer.send(request_frame());
-  for (size_t i = 0; i < peers.size(); ++i) destroy(channel_.expect(EventType::kConnectRequest).id);
+  for (RawPeer& peer : peers) {
+    peer.send(request_frame());
+    destroy(channel_.expect(EventType::kConnectRequest).id);
+  }
   EXPECT_EQ(0, channel_.queued());
+}
+
+TEST_F(FewDescriptors, RequestsThatNobodyFetchesAreCapped) {
+  new_small_listener();
+  std::vector<RawPeer> peers = dial_often(20);
+  settle();
+  for (RawPeer& peer : peers) {
+    peer.send(request_frame());
+    settle();  // in this order
+  }
+  for (size_t i = 16; i < peers.size(); ++i)
+    EXPECT_TRUE(peers[i].receive_frame(mpa::FrameKind::kReply).reject);
+  for (size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(TCP_ESTABLISHED, peers[i].state());
+    destroy(channel_.expect(EventType::kConnectRequest).id);
+  }
+  EXPECT_EQ(0, channel_.queued());
+}
+
+// Who was refused is given time to close. But the oldest goes when there are too many.
+TEST_F(FewDescriptors, ThoseWhoAreRefusedAndStayAreCapped) {
+  settings_.close_timeout_ms = 3'600'000;
+  new_listener(33);
+  settle();
+  const int descriptors = uiw::test::open_descriptors();
+  constexpr size_t kPeers = 60;
+  constexpr uint32_t kMost = 25;
+  const uiw::test::DescriptorLimit few(8 * kMost);
+  std::vector<RawPeer> peers = dial_often(kPeers);
+  for (RawPeer& peer : peers) {
+    const Event event = request(peer, request_frame());
+    ASSERT_EQ(0, manager_.reject(channel_.channel, event.id, {}));
+    EXPECT_TRUE(peer.receive_frame(mpa::FrameKind::kReply).reject);
+  }
+  settle();
+  EXPECT_LE(uiw::test::open_descriptors(), descriptors + static_cast<int>(kPeers + kMost));
+  // A socket that nobody has any more answers by a reset.
+  for (RawPeer& peer : peers) peer.send(Octets{1});
+  for (size_t i = 0; i < kPeers; ++i)
+    EXPECT_EQ(i < kPeers - kMost ? TCP_CLOSE : TCP_CLOSE_WAIT, peers[i].state()) << i;
 }
 
 // TCP makes who finds its queue full come again after a second, then after two, and so on.

@@ -255,6 +255,34 @@ TEST(Engine, StoppingEvictsLodgersThatStay) {
   EXPECT_EQ(guest.evictions, 1);
 }
 
+TEST(Engine, TheOldestStrangerGoesWhenThereAreTooMany) {
+  auto engine = test::start_engine();  // before: liburing raises a limit that is low
+  const uiw::test::DescriptorLimit few(8 * 20);
+  struct Guest final : Lodger {
+    Engine* engine = nullptr;
+    int evictions = 0;
+    void evict() override {
+      ++evictions;
+      engine->leave(*this);
+    }
+  };
+  Guest strangers[23], peers[23];
+  engine->run_sync([&] {
+    EXPECT_EQ(Engine::most_strangers(), 20u);
+    for (int i = 0; i < 23; ++i) {
+      strangers[i].engine = peers[i].engine = engine.get();
+      engine->lodge(peers[i]);
+      engine->lodge(strangers[i], Standing::kStranger);
+    }
+    for (int i = 0; i < 23; ++i) {
+      EXPECT_EQ(strangers[i].evictions, i < 3) << i;
+      EXPECT_EQ(peers[i].evictions, 0) << i;
+    }
+  });
+  engine.reset();
+  for (int i = 0; i < 23; ++i) EXPECT_EQ(strangers[i].evictions + peers[i].evictions, 2) << i;
+}
+
 TEST(Engine, TimersExpireByDeadlineNotByOrderOfArming) {
   auto engine = test::start_engine();
   Watched<std::vector<int>> log;
