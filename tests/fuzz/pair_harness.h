@@ -93,6 +93,7 @@ class PairHarness {
     qp::Connection connection;
     std::deque<uint8_t> in;  // octets on their way here
     std::vector<Posted> posted;
+    std::vector<ibv_wc> sent, received;         // completions that were polled
     std::vector<size_t> inbox_at;               // of each receive posted
     std::vector<size_t> sent_sizes, sent_from;  // of each Send, in order; in the sender's source
     bool paused = false;                        // a Send waits for a receive
@@ -196,6 +197,7 @@ class PairHarness {
     const int error = test::post(*end.sends, wr);
     CHECK(error == 0 || error == ENOMEM);
     if (error) {
+      collect(end);  // makes room for the next
       if (arena) arena->used -= size;
       return;
     }
@@ -219,6 +221,7 @@ class PairHarness {
     wr.num_sge = 2;
     if (test::post(*end.receives, wr) != 0) {
       end.inbox.used -= kReceive;
+      collect(end);
       return;
     }
     // The content is that of the peer's Send of the same number; checked when it completes.
@@ -343,11 +346,16 @@ class PairHarness {
       CHECK(!posted.arena || posted.arena->holds(posted.at, posted.size));
   }
 
+  static void collect(End& end) {
+    for (ibv_wc wc; end.send_cq->poll(1, &wc) == 1;) end.sent.push_back(wc);
+    for (ibv_wc wc; end.recv_cq->poll(1, &wc) == 1;) end.received.push_back(wc);
+  }
+
   void check_sends(End& end) {
-    ibv_wc wc;
     uint64_t next = 0;
     bool failed = false;
-    while (end.send_cq->poll(1, &wc) == 1) {
+    collect(end);
+    for (const ibv_wc& wc : end.sent) {
       CHECK(wc.wr_id == next);
       const Posted& posted = end.posted[next++];
       if (wc.status != IBV_WC_SUCCESS) {
@@ -362,10 +370,10 @@ class PairHarness {
 
   void check_receives(End& end) {
     const End& peer = other(end);
-    ibv_wc wc;
     uint64_t next = 0;
     bool failed = false;
-    while (end.recv_cq->poll(1, &wc) == 1) {
+    collect(end);
+    for (const ibv_wc& wc : end.received) {
       CHECK(wc.wr_id == next);
       const size_t at = end.inbox_at[next];
       failed = failed || wc.status != IBV_WC_SUCCESS;

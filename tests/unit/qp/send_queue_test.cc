@@ -95,6 +95,20 @@ TEST(SendQueue, RefusesWhatCannotBeSent) {
   EXPECT_EQ(queue->posted(), 2u);
 }
 
+// As drivers do: what they do not know they do not look at.
+TEST(SendQueue, FlagsThatNobodyKnowsAreIgnored) {
+  auto queue = qp::SendQueue::create(32, 1, 0);
+  constexpr unsigned kKnown =
+      IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+  for (unsigned bit = 0; bit < 32; ++bit) {
+    const unsigned flag = 1u << bit;
+    if (flag & kKnown) continue;
+    ASSERT_EQ(post(*queue, SendWr(IBV_WR_SEND).flags(flag)), 0) << bit;
+    const qp::SendRequest& slot = queue->slot(queue->start());
+    EXPECT_FALSE(slot.fence || slot.signaled || slot.solicited || slot.is_inline) << bit;
+  }
+}
+
 TEST(SendQueue, KeepsTheOperandsOfAtomics) {
   auto queue = qp::SendQueue::create(4, 2, 16);
   const ibv_sge sink{0x1000, 8, 7};
