@@ -196,7 +196,7 @@ class StaleDescriptor : public testing::Test {
     stale_ = open(path, O_RDWR | O_CLOEXEC);
     ASSERT_GE(stale_, 0) << path;
     syscall(SYS_close, stale_);
-    file_ = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    file_ = open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     ASSERT_GE(file_, 0);
     if (file_ != stale_) {
       ASSERT_EQ(syscall(SYS_dup3, file_, stale_, 0), stale_);
