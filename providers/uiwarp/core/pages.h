@@ -1,27 +1,66 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Memory that begins a page, for what the kernel copies to or from. TCP's octets begin one of the
 // kernel's where nothing was on its way before, and to copy from there to where malloc() begins, 16
-// octets into a page, is slow on AMD (core/copy.h). Thread: any.
+// octets into a page, is slow on AMD (core/copy.h).
+//
+// It comes from the kernel and goes back there at once. malloc() would keep much of it: after the
+// first buffer of a size was freed it takes the others from its heap (mallopt(3),
+// M_MMAP_THRESHOLD), which ends behind the last small object that somebody still has. Thread: any.
 #pragma once
+
+#include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 
+// What is read or written beyond the end is found only where malloc() gave it.
+#if defined(__SANITIZE_ADDRESS__)
+#define UIW_PAGES_BY_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UIW_PAGES_BY_MALLOC 1
+#endif
+#endif
+
 namespace uiw::core {
 
 inline constexpr size_t kPage = 4096;
 
+inline constexpr size_t whole_pages(size_t size) {
+  return (size + kPage - 1) / kPage * kPage;
+}
+
+#ifdef UIW_PAGES_BY_MALLOC
+
 struct FreePages {
+  size_t size = 0;
   void operator()(uint8_t* memory) const { std::free(memory); }
 };
+inline uint8_t* map_pages(size_t size) {
+  return static_cast<uint8_t*>(std::aligned_alloc(kPage, size));
+}
+
+#else
+
+struct FreePages {
+  size_t size = 0;  // of all
+  void operator()(uint8_t* memory) const { munmap(memory, size); }
+};
+inline uint8_t* map_pages(size_t size) {
+  void* const memory =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
+}
+
+#endif
+
 using Pages = std::unique_ptr<uint8_t[], FreePages>;
 
 // `size` octets, not initialized. Null when out of memory.
 inline Pages allocate_pages(size_t size) {
-  return Pages(
-      static_cast<uint8_t*>(std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage)));
+  return Pages(map_pages(whole_pages(size)), FreePages{whole_pages(size)});
 }
 
 }  // namespace uiw::core

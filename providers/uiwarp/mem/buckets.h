@@ -85,7 +85,7 @@ class Buckets {
     Array& wanted = arrays_[bits];
     if (!wanted.at) {
       const size_t size = (size_t{1} << bits) * sizeof(Bucket);
-      if (!wanted.memory.map((size + core::kPage - 1) / core::kPage * core::kPage)) return false;
+      if (!wanted.memory.map(core::whole_pages(size))) return false;
       wanted.at = reinterpret_cast<Bucket*>(wanted.memory.start());
     }
     for_each([&](Slot* slot) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "qp/rx_staging.h"
 
-#include <mutex>
 #include <utility>
 
 #include "core/copy.h"
 #include "core/pages.h"
-#include "core/spinlock.h"
+#include "core/stock.h"
 #include "mpa/framing.h"
 
 namespace uiw::qp {
@@ -15,28 +14,23 @@ namespace {
 
 // One FPDU of any size; kept for reuse. Larger ones (a whole read behind a missing receive) are
 // freed.
-constexpr size_t kUsual = mpa::kMaxFpdu;
-constexpr uint32_t kKept = 16;
-core::Spinlock pool_lock;
-uint8_t* pool[kKept];
-uint32_t pooled = 0;
+constexpr size_t kUsual = core::whole_pages(mpa::kMaxFpdu);
+struct Usual {  // what stands in its first octets while it is kept
+  Usual* next_in_stock;
+};
+core::Stock<Usual> stock;
 
 core::Pages take_usual() {
-  {
-    std::lock_guard guard(pool_lock);
-    if (pooled > 0) return core::Pages(pool[--pooled]);
-  }
-  return core::allocate_pages(kUsual);
+  Usual* const usual = stock.take([] {
+    // Nothing to construct.
+    return reinterpret_cast<Usual*>(core::map_pages(kUsual));
+  });
+  return core::Pages(reinterpret_cast<uint8_t*>(usual), core::FreePages{kUsual});
 }
 
 void give_usual(core::Pages data) {
-  {
-    std::lock_guard guard(pool_lock);
-    if (pooled < kKept) {
-      pool[pooled++] = data.release();
-      return;
-    }
-  }
+  stock.give(reinterpret_cast<Usual*>(data.release()),
+             [](Usual* surplus) { core::FreePages{kUsual}(reinterpret_cast<uint8_t*>(surplus)); });
 }
 
 }  // namespace

@@ -2,11 +2,12 @@
 #include "qp/tx_batch.h"
 
 #include <algorithm>
-#include <mutex>
+#include <memory>
 #include <new>
 
 #include "core/assert.h"
 #include "core/copy.h"
+#include "core/stock.h"
 
 namespace uiw::qp {
 
@@ -98,34 +99,20 @@ bool TxBatch::detach() {
 
 namespace {
 
-// Enough for the busiest few connections; more are allocated and freed as needed.
-constexpr uint32_t kKept = 16;
-core::Spinlock pool_lock;
-TxBatch* pool[kKept];
-uint32_t pooled = 0;
+core::Stock<TxBatch> stock;
 
 }  // namespace
 
 TxBatch* TxBatchPool::take() {
-  {
-    std::lock_guard guard(pool_lock);
-    if (pooled > 0) return pool[--pooled];
-  }
-  std::unique_ptr<TxBatch> batch(new (std::nothrow) TxBatch);
-  if (!batch || !batch->allocate()) return nullptr;
-  return batch.release();
+  return stock.take([]() -> TxBatch* {
+    std::unique_ptr<TxBatch> batch(new (std::nothrow) TxBatch);
+    return batch && batch->allocate() ? batch.release() : nullptr;
+  });
 }
 
 void TxBatchPool::give(TxBatch* batch) {
   batch->reset();
-  {
-    std::lock_guard guard(pool_lock);
-    if (pooled < kKept) {
-      pool[pooled++] = batch;
-      return;
-    }
-  }
-  delete batch;
+  stock.give(batch, [](TxBatch* surplus) { delete surplus; });
 }
 
 }  // namespace uiw::qp

@@ -12,7 +12,6 @@
 #include <memory>
 
 #include "core/pages.h"
-#include "core/spinlock.h"
 #include "mem/table.h"
 
 namespace uiw::qp {
@@ -88,6 +87,8 @@ class TxBatch {
   // Whether it holds a region whose deregistration has begun, and waits for it.
   bool holds_revoked() const;
 
+  TxBatch* next_in_stock = nullptr;
+
  private:
   struct Mark {
     uint64_t end;  // octets of the batch up to and including this FPDU
@@ -109,7 +110,7 @@ class TxBatch {
   uint32_t arena_used_ = 0;
 };
 
-// Batches not in use, kept for the next sender. Thread: any.
+// Batches not in use, kept for the next sender (core/stock.h). Thread: any.
 class TxBatchPool {
  public:
   static TxBatch* take();  // null when out of memory
