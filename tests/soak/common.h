@@ -26,10 +26,11 @@ inline constexpr uint32_t kImmediate = 0x50a40000;  // and the slot
 struct Stats {
   std::atomic<uint64_t> connections, rejects, cuts, kills, sends, writes, reads, atomics,
       immediates, invalidations;
-  std::atomic<uint64_t> octets;       // compared
-  std::atomic<uint64_t> completions;  // that were awaited and came once
-  std::atomic<uint64_t> flushed;      // of these, with IBV_WC_WR_FLUSH_ERR
-  std::atomic<uint32_t> port;         // of the server, 0 until it listens
+  std::atomic<uint64_t> registrations;  // that came and went beside some that stay
+  std::atomic<uint64_t> octets;         // compared
+  std::atomic<uint64_t> completions;    // that were awaited and came once
+  std::atomic<uint64_t> flushed;        // of these, with IBV_WC_WR_FLUSH_ERR
+  std::atomic<uint32_t> port;           // of the server, 0 until it listens
 };
 
 // Says what is wrong and ends the process with status 1.
@@ -149,5 +150,7 @@ struct Round {
 };
 int serve(const Round& round);
 int ask(const Round& round, uint32_t client);
+// Beside all rounds, until SIGTERM.
+int reside(Stats& stats, uint64_t seed);
 
 }  // namespace uiw::soak

@@ -35,7 +35,8 @@ struct Plan {
       "usage: uiwarp-soak [--rounds N | --minutes M] [--seed S] [--first ROUND] [--clients N] "
       "[--connections N]\n"
       "                   [--operations N]\n"
-      "A round is a server process and some clients; what it does follows from seed and number.\n",
+      "A round is a server process and some clients; what it does follows from seed and number.\n"
+      "Beside all of them a process lives whose regions and connections stay or come and go.\n",
       stderr);
   exit(2);
 }
@@ -121,12 +122,13 @@ void report(const Stats& s, uint64_t rounds) {
     return static_cast<unsigned long long>(value.load());
   };
   printf(
-      "rounds %llu: connections %llu, rejected %llu, cut %llu, killed %llu; Sends %llu, Writes "
+      "rounds %llu: registrations %llu, connections %llu, rejected %llu, cut %llu, killed %llu; "
+      "Sends %llu, Writes "
       "%llu, Reads %llu, "
       "atomics %llu, immediate %llu, invalidated %llu; compared %llu MiB; completions %llu, "
       "flushed %llu\n",
-      static_cast<unsigned long long>(rounds), n(s.connections), n(s.rejects), n(s.cuts),
-      n(s.kills), n(s.sends), n(s.writes), n(s.reads), n(s.atomics), n(s.immediates),
+      static_cast<unsigned long long>(rounds), n(s.registrations), n(s.connections), n(s.rejects),
+      n(s.cuts), n(s.kills), n(s.sends), n(s.writes), n(s.reads), n(s.atomics), n(s.immediates),
       n(s.invalidations), n(s.octets) >> 20, n(s.completions), n(s.flushed));
   fflush(stdout);
 }
@@ -139,6 +141,10 @@ int main(int count, char** words) {
       mmap(nullptr, sizeof(Stats), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) fail("mmap: %s", strerror(errno));
   auto* stats = new (shared) Stats{};
+  const pid_t resident = soak::start([&] {
+    alarm(0);  // it has one for each of its turns
+    return reside(*stats, plan.seed);
+  });
   const auto start = std::chrono::steady_clock::now();
   auto told = start;
   uint64_t done = 0;
@@ -152,13 +158,21 @@ int main(int count, char** words) {
     }
     const uint64_t number = plan.first + done;
     if (run(plan, number, stats)) continue;
+    kill(resident, SIGKILL);
     report(*stats, done);
     printf("soak FAILED in round %llu; again: --seed %llu --first %llu --rounds 1\n",
            static_cast<unsigned long long>(number), static_cast<unsigned long long>(plan.seed),
            static_cast<unsigned long long>(number));
     return 1;
   }
+  kill(resident, SIGTERM);
+  const bool resided = ended_well(resident, "the long-lived process", false);
   report(*stats, done);
+  if (!resided) {
+    printf("soak FAILED in the long-lived process; again: --seed %llu\n",
+           static_cast<unsigned long long>(plan.seed));
+    return 1;
+  }
   // A test of nothing is none.
   const bool something = stats->connections > 0 && stats->octets > 0 && stats->reads > 0;
   printf("soak %s: seed %llu, %llu rounds\n", something ? "PASSED" : "FAILED, nothing was moved",
