@@ -15,16 +15,22 @@ int IdTable::insert(Id& id) {
   if (page == nullptr) {
     page.reset(new (std::nothrow) Page);
     if (page == nullptr) return ENOMEM;
+    ++page_count_;
   }
   page->ids[cursor_ % kPage] = &id;
+  ++page->used;
   id.number = cursor_;
   ++used_;
   return 0;
 }
 
 void IdTable::remove(const Id& id) {
-  pages_[id.number / kPage]->ids[id.number % kPage] = nullptr;
+  std::unique_ptr<Page>& page = pages_[id.number / kPage];
+  page->ids[id.number % kPage] = nullptr;
   --used_;
+  if (--page->used > 0) return;
+  page.reset();
+  --page_count_;
 }
 
 Id* IdTable::find(uint32_t number) const {

@@ -20,6 +20,8 @@ class IdTable {
   void remove(const Id& id);
   Id* find(uint32_t number) const;
   uint32_t size() const { return used_; }
+  // Pages that have memory: those with an id, no others.
+  uint32_t pages() const { return page_count_; }
   // The first id whose number is above `number`; null at the end.
   Id* next(uint32_t number) const;
 
@@ -27,10 +29,11 @@ class IdTable {
   static constexpr uint32_t kPage = 256;
   struct Page {
     Id* ids[kPage] = {};
+    uint32_t used = 0;
   };
   std::unique_ptr<Page> pages_[kEnd / kPage];
   uint32_t cursor_ = 0;
-  uint32_t used_ = 0;
+  uint32_t used_ = 0, page_count_ = 0;
 };
 
 }  // namespace uiw::cm
