@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "rendezvous/ports.h"
 
+#include <algorithm>
 #include <bitset>
 #include <cerrno>
 #include <memory>
@@ -20,6 +21,9 @@
 namespace uiw::rendezvous {
 namespace {
 
+// Numbers that are drawn before one comes again; half of all, so that the other half is to guess.
+constexpr uint32_t kLate = kNumbersPerPort / 2;
+
 struct Port {
   ~Port() {
     if (fd >= 0) core::sys::close(fd);
@@ -28,7 +32,8 @@ struct Port {
   int fd = -1;  // bound everywhere; does not listen
   uint32_t used_count = 0;
   std::bitset<kNumbersPerPort> used;
-  std::bitset<kNumbersPerPort> had;  // used now, or since all were had last
+  uint8_t latest[kLate] = {};  // drawn, a ring
+  uint32_t drawn = 0;          // so many, ever
 
   uint8_t draw();
   std::unique_ptr<Door> door;             // thread: engine
@@ -36,16 +41,17 @@ struct Port {
   std::unique_ptr<Port> next;
 };
 
-// Any of those that were not had lately, as of a pack of cards: unforeseen, and each comes round as
-// late as it can. One is free.
+// Any of those that are free and were not drawn lately, so that nobody can foresee it; any that is
+// free if there is no such. One is free.
 uint8_t Port::draw() {
-  if (had.all()) had = used;
-  const size_t left = kNumbersPerPort - had.count();
+  std::bitset<kNumbersPerPort> excluded = used;
+  for (uint32_t i = 0; i < std::min(drawn, kLate); ++i) excluded.set(latest[i]);
+  if (excluded.all()) excluded = used;
   core::SipKey random;
   if (!make_random(random)) random.first = static_cast<uint64_t>(core::now());
-  size_t skip = random.first % left, index = 0;
-  while (had[index] || skip-- > 0) ++index;
-  had.set(index);
+  size_t skip = random.first % (kNumbersPerPort - excluded.count()), index = 0;
+  while (excluded[index] || skip-- > 0) ++index;
+  latest[drawn++ % kLate] = static_cast<uint8_t>(index);
   used.set(index);
   ++used_count;
   return static_cast<uint8_t>(index);
