@@ -24,6 +24,7 @@ import case_interfaces # noqa: F401
 import case_leak       # noqa: F401
 import case_loading    # noqa: F401
 import case_libfabric  # noqa: F401
+import case_memory    # noqa: F401
 import case_neighbour  # noqa: F401
 import case_perftest   # noqa: F401
 import case_pyverbs    # noqa: F401

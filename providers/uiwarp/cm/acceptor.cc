@@ -80,6 +80,8 @@ void Acceptor::listen() {
   core::Result<std::unique_ptr<transport::Listener>> listener =
       transport::Listener::start(engine_, fd_, kTcpQueue, *this);
   if (!listener) {
+    // Peers whom TCP has let in hear that nobody is here.
+    core::sys::close(std::exchange(fd_, -1));
     on_accept_error(listener.error());
     return;
   }

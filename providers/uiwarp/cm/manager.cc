@@ -248,12 +248,7 @@ void Manager::unqueue(Channel& channel, QueuedEvent& event) {
 
 void Manager::push(Id& id, EventType type, int status, const ConnParam* param) {
   if (id.uid == 0) return;
-  auto* event = new (std::nothrow) QueuedEvent;
-  if (event == nullptr) {
-    core::log(core::LogLevel::kError, "out of memory: a connection event (type %u) is lost",
-              static_cast<unsigned>(type));
-    return;
-  }
+  auto* event = new QueuedEvent;  // from the reserve if need be: a program would wait for ever
   event->event.type = type;
   event->event.uid = id.uid;
   event->event.id = id.number;

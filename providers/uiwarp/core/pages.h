@@ -12,8 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
+#include <new>
 
 // What is read or written beyond the end is found only where malloc() gave it.
 #if defined(__SANITIZE_ADDRESS__)
@@ -36,10 +36,10 @@ inline constexpr size_t whole_pages(size_t size) {
 
 struct FreePages {
   size_t size = 0;
-  void operator()(uint8_t* memory) const { std::free(memory); }
+  void operator()(uint8_t* memory) const { operator delete[](memory, std::align_val_t{kPage}); }
 };
 inline uint8_t* map_pages(size_t size) {
-  return static_cast<uint8_t*>(std::aligned_alloc(kPage, size));
+  return static_cast<uint8_t*>(operator new[](size, std::align_val_t{kPage}, std::nothrow));
 }
 
 #else

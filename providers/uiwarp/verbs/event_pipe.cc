@@ -85,23 +85,18 @@ void EventPipe::send(EventSource& source, uint32_t type) {
   const EventRecord record{source.element_, type, 0};
   const std::lock_guard lock(mutex_);
   if (kept_.empty() && write(&record, record_size_)) return;
-  if (!keep(source, record)) return;
+  keep(source, record);
   // Once more: if the reader emptied the pipe between our first try and keep(), it saw no backlog
   // and will not call flush(). If this try fails too, its next read comes after keep().
   write_kept();
 }
 
-bool EventPipe::keep(EventSource& source, const EventRecord& record) {
-  Kept* const kept = new (std::nothrow) Kept{record, &source, {}, {}};
-  if (!kept) {
-    core::log(core::LogLevel::kError, "out of memory: an event is lost");
-    return false;
-  }
+void EventPipe::keep(EventSource& source, const EventRecord& record) {
+  Kept* const kept = new Kept{record, &source, {}, {}};  // from the reserve if need be
   kept_.append(*kept);
   source.kept_.append(*kept);
   if (!keeping_.exchange(true, std::memory_order_seq_cst))
     backlog_.fetch_add(1, std::memory_order_seq_cst);
-  return true;
 }
 
 void EventPipe::drop(Kept& kept) {

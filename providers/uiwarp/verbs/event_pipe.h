@@ -74,7 +74,7 @@ class EventPipe {
   using Kept = EventSource::Kept;
   // Under mutex_, from here on.
   bool write(const void* records, size_t size);
-  bool keep(EventSource& source, const EventRecord& record);
+  void keep(EventSource& source, const EventRecord& record);
   void drop(Kept& kept);
   void write_kept();
   uint32_t purge_pipe(uint64_t element);
