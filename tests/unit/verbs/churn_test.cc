@@ -55,6 +55,8 @@ TEST(EventPipeChurn, IsAsTheModelSays) {
   EventPipe pipe(kCompletionRecord, backlog);
   ASSERT_EQ(pipe.join(channel.fd()), 0);
   std::mt19937 random(2);
+  std::deque<EventSource> sources;
+  for (uint64_t element = 0; element < 50; ++element) sources.emplace_back(element);
   std::deque<uint64_t> sent;
   const auto read_one = [&] {
     uint64_t element = 0;
@@ -65,12 +67,12 @@ TEST(EventPipeChurn, IsAsTheModelSays) {
   };
   for (int step = 0; step < 100'000 && !testing::Test::HasFailure(); ++step) {
     const bool filling = step / 10'000 % 2 == 0;
-    if (random() % 4000 == 0) {
-      const uint64_t element = random() % 50;
-      ASSERT_EQ(pipe.purge(element), std::erase(sent, element));
+    if (random() % 100 == 0) {
+      const uint64_t element = random() % sources.size();
+      ASSERT_EQ(pipe.purge(sources[element]), std::erase(sent, element));
     } else if (sent.empty() || random() % 10 < (filling ? 8 : 2)) {
-      sent.push_back(random() % 50);
-      pipe.send(sent.back(), 0);
+      sent.push_back(random() % sources.size());
+      pipe.send(sources[sent.back()], 0);
     } else {
       read_one();
     }
