@@ -39,7 +39,10 @@ std::unique_ptr<CompletionQueue> CompletionQueue::create(uint32_t entries,
 }
 
 CompletionQueue::~CompletionQueue() {
-  drop_purged();
+  while (CompletionSource* source = gone_.first()) {
+    gone_.remove(*source);
+    delete source;
+  }
   delete progress();
 }
 
@@ -126,7 +129,9 @@ void CompletionQueue::pass(CompletionSource& source, uint32_t count, uint64_t fr
   source.passed_ += count;
   if (!source.gone()) return source.free(count, frees);
   purged_.store(purged_.load(std::memory_order_relaxed) - count, std::memory_order_relaxed);
-  if (source.waiting() == 0) delete &source;
+  if (source.waiting() > 0) return;
+  gone_.remove(source);
+  delete &source;
 }
 
 // IBA leaves what waits already to the next poll. An adapter is told by the doorbell that arms how
@@ -175,7 +180,7 @@ void CompletionQueue::purge(std::unique_ptr<CompletionSource> source) {
   source->kind_ = CompletionSource::Kind::kGone;
   if (waiting == 0) return;
   purged_.store(purged_.load(std::memory_order_relaxed) + waiting, std::memory_order_relaxed);
-  static_cast<void>(source.release());  // pass() frees it with the last of them
+  gone_.append(*source.release());  // pass() frees it with the last of them
 }
 
 // Copies what waits and was not purged to `to`, one behind the other from tail_ on; how many.

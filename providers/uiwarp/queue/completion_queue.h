@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "core/list.h"
 #include "core/spinlock.h"
 #include "queue/completion_source.h"
 
@@ -119,8 +120,10 @@ class CompletionQueue {
   alignas(64) std::atomic<uint32_t> empty_polls_{0};  // written by spinning pollers, so alone
   alignas(64) std::atomic<uint32_t> tail_{0};         // next to read; consumers
   std::atomic<uint32_t> purged_{0};  // of those between tail_ and head_; written under consume_
-  Armed armed_ = kNotArmed;          // under produce_
-  bool untold_ = false;              // under produce_: a completion came since the last event
+  // Purged ones with completions that wait still; under consume_.
+  core::List<CompletionSource, &CompletionSource::among_gone_> gone_;
+  Armed armed_ = kNotArmed;  // under produce_
+  bool untold_ = false;      // under produce_: a completion came since the last event
   // Under produce_: since the last event a solicited one came, as so many ago; 0: none.
   uint64_t untold_solicited_ = 0;
   std::atomic<bool> overflowed_{false};

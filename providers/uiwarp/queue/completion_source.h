@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/list.h"
+
 namespace uiw::queue {
 
 // The send or the receive side of one queue pair. A work request keeps its place in the work queue
@@ -45,6 +47,7 @@ class CompletionSource {
   uint32_t pushed_ = 0;           // modulo 2^32, under its produce_
   uint32_t passed_ = 0;           // the same, under consume_: polled or dropped
   std::atomic<uint64_t>* freed_;  // not to be touched once gone
+  core::ListLink<CompletionSource> among_gone_;
 };
 
 // One entry of a completion queue: a cache line's worth.
