@@ -17,7 +17,8 @@ constexpr size_t kSize = 50000;
 // this races with the library's reading is what is tested.
 __attribute__((no_sanitize("thread"))) void write_some(Buffer& memory, uint32_t turn) {
   volatile uint64_t* const words = reinterpret_cast<uint64_t*>(memory.data());
-  for (size_t i = turn % 7; i < kSize / sizeof *words; i += 7) words[i] = turn * 0x0101010101010101;
+  for (size_t i = turn % 7; i < kSize / sizeof *words; i += 7)
+    words[i] = turn * 0x0101010101010101u;
 }
 
 class ChangingMemory : public Behaviour {};
