@@ -157,9 +157,11 @@ TEST_F(SendsFirst, AnAnswerWaitsWhereSomebodyElsePolls) {
   }));
 }
 
-// A connection that is destroyed, reset or failed while an answer waits does not wait for that.
+// A connection that is reset, failed or closed while an answer waits does not wait for that. Nobody
+// may destroy a queue pair while another thread posts to it (doc/threading.md).
 TEST_F(SendsFirst, WhoEndsAConnectionWaitsForNoAnswer) {
   for (const Host::Ending how : Host::kEndings) {
+    if (how == Host::Ending::kDestroy) continue;
     start();
     post_held();
     ASSERT_TRUE(peer->send(answer()));
