@@ -18,11 +18,11 @@
 namespace uiw::queue {
 
 namespace {
-// More would overflow the rounding up; the device limit is far below.
 // A spinning program lets others run now and then, the engine above all: what it spins for may need
 // the same CPU. About 10 us of empty polls. doc/decisions/004-polls-yield.md has the measurements.
 constexpr uint32_t kPollsPerYield = 1024;
 
+// More would overflow the rounding up; the device limit is far below.
 constexpr uint32_t kMostEntries = 1u << 30;
 }  // namespace
 
