@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <deque>
 #include <random>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "mem/buckets.h"
 #include "mem/slots.h"
 #include "mem/table.h"
+#include "support/resident.h"
 
 namespace uiw::mem {
 namespace {
@@ -233,14 +233,6 @@ TEST(Slots, CountInCacheLinesOfTheirOwn) {
   EXPECT_EQ(std::ranges::adjacent_find(lines), lines.end());
 }
 
-size_t resident_bytes() {
-  unsigned long size = 0, resident = 0;
-  std::FILE* const file = std::fopen("/proc/self/statm", "re");
-  if (!file || std::fscanf(file, "%lu %lu", &size, &resident) != 2) resident = 0;
-  if (file) std::fclose(file);
-  return resident * core::kPage;
-}
-
 // 8 bytes of each region stay, as slots.h says. Those that stay lie in a page of their own at
 // worst, and may keep the buckets from becoming fewer.
 TEST(Table, TheMemoryOfManyRegionsComesBack) {
@@ -251,11 +243,11 @@ TEST(Table, TheMemoryOfManyRegionsComesBack) {
   for (const size_t stay : {1000, 1}) {
     for (uint32_t& stag : stags) stag = must_add(table, memory);
     EXPECT_GT(table.footprint(), 64 * kRegions + kCounts);
-    const size_t full = resident_bytes();
+    const size_t full = test::resident_bytes();
     for (size_t i = stay; i < kRegions; ++i) ASSERT_EQ(table.remove(stags[i * 7919 % kRegions]), 0);
     const size_t buckets = stay == 1 ? 0 : 2 * kRegions * 2 * sizeof(void*);
     EXPECT_LT(table.footprint(), kCounts + kSmall + stay * core::kPage + buckets);
-    if (full > 0) EXPECT_LT(resident_bytes() + 32 * kRegions, full);  // half of the slots
+    if (full > 0) EXPECT_LT(test::resident_bytes() + 32 * kRegions, full);  // half of the slots
     for (size_t i = 0; i < stay; ++i) {
       EXPECT_TRUE(table.find(stags[i * 7919 % kRegions]));
       ASSERT_EQ(table.remove(stags[i * 7919 % kRegions]), 0);

@@ -3,7 +3,6 @@
 // when they are done, whatever small things were allocated meanwhile and stay.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -11,23 +10,10 @@
 #include "core/pages.h"
 #include "qp/rx_staging.h"
 #include "qp/tx_batch.h"
+#include "support/resident.h"
 
 namespace uiw::qp {
 namespace {
-
-#ifdef UIW_PAGES_BY_MALLOC
-constexpr bool kMeasurable = false;
-#else
-constexpr bool kMeasurable = true;
-#endif
-
-size_t resident_bytes() {
-  unsigned long size = 0, resident = 0;
-  std::FILE* const file = std::fopen("/proc/self/statm", "re");
-  if (file && std::fscanf(file, "%lu %lu", &size, &resident) != 2) resident = 0;
-  if (file) std::fclose(file);
-  return resident * core::kPage;
-}
 
 constexpr int kWaves = 3;
 constexpr size_t kConnections = 300;
@@ -35,8 +21,8 @@ constexpr size_t kConnections = 300;
 class BuffersComeBack : public testing::Test {
  protected:
   void SetUp() override {
-    if (!kMeasurable || resident_bytes() == 0)
-      GTEST_SKIP() << "the address sanitizer keeps what was freed, or there is no /proc";
+    if (test::resident_bytes() == 0)
+      GTEST_SKIP() << "a sanitizer keeps what was freed, or there is no /proc";
     // As a program does that frees a buffer of its own: malloc() takes what is smaller from its
     // heap from then on (mallopt(3), M_MMAP_THRESHOLD).
     for (int i = 0; i < 2; ++i) {
@@ -44,13 +30,13 @@ class BuffersComeBack : public testing::Test {
       volatile uint8_t* const first = large.get();
       *first = 1;
     }
-    before_ = resident_bytes();
+    before_ = test::resident_bytes();
   }
   // As queue pairs and events do, between the large ones.
   void keep_something_small() { small_.push_back(std::make_unique<char[]>(200)); }
-  void expect_grown(size_t bytes) { EXPECT_GT(resident_bytes(), before_ + bytes); }
+  void expect_grown(size_t bytes) { EXPECT_GT(test::resident_bytes(), before_ + bytes); }
   void expect_back(size_t kept) {
-    EXPECT_LT(resident_bytes(), before_ + kept + (8u << 20)) << "before: " << before_;
+    EXPECT_LT(test::resident_bytes(), before_ + kept + (8u << 20)) << "before: " << before_;
   }
 
  private:
