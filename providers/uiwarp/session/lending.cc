@@ -37,6 +37,10 @@ constexpr uint32_t kArrivalsPerStranger = 8;
 // Ethernet's size. More fills the socket.
 constexpr uint64_t kStrangersAnswer = 64 * 1024 + 1024;
 
+// How long a poller leaves a full socket alone: about 10 us. Meanwhile TCP gets rid of enough for
+// the next call to be worth it.
+constexpr uint64_t kRetry = 30000;  // ticks
+
 }  // namespace
 
 // Whether somebody span on `cq` since this was asked last.
@@ -61,7 +65,7 @@ std::shared_ptr<queue::CompletionQueue> State::spinning_stranger(size_t octets) 
   if (!stranger || stranger.get() == options.send_cq || stranger.get() == options.recv_cq)
     return nullptr;
   const bool spun = spun_on(*stranger, seen_stranger, false);
-  const uint64_t total = octets_sent.load(std::memory_order_relaxed);
+  const uint64_t total = sender.bytes_sent();
   const uint64_t sent = total - std::exchange(sent_at_stranger, total);
   const bool same = std::exchange(last_stranger, stranger.get()) == stranger.get();
   const bool small_answers = sent <= kStrangersAnswer * kArrivalsPerStranger;
@@ -94,7 +98,7 @@ void State::consider_lending(size_t octets, size_t directly) {
   // Nobody but the engine sees a connection begin or end.
   const bool settled = attached && first_fpdu_told && !ending && !destroying && !receive_dead &&
                        pause == Pause::kNone && !peer_closed && !stream_broken && !fin_noted &&
-                       !wish_drain.load(std::memory_order_relaxed);
+                       !draining;
   if (!settled || !stream->quiet()) return;
   PollGroup* const to = PollGroup::of(engine, stranger ? *stranger : *spun);
   if (to && (!group || group == to) && to->lend(*this, true)) host = std::move(stranger);
@@ -123,11 +127,23 @@ bool State::send_unfinished(bool at_once) {
   if (!unfinished.load(std::memory_order_seq_cst)) return false;
   if (!at_once && core::ticks() < retry_at.load(std::memory_order_relaxed)) return false;
   if (!unfinished.exchange(false, std::memory_order_acq_rel)) return false;
-  const uint64_t before = octets_sent.load(std::memory_order_relaxed);
-  wish_writable.store(true, std::memory_order_release);
-  wish_continue.store(true, std::memory_order_release);
-  kick_sender();
-  return octets_sent.load(std::memory_order_relaxed) != before;
+  const uint64_t before = sender.bytes_sent();
+  sender.ask(kHasRoom | kTakeTurn);
+  return sender.bytes_sent() != before;
+}
+
+void State::send_later(uint32_t bit) {
+  if (has_poller.load(std::memory_order_relaxed)) {
+    unfinished.store(true, std::memory_order_seq_cst);
+    // The engine, taking the queue pair from its pollers, either sees this or is seen here.
+    if (has_poller.load(std::memory_order_seq_cst)) return;
+    if (!unfinished.exchange(false, std::memory_order_acq_rel)) return;
+  }
+  ring(bit);
+}
+
+void State::retry_later() {
+  retry_at.store(core::ticks() + kRetry, std::memory_order_relaxed);
 }
 
 bool State::receive_inline(std::span<uint8_t> buffer) {
@@ -135,7 +151,7 @@ bool State::receive_inline(std::span<uint8_t> buffer) {
   qp::RxStatus status = qp::RxStatus::kOk;
   long got = 1;
   if (connection->rx.wants_sender()) {
-    if (sender_role.held()) return false;
+    if (sender.is_running()) return false;
     status = connection->rx.resume();
   } else {
     got = receive_once(buffer, status);

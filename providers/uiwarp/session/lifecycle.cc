@@ -70,8 +70,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   attached = true;
   receiving = false;
   if (idle && !named) state.store(IBV_QPS_RTS, std::memory_order_release);
-  wish_start.store(true, std::memory_order_release);
-  kick_sender();  // the RTR
+  sender.ask(kSendOnStream);  // the RTR
   if (when == QueuePair::Receiving::kAtOnce) ring(kStart);
   if (now == IBV_QPS_SQD) begin_disconnect();
   watch_peer();
@@ -85,14 +84,13 @@ void State::abandon() {
   if (claimed && !attached && !by_number.load(std::memory_order_relaxed)) begin_error({});
 }
 
-void State::begin_error(const ErrorPlan& new_plan) {
+void State::begin_error(const EndPlan& new_plan) {
   if (destroying || std::exchange(error_begun, true)) return;
   plan = new_plan;
   state.store(IBV_QPS_ERR, std::memory_order_release);
   receive_dead = true;
   if (!plan.may_blame_a_send()) fail_receives();
-  wish_error.store(true, std::memory_order_release);
-  kick_sender();
+  sender.ask(kHandleError);
 }
 
 void State::error_handled_by_sender() {
@@ -104,7 +102,7 @@ void State::error_handled_by_sender() {
   receives->stop_waiting(*this);
   // Conformance 3.4: completions first, then the event, then DISCONNECTED. A Terminate that named
   // one of our WRs has been told by that WR's completion.
-  if (plan.has_event && !(plan.has_received && blamed)) options.events->on_async_event(plan.event);
+  if (plan.has_event && !(plan.has_received && sender.blamed_by_peer())) options.events->on_async_event(plan.event);
   if (options.srq) options.events->on_async_event(IBV_EVENT_QP_LAST_WQE_REACHED);
   if (!attached) return;
   if (stream_broken || fin_noted) {
@@ -118,11 +116,11 @@ void State::error_handled_by_sender() {
 void State::begin_disconnect() {
   ibv_qp_state expected = IBV_QPS_RTS;
   state.compare_exchange_strong(expected, IBV_QPS_SQD);
-  if (!attached || receive_dead || wish_drain.load(std::memory_order_relaxed)) return;
-  wish_drain.store(true, std::memory_order_release);
+  if (!attached || receive_dead || draining) return;
+  draining = true;
   // The peer may take nothing of what is to go before the FIN, or answer none of our Reads.
   if (!close_timer.armed()) arm_close_timer();
-  kick_sender();
+  sender.ask(kDrain);
 }
 
 void State::on_fin_sent() {
@@ -146,21 +144,22 @@ void State::on_send_failed() {
   }
   // What the peer sent before it broke off is still to be read, a Terminate perhaps. The end of
   // that ends the connection, and comes soon.
-  const bool broken_by_peer = send_error == EPIPE || send_error == ECONNRESET;
+  const int error = sender.failure();
+  const bool broken_by_peer = error == EPIPE || error == ECONNRESET;
   if (broken_by_peer && (!peer_closed || end_pending)) return;
-  begin_error(plan_for_broken_stream(send_error));
+  begin_error(plan_for_broken_stream(error));
 }
 
 // The stream is broken. A reset while both sides are closing anyway is no news for the application.
 void State::break_off(int error) {
   const bool closing = peer_closed || fin_noted;
-  begin_error(closing ? ErrorPlan{} : plan_for_broken_stream(error));
+  begin_error(closing ? EndPlan{} : plan_for_broken_stream(error));
 }
 
 // A socket says EPIPE when the peer's FIN came before it refused our octets: it has left in good
 // order. When TCP has tried long enough it says ETIMEDOUT, or what it heard on the way: an adapter
 // then tells the oldest work request, and of a queue pair connected by number nothing else.
-State::ErrorPlan State::plan_for_broken_stream(int error) const {
+EndPlan State::plan_for_broken_stream(int error) const {
   switch (error) {
     case EPIPE:
       return {};
@@ -183,9 +182,8 @@ void State::arm_close_timer() {
 
 void State::on_close_timeout() {
   if (!attached) return;
-  const bool draining_now = wish_drain.load(std::memory_order_relaxed);
   if (!error_noted && !fin_noted && moved_at_timer != octets_moved() &&
-      (!draining_now || ++drain_turns < kDrainTurns)) {
+      (!draining || ++drain_turns < kDrainTurns)) {
     // What was posted still goes out. Or the peer has closed and still takes what it asked for,
     // however long that lasts: it can ask for nothing more.
     arm_close_timer();
@@ -236,12 +234,11 @@ bool State::fail_now() {
 void State::end_connection() {
   if (ending) return;
   ending = true;
-  wish_stop.store(true, std::memory_order_release);
-  kick_sender();
+  sender.ask(kLetGo);
 }
 
 void State::sender_stopped() {
-  if (std::exchange(keeps_regions, false)) options.memory->leave(*this);
+  sender.forget_regions();
   engine.disarm(close_timer);
   engine.disarm(receive_timer);
   engine.disarm(wake_timer);
@@ -282,22 +279,17 @@ int State::reset() {
   if (!create_queues()) return ENOMEM;
   options.memory->end_stream(options.qp_num);
   by_number = false;
-  for (auto* wish : {&wish_start, &wish_error, &wish_drain, &wish_finish, &wish_stop, &wish_wake,
-                     &wish_writable, &wish_continue, &wish_give_back, &wish_tell})
-    *wish = false;
+  std::destroy_at(&sender);
+  std::construct_at(&sender, *this);
   plan = {};
-  found = {};
   pause = Pause::kNone;
-  send_error = 0;
-  octets_sent = moved_at_timer = 0;
+  moved_at_timer = 0;
   drain_turns = 0;
   silence = {};
   octets_at_silence = 0;
   probed_within = 0;
   wakes = 0;
-  transmitting = blocked = engine_carries_on = draining = rtr_announced = error_handled = fin_sent =
-      error_found = false;
-  blamed = error_begun = receive_dead = peer_closed = end_pending = first_fpdu_told =
+  draining = error_begun = receive_dead = peer_closed = end_pending = first_fpdu_told =
       stream_broken = fin_noted = error_noted = ending = false;
   state.store(IBV_QPS_RESET, std::memory_order_release);
   return 0;

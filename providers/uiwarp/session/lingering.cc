@@ -46,7 +46,7 @@ void State::after_post(uint32_t requests, uint64_t octets) {
   unsent_requests.store(0, std::memory_order_relaxed);
   unsent_octets.store(0, std::memory_order_relaxed);
   core::take_down(unsent);  // whoever set it finds its request sent
-  kick_sender();
+  sender.try_run();
   poster.ended = core::ticks();
 }
 
@@ -83,14 +83,13 @@ bool State::send_unsent() {
   if (!core::take_down(unsent)) return false;
   unsent_requests.store(0, std::memory_order_relaxed);
   unsent_octets.store(0, std::memory_order_relaxed);
-  kick_sender();
+  sender.try_run();
   return true;
 }
 
 bool State::send_gathered() {
   if (!core::take_down(gathered)) return false;
-  wish_gathered.store(true, std::memory_order_release);
-  kick_sender();
+  sender.ask(kStartCoalesced);
   return true;
 }
 
@@ -100,7 +99,7 @@ void State::send_what_waits() {
 }
 
 void State::send_overdue() {
-  const uint64_t sent = octets_sent.load(std::memory_order_relaxed);
+  const uint64_t sent = sender.bytes_sent();
   const bool still = std::exchange(octets_at_look, sent) == sent;
   if (still && send_unsent()) {
     if (lingered.exchange(0, std::memory_order_relaxed) > kWentWell) last_patience = 0;
@@ -111,8 +110,7 @@ void State::send_overdue() {
 }
 
 bool State::may_gather() {
-  if (core::take_down(wish_gathered) || draining || !has_poller.load(std::memory_order_relaxed))
-    return false;
+  if (!has_poller.load(std::memory_order_relaxed)) return false;
   const uint32_t left = gather_patience.load(std::memory_order_relaxed);
   if (left > 0) gather_patience.store(left - 1, std::memory_order_relaxed);
   return left == 0;

@@ -58,7 +58,7 @@ bool PollGroup::lend(State& state, bool receiving) {
     members_[count] = &state;
     count_.store(count + 1, std::memory_order_relaxed);
     state.group = this;
-    state.octets_at_look = state.octets_sent.load(std::memory_order_relaxed);
+    state.octets_at_look = state.sender.bytes_sent();
     state.has_poller.store(true, std::memory_order_relaxed);
   }
   if (room && receiving) {
@@ -169,7 +169,7 @@ bool PollGroup::needs_polls() const {
 bool PollGroup::somebody_posts() const {
   const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
   return std::any_of(members_.begin(), end, [](const State* state) {
-    return state->octets_sent.load(std::memory_order_relaxed) != state->octets_at_look;
+    return state->sender.bytes_sent() != state->octets_at_look;
   });
 }
 

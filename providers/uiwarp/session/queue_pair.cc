@@ -115,7 +115,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   s.send_queue->end(true);
   // What was posted before a bad one, or before there was no room, goes out.
   if (error) {
-    s.kick_sender();
+    s.sender.try_run();
   } else if (posted > 0) {
     s.after_post(posted, octets);
   }

@@ -39,18 +39,12 @@ void State::run() {
   if ((seen & kWantWritable) && stream) stream->want_writable();
   if (seen & (kWantWritable | kContinue)) consider_poller_sending();
   if (seen & kBurst) join_pollers();
-  if (seen & kGiveBack) {
-    wish_give_back.store(true, std::memory_order_release);
-    kick_sender();
-  }
-  if (seen & kContinue) {
-    wish_continue.store(true, std::memory_order_release);
-    kick_sender();
-  }
+  if (seen & kGiveBack) sender.ask(kReleaseRegions);
+  if (seen & kContinue) sender.ask(kTakeTurn);
   if (seen & kStopped) on_stopped();
   if ((seen & (kReceivePosted | kSendsComplete)) && attached && !receive_dead)
     handle(connection->rx.resume());
-  if (seen & kErrorFound) begin_error(found);
+  if (seen & kErrorFound) begin_error(sender.found());
   if (seen & kPeerMissed) miss_peer();
   if (seen & kPeerSilent) on_peer_silent();
   // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
@@ -71,6 +65,10 @@ void State::run() {
     released.release();
 }
 
+void State::ring(uint32_t note) {
+  if (notes.fetch_or(note, std::memory_order_acq_rel) == 0) engine.post(*this);
+}
+
 void State::start_receiving() {
   if (!attached || ending || std::exchange(receiving, true)) return;
   if (core::settings().wake_peer && connection->shared.agreement.initiator)
@@ -86,9 +84,8 @@ void State::start_receiving() {
 // one, which asks nothing of it; a few times, as nobody knows how long such a peer takes.
 void State::on_silence() {
   if (!attached || receive_dead) return;
-  if (octets_sent.load(std::memory_order_relaxed) > 0) {
-    wish_wake.store(true, std::memory_order_release);
-    kick_sender();
+  if (sender.bytes_sent() > 0) {
+    sender.ask(kWakePeer);
   }
   if (++wakes < std::size(kSilences)) engine.arm(wake_timer, kSilences[wakes]);
 }
@@ -145,7 +142,7 @@ size_t State::receive_directly() {
 void State::hear_news() {
   qp::Rx& rx = connection->rx;
   if (rx.take_limit_reached() && options.srq_events) options.srq_events->on_srq_limit();
-  if (rx.take_news()) kick_sender();
+  if (rx.take_news()) sender.try_run();
 }
 
 void State::handle(qp::RxStatus status) {
@@ -221,12 +218,11 @@ void State::pause_for(Pause reason) {
 // octets came, or after; whoever let go of it has completed what it sent. The octets themselves
 // bring the news that it was taken: the kernel's locks lie between both.
 bool State::sends_first(bool answered) {
-  if (answered) kick_sender();
-  if (!sender_role.held()) return true;
+  if (answered) sender.try_run();
+  if (!sender.is_running()) return true;
   if (lent) return false;  // whoever polls comes again
-  wish_tell.store(true, std::memory_order_release);
-  kick_sender();
-  return !wish_tell.load(std::memory_order_acquire);
+  sender.ask(kTellCompleted);
+  return !sender.is_asked(kTellCompleted);
 }
 
 void State::on_receive_timeout() {
@@ -252,7 +248,7 @@ void State::on_end_of_stream() {
     return;
   }
   if (stream_broken) {
-    begin_error(plan_for_broken_stream(send_error));
+    begin_error(plan_for_broken_stream(sender.failure()));
     return;
   }
   if (fin_noted) {
@@ -263,8 +259,7 @@ void State::on_end_of_stream() {
   arm_close_timer();
   ibv_qp_state expected = IBV_QPS_RTS;
   state.compare_exchange_strong(expected, IBV_QPS_SQD);
-  wish_finish.store(true, std::memory_order_release);
-  kick_sender();
+  sender.ask(kFinish);
 }
 
 void State::on_error(int error) {
@@ -282,8 +277,7 @@ void State::on_error(int error) {
 }
 
 void State::on_writable() {
-  wish_writable.store(true, std::memory_order_release);
-  kick_sender();
+  sender.ask(kHasRoom);
 }
 
 }  // namespace uiw::session

@@ -1,102 +1,115 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The sending side: run by whoever holds the sender role, an application thread that posts or the
-// engine. A lone message costs one system call and no thread hand-over.
+#include "session/sender.h"
+
 #include <cerrno>
 #include <utility>
 
 #include "core/clock.h"
-#include "core/flag.h"
 #include "session/state.h"
 
 namespace uiw::session {
 
 namespace {
 
-// What a poster sends of a backlog before the engine carries on: ibv_post_send must not take
+// Calls that a poster makes of a backlog before the engine carries on: ibv_post_send must not take
 // forever.
 constexpr int kPosterShare = 4;
-// What the engine sends for one QP before it looks after the others.
+// Calls that the engine makes for one queue pair before it looks after the others.
 constexpr int kEngineShare = 4;
-// The path MTU may change (RFC 5044 4.5); asking costs a system call.
-constexpr uint32_t kSendsPerEmssCheck = 64;
-// How long a poller leaves a full socket alone: about 10 us. Meanwhile TCP gets rid of enough for
-// the next call to be worth it.
-constexpr uint64_t kRetry = 30000;  // ticks
+// Calls until the path MTU is asked for again, which may change (RFC 5044 4.5): that costs a call.
+constexpr uint32_t kCallsPerEmss = 64;
 
 }  // namespace
 
-void State::ring(uint32_t note) {
-  if (notes.fetch_or(note, std::memory_order_acq_rel) == 0) engine.post(*this);
-}
-
-void State::kick_sender() {
-  if (!sender_role.enter()) return;
+void Sender::try_run() {
+  if (!role_.enter()) return;
   do {
-    run_sender();
-  } while (!sender_role.leave());
+    run();
+  } while (!role_.leave());
 }
 
-void State::run_sender() {
-  if (wish_start.load(std::memory_order_acquire)) {
-    wish_start.store(false, std::memory_order_relaxed);
-    tx_stream = stream.get();
-    transmitting = true;
+void Sender::ask(uint32_t requests) {
+  asked_.fetch_or(requests, std::memory_order_acq_rel);
+  try_run();
+}
+
+bool Sender::take(SenderRequest request) {
+  const bool there = requests_ & request;
+  requests_ &= ~static_cast<uint32_t>(request);
+  return there;
+}
+
+void Sender::run() {
+  qp::Connection& connection = *owner_.connection;
+  // An exchange is a locked instruction, a look is not.
+  if (asked_.load(std::memory_order_acquire) != 0)
+    requests_ |= asked_.exchange(0, std::memory_order_acq_rel);
+  if (take(kSendOnStream)) {
+    stream_ = owner_.stream.get();
+    stage_ = Stage::kStarting;
   }
-  if (wish_error.load(std::memory_order_acquire) && !error_handled) handle_error();
-  if (error_handled) {
-    connection->tx.flush(connection->shared);
-  } else if (transmitting) {
-    connection->tx.retire();
+  if (take(kHandleError)) handle_error();
+  if (error_handled_) {
+    connection.tx.flush(connection.shared);
+  } else if (stage_ != Stage::kNoStream) {
+    connection.tx.retire();
   }
-  if (core::take_down(wish_tell)) ring(kSendsComplete);
-  if (wish_stop.load(std::memory_order_acquire)) {
-    if (tx_stream) {
-      connection->tx.drop_pieces();
-      tx_stream = nullptr;
-      ring(kSenderStopped);
-    }
-    notice_lost_peer();
-    return;
+  if (take(kTellCompleted)) owner_.ring(kSendsComplete);
+  if (take(kLetGo) && stream_) {
+    connection.tx.drop_pieces();
+    stream_ = nullptr;
+    stage_ = Stage::kLetGo;
+    owner_.ring(kSenderStopped);
   }
-  if (core::take_down(wish_give_back) && !give_back_revoked()) send_failed(ENOMEM);
-  if (!transmitting) return;
-  if (wish_drain.load(std::memory_order_acquire) && !draining) {
-    draining = true;
-    connection->tx.stop_starting();
+  if (stage_ == Stage::kLetGo) return notice_lost_peer();
+  if (take(kReleaseRegions) && !give_back_revoked()) send_failed(ENOMEM);
+  if (stage_ == Stage::kNoStream) return;
+  if (take(kDrain) && closing_ == Closing::kNot) {
+    closing_ = Closing::kWhenPostedIsSent;
+    connection.tx.stop_starting();
   }
-  if (wish_finish.load(std::memory_order_acquire)) connection->tx.stop_starting_now();
-  if (core::take_down(wish_writable)) blocked = false;
-  if (core::take_down(wish_continue)) engine_carries_on = false;
+  if (take(kFinish)) {
+    closing_ = Closing::kWhenBegunIsSent;
+    connection.tx.stop_starting_now();
+  }
+  if (take(kHasRoom) && waits_ == Waits::kForRoom) waits_ = Waits::kForNothing;
+  if (take(kTakeTurn) && waits_ == Waits::kForEngine) waits_ = Waits::kForNothing;
   // A socket that is full wakes the peer by what is still to come.
-  if (core::take_down(wish_wake) && tx_stream && !blocked && !draining && !fin_sent)
-    connection->tx.add_empty_write();
-  if (!tx_stream || blocked || engine_carries_on) return;
-  connection->tx.gather(may_gather());
+  if (take(kWakePeer) && waits_ != Waits::kForRoom && closing_ != Closing::kWhenPostedIsSent &&
+      stage_ != Stage::kFinSent)
+    connection.tx.add_empty_write();
+  if (waits_ != Waits::kForNothing) return;
+  const bool all = take(kStartCoalesced) || closing_ == Closing::kWhenPostedIsSent;
+  connection.tx.gather(!all && owner_.may_gather());
   pump();
 }
 
-void State::handle_error() {
-  error_handled = true;
-  if (!transmitting) {
-    if (plan.failed_slot != qp::kNoSlot) send_queue->fail(plan.failed_slot, plan.failed_status);
-    connection->tx.flush(connection->shared);
+void Sender::handle_error() {
+  const EndPlan& plan = owner_.plan;
+  qp::Connection& connection = *owner_.connection;
+  error_handled_ = true;
+  if (stage_ == Stage::kNoStream) {
+    if (plan.failed_slot != qp::kNoSlot)
+      owner_.send_queue->fail(plan.failed_slot, plan.failed_status);
+    connection.tx.flush(connection.shared);
   } else {
     qp::Tx::Cause cause;
     if (plan.send_terminate) cause.send = &plan.terminate;
     if (plan.has_received) cause.received = &plan.received;
     cause.failed_slot = plan.failed_slot;
     cause.failed_status = plan.failed_status;
-    blamed = connection->tx.abandon(cause);
+    blamed_by_peer_ = connection.tx.abandon(cause);
   }
-  ring(kErrorHandled);
+  owner_.ring(kErrorHandled);
 }
 
-void State::pump() {
-  const bool on_engine = engine.on_engine_thread();
+void Sender::pump() {
+  qp::Tx& tx = owner_.connection->tx;
+  const bool on_engine = owner_.engine.on_engine_thread();
   for (int share = on_engine ? kEngineShare : kPosterShare; share > 0; --share) {
-    if (!connection->tx.fill()) {
-      const qp::TxFault& fault = connection->tx.fault();
-      if (fault.raised && !error_handled) {
+    if (!tx.fill()) {
+      const qp::TxFault& fault = tx.fault();
+      if (fault.raised && !error_handled_) {
         report_error({.send_terminate = true,
                       .has_event = true,
                       .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,
@@ -104,8 +117,8 @@ void State::pump() {
                       .error = EIO});
         return;
       }
-      if (connection->tx.left_requests() && !leave_gathered()) {
-        connection->tx.gather(false);
+      if (tx.left_requests() && !owner_.leave_gathered()) {
+        tx.gather(false);
         continue;
       }
       finish_if_due();
@@ -113,110 +126,104 @@ void State::pump() {
     }
     if (!send_once(on_engine)) return;
   }
-  engine_carries_on = true;
-  send_later(kContinue);
+  waits_ = Waits::kForEngine;
+  owner_.send_later(kContinue);
 }
 
-// Whoever spins on the completion queue goes on, or else the engine, by `note`.
-void State::send_later(uint32_t note) {
-  if (has_poller.load(std::memory_order_relaxed)) {
-    unfinished.store(true, std::memory_order_seq_cst);
-    // The engine, taking the queue pair from its pollers, either sees this or is seen here.
-    if (has_poller.load(std::memory_order_seq_cst)) return;
-    if (!unfinished.exchange(false, std::memory_order_acq_rel)) return;
-  }
-  ring(note);
-}
-
-// The engine begins the end and comes back with wish_error.
-void State::report_error(const ErrorPlan& error) {
-  if (std::exchange(error_found, true)) return;
-  found = error;
-  ring(kErrorFound);
+// The engine begins the end and comes back with kHandleError.
+void Sender::report_error(const EndPlan& error) {
+  if (found_.error != 0) return;
+  found_ = error;
+  owner_.ring(kErrorFound);
 }
 
 // The peer of a queue pair connected by number went without a word. Like InfiniBand's retries, only
 // something to be sent finds out.
-void State::notice_lost_peer() {
-  if (!by_number.load(std::memory_order_relaxed) || error_handled) return;
-  if (send_queue->posted() == send_queue->retired()) return;
-  ring(kPeerMissed);
+void Sender::notice_lost_peer() {
+  if (!owner_.by_number.load(std::memory_order_relaxed) || error_handled_) return;
+  if (owner_.send_queue->posted() == owner_.send_queue->retired()) return;
+  owner_.ring(kPeerMissed);
 }
 
-// False: stop for now.
-bool State::send_once(bool on_engine) {
-  qp::Tx& tx = connection->tx;
+bool Sender::send_once(bool on_engine) {
+  qp::Tx& tx = owner_.connection->tx;
   const auto pieces = tx.pieces();
-  const long sent = tx_stream->send(pieces.data(), pieces.size());
+  const long sent = stream_->send(pieces.data(), pieces.size());
   if (sent == -EAGAIN) {
-    blocked = true;
+    waits_ = Waits::kForRoom;
     if (!keep_regions()) {
       send_failed(ENOMEM);
       return false;
     }
-    retry_at.store(core::ticks() + kRetry, std::memory_order_relaxed);
-    send_later(kWantWritable);
+    owner_.retry_later();
+    owner_.send_later(kWantWritable);
     return false;
   }
   if (sent < 0) {
     send_failed(static_cast<int>(-sent));
     return false;
   }
-  if (on_engine) engine.sent(static_cast<uint64_t>(sent));
+  if (on_engine) owner_.engine.sent(static_cast<uint64_t>(sent));
   tx.consume(static_cast<uint64_t>(sent));
-  octets_sent.store(octets_sent.load(std::memory_order_relaxed) + static_cast<uint64_t>(sent),
-                    std::memory_order_relaxed);
-  if (!error_handled) tx.retire();
-  if (!rtr_announced && tx.rtr_sent()) {
-    rtr_announced = true;
-    if (connection->shared.agreement.initiator) ring(kRtrSent);
+  bytes_sent_.store(bytes_sent() + static_cast<uint64_t>(sent), std::memory_order_relaxed);
+  if (!error_handled_) tx.retire();
+  if (stage_ == Stage::kStarting && tx.rtr_sent()) {
+    stage_ = Stage::kSending;
+    if (owner_.connection->shared.agreement.initiator) owner_.ring(kRtrSent);
   }
-  if (++sends_since_emss >= kSendsPerEmssCheck) {
-    sends_since_emss = 0;
-    tx.set_emss(tx_stream->emss());
+  if (++calls_since_emss_ >= kCallsPerEmss) {
+    calls_since_emss_ = 0;
+    tx.set_emss(stream_->emss());
   }
   return true;
 }
 
 // What is to be sent of regions that the peer reads stays there while the socket is full, for as
-// long as nobody deregisters one: to copy it halved the bandwidth of Reads. False: out of memory.
-bool State::keep_regions() {
-  qp::Tx& tx = connection->tx;
-  if (keeps_regions || !tx.holds_regions()) return true;
-  keeps_regions = true;
-  options.memory->join(*this);
+// long as nobody deregisters one: to copy it halved the bandwidth of Reads.
+bool Sender::keep_regions() {
+  if (keeps_regions_ || !owner_.connection->tx.holds_regions()) return true;
+  keeps_regions_ = true;
+  owner_.options.memory->join(*this);
   return give_back_revoked();  // who began to wait before join() may not have asked us
 }
 
 // Only where somebody waits for one of ours: other queue pairs' regions are nothing to copy for.
-bool State::give_back_revoked() {
-  qp::Tx& tx = connection->tx;
+bool Sender::give_back_revoked() {
+  qp::Tx& tx = owner_.connection->tx;
   return !tx.holds_revoked_regions() || tx.release_regions();
+}
+
+void Sender::give_back() {
+  owner_.ring(kGiveBack);
+}
+
+void Sender::forget_regions() {
+  if (std::exchange(keeps_regions_, false)) owner_.options.memory->leave(*this);
 }
 
 // The connection cannot carry anything any more: EPIPE, ECONNRESET, ETIMEDOUT, or EFAULT when the
 // application unmapped memory of an outstanding work request.
-void State::send_failed(int error) {
-  blocked = true;
-  if (send_error != 0) return;  // the first is what happened; those after it only follow
+void Sender::send_failed(int error) {
+  waits_ = Waits::kForEver;
+  if (failure_ != 0) return;  // the first is what happened; those after it only follow
   // The error's handling will do it again should memory be short now.
-  static_cast<void>(connection->tx.release_regions());
-  send_error = error;
-  ring(kSendFailed);
+  static_cast<void>(owner_.connection->tx.release_regions());
+  failure_ = error;
+  owner_.ring(kSendFailed);
 }
 
 // FIN, when everything that had to go out is with TCP.
-void State::finish_if_due() {
-  if (fin_sent) return;
-  const qp::Tx& tx = connection->tx;
-  const bool due = error_handled
-                       ? !tx.pending()
-                       : (wish_drain.load(std::memory_order_acquire) && tx.idle()) ||
-                             (wish_finish.load(std::memory_order_acquire) && !tx.owes_octets());
+void Sender::finish_if_due() {
+  if (stage_ == Stage::kFinSent) return;
+  const qp::Tx& tx = owner_.connection->tx;
+  const bool due = error_handled_                            ? !tx.pending()
+                   : closing_ == Closing::kWhenPostedIsSent ? tx.idle()
+                   : closing_ == Closing::kWhenBegunIsSent  ? !tx.owes_octets()
+                                                             : false;
   if (!due) return;
-  fin_sent = true;
-  tx_stream->shutdown_write();
-  ring(kFinSent);
+  stage_ = Stage::kFinSent;
+  stream_->shutdown_write();
+  owner_.ring(kFinSent);
 }
 
 }  // namespace uiw::session

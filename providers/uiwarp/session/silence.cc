@@ -26,7 +26,7 @@ void State::watch_peer() {
 
 void State::look_after_peer() {
   if (!attached || ending) return;
-  const uint64_t sent = octets_sent.load(std::memory_order_relaxed);
+  const uint64_t sent = sender.bytes_sent();
   const bool any = std::exchange(octets_at_silence, sent) != sent;
   if ((any || !silence.idle()) && silence.look(stream->pulse(), engine.now())) {
     ring(kPeerSilent);  // somebody else may be receiving

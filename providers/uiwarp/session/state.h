@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Inside a queue pair. Who may touch what (doc/threading.md):
 //   [any]     constant after create(), atomic, or locked by itself
-//   [sender]  the holder of sender_role: application threads that post, or the engine
 //   [engine]  the engine thread
 //   [receiver]  the engine; while it has lent the queue pair to those who poll, the holder of
 //               their role (session/poll_group.h)
-// Sender and engine talk by notes: the sender rings the engine's doorbell (Task), the engine leaves
-// an atomic wish and takes, or knocks at, the sender role. Neither ever waits for the other.
+// The sender (session/sender.h) keeps to itself; it rings the engine's doorbell (Task), the engine
+// leaves it requests.
 #pragma once
 
 #include <atomic>
@@ -17,7 +16,9 @@
 #include "qp/connection.h"
 #include "queue/role.h"
 #include "session/poll_group.h"
+#include "session/end_plan.h"
 #include "session/queue_pair.h"
+#include "session/sender.h"
 #include "session/spinner.h"
 #include "transport/silence.h"
 
@@ -60,8 +61,7 @@ enum class Pause : uint8_t {
 class State final : public engine::Task,
                     public transport::StreamHandler,
                     public qp::SendsFirst,
-                    public queue::ReceiveWaiter,
-                    public mem::Keeper {
+                    public queue::ReceiveWaiter {
  public:
   State(engine::Engine& on, const QueuePairOptions& wanted) : engine(on), options(wanted) {}
 
@@ -84,52 +84,11 @@ class State final : public engine::Task,
   // From here on each part begins a cache line: posters and the engine are at work at the same
   // time, on two processors.
 
-  // --- sender ---
-  alignas(64) queue::Role sender_role;
-  transport::TcpStream* tx_stream = nullptr;  // [sender] null: nothing may be sent
-  bool transmitting = false;                  // [sender] connection->tx was started
-  bool blocked = false;                       // [sender] the socket is full, or failed
-  bool engine_carries_on = false;             // [sender] kContinue is on its way
-  bool draining = false;                      // [sender] wish_drain was seen
-  bool rtr_announced = false;                 // [sender]
-  bool error_handled = false;                 // [sender]
-  bool fin_sent = false;                      // [sender]
-  bool keeps_regions = false;                 // [sender] the table knows; until kSenderStopped
-  uint32_t sends_since_emss = 0;              // [sender]
-  // Wishes of the engine, set before it enters or knocks at the role.
-  std::atomic<bool> wish_start{false};   // `stream` is to be sent on
-  std::atomic<bool> wish_error{false};   // `plan` is written
-  std::atomic<bool> wish_drain{false};   // send what is posted, then FIN
-  std::atomic<bool> wish_finish{false};  // send what is begun, then FIN: the peer has closed
-  std::atomic<bool> wish_stop{false};    // let go of the stream
-  // An empty Write, should the peer have overlooked what came first.
-  std::atomic<bool> wish_wake{false};
-  std::atomic<bool> wish_writable{false};   // the socket takes octets again
-  std::atomic<bool> wish_continue{false};   // the engine's turn has come
-  std::atomic<bool> wish_gathered{false};   // start the requests that were left, too
-  std::atomic<bool> wish_give_back{false};  // regions kept while the socket is full
-  std::atomic<bool> wish_tell{false};       // kSendsComplete, when that is so
+  alignas(64) Sender sender{*this};
 
   // One error ends a connection. All errors begin on the engine, which stops receiving first: no
-  // octet may be placed for a work request that was flushed. The sender tells what it found by
-  // `found`.
-  struct ErrorPlan {
-    bool send_terminate = false;
-    bool has_received = false;
-    bool has_event = false;
-    ibv_event_type event = IBV_EVENT_QP_FATAL;
-    rdmap::Terminate terminate{}, received{};
-    uint64_t failed_slot = qp::kNoSlot;
-    ibv_wc_status failed_status = IBV_WC_SUCCESS;
-    int error = 0;  // for the observer
-    bool may_blame_a_send() const { return failed_slot != qp::kNoSlot || has_received; }
-  };
-  ErrorPlan plan;                        // [engine] until wish_error, then constant
-  ErrorPlan found;                       // [sender] until kErrorFound, then [engine]
-  int send_error = 0;                    // [sender] until kSendFailed, then [engine]
-  bool error_found = false;              // [sender]
-  bool blamed = false;                   // [sender], read by the engine after kErrorHandled
-  std::atomic<uint64_t> octets_sent{0};  // [sender] writes
+  // octet may be placed for a work request that was flushed.
+  EndPlan plan;  // [engine] until kHandleError, then constant
 
   // --- posters (lingering.cc) ---
   alignas(64) std::atomic<uint32_t> unpolled_posts{0};  // [any] quick, but in no poll group
@@ -156,10 +115,10 @@ class State final : public engine::Task,
   std::atomic<bool> deferred{false};  // to be posted by the poller that leaves
 
   // --- engine ---
-  // [engine] The sender reads it once, at wish_start; lent with the rest.
+  // [engine] The sender reads it once, at kSendOnStream; lent with the rest.
   transport::StreamPtr stream;
   PollGroup* group = nullptr;   // whose pollers send what lingers and, if lent, receive
-  uint64_t octets_at_look = 0;  // of octets_sent
+  uint64_t octets_at_look = 0;  // of bytes_sent()
   uint32_t last_patience = 0;   // what `patience` was set to last, unless it went well since
   // How the completion queues were used when octets came last, and how often in a row somebody
   // span.
@@ -178,7 +137,7 @@ class State final : public engine::Task,
   Seen seen_stranger;
   const queue::CompletionQueue* last_stranger = nullptr;  // to be told from another, nothing else
   uint32_t unpolled_arrivals = 0;
-  uint64_t sent_at_stranger = 0;  // octets_sent, when it was asked
+  uint64_t sent_at_stranger = 0;  // bytes_sent(), when it was asked
   int stranger_spins = 0;
   std::shared_ptr<queue::CompletionQueue> host;
   ConnectionObserver* observer = nullptr;  // [engine]
@@ -186,7 +145,8 @@ class State final : public engine::Task,
   size_t leftover_size = 0;
   uint32_t arrivals = 0;        // how often octets were looked at
   uint64_t moved_at_timer = 0;  // of octets_moved(), when close_timer was armed last
-  int drain_turns = 0;          // of close_timer, since wish_drain
+  int drain_turns = 0;          // of close_timer, since `draining`
+  bool draining = false;        // rdma_disconnect: FIN follows what is posted
   bool attached = false;        // a connection was made and has not ended
   bool error_begun = false;     // `plan` is written
   bool receiving = false;       // start_receiving() was called for this connection
@@ -196,7 +156,7 @@ class State final : public engine::Task,
   bool end_pending = false;  // FIN seen during a pause
   bool first_fpdu_told = false;
   transport::Silence silence;
-  uint64_t octets_at_silence = 0;       // of octets_sent, when the peer was looked after last
+  uint64_t octets_at_silence = 0;       // of bytes_sent(), when the peer was looked after last
   core::Nanoseconds probed_within = 0;  // as the stream was told
   unsigned wakes = 0;                   // empty Writes asked for
   bool stream_broken = false;           // nothing more can be sent or received
@@ -212,13 +172,13 @@ class State final : public engine::Task,
   // any thread
   void ring(uint32_t note);  // the engine's doorbell
   int check_post() const;    // ibv_post_send: 0 or errno
-  void kick_sender();        // something may be to send
   void flush_receives();     // in an error state
   void on_receive_posted() override { ring(kReceivePosted); }
-  void give_back() override { ring(kGiveBack); }
   // The holder of the poll group's role. True when octets came. lending.cc
   bool receive_inline(std::span<uint8_t> buffer);
   bool send_unfinished(bool at_once);  // true when octets went
+  void send_later(uint32_t bit);       // [sender] whoever spins goes on, or the engine, by that bit
+  void retry_later();                  // [sender] the socket is full
 
   // lingering.cc, any thread
   void after_post(uint32_t requests, uint64_t octets);
@@ -229,19 +189,6 @@ class State final : public engine::Task,
   void send_overdue();     // [engine]
   bool may_gather();       // [sender]
   bool leave_gathered();   // [sender] false: nobody polls any more
-
-  // sender.cc, [sender]
-  void run_sender();
-  void handle_error();
-  void pump();
-  void report_error(const ErrorPlan& error);
-  bool send_once(bool on_engine);
-  bool keep_regions();
-  bool give_back_revoked();  // false: out of memory
-  void send_later(uint32_t note);
-  void send_failed(int error);
-  void finish_if_due();
-  void notice_lost_peer();
 
   // receiver.cc, [engine]
   void run() override;  // notes
@@ -282,15 +229,15 @@ class State final : public engine::Task,
              core::Bytes leftover_octets, ConnectionObserver* new_observer,
              QueuePair::Receiving when);
   void abandon();
-  void begin_error(const ErrorPlan& new_plan);
+  void begin_error(const EndPlan& new_plan);
   void fail_receives();
   void error_handled_by_sender();
   void begin_disconnect();
   void on_fin_sent();
   void on_send_failed();
   void break_off(int error);
-  ErrorPlan plan_for_broken_stream(int stream_error) const;
-  uint64_t octets_moved() const { return octets_sent.load(std::memory_order_relaxed) + arrivals; }
+  EndPlan plan_for_broken_stream(int stream_error) const;
+  uint64_t octets_moved() const { return sender.bytes_sent() + arrivals; }
   void arm_close_timer();
   void on_close_timeout();
   void lose_peer();

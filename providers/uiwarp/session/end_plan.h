@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// How a connection ends: what the peer is told by a Terminate, which work request is to blame, and
+// what the program hears.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "qp/send_queue.h"
+#include "rdmap/terminate.h"
+
+namespace uiw::session {
+
+struct EndPlan {
+  bool send_terminate = false;  // `terminate` goes to the peer
+  bool has_received = false;    // `received` came from the peer
+  bool has_event = false;       // `event` is raised
+  ibv_event_type event = IBV_EVENT_QP_FATAL;
+  rdmap::Terminate terminate{}, received{};
+  uint64_t failed_slot = qp::kNoSlot;  // of the send queue; completes with `failed_status`
+  ibv_wc_status failed_status = IBV_WC_SUCCESS;
+  int error = 0;  // for the observer: 0 after an orderly close, else a positive errno
+
+  bool may_blame_a_send() const { return failed_slot != qp::kNoSlot || has_received; }
+};
+
+}  // namespace uiw::session

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The sending side of a connection. Whoever holds its role runs it: an application thread that
+// posts or polls, or the engine. A lone message costs one system call and no thread hand-over. The
+// engine and pollers leave requests in one word and run the sender if nobody else does; the sender
+// answers by the engine's doorbell (state.h). Neither ever waits for the other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "mem/table.h"
+#include "queue/role.h"
+#include "session/end_plan.h"
+
+namespace uiw::transport {
+class TcpStream;
+}
+
+namespace uiw::session {
+
+class State;
+
+// What the sender is asked for. Each is forgotten once it is done.
+enum SenderRequest : uint32_t {
+  kSendOnStream = 1u << 0,     // State::stream is to be sent on
+  kHandleError = 1u << 1,      // State::plan is written: flush, build the Terminate
+  kDrain = 1u << 2,            // send what is posted, then FIN
+  kFinish = 1u << 3,           // send what is begun, then FIN: the peer has closed
+  kLetGo = 1u << 4,            // touch the stream no more
+  kWakePeer = 1u << 5,         // an empty Write, should the peer have overlooked what came first
+  kHasRoom = 1u << 6,          // the socket takes bytes again
+  kTakeTurn = 1u << 7,         // a poster did its share; the engine's turn has come
+  kStartCoalesced = 1u << 8,   // start the Reads that were left to be coalesced, too
+  kReleaseRegions = 1u << 9,   // somebody waits for a region that is held while the socket is full
+  kTellCompleted = 1u << 10,   // ring kSendsComplete when what TCP has taken is complete
+};
+
+class Sender final : public mem::Keeper {
+ public:
+  explicit Sender(State& owner) : owner_(owner) {}
+
+  // Something may be to send: runs the sender, or its holder looks again. Thread: any.
+  void try_run();
+  // The same, with something asked for (SenderRequest bits). Thread: any.
+  void ask(uint32_t requests);
+  // The request is still to be looked at. Thread: any.
+  bool is_asked(SenderRequest request) const {
+    return (asked_.load(std::memory_order_acquire) & request) != 0;
+  }
+  // Somebody runs it. False: what the last holder did can be seen. Thread: any.
+  bool is_running() const { return role_.held(); }
+  // Of the stream, since the connection began. Thread: any.
+  uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+
+  // What it found; valid once the doorbell bit named was seen. Thread: engine.
+  const EndPlan& found() const { return found_; }          // kErrorFound
+  int failure() const { return failure_; }                 // kSendFailed: a positive errno
+  bool blamed_by_peer() const { return blamed_by_peer_; }  // kErrorHandled
+  // Regions that were kept for the stream are free. Thread: engine, after kSenderStopped.
+  void forget_regions();
+
+ private:
+  enum class Stage : uint8_t {
+    kNoStream,  // nothing may be sent yet
+    kStarting,  // the RTR, if one was agreed, is still to go out
+    kSending,
+    kFinSent,  // nothing more follows
+    kLetGo,    // the stream is the engine's again
+  };
+  // Why nothing is handed to TCP although there may be something.
+  enum class Waits : uint8_t {
+    kForNothing,
+    kForRoom,    // the socket is full
+    kForEngine,  // the poster did its share, kContinue is on its way
+    kForEver,    // the socket failed
+  };
+  // When FIN is due.
+  enum class Closing : uint8_t {
+    kNot,
+    kWhenPostedIsSent,
+    kWhenBegunIsSent,
+  };
+
+  void run();
+  bool take(SenderRequest request);
+  void handle_error();
+  void pump();
+  bool send_once(bool on_engine);  // false: stop for now
+  bool keep_regions();             // false: out of memory
+  bool give_back_revoked();        // false: out of memory
+  void report_error(const EndPlan& error);
+  void send_failed(int error);
+  void finish_if_due();
+  void notice_lost_peer();
+  void give_back() override;  // thread: any
+
+  State& owner_;
+  queue::Role role_;
+  std::atomic<uint32_t> asked_{0};
+  std::atomic<uint64_t> bytes_sent_{0};  // the holder writes
+
+  // The holder's.
+  uint32_t requests_ = 0;  // taken from asked_, not done yet
+  Stage stage_ = Stage::kNoStream;
+  Waits waits_ = Waits::kForNothing;
+  Closing closing_ = Closing::kNot;
+  bool error_handled_ = false;  // flushed; only a Terminate and FIN may follow
+  bool keeps_regions_ = false;  // the table knows; until kSenderStopped
+  bool blamed_by_peer_ = false;
+  uint32_t calls_since_emss_ = 0;
+  int failure_ = 0;
+  EndPlan found_;
+  transport::TcpStream* stream_ = nullptr;
+};
+
+}  // namespace uiw::session
