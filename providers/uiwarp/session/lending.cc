@@ -96,17 +96,14 @@ void State::consider_lending(size_t octets, size_t directly) {
   }
   if (lent || (!stranger && (!spun || spins < kArrivals))) return;
   // Nobody but the engine sees a connection begin or end.
-  const bool settled = attached && first_fpdu_told && !ending && !destroying && !receive_dead &&
-                       pause == Pause::kNone && !peer_closed && !stream_broken && !fin_noted &&
-                       !draining;
-  if (!settled || !stream->quiet()) return;
+  if (!life.is_settled() || !stream->quiet()) return;
   PollGroup* const to = PollGroup::of(engine, stranger ? *stranger : *spun);
   if (to && (!group || group == to) && to->lend(*this, true)) host = std::move(stranger);
 }
 
 // A stream that is often blocked while somebody spins: the spinning thread could send itself.
 void State::consider_poller_sending() {
-  if (!core::settings().poll_progress || group || !attached) return;
+  if (!core::settings().poll_progress || group || !life.connected()) return;
   if (engine.now() - blocked_since > kBlockedSpins) {
     blocked_since = engine.now();
     blocked_spins = 0;
@@ -119,7 +116,7 @@ void State::consider_poller_sending() {
 
 // For sending alone: of the queue that completes what is sent.
 void State::join_pollers() {
-  if (group || !attached) return;
+  if (group || !life.connected()) return;
   if (PollGroup* const to = PollGroup::of(engine, *options.send_cq)) to->lend(*this, false);
 }
 
@@ -182,7 +179,7 @@ void State::on_returned() {
   // on_stopped() decides how it goes on.
   if (stopped) return;
   if (!connection->rx.wants_sender()) return stream->resume_receive();
-  pause = Pause::kForSender;
+  life.pause = Pause::kForSender;
   ring(kSendsComplete);  // perhaps; sends_first() says whether
 }
 
@@ -193,7 +190,7 @@ void State::on_stopped() {
     return;
   }
   stream->resume_receive();
-  if (!receive_dead) handle(stopped_status);
+  if (life.takes_input()) handle(stopped_status);
 }
 
 }  // namespace uiw::session

@@ -42,7 +42,8 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
                   QueuePair::Receiving when) {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool named = by_number.load(std::memory_order_relaxed);
-  if (attached || destroying || error_begun || ending) return EINVAL;
+  if (life.phase != Phase::kNone || life.failure != Failure::kNone || life.released())
+    return EINVAL;
   const bool idle = now == IBV_QPS_INIT || now == IBV_QPS_RTR;
   // Without a connection only one that was claimed, or expects its peer, is there already; and
   // the former may have been told to disconnect.
@@ -67,8 +68,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   // it.
   stream->set_handler(nullptr);
   observer = new_observer;
-  attached = true;
-  receiving = false;
+  life.enter(Phase::kStarting);
   if (idle && !named) state.store(IBV_QPS_RTS, std::memory_order_release);
   sender.ask(kSendOnStream);  // the RTR
   if (when == QueuePair::Receiving::kAtOnce) ring(kStart);
@@ -81,31 +81,33 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
 void State::abandon() {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool claimed = now == IBV_QPS_RTS || now == IBV_QPS_SQD;
-  if (claimed && !attached && !by_number.load(std::memory_order_relaxed)) begin_error({});
+  if (claimed && life.phase == Phase::kNone && !by_number.load(std::memory_order_relaxed))
+    begin_error({});
 }
 
 void State::begin_error(const EndPlan& new_plan) {
-  if (destroying || std::exchange(error_begun, true)) return;
+  if (life.released() || life.failure != Failure::kNone) return;
+  life.failure = Failure::kBegun;
   plan = new_plan;
   state.store(IBV_QPS_ERR, std::memory_order_release);
-  receive_dead = true;
   if (!plan.may_blame_a_send()) fail_receives();
   sender.ask(kHandleError);
 }
 
 void State::error_handled_by_sender() {
-  if (destroying) return;
+  if (life.released()) return;
   if (plan.may_blame_a_send()) fail_receives();
-  error_noted = true;
-  pause = Pause::kNone;
+  life.failure = Failure::kHandled;
+  life.pause = Pause::kNone;
   engine.disarm(receive_timer);
   receives->stop_waiting(*this);
   // Conformance 3.4: completions first, then the event, then DISCONNECTED. A Terminate that named
   // one of our WRs has been told by that WR's completion.
-  if (plan.has_event && !(plan.has_received && sender.blamed_by_peer())) options.events->on_async_event(plan.event);
+  if (plan.has_event && !(plan.has_received && sender.blamed_by_peer()))
+    options.events->on_async_event(plan.event);
   if (options.srq) options.events->on_async_event(IBV_EVENT_QP_LAST_WQE_REACHED);
-  if (!attached) return;
-  if (stream_broken || fin_noted) {
+  if (!life.connected()) return;
+  if (life.broken || life.outbound == Outbound::kFinSent) {
     end_connection();
     return;
   }
@@ -116,29 +118,29 @@ void State::error_handled_by_sender() {
 void State::begin_disconnect() {
   ibv_qp_state expected = IBV_QPS_RTS;
   state.compare_exchange_strong(expected, IBV_QPS_SQD);
-  if (!attached || receive_dead || draining) return;
-  draining = true;
+  if (!life.takes_input() || life.outbound != Outbound::kOpen) return;
+  life.outbound = Outbound::kDraining;
   // The peer may take nothing of what is to go before the FIN, or answer none of our Reads.
   if (!close_timer.armed()) arm_close_timer();
   sender.ask(kDrain);
 }
 
 void State::on_fin_sent() {
-  fin_noted = true;
-  if (!attached) return;
-  if (error_noted) {
+  life.outbound = Outbound::kFinSent;
+  if (!life.connected()) return;
+  if (life.failure == Failure::kHandled) {
     end_connection();
-  } else if (peer_closed) {
+  } else if (life.inbound != Inbound::kOpen) {
     begin_error({});
-  } else if (!receive_dead) {
+  } else if (life.takes_input()) {
     arm_close_timer();  // ours is closed; now the peer has to close its side
   }
 }
 
 void State::on_send_failed() {
-  stream_broken = true;
-  if (!attached) return;
-  if (error_noted) {
+  life.broken = true;
+  if (!life.connected()) return;
+  if (life.failure == Failure::kHandled) {
     end_connection();
     return;
   }
@@ -146,13 +148,13 @@ void State::on_send_failed() {
   // that ends the connection, and comes soon.
   const int error = sender.failure();
   const bool broken_by_peer = error == EPIPE || error == ECONNRESET;
-  if (broken_by_peer && (!peer_closed || end_pending)) return;
+  if (broken_by_peer && life.inbound != Inbound::kClosed) return;
   begin_error(plan_for_broken_stream(error));
 }
 
 // The stream is broken. A reset while both sides are closing anyway is no news for the application.
 void State::break_off(int error) {
-  const bool closing = peer_closed || fin_noted;
+  const bool closing = life.inbound != Inbound::kOpen || life.outbound == Outbound::kFinSent;
   begin_error(closing ? EndPlan{} : plan_for_broken_stream(error));
 }
 
@@ -176,23 +178,26 @@ EndPlan State::plan_for_broken_stream(int error) const {
 }
 
 void State::arm_close_timer() {
-  moved_at_timer = octets_moved();
+  life.moved_at_timer = octets_moved();
   engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
 }
 
 void State::on_close_timeout() {
-  if (!attached) return;
-  if (!error_noted && !fin_noted && moved_at_timer != octets_moved() &&
-      (!draining || ++drain_turns < kDrainTurns)) {
+  if (!life.connected()) return;
+  const bool handled = life.failure == Failure::kHandled;
+  const bool fin_sent = life.outbound == Outbound::kFinSent;
+  const bool moved = life.moved_at_timer != octets_moved();
+  if (!handled && !fin_sent && moved &&
+      (life.outbound != Outbound::kDraining || ++life.drain_turns < kDrainTurns)) {
     // What was posted still goes out. Or the peer has closed and still takes what it asked for,
     // however long that lasts: it can ask for nothing more.
     arm_close_timer();
     return;
   }
-  stream_broken = true;
+  life.broken = true;
   // Nobody must take for the orderly end what is only as far as it got.
-  if (!fin_noted) stream->set_abortive();
-  if (error_noted) {
+  if (!fin_sent) stream->set_abortive();
+  if (handled) {
     end_connection();
   } else {
     begin_error({.error = ETIMEDOUT});
@@ -203,19 +208,19 @@ void State::on_close_timeout() {
 // would notice: receives stay posted, no event, no completion, until something is to be sent.
 void State::lose_peer() {
   core::log(core::LogLevel::kInfo, "QP %u: the peer has gone", options.qp_num);
-  receive_dead = true;
   end_connection();
 }
 
 // InfiniBand would ask a peer that has gone again and again. Meanwhile the program completes what
 // came before, and may well be done: it posted more than it needs.
 void State::miss_peer() {
-  if (error_begun || destroying || miss_timer.armed()) return;
+  if (life.failure != Failure::kNone || life.released() || miss_timer.armed()) return;
   engine.arm(miss_timer, kLastHope);
 }
 
 PeerWanted State::peer_wanted() const {
-  if (attached || ending || error_begun || destroying) return PeerWanted::kNoMore;
+  if (life.phase != Phase::kNone || life.failure != Failure::kNone || life.released())
+    return PeerWanted::kNoMore;
   return send_queue->posted() == send_queue->retired() ? PeerWanted::kNotYet : PeerWanted::kNow;
 }
 
@@ -232,8 +237,8 @@ bool State::fail_now() {
 }
 
 void State::end_connection() {
-  if (ending) return;
-  ending = true;
+  if (!life.stands()) return;
+  life.enter(Phase::kEnding);
   sender.ask(kLetGo);
 }
 
@@ -245,25 +250,25 @@ void State::sender_stopped() {
   engine.disarm(silence_timer);
   receives->stop_waiting(*this);
   stream->set_handler(nullptr);
-  if (stream_broken || (peer_closed && fin_noted)) {
+  if (life.broken || (life.inbound != Inbound::kOpen && life.outbound == Outbound::kFinSent)) {
     stream.reset();
   } else {
     linger(engine, std::move(stream), core::settings().close_timeout_ms * core::kMillisecond,
            engine::Standing::kPeer);
   }
-  attached = false;
-  if (error_begun || !by_number.load(std::memory_order_relaxed))
+  life.enter(Phase::kOver);
+  if (life.failure != Failure::kNone || !by_number.load(std::memory_order_relaxed))
     state.store(IBV_QPS_ERR, std::memory_order_release);
   if (ConnectionObserver* told = std::exchange(observer, nullptr))
     told->on_connection_ended(plan.error);
 }
 
 void State::begin_destroy() {
-  destroying = true;
+  if (life.released()) return;
+  life.release = Release::kWanted;
   engine.disarm(miss_timer);
-  if (attached) {
+  if (life.connected()) {
     // What TCP has taken still reaches the peer; work requests not sent vanish with the queue pair.
-    receive_dead = true;
     stream->set_handler(nullptr);
     end_connection();
     return;
@@ -275,22 +280,17 @@ void State::begin_destroy() {
 // completion, and completions that were not polled vanish, as with adapters (mlx4, mlx5, hns).
 // Memory windows that were bound to the stream must not open memory to the peer of the next one.
 int State::reset() {
-  destroying = let_go = false;
+  life.release = Release::kNotWanted;  // also if there is no memory
   if (!create_queues()) return ENOMEM;
   options.memory->end_stream(options.qp_num);
   by_number = false;
   std::destroy_at(&sender);
   std::construct_at(&sender, *this);
   plan = {};
-  pause = Pause::kNone;
-  moved_at_timer = 0;
-  drain_turns = 0;
+  life = {};
   silence = {};
   octets_at_silence = 0;
   probed_within = 0;
-  wakes = 0;
-  draining = error_begun = receive_dead = peer_closed = end_pending = first_fpdu_told =
-      stream_broken = fin_noted = error_noted = ending = false;
   state.store(IBV_QPS_RESET, std::memory_order_release);
   return 0;
 }

@@ -42,7 +42,7 @@ void State::run() {
   if (seen & kGiveBack) sender.ask(kReleaseRegions);
   if (seen & kContinue) sender.ask(kTakeTurn);
   if (seen & kStopped) on_stopped();
-  if ((seen & (kReceivePosted | kSendsComplete)) && attached && !receive_dead)
+  if ((seen & (kReceivePosted | kSendsComplete)) && life.takes_input())
     handle(connection->rx.resume());
   if (seen & kErrorFound) begin_error(sender.found());
   if (seen & kPeerMissed) miss_peer();
@@ -60,9 +60,11 @@ void State::run() {
   if (seen & kDestroy) begin_destroy();
   if (seen & kSenderStopped) sender_stopped();
   // The last turn: nobody can ring any more, unless this turn did.
-  if (destroying && !attached && notes.load(std::memory_order_acquire) == 0 &&
-      !std::exchange(let_go, true))
+  if (life.release == Release::kWanted && !life.connected() &&
+      notes.load(std::memory_order_acquire) == 0) {
+    life.release = Release::kDone;
     released.release();
+  }
 }
 
 void State::ring(uint32_t note) {
@@ -70,7 +72,8 @@ void State::ring(uint32_t note) {
 }
 
 void State::start_receiving() {
-  if (!attached || ending || std::exchange(receiving, true)) return;
+  if (life.phase != Phase::kStarting) return;
+  life.enter(Phase::kOpen);
   if (core::settings().wake_peer && connection->shared.agreement.initiator)
     engine.arm(wake_timer, std::clamp(2 * stream->age(), kSilences[0], kSilences[1]));
   const std::unique_ptr<uint8_t[]> octets = std::move(leftover);
@@ -83,16 +86,16 @@ void State::start_receiving() {
 // behind its Reply lies unread until another one comes. So a peer that says nothing gets another
 // one, which asks nothing of it; a few times, as nobody knows how long such a peer takes.
 void State::on_silence() {
-  if (!attached || receive_dead) return;
+  if (!life.takes_input()) return;
   if (sender.bytes_sent() > 0) {
     sender.ask(kWakePeer);
   }
-  if (++wakes < std::size(kSilences)) engine.arm(wake_timer, kSilences[wakes]);
+  if (++life.wakes < std::size(kSilences)) engine.arm(wake_timer, kSilences[life.wakes]);
 }
 
 void State::on_octets(core::Bytes octets) {
   if (wake_timer.armed()) engine.disarm(wake_timer);
-  if (receive_dead) return;
+  if (!life.takes_input()) return;
   handle(connection->rx.on_octets(octets));
   const size_t directly = receive_directly();
   consider_lending(octets.size(), directly);
@@ -117,8 +120,7 @@ size_t State::receive_directly() {
   const std::span<uint8_t> behind = engine.scratch();
   size_t octets = 0;
   for (int share = kDirectReceives; share > 0 && octets < kDirectOctets; --share) {
-    if (!attached || receive_dead || pause != Pause::kNone || !stream || !connection->rx.may_land())
-      break;
+    if (!life.takes_input() || life.pause != Pause::kNone || !connection->rx.may_land()) break;
     qp::RxStatus status = qp::RxStatus::kOk;
     const long got = receive_once(behind, status);
     if (got == -EAGAIN) break;
@@ -132,9 +134,9 @@ size_t State::receive_directly() {
   }
   if (!stream) return octets;
   const qp::Rx& rx = connection->rx;
-  const size_t most = !attached || receive_dead ? 0
-                      : rx.may_land()           ? kBeginning
-                                                : rx.good_size(engine::Engine::kReceiveBuffer);
+  const size_t most = !life.takes_input() ? 0
+                      : rx.may_land()     ? kBeginning
+                                          : rx.good_size(engine::Engine::kReceiveBuffer);
   stream->receive_at_most(static_cast<uint32_t>(most));
   return octets;
 }
@@ -149,8 +151,8 @@ void State::handle(qp::RxStatus status) {
   ++arrivals;
   hear_news();
   qp::Rx& rx = connection->rx;
-  if (!first_fpdu_told && connection->shared.first_fpdu.load(std::memory_order_relaxed)) {
-    first_fpdu_told = true;
+  if (!life.first_fpdu_told && connection->shared.first_fpdu.load(std::memory_order_relaxed)) {
+    life.first_fpdu_told = true;
     if (observer && !connection->shared.agreement.initiator) observer->on_first_fpdu();
   }
   switch (status) {
@@ -194,7 +196,7 @@ void State::wait_for_receive() {
   const bool progress = connection->rx.take_progress();
   if (progress || !receive_timer.armed())
     engine.arm(receive_timer, core::settings().rnr_wait_ms * core::kMillisecond);
-  if (pause == Pause::kForReceive) return;
+  if (life.pause == Pause::kForReceive) return;
   pause_for(Pause::kForReceive);
   receives->wait(*this);
   // One may have been posted between the failed take and wait().
@@ -202,15 +204,15 @@ void State::wait_for_receive() {
 }
 
 void State::pause_for(Pause reason) {
-  if (pause == reason) return;
-  if (pause == Pause::kForReceive) {
+  if (life.pause == reason) return;
+  if (life.pause == Pause::kForReceive) {
     engine.disarm(receive_timer);
     receives->stop_waiting(*this);
   }
-  pause = reason;
-  if (pause != Pause::kNone) return stream->pause_receive();
+  life.pause = reason;
+  if (reason != Pause::kNone) return stream->pause_receive();
   stream->resume_receive();
-  if (end_pending) on_end_of_stream();
+  if (life.inbound == Inbound::kFinWaits) on_end_of_stream();
 }
 
 // A peer may answer as soon as sendmsg() has handed TCP what it answers, and before the sender has
@@ -226,32 +228,29 @@ bool State::sends_first(bool answered) {
 }
 
 void State::on_receive_timeout() {
-  if (!attached || receive_dead) return;
+  if (!life.takes_input()) return;
   // One may have been posted a moment ago.
   handle(receives->empty() ? connection->rx.give_up_waiting() : connection->rx.resume());
 }
 
 void State::on_end_of_stream() {
-  peer_closed = true;
-  if (receive_dead) return;
-  if (pause != Pause::kNone) {
-    end_pending = true;  // octets before the FIN are still to be received
-    return;
-  }
+  const bool waits = life.takes_input() && life.pause != Pause::kNone;
+  life.inbound = waits ? Inbound::kFinWaits : Inbound::kClosed;
+  if (waits || !life.takes_input()) return;
   if (!connection->rx.at_boundary()) {
     // RFC 5041 6.2.1: a stream that ends inside a message has lost data.
     begin_error({.has_event = true, .error = ECONNRESET});
     return;
   }
-  if (by_number.load(std::memory_order_relaxed) && !fin_noted) {
+  if (by_number.load(std::memory_order_relaxed) && life.outbound != Outbound::kFinSent) {
     lose_peer();
     return;
   }
-  if (stream_broken) {
+  if (life.broken) {
     begin_error(plan_for_broken_stream(sender.failure()));
     return;
   }
-  if (fin_noted) {
+  if (life.outbound == Outbound::kFinSent) {
     begin_error({});  // both sides have closed: the orderly end
     return;
   }
@@ -263,13 +262,13 @@ void State::on_end_of_stream() {
 }
 
 void State::on_error(int error) {
-  stream_broken = true;
-  if (error_noted) {
+  life.broken = true;
+  if (life.failure == Failure::kHandled) {
     end_connection();
     return;
   }
-  if (by_number.load(std::memory_order_relaxed) && !error_begun && !fin_noted &&
-      connection->rx.at_boundary()) {
+  if (by_number.load(std::memory_order_relaxed) && life.failure == Failure::kNone &&
+      life.outbound != Outbound::kFinSent && connection->rx.at_boundary()) {
     lose_peer();
     return;
   }

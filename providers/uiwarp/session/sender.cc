@@ -216,10 +216,10 @@ void Sender::send_failed(int error) {
 void Sender::finish_if_due() {
   if (stage_ == Stage::kFinSent) return;
   const qp::Tx& tx = owner_.connection->tx;
-  const bool due = error_handled_                            ? !tx.pending()
+  const bool due = error_handled_                           ? !tx.pending()
                    : closing_ == Closing::kWhenPostedIsSent ? tx.idle()
                    : closing_ == Closing::kWhenBegunIsSent  ? !tx.owes_octets()
-                                                             : false;
+                                                            : false;
   if (!due) return;
   stage_ = Stage::kFinSent;
   stream_->shutdown_write();

@@ -22,17 +22,17 @@ class State;
 
 // What the sender is asked for. Each is forgotten once it is done.
 enum SenderRequest : uint32_t {
-  kSendOnStream = 1u << 0,     // State::stream is to be sent on
-  kHandleError = 1u << 1,      // State::plan is written: flush, build the Terminate
-  kDrain = 1u << 2,            // send what is posted, then FIN
-  kFinish = 1u << 3,           // send what is begun, then FIN: the peer has closed
-  kLetGo = 1u << 4,            // touch the stream no more
-  kWakePeer = 1u << 5,         // an empty Write, should the peer have overlooked what came first
-  kHasRoom = 1u << 6,          // the socket takes bytes again
-  kTakeTurn = 1u << 7,         // a poster did its share; the engine's turn has come
-  kStartCoalesced = 1u << 8,   // start the Reads that were left to be coalesced, too
-  kReleaseRegions = 1u << 9,   // somebody waits for a region that is held while the socket is full
-  kTellCompleted = 1u << 10,   // ring kSendsComplete when what TCP has taken is complete
+  kSendOnStream = 1u << 0,    // State::stream is to be sent on
+  kHandleError = 1u << 1,     // State::plan is written: flush, build the Terminate
+  kDrain = 1u << 2,           // send what is posted, then FIN
+  kFinish = 1u << 3,          // send what is begun, then FIN: the peer has closed
+  kLetGo = 1u << 4,           // touch the stream no more
+  kWakePeer = 1u << 5,        // an empty Write, should the peer have overlooked what came first
+  kHasRoom = 1u << 6,         // the socket takes bytes again
+  kTakeTurn = 1u << 7,        // a poster did its share; the engine's turn has come
+  kStartCoalesced = 1u << 8,  // start the Reads that were left to be coalesced, too
+  kReleaseRegions = 1u << 9,  // somebody waits for a region that is held while the socket is full
+  kTellCompleted = 1u << 10,  // ring kSendsComplete when what TCP has taken is complete
 };
 
 class Sender final : public mem::Keeper {

@@ -18,14 +18,14 @@ namespace uiw::session {
 
 void State::watch_peer() {
   const core::Nanoseconds limit = patience_with_peer.load(std::memory_order_relaxed);
-  if (attached && limit > 0)
+  if (life.connected() && limit > 0)
     engine.arm(silence_timer, limit / transport::Silence::kLooks);
   else
     engine.disarm(silence_timer);
 }
 
 void State::look_after_peer() {
-  if (!attached || ending) return;
+  if (!life.stands()) return;
   const uint64_t sent = sender.bytes_sent();
   const bool any = std::exchange(octets_at_silence, sent) != sent;
   if ((any || !silence.idle()) && silence.look(stream->pulse(), engine.now())) {
@@ -43,12 +43,12 @@ void State::look_after_peer() {
 }
 
 void State::on_peer_silent() {
-  if (!attached || ending) return;
+  if (!life.stands()) return;
   core::log(core::LogLevel::kInfo, "QP %u: the peer's host does not answer any more",
             options.qp_num);
   stream->set_abortive();  // TCP would go on trying for minutes
-  stream_broken = true;
-  if (error_noted)
+  life.broken = true;
+  if (life.failure == Failure::kHandled)
     end_connection();
   else
     break_off(ETIMEDOUT);

@@ -15,8 +15,9 @@
 #include "engine/deadline.h"
 #include "qp/connection.h"
 #include "queue/role.h"
-#include "session/poll_group.h"
 #include "session/end_plan.h"
+#include "session/life.h"
+#include "session/poll_group.h"
 #include "session/queue_pair.h"
 #include "session/sender.h"
 #include "session/spinner.h"
@@ -50,13 +51,6 @@ enum Note : uint32_t {
 // What the engine can do while pollers receive.
 constexpr uint32_t kNeedsNoReceiver =
     kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed | kGiveBack;
-
-// Why the engine receives nothing more from a connection that stands.
-enum class Pause : uint8_t {
-  kNone,        // it does receive
-  kForReceive,  // a Send waits for a receive to be posted
-  kForSender,   // a Send waits for requests to complete that it may answer: kSendsComplete comes
-};
 
 class State final : public engine::Task,
                     public transport::StreamHandler,
@@ -143,28 +137,11 @@ class State final : public engine::Task,
   ConnectionObserver* observer = nullptr;  // [engine]
   std::unique_ptr<uint8_t[]> leftover;     // [engine] until kStart
   size_t leftover_size = 0;
-  uint32_t arrivals = 0;        // how often octets were looked at
-  uint64_t moved_at_timer = 0;  // of octets_moved(), when close_timer was armed last
-  int drain_turns = 0;          // of close_timer, since `draining`
-  bool draining = false;        // rdma_disconnect: FIN follows what is posted
-  bool attached = false;        // a connection was made and has not ended
-  bool error_begun = false;     // `plan` is written
-  bool receiving = false;       // start_receiving() was called for this connection
-  bool receive_dead = false;    // no octet is looked at any more
-  Pause pause = Pause::kNone;
-  bool peer_closed = false;  // FIN seen
-  bool end_pending = false;  // FIN seen during a pause
-  bool first_fpdu_told = false;
+  uint32_t arrivals = 0;  // how often octets were looked at
+  Life life;              // [engine]
   transport::Silence silence;
   uint64_t octets_at_silence = 0;       // of bytes_sent(), when the peer was looked after last
   core::Nanoseconds probed_within = 0;  // as the stream was told
-  unsigned wakes = 0;                   // empty Writes asked for
-  bool stream_broken = false;           // nothing more can be sent or received
-  bool fin_noted = false;               // kFinSent seen
-  bool error_noted = false;             // kErrorHandled seen
-  bool ending = false;                  // waiting for kSenderStopped
-  bool destroying = false;              // or about to be reset: nothing begins any more
-  bool let_go = false;                  // `released` was released
   std::atomic<uint32_t> notes{0};       // [any]
   core::Spinlock flush_lock;            // [any] keeps flushed receives in order
   std::binary_semaphore released{0};    // who rang kDestroy waits for the engine to let go
