@@ -17,7 +17,7 @@ namespace {
 constexpr core::Nanoseconds kSilences[] = {10 * core::kMillisecond, 100 * core::kMillisecond,
                                            1000 * core::kMillisecond};
 // What is received behind what has its place, at most: two of the largest segments. They are copied
-// once more, but out of the cache, and a call for each costs more (doc/decisions/014).
+// once more, but out of the cache, and a call for each costs more (doc/lab/014).
 constexpr size_t kBehind = engine::Engine::kScratch;
 // What the engine waits for when more of a large segment is to come: little of it, since the rest
 // can be received directly then.
