@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "qp/send_queue.h"
-#include "rdmap/terminate.h"
+#include "qp/tx.h"
 
 namespace uiw::session {
 
