@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include <atomic>
+#include <bitset>
 #include <cerrno>
 #include <mutex>
 #include <new>
@@ -39,7 +40,7 @@ struct OpenFile {
 struct Table {
   std::mutex lock;
   OpenFile* slots[kDescriptors] = {};
-  int end = 0;  // every used slot is below
+  std::bitset<kDescriptors> used;  // the slots that are not null
   // Whose table this is. The id tells children that share our memory, the generation the others.
   int owner = 0;
   std::atomic<unsigned> generation{0};
@@ -87,13 +88,13 @@ bool is_in_range(int fd) {
 
 void set_slot(int fd, OpenFile* open) {
   table.slots[fd] = open;
+  table.used.set(static_cast<size_t>(fd), open != nullptr);
   if (open == nullptr) {
     // It may be one that the stack has opened since.
     if (core::descriptor_use(fd) == core::DescriptorUse::kDevice) core::release_descriptor(fd);
   } else {
     core::set_descriptor_use(fd, core::DescriptorUse::kDevice);
     ++open->descriptors;
-    if (fd >= table.end) table.end = fd + 1;
   }
 }
 
@@ -108,6 +109,13 @@ void set_slot(int fd, OpenFile* open) {
   DeviceFile* file = open->from_parent ? nullptr : open->file;
   delete open;
   return file;
+}
+
+// Calls `visit(fd, its file)` for each descriptor, however many there have been.
+template <class Visit>
+void for_each(Visit&& visit) {
+  for (size_t fd = table.used._Find_first(); fd < table.used.size(); fd = table.used._Find_next(fd))
+    visit(static_cast<int>(fd), *table.slots[fd]);
 }
 
 void finish(DeviceFile* file) {
@@ -136,24 +144,20 @@ void in_child() {
   }
   struct stat status {};
   if (ended >= 0) sys::fstat(ended, &status);
-  for (int fd = 0; fd < table.end; ++fd) {
-    OpenFile* open = table.slots[fd];
-    if (open == nullptr) continue;
-    if (open->file->kind() == DeviceFile::Kind::kUcma && ended >= 0 &&
-        (open->from_parent || is_unchanged(fd, *open))) {
+  for_each([&](int fd, const OpenFile& open) {
+    if (open.file->kind() == DeviceFile::Kind::kUcma && ended >= 0 &&
+        (open.from_parent || is_unchanged(fd, open))) {
       const int close_on_exec = sys::fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
       raw::dup3(ended, fd, close_on_exec);
     }
-  }
-  for (int fd = 0; fd < table.end; ++fd) {
-    OpenFile* open = table.slots[fd];
-    if (open == nullptr) continue;
-    open->from_parent = true;
-    if (open->file->kind() == DeviceFile::Kind::kUcma) {
-      open->device = status.st_dev;
-      open->inode = status.st_ino;
+  });
+  for_each([&](int, OpenFile& open) {
+    open.from_parent = true;
+    if (open.file->kind() == DeviceFile::Kind::kUcma) {
+      open.device = status.st_dev;
+      open.inode = status.st_ino;
     }
-  }
+  });
   if (ended >= 0) sys::close(ended);
   core::forget_own_descriptors();
   own_table();
