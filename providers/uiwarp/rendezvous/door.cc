@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "rendezvous/door.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -22,11 +24,31 @@ constexpr uint32_t kGuestsPart = 16;  // of the descriptors, at most
 
 }  // namespace
 
-// Not at every address: a program whose peers are on this host is not to be reached from others.
-int Door::open(const sockaddr_storage& address, int reserved) {
-  for (const Entrance* entrance = entrances_.get(); entrance; entrance = entrance->next.get()) {
-    if (transport::same_host(entrance->address, address)) return 0;
+const Door::Entrance* Door::find(const sockaddr_storage& address) const {
+  const Entrance* entrance = entrances_.get();
+  while (entrance && !transport::same_host(entrance->address, address))
+    entrance = entrance->next.get();
+  return entrance;
+}
+
+// A port whose queue pairs never all go sees addresses come and go: no more are kept than there are
+// queue pairs to be met.
+void Door::close_unused() {
+  for (std::unique_ptr<Entrance>* link = &entrances_; *link;) {
+    if (std::ranges::find(met_at_, link->get()) != std::end(met_at_)) {
+      link = &(*link)->next;
+    } else {
+      *link = std::move((*link)->next);
+    }
   }
+}
+
+// Not at every address: a program whose peers are on this host is not to be reached from others.
+int Door::open(uint32_t qp_num, const sockaddr_storage& address, int reserved) {
+  const Entrance*& met_at = met_at_[index_of(qp_num)];
+  met_at = find(address);
+  if (met_at) return 0;
+  close_unused();
   std::unique_ptr<Entrance> entrance(new (std::nothrow) Entrance);
   if (!entrance) return ENOMEM;
   transport::share_port(reserved, true);
@@ -42,6 +64,7 @@ int Door::open(const sockaddr_storage& address, int reserved) {
       entrance->listener = std::move(*listener);
       entrance->next = std::exchange(entrances_, nullptr);
       entrances_ = std::move(entrance);
+      met_at = entrances_.get();
     } else {
       core::sys::close(*fd);
     }
@@ -96,8 +119,10 @@ void Door::expect(uint32_t qp_num, Resident& resident) {
   }
 }
 
+// Where it was met stays open for the next one there.
 void Door::dismiss(uint32_t qp_num) {
   residents_[index_of(qp_num)] = nullptr;
+  met_at_[index_of(qp_num)] = nullptr;
   // What they were asked to prove is of no worth to whoever expects guests for this number next.
   for (Guest* guest = guests_.first(); guest;) {
     Guest& challenged = *std::exchange(guest, GuestList::next(*guest));

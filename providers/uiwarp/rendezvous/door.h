@@ -33,10 +33,10 @@ class Door final : private transport::AcceptHandler {
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
 
-  // Listens at an address of this host, with the door's port, if it does not yet. `reserved` is
-  // bound to that port and keeps every other process from it. 0 or errno: EADDRNOTAVAIL, ENOMEM,
-  // EMFILE.
-  int open(const sockaddr_storage& address, int reserved);
+  // Listens at an address of this host, with the door's port, if it does not yet, until dismiss():
+  // `qp_num` is met there. `reserved` is bound to that port and keeps every other process from it.
+  // 0 or errno: EADDRNOTAVAIL, ENOMEM, EMFILE.
+  int open(uint32_t qp_num, const sockaddr_storage& address, int reserved);
 
   // From now on `resident` is asked about guests for this number, those that wait already first,
   // until dismiss(). At most one for a number. Once more: those that wait are asked about again.
@@ -55,15 +55,20 @@ class Door final : private transport::AcceptHandler {
   void on_accept_error(int error) override;
   void make_room();
 
-  engine::Engine& engine_;
-  const uint16_t port_;
-  Resident* residents_[kNumbersPerPort] = {};
-  GuestList guests_;  // oldest first
   struct Entrance {
     sockaddr_storage address{};
     std::unique_ptr<transport::Listener> listener;
     std::unique_ptr<Entrance> next;
   };
+  const Entrance* find(const sockaddr_storage& address) const;
+  void close_unused();
+
+  engine::Engine& engine_;
+  const uint16_t port_;
+  // By index of the queue pair's number.
+  Resident* residents_[kNumbersPerPort] = {};
+  const Entrance* met_at_[kNumbersPerPort] = {};
+  GuestList guests_;  // oldest first
   std::unique_ptr<Entrance> entrances_;
 };
 

@@ -64,6 +64,8 @@ struct Ports {
 
   core::Result<Port*> add();
   Port* find(uint32_t qp_num) const;
+  std::unique_ptr<Port> take_out(const Port& port);
+  bool has_idle_port() const;
 };
 constinit core::PerProcess<Ports> g_ports;
 
@@ -111,6 +113,20 @@ Port* Ports::find(uint32_t qp_num) const {
   return port && port->used[index_of(qp_num)] ? port : nullptr;
 }
 
+std::unique_ptr<Port> Ports::take_out(const Port& port) {
+  std::unique_ptr<Port>* link = &first;
+  while (link->get() != &port) link = &(*link)->next;
+  std::unique_ptr<Port> gone = std::move(*link);
+  *link = std::move(gone->next);
+  return gone;
+}
+
+bool Ports::has_idle_port() const {
+  const Port* port = first.get();
+  while (port && port->used_count > 0) port = port->next.get();
+  return port;
+}
+
 }  // namespace
 
 core::Result<uint32_t> take_number() {
@@ -136,15 +152,17 @@ void give_number(uint32_t qp_num) {
     Port* port = all->find(qp_num);
     if (!port) return;
     port->used.reset(index_of(qp_num));
-    // A port without a door stays for the next queue pair: its numbers come round as late as they
-    // can.
-    if (--port->used_count > 0 || !port->door_engine) return;
-    std::unique_ptr<Port>* link = &all->first;
-    while (link->get() != port) link = &(*link)->next;
-    gone = std::move(*link);
-    *link = std::move(gone->next);
+    if (port->used_count > 1) {
+      --port->used_count;
+      return;
+    }
+    // One without a door stays for the next queue pair: its numbers come round as late as they can.
+    const bool stays = !port->door_engine && !all->has_idle_port();
+    port->used_count = 0;
+    if (stays) return;
+    gone = all->take_out(*port);
   }
-  gone->door_engine->run_sync([&] { gone->door.reset(); });
+  if (gone->door_engine) gone->door_engine->run_sync([&] { gone->door.reset(); });
 }
 
 void close_idle_ports() {
@@ -183,7 +201,8 @@ core::Result<Door*> open_door(engine::Engine& engine, const Name& own, unsigned 
     const std::lock_guard lock(all->mutex);
     port->door_engine = &engine;
   }
-  const int error = port->door->open(address_of(own.gid, port->number, ifindex), port->fd);
+  const int error =
+      port->door->open(own.qp_num, address_of(own.gid, port->number, ifindex), port->fd);
   if (error != 0) return core::Errno{error};
   return port->door.get();
 }

@@ -19,8 +19,8 @@ struct Name;
 // nobody can foresee. EADDRINUSE: no port of
 // the allowed range (UIWARP_PORTS) is free; EMFILE and the like. Thread: any.
 core::Result<uint32_t> take_number();
-// With the last number of a port that listens the port is closed. Thread: any that may wait for the
-// engine.
+// With the last number of a port that listens, or when another one is idle, the port is closed.
+// Thread: any that may wait for the engine.
 void give_number(uint32_t qp_num);
 // Closes the ports of which no number is in use. Thread: any.
 void close_idle_ports();
