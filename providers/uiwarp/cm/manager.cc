@@ -78,6 +78,11 @@ void Manager::endpoint_gone(Endpoint& endpoint) {
   endpoints_.remove(endpoint);
 }
 
+size_t Manager::endpoints() {
+  std::lock_guard hold(endpoints_lock_);
+  return endpoints_.size();
+}
+
 int Manager::acquire_engine() {
   if (engine_) return 0;
   core::Result<engine::EngineRef> engine = engine::EngineRef::acquire();

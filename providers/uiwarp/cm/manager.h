@@ -109,6 +109,8 @@ class Manager final : public device::Observer {
 
   void endpoint_created(Endpoint& endpoint);
   void endpoint_gone(Endpoint& endpoint);
+  // That there are, with those whose id has gone. Thread: any.
+  size_t endpoints();
 
  private:
   Id* find(Channel& channel, uint32_t number, int& error);
