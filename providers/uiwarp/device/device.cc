@@ -122,8 +122,8 @@ template <class Wanted>
 const Device* find(Wanted&& wanted) {
   World& all = world();
   std::lock_guard hold(all.lock);
-  for (const auto& entry : all.table.entries()) {
-    if (!entry->state.gone && wanted(entry->device, entry->state)) return &entry->device;
+  for (const Table::Entry* entry : all.table.present()) {
+    if (wanted(entry->device, entry->state)) return &entry->device;
   }
   return nullptr;
 }
@@ -147,17 +147,20 @@ std::vector<Listed> devices() {
   World& all = world();
   std::vector<Listed> list;
   std::lock_guard hold(all.lock);
-  for (const auto& entry : all.table.entries()) {
-    if (!entry->state.gone) list.push_back({&entry->device, entry->state});
-  }
+  for (const Table::Entry* entry : all.table.present())
+    list.push_back({&entry->device, entry->state});
   return list;
 }
 
 State state_of(const Device& device) {
   World& all = world();
   std::lock_guard hold(all.lock);
-  auto entries = all.table.entries();
-  auto entry = std::ranges::find_if(entries, [&](auto& e) { return &e->device == &device; });
+  const auto is_it = [&](const auto& entry) { return &entry->device == &device; };
+  const auto present = all.table.present();
+  if (auto entry = std::ranges::find_if(present, is_it); entry != present.end())
+    return (*entry)->state;
+  const auto entries = all.table.entries();
+  const auto entry = std::ranges::find_if(entries, is_it);
   return entry == entries.end() ? State{} : (*entry)->state;
 }
 

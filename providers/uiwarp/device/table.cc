@@ -63,10 +63,6 @@ bool follow_addresses(std::vector<in6_addr>& gids, const std::vector<in6_addr>& 
 
 }  // namespace
 
-bool Table::is_taken(uint64_t guid) const {
-  return std::ranges::any_of(entries_, [&](auto& e) { return e->device.node_guid == guid; });
-}
-
 // librdmacm finds the device of an id by GUID alone, and takes 0 for "none": so the GUID must be
 // distinct even where interfaces share a MAC (VLAN, bond), have none (lo, tun), or are made again
 // with the MAC that one which has gone had: librdmacm would go on with that.
@@ -74,25 +70,25 @@ uint64_t Table::choose_guid(const Interface& interface) const {
   static constexpr uint8_t kNoMac[6] = {};
   if (interface.has_mac && std::memcmp(interface.mac, kNoMac, sizeof kNoMac) != 0) {
     uint64_t guid = eui64(interface.mac);
-    if (!is_taken(guid)) return guid;
+    if (!guids_.contains(guid)) return guid;
   }
   uint64_t guid = hash(interface.name, interface.ifindex);
-  while (guid == 0 || is_taken(guid)) ++guid;
+  while (guid == 0 || guids_.contains(guid)) ++guid;
   return guid;
 }
 
 // The name is taken where an interface was renamed and another one got its name.
 std::string Table::choose_name(const Interface& interface) const {
   std::string name = ("uiw_" + interface.name).substr(0, kMaxName);
-  const bool taken = std::ranges::any_of(
-      entries_, [&](auto& e) { return !e->state.gone && e->device.name == name; });
+  const bool taken =
+      std::ranges::any_of(present_, [&](const Entry* e) { return e->device.name == name; });
   if (taken) name += "_" + std::to_string(interface.ifindex);
   return name;
 }
 
 Table::Entry* Table::find(unsigned ifindex) {
-  for (auto& entry : entries_) {
-    if (!entry->state.gone && entry->device.ifindex == ifindex) return entry.get();
+  for (Entry* entry : present_) {
+    if (entry->device.ifindex == ifindex) return entry;
   }
   return nullptr;
 }
@@ -136,13 +132,14 @@ void Table::add(const Interface& interface) {
   entry->state.mtu = interface.mtu;
   entry->state.active = interface.carrier;
   follow_addresses(entry->state.gids, interface.addresses);
+  guids_.insert(entry->device.node_guid);
+  present_.push_back(entry.get());
   entries_.push_back(std::move(entry));
 }
 
 std::vector<Table::Noticed> Table::update(std::span<const Interface> interfaces) {
   std::vector<Noticed> noticed;
-  for (auto& entry : entries_) {
-    if (entry->state.gone) continue;
+  for (Entry* entry : present_) {
     auto now = std::ranges::find(interfaces, entry->device.ifindex, &Interface::ifindex);
     if (now == interfaces.end()) {
       end(*entry, noticed);
@@ -150,6 +147,7 @@ std::vector<Table::Noticed> Table::update(std::span<const Interface> interfaces)
       follow(*entry, *now, noticed);
     }
   }
+  std::erase_if(present_, [](const Entry* entry) { return entry->state.gone; });
   std::vector<const Interface*> fresh;
   for (const Interface& interface : interfaces) {
     if (interface.up && !interface.addresses.empty() && find(interface.ifindex) == nullptr) {
