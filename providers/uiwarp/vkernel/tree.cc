@@ -36,8 +36,12 @@ std::string random_suffix() {
   return out;
 }
 
-bool is_random_suffix(std::string_view text) {
-  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+// Of a tree's hash and of a random suffix, both hexadecimal.
+constexpr size_t kDigits = 16;
+
+bool is_hexadecimal(std::string_view text) {
+  return text.size() == kDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 int write_entries(const Folder& root, std::span<const TreeEntry> entries) {
@@ -100,7 +104,7 @@ std::vector<std::string> spare_folders(const Folder& base) {
   const std::string prefix = user_folder_name() + "-";
   std::vector<std::string> found;
   for (std::string& name : base.names()) {
-    if (!name.starts_with(prefix) || !is_random_suffix(name.substr(prefix.size()))) continue;
+    if (!name.starts_with(prefix) || !is_hexadecimal(name.substr(prefix.size()))) continue;
     core::Result<Folder> folder = base.open(name);
     if (folder && folder->is_ours_alone()) found.push_back(std::move(name));
   }
@@ -176,20 +180,39 @@ struct Root {
   const Root* next;
 };
 
-constinit std::atomic<const Root*> all_roots{nullptr};  // a list, which only grows
+// The user's folder of trees: one, or a few where bases or names are taken while the process runs.
+struct Parent {
+  std::string path;
+  const Parent* next;
+};
+
+constinit std::atomic<const Parent*> all_parents{nullptr};  // a list, which only grows
+constinit const Root* all_roots = nullptr;                  // the same, with `placing` held
 constinit std::atomic<const Root*> current_root{nullptr};
 constinit std::atomic<uint64_t> placed_version{0};  // of the devices, which `current_root` shows
 constinit core::PerProcess<std::mutex> placing;     // a fork may come while a thread holds it
 constinit std::atomic<bool> complained{false};
 
+// With `placing` held. False when memory is short.
+bool remember_parent(std::string_view path) {
+  const Parent* first = all_parents.load(std::memory_order_relaxed);
+  for (const Parent* parent = first; parent != nullptr; parent = parent->next) {
+    if (parent->path == path) return true;
+  }
+  auto* parent = new (std::nothrow) Parent{std::string(path), first};
+  if (parent != nullptr) all_parents.store(parent, std::memory_order_release);
+  return parent != nullptr;
+}
+
 // The one of that path: interfaces go to and fro between few states. With `placing` held.
 const Root* remember(std::string base, std::string path) {
-  const Root* first = all_roots.load(std::memory_order_relaxed);
-  for (const Root* root = first; root != nullptr; root = root->next) {
+  for (const Root* root = all_roots; root != nullptr; root = root->next) {
     if (root->path == path) return root;
   }
-  auto* root = new (std::nothrow) Root{std::move(base), std::move(path), first};
-  if (root != nullptr) all_roots.store(root, std::memory_order_release);
+  if (!path.empty() && !remember_parent(std::string_view(path).substr(0, path.rfind('/'))))
+    return nullptr;
+  auto* root = new (std::nothrow) Root{std::move(base), std::move(path), all_roots};
+  if (root != nullptr) all_roots = root;
   return root;
 }
 
@@ -265,13 +288,14 @@ std::string_view tree_root() {
   return root == nullptr ? std::string_view("") : root->path;
 }
 
+// However many trees there have been: all of a parent's are named alike.
 size_t root_length(std::string_view path) {
-  for (const Root* root = all_roots.load(std::memory_order_acquire); root != nullptr;
-       root = root->next) {
-    const size_t length = root->path.size();
-    if (length > 0 && path.size() > length && path[length] == '/' && path.starts_with(root->path)) {
+  for (const Parent* parent = all_parents.load(std::memory_order_acquire); parent != nullptr;
+       parent = parent->next) {
+    const size_t before = parent->path.size(), length = before + 1 + kDigits;
+    if (path.size() > length && path[before] == '/' && path[length] == '/' &&
+        path.starts_with(parent->path) && is_hexadecimal(path.substr(before + 1, kDigits)))
       return length;
-    }
   }
   return 0;
 }

@@ -38,8 +38,8 @@ core::Result<std::string> place_tree(const std::string& base, std::span<const Tr
 // Thread-safe.
 std::string_view tree_root();
 
-// How many octets of `path` are the root of a tree that tree_root() has given, be it a former one;
-// 0: of none.
+// How many octets of `path` are the root of a tree where tree_root() has given one, be it a former
+// one or another process's; 0: of none.
 size_t root_length(std::string_view path);
 
 }  // namespace uiw::vkernel

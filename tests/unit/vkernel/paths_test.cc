@@ -152,6 +152,18 @@ TEST(Redirect, WhatLeadsIntoTheTreeIsKnownToDoSo) {
   }
 }
 
+// Those of other lists of devices lie beside it and are not looked for one by one.
+TEST(Redirect, SoIsWhatLeadsIntoAFormerTree) {
+  const std::string root(tree_root()), parent = root.substr(0, root.rfind('/'));
+  const std::string former = parent + "/0123456789abcdef";
+  EXPECT_EQ(uiwarp_vk_root_length((former + "/sys/class").c_str()), former.size());
+  for (const char* name :
+       {"/0123456789abcdeg/sys", "/0123456789abcde/sys", "/0123456789abcdef0/sys",
+        "/new-0123456789abcdef/sys", "/0123456789abcdef", "x/0123456789abcdef/sys"}) {
+    EXPECT_EQ(uiwarp_vk_root_length((parent + name).c_str()), 0u) << name;
+  }
+}
+
 TEST(Redirect, EveryDeviceHasItsNodes) {
   for (const auto& [device, state] : device::devices()) {
     const std::string node = "/dev/infiniband/uverbs" + std::to_string(device->uverbs_minor);
