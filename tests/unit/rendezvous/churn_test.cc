@@ -34,7 +34,7 @@ class PortsChurn : public testing::TestWithParam<uint32_t> {
 };
 
 TEST_P(PortsChurn, IsAsTheModelSays) {
-  constexpr size_t kStaying = 5, kMost = 2000, kSteps = 500'000, kWave = 10'000;
+  constexpr size_t kStaying = 5, kMost = 2000, kSteps = 250'000, kWave = 10'000;
   std::mt19937 random(GetParam());
   for (size_t step = 0; step < kSteps && !HasFailure(); ++step) {
     const bool filling = step / kWave % 2 == 0;
