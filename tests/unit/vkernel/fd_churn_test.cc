@@ -219,7 +219,7 @@ class Churn {
 class FdTableChurn : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(FdTableChurn, IsAsTheModelSays) {
-  Churn(GetParam()).run(150'000);
+  Churn(GetParam()).run(80'000);
 }
 INSTANTIATE_TEST_SUITE_P(BySeed, FdTableChurn, testing::Values(1, 2));
 
