@@ -22,6 +22,11 @@ namespace {
 constexpr uint32_t kPatienceShare = 25;
 constexpr uint32_t kMostHalfOpen = 8192;  // 22 MiB
 
+// How many of those that have not said anything are asked whether they just have, so that Requests
+// are offered in the order in which their connections came. Each costs a system call, and strangers
+// who stay silent are not to make every Request cost thousands.
+constexpr int kLooks = 64;
+
 }  // namespace
 
 Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd,
@@ -66,11 +71,12 @@ void Acceptor::offer_soon() {
 }
 
 void Acceptor::offer() {
+  int looks = kLooks;
   for (Responder *responder = half_open_.first(), *next; complete_ > 0; responder = next) {
     next = HalfOpen::next(*responder);
     if (responder->complete()) {
       responder->offer();
-    } else if (responder->has_unread()) {
+    } else if (looks > 0 && (--looks, responder->has_unread())) {
       return offer_soon();  // its octets are the engine's next
     }
   }
