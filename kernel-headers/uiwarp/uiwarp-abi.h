@@ -97,6 +97,8 @@ UIWARP_EXPORT int uiwarp_mw_next_rkey(struct uiwarp_mw *mw, uint32_t rkey, uint3
  */
 UIWARP_EXPORT int uiwarp_cq_create(struct uiwarp_context *context, int cqe, int channel_fd, int comp_vector,
 				   void *user, struct uiwarp_cq **cq, int *actual);
+/* Instead of a number of events: nobody acknowledges any, since this is a fork of the process that made it. */
+#define UIWARP_NO_EVENTS UINT32_MAX
 /*
  * EBUSY while a QP uses it. On success tells how many completion events and async events naming this CQ
  * the application has read or will read from the descriptors (queued ones are purged): the caller waits

@@ -57,10 +57,12 @@ int provider_destroy_cq(struct ibv_cq *cq)
 	if (error)
 		return provider_result(error);
 	/* ibv_destroy_cq waits until every event the application got was acknowledged. */
-	pthread_mutex_lock(&cq->mutex);
-	while (cq->comp_events_completed != comp_events || cq->async_events_completed != async_events)
-		pthread_cond_wait(&cq->cond, &cq->mutex);
-	pthread_mutex_unlock(&cq->mutex);
+	if (async_events != UIWARP_NO_EVENTS) {
+		pthread_mutex_lock(&cq->mutex);
+		while (cq->comp_events_completed != comp_events || cq->async_events_completed != async_events)
+			pthread_cond_wait(&cq->cond, &cq->mutex);
+		pthread_mutex_unlock(&cq->mutex);
+	}
 	pthread_mutex_destroy(&((struct provider_cq *)cq)->polling);
 	free(cq);
 	return 0;

@@ -75,10 +75,12 @@ int provider_destroy_qp(struct ibv_qp *qp)
 
 	if (error)
 		return provider_result(error);
-	pthread_mutex_lock(&qp->mutex);
-	while (qp->events_completed != async_events)
-		pthread_cond_wait(&qp->cond, &qp->mutex);
-	pthread_mutex_unlock(&qp->mutex);
+	if (async_events != UIWARP_NO_EVENTS) {
+		pthread_mutex_lock(&qp->mutex);
+		while (qp->events_completed != async_events)
+			pthread_cond_wait(&qp->cond, &qp->mutex);
+		pthread_mutex_unlock(&qp->mutex);
+	}
 	free(qp);
 	return 0;
 }

@@ -33,10 +33,12 @@ int provider_destroy_srq(struct ibv_srq *srq)
 
 	if (error)
 		return provider_result(error);
-	pthread_mutex_lock(&srq->mutex);
-	while (srq->events_completed != async_events)
-		pthread_cond_wait(&srq->cond, &srq->mutex);
-	pthread_mutex_unlock(&srq->mutex);
+	if (async_events != UIWARP_NO_EVENTS) {
+		pthread_mutex_lock(&srq->mutex);
+		while (srq->events_completed != async_events)
+			pthread_cond_wait(&srq->cond, &srq->mutex);
+		pthread_mutex_unlock(&srq->mutex);
+	}
 	free(srq);
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "core/copy.h"
 #include "core/pages.h"
+#include "core/per_process.h"
 #include "core/stock.h"
 #include "mpa/framing.h"
 
@@ -18,10 +19,13 @@ constexpr size_t kUsual = core::whole_pages(mpa::kMaxFpdu);
 struct Usual {  // what stands in its first octets while it is kept
   Usual* next_in_stock;
 };
-core::Stock<Usual> stock;
+// A fork may come while another thread is inside.
+constinit core::PerProcess<core::Stock<Usual>> stock;
 
 core::Pages take_usual() {
-  Usual* const usual = stock.take([] {
+  core::Stock<Usual>* const own = stock.get();
+  if (!own) return {};
+  Usual* const usual = own->take([] {
     // Nothing to construct.
     return reinterpret_cast<Usual*>(core::map_pages(kUsual));
   });
@@ -29,8 +33,9 @@ core::Pages take_usual() {
 }
 
 void give_usual(core::Pages data) {
-  stock.give(reinterpret_cast<Usual*>(data.release()),
-             [](Usual* surplus) { core::FreePages{kUsual}(reinterpret_cast<uint8_t*>(surplus)); });
+  stock.get()->give(reinterpret_cast<Usual*>(data.release()), [](Usual* surplus) {
+    core::FreePages{kUsual}(reinterpret_cast<uint8_t*>(surplus));
+  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/assert.h"
 #include "core/copy.h"
+#include "core/per_process.h"
 #include "core/stock.h"
 
 namespace uiw::qp {
@@ -99,12 +100,15 @@ bool TxBatch::detach() {
 
 namespace {
 
-core::Stock<TxBatch> stock;
+// A fork may come while another thread is inside.
+constinit core::PerProcess<core::Stock<TxBatch>> stock;
 
 }  // namespace
 
 TxBatch* TxBatchPool::take() {
-  return stock.take([]() -> TxBatch* {
+  core::Stock<TxBatch>* const own = stock.get();
+  if (!own) return nullptr;
+  return own->take([]() -> TxBatch* {
     std::unique_ptr<TxBatch> batch(new (std::nothrow) TxBatch);
     return batch && batch->allocate() ? batch.release() : nullptr;
   });
@@ -112,7 +116,7 @@ TxBatch* TxBatchPool::take() {
 
 void TxBatchPool::give(TxBatch* batch) {
   batch->reset();
-  stock.give(batch, [](TxBatch* surplus) { delete surplus; });
+  stock.get()->give(batch, [](TxBatch* surplus) { delete surplus; });
 }
 
 }  // namespace uiw::qp

@@ -54,15 +54,17 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
       return capacity_ -
              (head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_acquire));
     };
-    if (completions.size() > room() && purged_.load(std::memory_order_relaxed) > 0) {
+    uint32_t free = room();
+    if (completions.size() > free && purged_.load(std::memory_order_relaxed) > 0) {
       lock.unlock();
       drop_purged();
       lock.lock();
+      free = room();
     }
-    if (completions.size() > room()) {
+    if (completions.size() > free) {  // whoever polls meanwhile makes more room, for those to come
       lost = true;
-      for (const Completion& completion : completions.subspan(room())) completion.source->lose();
-      completions = completions.first(room());
+      for (const Completion& completion : completions.subspan(free)) completion.source->lose();
+      completions = completions.first(free);
     }
     const uint32_t mask = capacity_ - 1;
     uint32_t head = head_.load(std::memory_order_relaxed);
@@ -101,6 +103,8 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
     Progress* const own = progress();
     if (!own || !own->progress() || empty()) return 0;
   }
+  // Who held the lock at the fork does not run in the child.
+  if (core::generation() != generation_) return 0;
   const std::lock_guard lock(consume_);
   uint32_t tail = tail_.load(std::memory_order_relaxed);
   const uint32_t head = head_.load(std::memory_order_acquire);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "core/generation.h"
 #include "core/list.h"
 #include "core/spinlock.h"
 #include "queue/completion_source.h"
@@ -55,7 +56,7 @@ class CompletionQueue {
 
   // Takes up to `count`, whose places in their work queues are free then; returns how many. Never
   // blocks; in vain it makes progress where it may, and of many polls in vain one yields the CPU.
-  // Thread: any.
+  // A fork's child finds nothing. Thread: any.
   int poll(int count, ibv_wc* out);
 
   // Arms one event for the next completion, solicited if so wanted. One that waits already counts
@@ -114,6 +115,7 @@ class CompletionQueue {
 
   core::Spinlock produce_;  // order: consume_ before produce_
   core::Spinlock consume_;
+  const unsigned generation_ = core::generation();  // of the process that may poll
   std::unique_ptr<Completion[]> ring_;
   uint32_t capacity_ = 0;                             // power of two; changed under both locks
   alignas(64) std::atomic<uint32_t> head_{0};         // next to write; producers

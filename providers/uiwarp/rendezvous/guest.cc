@@ -78,7 +78,7 @@ void Guest::on_octets(core::Bytes octets) {
 // RFC 5044 7.1.1 and 6581: nothing but what a queue pair of ours would say; null when it is that.
 const char* Guest::understand(core::Bytes behind) {
   static constexpr char kStranger[] = "is no queue pair of uiwarp there";
-  if (!behind.empty() || !request_.enhanced || request_.markers) return kStranger;
+  if (!behind.empty() || !request_.enhanced) return kStranger;
   const core::Bytes octets(request_.private_data, request_.private_size);
   if (is_of_another_version(octets))
     return "is another version of uiwarp: install the same one at both ends";

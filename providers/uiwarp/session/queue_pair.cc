@@ -61,7 +61,6 @@ QueuePair::~QueuePair() {
   if (!state_) return;
   if (state_->engine.in_child()) {
     // The engine thread did not survive fork(); what it owned belongs to the parent.
-    state_->purge_completions();
     static_cast<void>(state_.release());
     return;
   }
@@ -129,18 +128,18 @@ int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   if (s.options.srq || s.state.load(std::memory_order_acquire) == IBV_QPS_RESET) error = EINVAL;
   if (s.engine.in_child()) error = ENODEV;
   if (error == 0) error = s.own_receives->post(wr);
-  if (s.state.load(std::memory_order_acquire) == IBV_QPS_ERR) s.flush_receives();
+  if (error != ENODEV && s.state.load(std::memory_order_acquire) == IBV_QPS_ERR) s.flush_receives();
   if (error && bad) *bad = wr;
   return error;
 }
 
 void QueuePair::begin_batch() {
-  state_->send_queue->begin();
+  if (!state_->engine.in_child()) state_->send_queue->begin();
 }
 
 int QueuePair::add_to_batch(const ibv_send_wr& wr) {
   State& s = *state_;
-  const int error = s.send_queue->add(wr, s.options.signal_all);
+  const int error = s.engine.in_child() ? ENODEV : s.send_queue->add(wr, s.options.signal_all);
   if (error) return error;
   ++s.batch_requests;
   s.batch_octets += octets_of(wr);
@@ -149,6 +148,7 @@ int QueuePair::add_to_batch(const ibv_send_wr& wr) {
 
 int QueuePair::end_batch(bool publish) {
   State& s = *state_;
+  if (s.engine.in_child()) return ENODEV;
   const int error = publish ? s.check_post() : 0;
   publish = publish && error == 0;
   const uint32_t requests = std::exchange(s.batch_requests, 0);

@@ -54,9 +54,8 @@ void uiwarp_context::device_changed(const device::Device& changed, device::Chang
 void uiwarp_context_close(uiwarp_context* context) {
   device::unsubscribe(*context);
   verbs::leave_interfaces(*context->engine);
-  // In a forked child deregistration leaves the table alone.
-  const size_t in_table =
-      context->engine->in_child() ? 0 : context->memory.size() + context->memory.windows();
+  if (context->in_child()) return;
+  const size_t in_table = context->memory.size() + context->memory.windows();
   const uint32_t left = context->pds.used() + context->cqs.used() + context->srqs.used() +
                         context->qps.used() + static_cast<uint32_t>(in_table);
   if (left > 0) {
@@ -78,6 +77,7 @@ int uiwarp_comp_vectors() {
 
 void uiwarp_context_events_taken(uiwarp_context* context) {
   if (context->backlog.load(std::memory_order_seq_cst) == 0) return;
+  if (context->in_child()) return;
   context->async.flush();
   context->channels.flush();
 }

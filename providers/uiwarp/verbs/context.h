@@ -44,6 +44,11 @@ struct uiwarp_context final : uiw::device::Observer {
   // What happens to the network interface becomes asynchronous events.
   void device_changed(const uiw::device::Device& changed, uiw::device::Change change) override;
 
+  // This process is a fork of the one that opened it: its engines do not run here, and locks may be
+  // held for good. What is asked then fails with ENODEV, touching neither; what is destroyed is
+  // forgotten, with whatever memory it has. Thread: any.
+  bool in_child() const { return engine->in_child(); }
+
   const uiw::device::Device* const device;
   uiw::engine::EngineRef engine;
   uiw::mem::Table memory;

@@ -40,6 +40,7 @@ void uiwarp_cq::leave(verbs::CqMember& member) {
 
 int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector, void* user,
                      uiwarp_cq** cq, int* actual) {
+  if (context->in_child()) return ENODEV;
   if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe) return EINVAL;
   if (comp_vector < 0 || static_cast<uint32_t>(comp_vector) >= verbs::engine_count()) return EINVAL;
   std::unique_ptr<uiwarp_cq> made(new (std::nothrow) uiwarp_cq);
@@ -67,6 +68,11 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
 int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_events) {
   if (cq->users.load(std::memory_order_acquire) > 0) return EBUSY;
   uiwarp_context* context = cq->context;
+  if (context->in_child()) {
+    *comp_events = *async_events = UIWARP_NO_EVENTS;
+    context->cqs.give();
+    return 0;
+  }
   *comp_events = cq->completion_events.load(std::memory_order_relaxed);
   if (cq->channel) {
     *comp_events -= cq->channel->pipe.purge(cq->events);
@@ -81,6 +87,7 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
 }
 
 int uiwarp_cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
+  if (cq->context->in_child()) return ENODEV;
   if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe) return EINVAL;
   if (const int error = cq->queue->resize(static_cast<uint32_t>(cqe))) return error;
   *actual = static_cast<int>(cq->queue->capacity());
@@ -93,6 +100,7 @@ int uiwarp_cq_poll(uiwarp_cq* cq, int count, ibv_wc* wc) {
 }
 
 int uiwarp_cq_arm(uiwarp_cq* cq, int solicited_only) {
+  if (cq->context->in_child()) return ENODEV;
   cq->queue->arm(solicited_only != 0);
   return 0;
 }

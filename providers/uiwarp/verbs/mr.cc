@@ -96,7 +96,7 @@ int replace(uiwarp_mr& mr, uiwarp_mr changed) {
 
 int uiwarp_mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access,
                   uiwarp_mr** mr, uint32_t* lkey, uint32_t* rkey) {
-  if (pd->context->engine->in_child()) return ENODEV;
+  if (pd->context->in_child()) return ENODEV;
   uiwarp_mr wanted{pd, static_cast<uint8_t*>(addr), length, iova, static_cast<uint32_t>(access), 0};
   if (const int error = check(wanted)) return error;
   auto* made = new (std::nothrow) uiwarp_mr(wanted);
@@ -113,7 +113,7 @@ int uiwarp_mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int a
 
 int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t length, int access,
                     uint32_t* lkey, uint32_t* rkey) {
-  if (mr->pd->context->engine->in_child()) return ENODEV;
+  if (mr->pd->context->in_child()) return ENODEV;
   uiwarp_mr changed = *mr;
   if (flags & IBV_REREG_MR_CHANGE_PD) {
     if (!pd || pd->context != mr->pd->context) return EINVAL;
@@ -144,8 +144,7 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
 // In a forked child the table may be as a thread of the parent was changing or using it: waiting
 // would have no end. Nobody there looks anything up.
 int uiwarp_mr_dereg(uiwarp_mr* mr) {
-  const int error =
-      mr->pd->context->engine->in_child() ? 0 : mr->pd->context->memory.remove(mr->stag);
+  const int error = mr->pd->context->in_child() ? 0 : mr->pd->context->memory.remove(mr->stag);
   if (error) return error;
   mr->pd->users.fetch_sub(1, std::memory_order_release);
   delete mr;
@@ -155,7 +154,7 @@ int uiwarp_mr_dereg(uiwarp_mr* mr) {
 int uiwarp_mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
   static_assert(IBV_MW_TYPE_1 == static_cast<int>(mem::WindowType::kType1));
   static_assert(IBV_MW_TYPE_2 == static_cast<int>(mem::WindowType::kType2));
-  if (pd->context->engine->in_child()) return ENODEV;
+  if (pd->context->in_child()) return ENODEV;
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return EINVAL;
   auto* made = new (std::nothrow) uiwarp_mw{pd, 0};
   if (!made) return ENOMEM;
@@ -173,7 +172,7 @@ int uiwarp_mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
 
 int uiwarp_mw_dealloc(uiwarp_mw* mw) {
   const int error =
-      mw->pd->context->engine->in_child() ? 0 : mw->pd->context->memory.remove_window(mw->stag);
+      mw->pd->context->in_child() ? 0 : mw->pd->context->memory.remove_window(mw->stag);
   if (error) return error;
   mw->pd->users.fetch_sub(1, std::memory_order_release);
   delete mw;
@@ -181,6 +180,7 @@ int uiwarp_mw_dealloc(uiwarp_mw* mw) {
 }
 
 int uiwarp_mw_next_rkey(uiwarp_mw* mw, uint32_t rkey, uint32_t* next) {
+  if (mw->pd->context->in_child()) return ENODEV;
   if (mem::index_of(rkey) != mem::index_of(mw->stag)) return EINVAL;
   auto stag = mw->pd->context->memory.other_key(rkey);
   if (!stag) return stag.error();

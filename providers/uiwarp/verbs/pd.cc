@@ -7,6 +7,7 @@
 using namespace uiw;
 
 int uiwarp_pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
+  if (context->in_child()) return ENODEV;
   if (!context->pds.take(device::Limits::kMaxPd)) return ENOMEM;
   auto* made = new (std::nothrow) uiwarp_pd;
   if (!made) {

@@ -124,7 +124,7 @@ int meet(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
 }  // namespace
 
 int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
-  if (pd->context->engine->in_child()) return ENODEV;
+  if (pd->context->in_child()) return ENODEV;
   if (const int error = check(pd, *init)) return error;
   if (init->srq) init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
   uiwarp_context* context = pd->context;
@@ -185,6 +185,12 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
 
 int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
   uiwarp_context* context = qp->pd->context;
+  if (context->in_child()) {
+    *async_events = UIWARP_NO_EVENTS;
+    let_go(*qp);
+    context->qps.give();
+    return 0;
+  }
   // On the engine thread, so that rdma_cm does not hold a QP that it found a moment ago.
   struct Unregister final : engine::Task {
     uiwarp_qp* qp;
@@ -195,13 +201,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
   } unregister;
   unregister.qp = qp;
   leave_queues(*qp);
-  if (context->engine->in_child()) {
-    // After fork() there is no engine thread to do it; what that owned belongs to the parent.
-    static_cast<void>(qp->meeting.release());
-    unregister.run();
-  } else {
-    qp->session->end_after(*context->engine, unregister);
-  }
+  qp->session->end_after(*context->engine, unregister);
   qp->session.reset();  // nobody completes or raises events any more
   *async_events = qp->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= context->async.purge(qp->events);
@@ -212,6 +212,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
 }
 
 int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
+  if (qp->pd->context->in_child()) return ENODEV;
   if (const int error = check_attributes(*attr, mask)) return error;
   const int target = mask & IBV_QP_STATE ? int{attr->qp_state} : -1;
   // What rdma_accept() left to the engine that makes connections comes first: it must not find a

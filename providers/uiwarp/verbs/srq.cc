@@ -13,6 +13,7 @@ void uiwarp_srq::on_srq_limit() {
 }
 
 int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
+  if (pd->context->in_child()) return ENODEV;
   if (attr->max_wr == 0 || attr->max_wr > Limits::kMaxSrqWr || attr->max_sge > Limits::kMaxSge)
     return EINVAL;
   std::unique_ptr<uiwarp_srq> made(new (std::nothrow) uiwarp_srq);
@@ -29,6 +30,7 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
 }
 
 int uiwarp_srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
+  if (srq->pd->context->in_child()) return ENODEV;
   if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) return EINVAL;
   if (mask & IBV_SRQ_MAX_WR) {
     if (attr->max_wr == 0 || attr->max_wr > Limits::kMaxSrqWr) return EINVAL;
@@ -40,6 +42,7 @@ int uiwarp_srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
 }
 
 int uiwarp_srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {
+  if (srq->pd->context->in_child()) return ENODEV;
   attr->max_wr = srq->queue->depth();
   attr->max_sge = srq->queue->max_sge();
   attr->srq_limit = srq->queue->limit();
@@ -49,6 +52,12 @@ int uiwarp_srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {
 int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
   if (srq->users.load(std::memory_order_acquire) > 0) return EBUSY;
   uiwarp_pd* pd = srq->pd;
+  if (pd->context->in_child()) {
+    *async_events = UIWARP_NO_EVENTS;
+    pd->context->srqs.give();
+    pd->users.fetch_sub(1, std::memory_order_release);
+    return 0;
+  }
   *async_events = srq->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= pd->context->async.purge(srq->events);
   delete srq;
@@ -58,7 +67,7 @@ int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
 }
 
 int uiwarp_srq_post_recv(uiwarp_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  const int error = srq->queue->post(wr);
+  const int error = srq->pd->context->in_child() ? ENODEV : srq->queue->post(wr);
   if (error) *bad = wr;
   return error;
 }

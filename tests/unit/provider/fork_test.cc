@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Processes that fork: with connections open, and to open their own.
 
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
 #include "connected.h"
 #include "support/in_child.h"
 
@@ -101,6 +106,53 @@ TEST_F(Forks, AChildCannotUseWhatTheParentOpened) {
     EXPECT_EQ(ibv_poll_cq(cq_, 1, &wc), 0);
   });
   EXPECT_EQ(state_of(ends_.a->qp), IBV_QPS_RTS);
+  exchange();
+}
+
+// Whatever threads of the parent are inside of at the fork, and whatever the engine was to do.
+TEST_F(Forks, AChildWaitsForNothingOfTheParent) {
+  if (!kThreadsAfterFork) GTEST_SKIP() << "not under ThreadSanitizer";
+  constexpr int kForks = 300;
+  constexpr unsigned kHangs = 60;  // seconds; SIGALRM ends the child then
+  ibv_comp_channel* const channel = ibv_create_comp_channel(context_);
+  ASSERT_NE(channel, nullptr);
+  std::atomic<bool> over{false};
+  std::thread writes([&] {
+    ibv_wc wc;
+    for (uint64_t posted = 0, done = 0; !over || done < posted;) {
+      if (!over && posted - done < 8 && write(ends_.a->qp, posted) == 0) ++posted;
+      done += static_cast<uint64_t>(ibv_poll_cq(cq_, 1, &wc));
+    }
+  });
+  std::thread makes_queues([&] {
+    for (int i = 0; !over; ++i) {
+      EXPECT_EQ(ibv_req_notify_cq(peer_cq_, 0), 0);
+      EXPECT_EQ(ibv_resize_cq(peer_cq_, 4096 + i % 2), 0);
+      ibv_cq* const cq = ibv_create_cq(context_, 4, nullptr, channel, 0);
+      EXPECT_EQ(ibv_destroy_cq(cq), 0);
+    }
+  });
+  for (int i = 0; i < kForks && !HasFailure(); ++i) {
+    in_child([&] {
+      alarm(kHangs);
+      ibv_wc wc;
+      EXPECT_EQ(ibv_poll_cq(cq_, 1, &wc), 0);
+      EXPECT_EQ(ibv_req_notify_cq(cq_, 0), ENODEV);
+      EXPECT_EQ(ibv_resize_cq(cq_, 64), ENODEV);
+      EXPECT_NULL_ERRNO(ibv_create_cq(context_, 4, nullptr, channel, 0), ENODEV);
+      EXPECT_NULL_ERRNO(ibv_alloc_pd(context_), ENODEV);
+      ibv_srq_init_attr srq{};
+      srq.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
+      EXPECT_NULL_ERRNO(ibv_create_srq(pd_, &srq), ENODEV);
+      EXPECT_EQ(write(ends_.a->qp, 1), ENODEV);
+      for (rdma_cm_id* id : {ends_.a, ends_.b}) EXPECT_EQ(ibv_destroy_qp(id->qp), 0);
+      for (ibv_cq* cq : {cq_, peer_cq_}) EXPECT_EQ(ibv_destroy_cq(cq), 0);
+    });
+  }
+  over = true;
+  writes.join();
+  makes_queues.join();
+  EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
   exchange();
 }
 

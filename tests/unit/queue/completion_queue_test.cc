@@ -92,6 +92,34 @@ TEST(CompletionQueue, OverflowIsToldOnceAndLosesTheNewest) {
   EXPECT_TRUE(cq->overflowed());
 }
 
+// What is polled meanwhile makes room: as much as there was when it was counted is used.
+TEST(CompletionQueue, OverflowsWhileSomebodyPolls) {
+  Counted events;
+  auto cq = CompletionQueue::create(4, &events);
+  constexpr uint64_t kBatches = 300'000;
+  std::atomic<bool> done{false};
+  std::thread poller([&] {
+    uint64_t next = 0;
+    ibv_wc wc[4];
+    for (bool last = false; !last;) {
+      last = done;
+      const int count = cq->poll(4, wc);
+      for (int i = 0; i < count; ++i) {
+        ASSERT_GE(wc[i].wr_id, next);
+        ASSERT_LT(wc[i].wr_id, 3 * kBatches);
+        next = wc[i].wr_id + 1;
+      }
+    }
+  });
+  for (uint64_t i = 0; i < 3 * kBatches; i += 3) {
+    const Completion three[] = {completion(i), completion(i + 1), completion(i + 2)};
+    cq->push_all(three, false);
+  }
+  done = true;
+  poller.join();
+  EXPECT_EQ(events.overflows, 1);
+}
+
 TEST(CompletionQueue, OneEventPerArm) {
   Counted events;
   auto cq = CompletionQueue::create(8, &events);
