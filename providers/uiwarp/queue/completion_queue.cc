@@ -100,8 +100,11 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
       if (events_) events_->on_spinning();
       sched_yield();
     }
-    Progress* const own = progress();
-    if (!own || !own->progress() || empty()) return 0;
+    if (Progress* const own = progress()) own->progress();
+    // "Nothing" is what the queue says now, however long the other threads took that ran meanwhile.
+    // A program that reads "disconnected" next takes it for the last word: ofi_rxm destroys the
+    // queue pair then, and what waits here goes with it.
+    if (empty()) return 0;
   }
   // Who held the lock at the fork does not run in the child.
   if (core::generation() != generation_) return 0;

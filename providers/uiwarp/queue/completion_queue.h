@@ -34,8 +34,8 @@ class CompletionEvents {
 class Progress {
  public:
   virtual ~Progress() = default;
-  // True when something was done that may have completed a request. Never blocks. Thread: any.
-  virtual bool progress() = 0;
+  // What that completed is in the queue. Never blocks. Thread: any.
+  virtual void progress() = 0;
   // The queue was armed: whoever polled it is about to sleep. Thread: any.
   virtual void on_arm() = 0;
 };

@@ -115,9 +115,9 @@ void PollGroup::leave() {
   } while (!role_.leave());
 }
 
-bool PollGroup::progress() {
-  if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return false;
-  if (!role_.try_enter()) return false;
+void PollGroup::progress() {
+  if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return;
+  if (!role_.try_enter()) return;
   bool done = false;
   ++rounds_;
   const size_t count = count_.load(std::memory_order_relaxed);
@@ -136,7 +136,6 @@ bool PollGroup::progress() {
   put_off();
   leave();
   if (yield) sched_yield();
-  return done;
 }
 
 void PollGroup::put_off() {

@@ -41,7 +41,7 @@ class PollGroup final : public queue::Progress, public engine::Watch {
   // `come_back`. Thread: engine.
   bool take_back(State& state, bool come_back);
 
-  bool progress() override;
+  void progress() override;
   void on_arm() override;
 
  private:

@@ -65,6 +65,46 @@ TEST(CompletionQueue, TellsThatSomebodySpins) {
   EXPECT_EQ(events.spinning, 0);
 }
 
+// A poll that lets others run tells what they completed meanwhile: that the program was
+// disconnected may be what it hears next, and then it polls no more.
+TEST(CompletionQueue, APollThatYieldedLooksAgain) {
+  struct Completing final : CompletionEvents {
+    void on_completion_event() override {}
+    void on_overflow() override {}
+    void on_spinning() override {
+      cq->push(completion(0), false);
+      ++completed;
+    }
+    CompletionQueue* cq = nullptr;
+    int completed = 0;
+  } others;
+  auto cq = CompletionQueue::create(1, &others);
+  others.cq = cq.get();
+  for (int i = 0; i < 10000; ++i) {
+    ibv_wc wc;
+    const int before = others.completed;
+    const int polled = cq->poll(1, &wc);
+    ASSERT_EQ(polled, others.completed - before) << "poll " << i;
+  }
+  EXPECT_GT(others.completed, 0);
+}
+
+// The same where another thread made the progress.
+TEST(CompletionQueue, APollTellsWhatWasCompletedMeanwhile) {
+  struct ByAnother final : Progress {
+    explicit ByAnother(CompletionQueue& there) : cq(there) {}
+    void progress() override { cq.push(completion(7), false); }
+    void on_arm() override {}
+    CompletionQueue& cq;
+  };
+  Counted events;
+  auto cq = CompletionQueue::create(1, &events);
+  cq->set_progress(std::make_unique<ByAnother>(*cq));
+  ibv_wc wc;
+  ASSERT_EQ(cq->poll(1, &wc), 1);
+  EXPECT_EQ(wc.wr_id, 7u);
+}
+
 TEST(CompletionQueue, GivesCompletionsInOrder) {
   Counted events;
   auto cq = CompletionQueue::create(4, &events);
