@@ -27,7 +27,7 @@ def meeting_place(world):
     return "127.0.0.1" if world.place == "lo6" else world.server
 
 
-def register(name, command):
+def register(name, command, settings=None):
     tool, *options = command
     many = "-n" in options
 
@@ -35,8 +35,8 @@ def register(name, command):
     def run(world):
         port = world.port()
         common = [tool, "-d", world.device, "-g", gid_index(world), "-p", port, *options]
-        server = world.start_server(*common, port=port)
-        client = world.start("client", *common, meeting_place(world))
+        server = world.start_server(*common, port=port, settings=settings)
+        client = world.start("client", *common, meeting_place(world), settings=settings)
         world.finish(client, 90, 0, server)
         world.finish(server, 20, 0, client)
         for end in (client, server):
@@ -46,6 +46,7 @@ def register(name, command):
 
 for _name, _command in PINGPONG.items():
     register(_name, _command)
+register("ibv-rc-pingpong-markers", ["ibv_rc_pingpong", "-c"], {"UIWARP_MPA_MARKERS": "on"})
 
 
 @case("perftest-without-rdma-cm", worlds=IPV4, seconds=200, serial=True, reduced=True)
