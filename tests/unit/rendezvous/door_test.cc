@@ -35,12 +35,6 @@ TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
          frame.enhanced.reset();
          return octets_of(frame);
        }},
-      {"markers",
-       [&] {
-         mpa::StartupFrame frame = request(right);
-         frame.markers = true;
-         return octets_of(frame);
-       }},
       {"a Reply",
        [&] {
          mpa::StartupFrame frame = request(right);
