@@ -280,18 +280,22 @@ void State::begin_destroy() {
 // completion, and completions that were not polled vanish, as with adapters (mlx4, mlx5, hns).
 // Memory windows that were bound to the stream must not open memory to the peer of the next one.
 int State::reset() {
-  life.release = Release::kNotWanted;  // also if there is no memory
-  if (!create_queues()) return ENOMEM;
+  life.release = Release::kNotWanted;     // also if there is no memory
+  if (!sender.try_hold()) return EAGAIN;  // who posted last is still inside
+  if (!create_queues()) {
+    sender.let_go();
+    return ENOMEM;
+  }
   options.memory->end_stream(options.qp_num);
   by_number = false;
-  std::destroy_at(&sender);
-  std::construct_at(&sender, *this);
+  sender.begin_anew();
   plan = {};
   life = {};
   silence = {};
   octets_at_silence = 0;
   probed_within = 0;
   state.store(IBV_QPS_RESET, std::memory_order_release);
+  sender.let_go();
   return 0;
 }
 

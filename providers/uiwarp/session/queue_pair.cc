@@ -188,9 +188,12 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
       // by ibv_destroy_qp, and what the engine had to do with it is over when this returns.
       s.ring(kDestroy);
       s.released.acquire();
-      int result = 0;
-      s.engine.run_sync([&] { result = s.reset(); });
-      return result;
+      for (;;) {
+        int result = 0;
+        s.engine.run_sync([&] { result = s.reset(); });
+        if (result != EAGAIN) return result;
+        sched_yield();  // another thread has just posted
+      }
     }
     case IBV_QPS_INIT:
     case IBV_QPS_RTR: {

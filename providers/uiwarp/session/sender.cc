@@ -28,14 +28,24 @@ void Sender::try_run() {
   } while (!role_.leave());
 }
 
+void Sender::begin_anew() {
+  asked_.store(0, std::memory_order_relaxed);
+  bytes_sent_.store(0, std::memory_order_relaxed);
+  now_ = {};
+}
+
+void Sender::let_go() {
+  while (!role_.leave()) run();
+}
+
 void Sender::ask(uint32_t requests) {
   asked_.fetch_or(requests, std::memory_order_acq_rel);
   try_run();
 }
 
 bool Sender::take(SenderRequest request) {
-  const bool there = requests_ & request;
-  requests_ &= ~static_cast<uint32_t>(request);
+  const bool there = now_.requests & request;
+  now_.requests &= ~static_cast<uint32_t>(request);
   return there;
 }
 
@@ -43,43 +53,43 @@ void Sender::run() {
   qp::Connection& connection = *owner_.connection;
   // An exchange is a locked instruction, a look is not.
   if (asked_.load(std::memory_order_acquire) != 0)
-    requests_ |= asked_.exchange(0, std::memory_order_acq_rel);
+    now_.requests |= asked_.exchange(0, std::memory_order_acq_rel);
   if (take(kSendOnStream)) {
-    stream_ = owner_.stream.get();
-    stage_ = Stage::kStarting;
+    now_.stream = owner_.stream.get();
+    now_.stage = Stage::kStarting;
   }
   if (take(kHandleError)) handle_error();
-  if (error_handled_) {
+  if (now_.error_handled) {
     connection.tx.flush(connection.shared);
-  } else if (stage_ != Stage::kNoStream) {
+  } else if (now_.stage != Stage::kNoStream) {
     connection.tx.retire();
   }
   if (take(kTellCompleted)) owner_.ring(kSendsComplete);
-  if (take(kLetGo) && stream_) {
+  if (take(kLetGo) && now_.stream) {
     connection.tx.drop_pieces();
-    stream_ = nullptr;
-    stage_ = Stage::kLetGo;
+    now_.stream = nullptr;
+    now_.stage = Stage::kLetGo;
     owner_.ring(kSenderStopped);
   }
-  if (stage_ == Stage::kLetGo) return notice_lost_peer();
+  if (now_.stage == Stage::kLetGo) return notice_lost_peer();
   if (take(kReleaseRegions) && !give_back_revoked()) send_failed(ENOMEM);
-  if (stage_ == Stage::kNoStream) return;
-  if (take(kDrain) && closing_ == Closing::kNot) {
-    closing_ = Closing::kWhenPostedIsSent;
+  if (now_.stage == Stage::kNoStream) return;
+  if (take(kDrain) && now_.closing == Closing::kNot) {
+    now_.closing = Closing::kWhenPostedIsSent;
     connection.tx.stop_starting();
   }
   if (take(kFinish)) {
-    closing_ = Closing::kWhenBegunIsSent;
+    now_.closing = Closing::kWhenBegunIsSent;
     connection.tx.stop_starting_now();
   }
-  if (take(kHasRoom) && waits_ == Waits::kForRoom) waits_ = Waits::kForNothing;
-  if (take(kTakeTurn) && waits_ == Waits::kForEngine) waits_ = Waits::kForNothing;
+  if (take(kHasRoom) && now_.waits == Waits::kForRoom) now_.waits = Waits::kForNothing;
+  if (take(kTakeTurn) && now_.waits == Waits::kForEngine) now_.waits = Waits::kForNothing;
   // A socket that is full wakes the peer by what is still to come.
-  if (take(kWakePeer) && waits_ != Waits::kForRoom && closing_ != Closing::kWhenPostedIsSent &&
-      stage_ != Stage::kFinSent)
+  if (take(kWakePeer) && now_.waits != Waits::kForRoom &&
+      now_.closing != Closing::kWhenPostedIsSent && now_.stage != Stage::kFinSent)
     connection.tx.add_empty_write();
-  if (waits_ != Waits::kForNothing) return;
-  const bool all = take(kStartCoalesced) || closing_ == Closing::kWhenPostedIsSent;
+  if (now_.waits != Waits::kForNothing) return;
+  const bool all = take(kStartCoalesced) || now_.closing == Closing::kWhenPostedIsSent;
   connection.tx.gather(!all && owner_.may_gather());
   pump();
 }
@@ -87,8 +97,8 @@ void Sender::run() {
 void Sender::handle_error() {
   const EndPlan& plan = owner_.plan;
   qp::Connection& connection = *owner_.connection;
-  error_handled_ = true;
-  if (stage_ == Stage::kNoStream) {
+  now_.error_handled = true;
+  if (now_.stage == Stage::kNoStream) {
     if (plan.failed_slot != qp::kNoSlot)
       owner_.send_queue->fail(plan.failed_slot, plan.failed_status);
     connection.tx.flush(connection.shared);
@@ -98,7 +108,7 @@ void Sender::handle_error() {
     if (plan.has_received) cause.received = &plan.received;
     cause.failed_slot = plan.failed_slot;
     cause.failed_status = plan.failed_status;
-    blamed_by_peer_ = connection.tx.abandon(cause);
+    now_.blamed_by_peer = connection.tx.abandon(cause);
   }
   owner_.ring(kErrorHandled);
 }
@@ -109,7 +119,7 @@ void Sender::pump() {
   for (int share = on_engine ? kEngineShare : kPosterShare; share > 0; --share) {
     if (!tx.fill()) {
       const qp::TxFault& fault = tx.fault();
-      if (fault.raised && !error_handled_) {
+      if (fault.raised && !now_.error_handled) {
         report_error({.send_terminate = true,
                       .has_event = true,
                       .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,
@@ -126,21 +136,21 @@ void Sender::pump() {
     }
     if (!send_once(on_engine)) return;
   }
-  waits_ = Waits::kForEngine;
+  now_.waits = Waits::kForEngine;
   owner_.send_later(kContinue);
 }
 
 // The engine begins the end and comes back with kHandleError.
 void Sender::report_error(const EndPlan& error) {
-  if (found_.error != 0) return;
-  found_ = error;
+  if (now_.found.error != 0) return;
+  now_.found = error;
   owner_.ring(kErrorFound);
 }
 
 // The peer of a queue pair connected by number went without a word. Like InfiniBand's retries, only
 // something to be sent finds out.
 void Sender::notice_lost_peer() {
-  if (!owner_.by_number.load(std::memory_order_relaxed) || error_handled_) return;
+  if (!owner_.by_number.load(std::memory_order_relaxed) || now_.error_handled) return;
   if (owner_.send_queue->posted() == owner_.send_queue->retired()) return;
   owner_.ring(kPeerMissed);
 }
@@ -148,9 +158,9 @@ void Sender::notice_lost_peer() {
 bool Sender::send_once(bool on_engine) {
   qp::Tx& tx = owner_.connection->tx;
   const auto pieces = tx.pieces();
-  const long sent = stream_->send(pieces.data(), pieces.size());
+  const long sent = now_.stream->send(pieces.data(), pieces.size());
   if (sent == -EAGAIN) {
-    waits_ = Waits::kForRoom;
+    now_.waits = Waits::kForRoom;
     if (!keep_regions()) {
       send_failed(ENOMEM);
       return false;
@@ -166,14 +176,14 @@ bool Sender::send_once(bool on_engine) {
   if (on_engine) owner_.engine.sent(static_cast<uint64_t>(sent));
   tx.consume(static_cast<uint64_t>(sent));
   bytes_sent_.store(bytes_sent() + static_cast<uint64_t>(sent), std::memory_order_relaxed);
-  if (!error_handled_) tx.retire();
-  if (stage_ == Stage::kStarting && tx.rtr_sent()) {
-    stage_ = Stage::kSending;
+  if (!now_.error_handled) tx.retire();
+  if (now_.stage == Stage::kStarting && tx.rtr_sent()) {
+    now_.stage = Stage::kSending;
     if (owner_.connection->shared.agreement.initiator) owner_.ring(kRtrSent);
   }
-  if (++calls_since_emss_ >= kCallsPerEmss) {
-    calls_since_emss_ = 0;
-    tx.set_emss(stream_->emss());
+  if (++now_.calls_since_emss >= kCallsPerEmss) {
+    now_.calls_since_emss = 0;
+    tx.set_emss(now_.stream->emss());
   }
   return true;
 }
@@ -181,8 +191,8 @@ bool Sender::send_once(bool on_engine) {
 // What is to be sent of regions that the peer reads stays there while the socket is full, for as
 // long as nobody deregisters one: to copy it halved the bandwidth of Reads.
 bool Sender::keep_regions() {
-  if (keeps_regions_ || !owner_.connection->tx.holds_regions()) return true;
-  keeps_regions_ = true;
+  if (now_.keeps_regions || !owner_.connection->tx.holds_regions()) return true;
+  now_.keeps_regions = true;
   owner_.options.memory->join(*this);
   return give_back_revoked();  // who began to wait before join() may not have asked us
 }
@@ -198,31 +208,31 @@ void Sender::give_back() {
 }
 
 void Sender::forget_regions() {
-  if (std::exchange(keeps_regions_, false)) owner_.options.memory->leave(*this);
+  if (std::exchange(now_.keeps_regions, false)) owner_.options.memory->leave(*this);
 }
 
 // The connection cannot carry anything any more: EPIPE, ECONNRESET, ETIMEDOUT, or EFAULT when the
 // application unmapped memory of an outstanding work request.
 void Sender::send_failed(int error) {
-  waits_ = Waits::kForEver;
-  if (failure_ != 0) return;  // the first is what happened; those after it only follow
+  now_.waits = Waits::kForEver;
+  if (now_.failure != 0) return;  // the first is what happened; those after it only follow
   // The error's handling will do it again should memory be short now.
   static_cast<void>(owner_.connection->tx.release_regions());
-  failure_ = error;
+  now_.failure = error;
   owner_.ring(kSendFailed);
 }
 
 // FIN, when everything that had to go out is with TCP.
 void Sender::finish_if_due() {
-  if (stage_ == Stage::kFinSent) return;
+  if (now_.stage == Stage::kFinSent) return;
   const qp::Tx& tx = owner_.connection->tx;
-  const bool due = error_handled_                           ? !tx.pending()
-                   : closing_ == Closing::kWhenPostedIsSent ? tx.idle()
-                   : closing_ == Closing::kWhenBegunIsSent  ? !tx.owes_octets()
-                                                            : false;
+  const bool due = now_.error_handled                           ? !tx.pending()
+                   : now_.closing == Closing::kWhenPostedIsSent ? tx.idle()
+                   : now_.closing == Closing::kWhenBegunIsSent  ? !tx.owes_octets()
+                                                                : false;
   if (!due) return;
-  stage_ = Stage::kFinSent;
-  stream_->shutdown_write();
+  now_.stage = Stage::kFinSent;
+  now_.stream->shutdown_write();
   owner_.ring(kFinSent);
 }
 

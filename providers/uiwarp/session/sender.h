@@ -53,9 +53,14 @@ class Sender final : public mem::Keeper {
   uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
 
   // What it found; valid once the doorbell bit named was seen. Thread: engine.
-  const EndPlan& found() const { return found_; }          // kErrorFound
-  int failure() const { return failure_; }                 // kSendFailed: a positive errno
-  bool blamed_by_peer() const { return blamed_by_peer_; }  // kErrorHandled
+  const EndPlan& found() const { return now_.found; }          // kErrorFound
+  int failure() const { return now_.failure; }                 // kSendFailed: a positive errno
+  bool blamed_by_peer() const { return now_.blamed_by_peer; }  // kErrorHandled
+  // For RESET: nobody runs it from try_hold() on until let_go(); begin_anew() in between. False: a
+  // thread is inside just now. Thread: engine, when no connection is left.
+  bool try_hold() { return role_.try_enter(); }
+  void begin_anew();
+  void let_go();
   // Regions that were kept for the stream are free. Thread: engine, after kSenderStopped.
   void forget_regions();
 
@@ -99,18 +104,20 @@ class Sender final : public mem::Keeper {
   std::atomic<uint32_t> asked_{0};
   std::atomic<uint64_t> bytes_sent_{0};  // the holder writes
 
-  // The holder's.
-  uint32_t requests_ = 0;  // taken from asked_, not done yet
-  Stage stage_ = Stage::kNoStream;
-  Waits waits_ = Waits::kForNothing;
-  Closing closing_ = Closing::kNot;
-  bool error_handled_ = false;  // flushed; only a Terminate and FIN may follow
-  bool keeps_regions_ = false;  // the table knows; until kSenderStopped
-  bool blamed_by_peer_ = false;
-  uint32_t calls_since_emss_ = 0;
-  int failure_ = 0;
-  EndPlan found_;
-  transport::TcpStream* stream_ = nullptr;
+  // The holder's; begins anew with RESET.
+  struct Course {
+    uint32_t requests = 0;  // taken from asked_, not done yet
+    Stage stage = Stage::kNoStream;
+    Waits waits = Waits::kForNothing;
+    Closing closing = Closing::kNot;
+    bool error_handled = false;  // flushed; only a Terminate and FIN may follow
+    bool keeps_regions = false;  // the table knows; until kSenderStopped
+    bool blamed_by_peer = false;
+    uint32_t calls_since_emss = 0;
+    int failure = 0;
+    EndPlan found;
+    transport::TcpStream* stream = nullptr;
+  } now_;
 };
 
 }  // namespace uiw::session

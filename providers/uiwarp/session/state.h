@@ -225,7 +225,7 @@ class State final : public engine::Task,
   void end_connection();
   void sender_stopped();
   void begin_destroy();
-  int reset();
+  int reset();  // EAGAIN: not now, try again
   bool create_queues();
   void purge_completions();
 
