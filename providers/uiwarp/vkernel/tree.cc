@@ -14,6 +14,7 @@
 #include <ctime>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "core/log.h"
@@ -26,6 +27,11 @@ namespace uiw::vkernel {
 namespace {
 
 constexpr unsigned kFileMode = 0444;
+
+// Trees besides the one that was just placed, however young they are. Each has 0.1 to 1.3 MB, and
+// /dev/shm of a container has 64 MB as a rule; more programs with different lists of devices than
+// this share a directory rarely, and what they lose they place anew.
+constexpr size_t kKeepTrees = 8;
 
 std::string random_suffix() {
   uint64_t value = 0;
@@ -124,13 +130,36 @@ core::Result<Folder> user_folder(const Folder& base) {
   return spare.empty() ? base.make(name + "-" + random_suffix()) : base.open(spare.front());
 }
 
-// Trees but `keep` that are older than that, and user's folders that nobody needs any more: of
-// processes that came at the same time, or while the name was taken.
+// By one rename first: a process that is reading looks whether its tree is there before each path,
+// and none is there in part.
+void remove_tree(const Folder& parent, const std::string& name) {
+  const std::string gone = "old-" + random_suffix();
+  parent.remove(parent.rename(name, gone) == 0 ? gone : name);
+}
+
+// Trees but `keep` that are older than that or more than kKeepTrees, those that were placed or
+// found last stay; and user's folders that nobody needs any more: of processes that came at the
+// same time, or while the name was taken.
 void remove_old(const Folder& base, const Folder& parent, const std::string& keep,
                 long keep_seconds) {
-  for (const std::string& name : parent.names()) {
-    if (name != keep && is_older(parent, name, keep_seconds)) parent.remove(name);
+  struct Tree {
+    timespec used;
+    std::string name;
+  };
+  std::vector<Tree> trees;
+  for (std::string& name : parent.names()) {
+    if (name == keep) continue;
+    struct stat status;
+    if (is_older(parent, name, keep_seconds)) {
+      remove_tree(parent, name);
+    } else if (is_hexadecimal(name) && parent.status(name, status) == 0) {
+      trees.push_back({status.st_ctim, std::move(name)});
+    }
   }
+  std::sort(trees.begin(), trees.end(), [](const Tree& a, const Tree& b) {
+    return std::pair(a.used.tv_sec, a.used.tv_nsec) > std::pair(b.used.tv_sec, b.used.tv_nsec);
+  });
+  for (size_t i = kKeepTrees; i < trees.size(); ++i) remove_tree(parent, trees[i].name);
   for (const std::string& name : spare_folders(base)) {
     if (base.path() + "/" + name != parent.path() && is_older(base, name, keep_seconds))
       base.remove(name);
@@ -147,7 +176,10 @@ core::Result<std::string> place_tree(const std::string& path, std::span<const Tr
   if (!parent) return core::Errno{parent.error()};
   const std::string hash = tree_hash(entries);
   const std::string root = parent->path() + "/" + hash;
-  if (is_usable(*parent, hash, entries)) return root;
+  if (is_usable(*parent, hash, entries)) {
+    parent->set_times(hash, kTreeTime);  // changes its ctime, by which the oldest is found
+    return root;
+  }
 
   const std::string fresh = "new-" + random_suffix();
   core::Result<Folder> folder = parent->make(fresh);
@@ -157,9 +189,7 @@ core::Result<std::string> place_tree(const std::string& path, std::span<const Tr
     if (result == -EEXIST || result == -ENOTEMPTY || result == -ENOTDIR) {
       // Another process was faster, or what lies there is damaged: then out of the way with it.
       if (!is_usable(*parent, hash, entries)) {
-        const std::string damaged = "old-" + random_suffix();
-        parent->rename(hash, damaged);
-        parent->remove(damaged);
+        remove_tree(*parent, hash);
         parent->rename(fresh, hash);
       }
       result = is_usable(*parent, hash, entries) ? 0 : result;

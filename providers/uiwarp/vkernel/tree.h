@@ -20,7 +20,8 @@ namespace uiw::vkernel {
 // Seconds since 1970 that every entry of a tree bears as modification time.
 inline constexpr long kTreeTime = 1'704'067'200;
 
-// How long trees of other device lists are left: networks come and go, in tests above all.
+// How long trees of other device lists are left, the last eight of them: networks come and go, in
+// tests above all.
 inline constexpr long kKeepSeconds = 3600;
 
 // Makes the tree below `base`, or finds the one made before, and returns its root with symbolic

@@ -287,6 +287,29 @@ TEST(Tree, OldOnesOfOtherDevicesAreRemoved) {
   EXPECT_FALSE(fs::exists(recent));
 }
 
+// Octets of all files below a folder.
+uintmax_t size_of(const std::string& folder) {
+  uintmax_t octets = 0;
+  for (const auto& found : fs::recursive_directory_iterator(folder)) {
+    if (found.is_regular_file()) octets += found.file_size();
+  }
+  return octets;
+}
+
+TEST(Tree, HoweverOftenDevicesChangeAFewTreesAreLeft) {
+  TemporaryDirectory base;
+  constexpr size_t kMost = 1 + 8;
+  const uintmax_t one = size_of(placed(base.path(), content("uiw_000")));
+  for (int i = 1; i < 40; ++i) {
+    const std::vector<TreeEntry> now = content(("uiw_" + std::to_string(100 + i)).c_str());
+    const std::string root = placed(base.path(), now);
+    expect_complete(root, now);
+    ASSERT_LE(entries_of(user_directory(base)).size(), kMost) << i;
+    ASSERT_LE(size_of(user_directory(base)), kMost * one) << i;
+  }
+  EXPECT_EQ(entries_of(user_directory(base)).size(), kMost);
+}
+
 TEST(Tree, ABaseThatCannotBeUsedIsAnErrno) {
   TemporaryDirectory base;
   EXPECT_EQ(place_tree(base / "missing", content()).error(), ENOENT);
@@ -305,6 +328,25 @@ TEST(TreeRoot, IsConstantAndComesBackWhenRemoved) {
   // The same time, or libibverbs would take its devices for new ones.
   EXPECT_EQ(status_of(root + "/sys/class/infiniband").st_mtim.tv_sec, before.st_mtim.tv_sec);
   EXPECT_EQ(status_of(root + "/sys/class/infiniband").st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+}
+
+// A process that looks at one file after the other while others, with other devices, place theirs.
+TEST(TreeRoot, IsThereAtEachPathThoughOthersPlaceTheirs) {
+  const std::string root(tree_root());
+  std::vector<std::string> files;
+  for (const auto& found : fs::recursive_directory_iterator(root))
+    files.push_back(found.path().string().substr(root.size()));
+  ASSERT_FALSE(files.empty());
+  files.resize(std::min<size_t>(files.size(), 4));
+  int others = 0, removals = 0;
+  for (const std::string& file : files) {
+    while (fs::exists(root) && others < 1000)
+      placed(getenv("UIWARP_RUNTIME_DIR"), content(("uiw_" + std::to_string(others++)).c_str()));
+    removals += !fs::exists(root);
+    EXPECT_EQ(tree_root(), root);
+    EXPECT_TRUE(fs::exists(fs::symlink_status(root + file))) << file;
+  }
+  EXPECT_EQ(removals, static_cast<int>(files.size()));
 }
 
 }  // namespace
