@@ -31,10 +31,11 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   void join(Responder& responder);
   void leave(Responder& responder);
 
-  // Connections without a Request that a listener holds at most, so that a flood of them leaves
-  // descriptors for everything else. Others wait until one of these has sent its Request, or has
-  // had the time for that: then the oldest makes room for the next.
-  static uint32_t max_half_open();
+  // Of the lobby, which says when there is room for more connections. Thread: engine.
+  void pause();
+  void resume();
+  bool paused() const { return paused_; }
+  core::ListLink<Acceptor> before_lobby;
 
  private:
   ~Acceptor() override;
@@ -42,19 +43,17 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   void offer();
   void offer_soon();
   void listen();
-  void make_room();
+  bool has_room() override;
   void on_accept(int fd, const sockaddr_storage& peer) override;
   void on_accept_error(int error) override;
 
   int fd_;  // until the listener has it
   const device::Device* const device_;
-  const uint32_t max_half_open_;
   std::unique_ptr<transport::Listener> listener_;
   using HalfOpen = core::List<Responder, &Responder::half_open>;
   HalfOpen half_open_;     // oldest first
   uint32_t complete_ = 0;  // how many of them have sent their Request
-  bool full_ = false;      // the listener is paused
-  engine::Deadline<Acceptor, &Acceptor::make_room> oldest_overdue_{*this};
+  bool paused_ = false;    // until the lobby has room
 };
 
 }  // namespace uiw::cm

@@ -58,7 +58,8 @@ struct Id {
   sockaddr_storage source{}, destination{};
   const device::Device* device = nullptr;
   uint32_t events_reported = 0;
-  uint32_t backlog_left = 0;     // listener: CONNECT_REQUESTs that may still be queued
+  uint32_t backlog = 0;          // listener: CONNECT_REQUESTs that may be queued at most
+  uint32_t requests_queued = 0;  // listener: and that are
   Endpoint* endpoint = nullptr;  // its part on the engine thread
 };
 

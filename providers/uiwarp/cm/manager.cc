@@ -246,7 +246,11 @@ void Manager::queue(QueuedEvent& event) {
 void Manager::unqueue(Channel& channel, QueuedEvent& event) {
   channel.events.remove(event);
   event.owner->events.remove(event);
-  if (event.child != nullptr) event.child->request = nullptr;
+  if (event.child != nullptr) {
+    event.child->request = nullptr;
+    --event.owner->requests_queued;
+    lobby_.fetched();
+  }
   teller_.taken(channel);
   delete &event;
 }
@@ -265,12 +269,14 @@ void Manager::push(Id& id, EventType type, int status, const ConnParam* param) {
 
 Id* Manager::push_request(Id& listener, const sockaddr_storage& local, const sockaddr_storage& peer,
                           const device::Device& device, const ConnParam& offered) {
-  if (listener.backlog_left == 0) return nullptr;
+  const uint32_t queued = listener.requests_queued;
+  if (queued >= listener.backlog || !lobby_.may_queue(queued)) return nullptr;
   std::unique_ptr<QueuedEvent> event(new (std::nothrow) QueuedEvent);
   if (event == nullptr) return nullptr;
   Id* child = nullptr;
   if (new_id(*listener.channel, child) != 0) return nullptr;
-  --listener.backlog_left;
+  ++listener.requests_queued;
+  lobby_.queued();
   child->state = IdState::kRequested;
   child->source = local;
   child->destination = peer;
@@ -311,7 +317,6 @@ int Manager::next_event(Channel& channel, Event& out) {
   if (event == nullptr) return EAGAIN;
   out = event->event;
   ++event->owner->events_reported;
-  if (event->child != nullptr) ++event->owner->backlog_left;
   unqueue(channel, *event);
   return 0;
 }

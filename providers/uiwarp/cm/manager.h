@@ -20,6 +20,7 @@
 #include "cm/endpoint.h"
 #include "cm/id.h"
 #include "cm/id_table.h"
+#include "cm/lobby.h"
 #include "cm/queue_pairs.h"
 #include "cm/teller.h"
 #include "core/list.h"
@@ -69,8 +70,8 @@ class Manager final : public device::Observer {
   // Ends in ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR. EINVAL: more private data than
   // the frame has room for; EOPNOTSUPP: datagram id; EADDRINUSE: explicit source port taken.
   int connect(Channel& channel, uint32_t number, const ConnParam& param);
-  // EADDRINUSE, EOPNOTSUPP: datagram id. backlog 0 or above 1024 means 1024, or
-  // a quarter of the descriptors that the process may have.
+  // EADDRINUSE, EOPNOTSUPP: datagram id. backlog 0 or above 1024 means 1024; all listeners together
+  // queue no more requests than a quarter of the descriptors that the process may have.
   int listen(Channel& channel, uint32_t number, uint32_t backlog);
   // From now on events of the id carry `uid`, and the queue pair is RTS. ECONNRESET: the peer has
   // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. Ends in
@@ -99,6 +100,7 @@ class Manager final : public device::Observer {
   std::mutex& lock() { return lock_; }
   const core::Settings& settings() const { return settings_; }
   QueuePairs& queue_pairs() { return queue_pairs_; }
+  Lobby& lobby() { return lobby_; }
 
   // Queues an event of `id`; dropped for a child that is not accepted yet. Lock held.
   void push(Id& id, EventType type, int status, const ConnParam* param = nullptr);
@@ -129,6 +131,7 @@ class Manager final : public device::Observer {
   const core::Settings& settings_;
   std::mutex lock_;
   Teller teller_{lock_};
+  Lobby lobby_{settings_};
   IdTable ids_;
   uint64_t last_serial_ = 0;
   uint32_t open_channels_ = 0;

@@ -11,14 +11,12 @@
 #include "cm/manager.h"
 #include "cm/responder.h"
 #include "core/raw_sys.h"
-#include "core/strangers.h"
 #include "transport/addresses.h"
 
 namespace uiw::cm {
 namespace {
 
 constexpr uint32_t kMaxBacklog = 1024;  // as the kernel's rdma_ucm.max_backlog
-constexpr uint32_t kBacklogPart = 4;    // of the descriptors: each request has one
 
 }  // namespace
 
@@ -82,11 +80,11 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is
   // emptied by the engine at once: the application's backlog counts requests, not connections.
   if ((error = -core::sys::listen(id->bound_fd, Acceptor::kTcpQueue)) != 0) return error;
+  lobby_.measure();
   auto* acceptor = new (std::nothrow) Acceptor(*this, *engine_, id->bound_fd, id->device);
   if (acceptor == nullptr) return ENOMEM;
   id->bound_fd = -1;
-  const uint32_t most = core::share_of_descriptors(kBacklogPart, kMaxBacklog);
-  id->backlog_left = backlog == 0 || backlog > most ? most : backlog;
+  id->backlog = backlog == 0 || backlog > kMaxBacklog ? kMaxBacklog : backlog;
   id->state = IdState::kListening;
   id->endpoint = acceptor;
   acceptor->owner = id;

@@ -36,6 +36,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   void offer();
 
   core::ListLink<Responder> half_open;  // of the acceptor
+  core::ListLink<Responder> in_lobby;
 
  private:
   enum class Phase {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How many descriptors strangers may make this process hold. Whatever they do, some are left for
-// the program: each kind of thing that a stranger can begin has a share, and all shares together
-// are less than there are. doc/waits.md lists them.
+// How many descriptors strangers may make this process hold: at most half of those that it may
+// have, at all its listeners and doors together. The other half is the program's. Each kind of
+// thing that a stranger can begin has a share of its own, so that a flood of one keeps nobody from
+// another. doc/waits.md lists them.
 #pragma once
 
 #include <sys/resource.h>
@@ -11,13 +12,27 @@
 
 namespace uiw::core {
 
-// The `part`-th part of what the process may have open now, at least 16 and at most `most`. One
-// system call. Thread: any.
-inline uint32_t share_of_descriptors(uint32_t part, uint32_t most) {
-  constexpr rlim_t kLeast = 16, kUsual = 1024;
+struct Share {
+  uint32_t sixteenths;  // of the descriptors
+  uint32_t most;
+};
+// Accepted connections of which the application has not fetched a CONNECT_REQUEST; 22 MiB.
+inline constexpr Share kAtListeners{5, 8192};
+inline constexpr Share kNotFetched{4, 8192};  // of these: with a CONNECT_REQUEST that is queued
+inline constexpr Share kNotTold{1, 8192};     // the others: so many in any case
+inline constexpr Share kRefused{1, 1024};     // a Reply or Terminate has told them so
+inline constexpr Share kGuests{2, 256};       // at the ports of queue pairs
+
+static_assert(kNotFetched.sixteenths + kNotTold.sixteenths <= kAtListeners.sixteenths);
+static_assert(kAtListeners.sixteenths + kRefused.sixteenths + kGuests.sixteenths <= 8);
+
+// So many now, at least 1. One system call. Thread: any.
+inline uint32_t number_of_descriptors(Share share) {
+  constexpr rlim_t kUsual = 1024;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = kUsual;
-  return static_cast<uint32_t>(std::clamp<rlim_t>(limit.rlim_cur / part, kLeast, most));
+  return static_cast<uint32_t>(
+      std::clamp<rlim_t>(limit.rlim_cur / 16 * share.sixteenths, 1, share.most));
 }
 
 }  // namespace uiw::core

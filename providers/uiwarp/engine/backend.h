@@ -45,8 +45,9 @@ class Backend {
   virtual void wait(core::Nanoseconds until) = 0;
   // Delivers everything that has completed.
   virtual Delivered dispatch() = 0;
-  // Starts what was queued and lets the kernel act on it; delivers nothing.
-  virtual void flush() = 0;
+  // Starts what was queued and lets the kernel act on it; delivers nothing. False when some of it
+  // is still queued.
+  virtual bool flush() = 0;
   // Ends the current or the next wait(). Thread: any.
   virtual void wake() = 0;
   // Lets go of everything in the kernel; in_flight() must be 0. Only wake() may be called after it.

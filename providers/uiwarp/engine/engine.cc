@@ -235,8 +235,7 @@ Engine::~Engine() {
 }
 
 uint32_t Engine::most_strangers() {
-  constexpr uint32_t kPart = 8, kMost = 1024;
-  return core::share_of_descriptors(kPart, kMost);
+  return core::number_of_descriptors(core::kRefused);
 }
 
 void Engine::lodge(Lodger& lodger, Standing standing) {
@@ -333,8 +332,8 @@ void Engine::cancel(Op& op) {
 void Engine::let_go(Op& op) {
   state_->backend->let_go(op);
 }
-void Engine::flush() {
-  state_->backend->flush();
+bool Engine::flush() {
+  return state_->backend->flush();
 }
 
 std::atomic<uint32_t>& Engine::tenants() {

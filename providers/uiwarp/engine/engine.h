@@ -182,7 +182,8 @@ class Engine {
 
   // All below: thread engine.
 
-  // Of strangers' a share of the descriptors that the process may have.
+  // Of strangers' a share of the descriptors that the process may have. All are on the first
+  // engine, where connections are made.
   static uint32_t most_strangers();
   void lodge(Lodger& lodger, Standing standing = Standing::kPeer);
   void leave(Lodger& lodger);  // once per lodge()
@@ -215,13 +216,15 @@ class Engine {
   void poll_readable(Op& op, int fd);  // once; counts as one that receives
   void poll_writable(Op& op, int fd);  // once
   void cancel(Op& op);                 // asks; the completion still comes
-  // Whoever used an operation to receive says so before closing the descriptor, which something in
-  // the kernel may hold besides. The operation must not be in flight. At most one system call.
+  // Whoever used an operation to receive says so when it will do that no more. Until then something
+  // in the kernel may hold the socket beside its descriptor, closed or not. The operation must not
+  // be in flight. At most one system call.
   void let_go(Op& op);
   // Hands what was queued to the kernel now instead of at the end of this turn. After it a
   // descriptor whose operations were all cancelled is held by nobody but its owner, so that
-  // closing it frees its address at once. One system call.
-  void flush();
+  // closing it frees its address at once. False when the kernel did not take all that was queued:
+  // then such a descriptor has to stay open until the operations have ended. One system call.
+  bool flush();
 
   // What happened since the start: sleeps ended, receives and their octets, and how often the
   // thread was moved to the CPU of its packets or away from it (engine/placement.h).

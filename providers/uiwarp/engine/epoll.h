@@ -29,7 +29,7 @@ class Epoll final : public Backend {
   void cancel(Op& op) override;
   void wait(core::Nanoseconds until) override;
   Delivered dispatch() override;
-  void flush() override {}  // the kernel never holds a descriptor for us
+  bool flush() override { return true; }  // the kernel never holds a descriptor for us
   void wake() override;
   void close() override {}
   const char* name() const override { return "epoll"; }

@@ -195,8 +195,9 @@ void Ring::wait(core::Nanoseconds until) {
   io_uring_submit_and_wait(&ring_, 1);
 }
 
-void Ring::flush() {
+bool Ring::flush() {
   io_uring_submit_and_get_events(&ring_);
+  return io_uring_sq_ready(&ring_) == 0;
 }
 
 void Ring::wake() {

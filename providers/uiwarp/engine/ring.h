@@ -28,7 +28,7 @@ class Ring final : public Backend {
   void let_go(Op& op) override;
   void wait(core::Nanoseconds until) override;
   Delivered dispatch() override;
-  void flush() override;
+  bool flush() override;
   void wake() override;
   void close() override;
   const char* name() const override { return "io_uring"; }

@@ -18,9 +18,6 @@ namespace uiw::rendezvous {
 namespace {
 
 constexpr int kBacklog = 1024;
-// Guests at a time, so that a flood of them leaves descriptors for everything else.
-constexpr uint32_t kMaxGuests = 256;
-constexpr uint32_t kGuestsPart = 16;  // of the descriptors, at most
 
 }  // namespace
 
@@ -85,7 +82,7 @@ void Door::on_accept(int fd, const sockaddr_storage&) {
     core::sys::close(fd);
     return;
   }
-  if (guests_.size() >= core::share_of_descriptors(kGuestsPart, kMaxGuests)) make_room();
+  if (all_guests_.size() >= core::number_of_descriptors(core::kGuests)) make_room();
   Guest::receive(*this, engine_, std::move(stream));
 }
 
@@ -94,15 +91,16 @@ void Door::on_accept(int fd, const sockaddr_storage&) {
 // those go only when they are more than half: then somebody gathers challenges.
 void Door::make_room() {
   const auto oldest = [&](bool challenged) {
-    Guest* guest = guests_.first();
+    Guest* guest = all_guests_.first();
     while (guest && (guest->step() == Guest::Step::kChallenged) != challenged)
-      guest = GuestList::next(*guest);
+      guest = AllGuests::next(*guest);
     return guest;
   };
   size_t challenged = 0;
-  for (Guest* guest = guests_.first(); guest; guest = GuestList::next(*guest))
+  for (Guest* guest = all_guests_.first(); guest; guest = AllGuests::next(*guest))
     challenged += guest->step() == Guest::Step::kChallenged;
-  send_off(*oldest(challenged > guests_.size() / 2), "makes room for others");
+  Guest& leaving = *oldest(challenged > all_guests_.size() / 2);
+  leaving.door().send_off(leaving, "makes room for others");
 }
 
 void Door::on_accept_error(int error) {
@@ -133,6 +131,7 @@ void Door::dismiss(uint32_t qp_num) {
 
 void Door::enter(Guest& guest) {
   guests_.append(guest);
+  all_guests_.append(guest);
 }
 
 void Door::introduce(Guest& guest) {
@@ -160,6 +159,7 @@ void Door::send_off(Guest& guest, const char* why) {
 
 void Door::leave(Guest& guest) {
   guests_.remove(guest);
+  all_guests_.remove(guest);
   delete &guest;
 }
 

@@ -28,7 +28,10 @@ class Resident {
 
 class Door final : private transport::AcceptHandler {
  public:
-  Door(engine::Engine& engine, uint16_t port) : engine_(engine), port_(port) {}
+  // `all`: the guests at all doors of the process; strangers have so many descriptors there
+  // (core/strangers.h).
+  Door(engine::Engine& engine, uint16_t port, AllGuests& all)
+      : engine_(engine), port_(port), all_guests_(all) {}
   ~Door();
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
@@ -65,6 +68,7 @@ class Door final : private transport::AcceptHandler {
 
   engine::Engine& engine_;
   const uint16_t port_;
+  AllGuests& all_guests_;  // oldest first
   // By index of the queue pair's number.
   Resident* residents_[kNumbersPerPort] = {};
   const Entrance* met_at_[kNumbersPerPort] = {};

@@ -42,7 +42,10 @@ class Guest final : private transport::StreamHandler, private engine::Timer {
   // The queue pair has sent its challenge, which `opening` will open and `proof` answers.
   void challenged(uint64_t proof, const core::SipKey& opening, Stage in);
 
-  core::ListLink<Guest> link;  // of the door
+  Door& door() { return door_; }
+
+  core::ListLink<Guest> link;       // of the door
+  core::ListLink<Guest> among_all;  // of all doors
 
  private:
   Guest(Door& door, engine::Engine& engine, transport::StreamPtr stream)
@@ -67,5 +70,6 @@ class Guest final : private transport::StreamHandler, private engine::Timer {
 };
 
 using GuestList = core::List<Guest, &Guest::link>;
+using AllGuests = core::List<Guest, &Guest::among_all>;
 
 }  // namespace uiw::rendezvous

@@ -157,7 +157,7 @@ void Listener::Impl::go_on() {
 
 // False when there may be no more for now.
 bool Listener::Impl::accept_one() {
-  if (stopped || paused) return false;
+  if (stopped || paused || !handler.has_room()) return false;
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   const int connection =

@@ -26,6 +26,8 @@ void share_port(int fd, bool on);
 // Thread: engine. May destroy the listener.
 class AcceptHandler {
  public:
+  // Before each connection is accepted. False: it has called pause().
+  virtual bool has_room() { return true; }
   virtual void on_accept(int fd, const sockaddr_storage& peer) = 0;  // owns fd
   // The listener is dead. Shortage of descriptors or memory does not kill it: it tries again.
   virtual void on_accept_error(int error) = 0;

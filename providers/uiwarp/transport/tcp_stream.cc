@@ -51,12 +51,13 @@ struct TcpStream::Impl final : engine::Task {
   void continue_receiving();
   void run() override;
   void close();
+  void free_descriptor();
   void settle();
   void take_over();
 
   // A cache line that senders look at and the engine does not change with every message.
   alignas(64) engine::Engine& engine;
-  const int fd;
+  int fd;  // -1: closed
   const WireOrder order;
   alignas(64) StreamHandler* handler = nullptr;
   ReceiveOp receive_op{*this};
@@ -174,14 +175,23 @@ void TcpStream::Impl::close() {
   settle();
 }
 
+// Before cancelled operations have ended, so that who makes room for another one has made it. The
+// kernel has seen them all then: one that began later would work on whatever gets the number next.
+void TcpStream::Impl::free_descriptor() {
+  if (fd < 0 || previous) return;
+  const bool in_flight = receive_op.in_flight() || writable_op.in_flight();
+  if (!in_flight || engine.flush()) sys::close(std::exchange(fd, -1));
+}
+
 void TcpStream::Impl::settle() {
-  if (receive_op.in_flight() || writable_op.in_flight() || posted || calling > 0) return;
+  if (calling > 0) return;
+  if (closed && !next) free_descriptor();
+  if (receive_op.in_flight() || writable_op.in_flight() || posted) return;
   engine.let_go(receive_op);
   if (next) {
     next->engine.post(*next);  // which frees this
     return;
   }
-  sys::close(fd);
   delete this;
 }
 

@@ -35,10 +35,10 @@ long send_now(int fd, const iovec* pieces, size_t count);
 
 class TcpStream {
  public:
-  // Ends it at once without waiting: outstanding operations are cancelled, the socket is closed,
-  // memory is freed when the kernel has let go. No handler call comes after. Thread: engine; the
-  // caller sees to it that nobody is in send() or will call it (it holds the sender role).
-  // Unread input makes the kernel send RST; see shutdown_write() for the orderly way.
+  // Ends it at once without waiting: outstanding operations are cancelled, the socket is closed and
+  // its descriptor free, memory is freed when the kernel has let go. No handler call comes after.
+  // Thread: engine; the caller sees to it that nobody is in send() or will call it (it holds the
+  // sender role). Unread input makes the kernel send RST; see shutdown_write() for the orderly way.
   struct Closer {
     void operator()(TcpStream* stream) const;
   };

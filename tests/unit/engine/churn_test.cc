@@ -100,7 +100,7 @@ class HandBackend final : public Backend {
   void cancel(Op&) override {}
   void wait(core::Nanoseconds) override {}
   Delivered dispatch() override { return {}; }
-  void flush() override {}
+  bool flush() override { return true; }
   void wake() override {}
   void close() override {}
   const char* name() const override { return "hand"; }

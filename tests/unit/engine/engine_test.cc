@@ -257,7 +257,7 @@ TEST(Engine, StoppingEvictsLodgersThatStay) {
 
 TEST(Engine, TheOldestStrangerGoesWhenThereAreTooMany) {
   auto engine = test::start_engine();  // before: liburing raises a limit that is low
-  const uiw::test::DescriptorLimit few(8 * 20);
+  const uiw::test::DescriptorLimit few(16 * 20);
   struct Guest final : Lodger {
     Engine* engine = nullptr;
     int evictions = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "transport/tcp_stream.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 
@@ -428,6 +429,20 @@ TEST_F(TcpStreamTest, OverIpv6) {
   test::write_all(sockets.theirs, "six");
   EXPECT_EQ(ours.wait_octets(3).octets, "six");
   close(sockets.theirs);
+}
+
+// Though an operation on it is in flight, and the kernel has not said yet that it has ended.
+TEST_F(TcpStreamTest, ItsDescriptorIsFreeWhenItIsClosed) {
+  Recorder peer(*engine);
+  peer.adopt(pair.ours);
+  engine->run_sync([&] {
+    EXPECT_NE(fcntl(pair.ours, F_GETFD), -1);
+    peer.stream->want_writable();
+    peer.stream.reset();
+    EXPECT_EQ(fcntl(pair.ours, F_GETFD), -1);
+  });
+  uint8_t octet;
+  EXPECT_EQ(read(pair.theirs, &octet, 1), 0);
 }
 
 }  // namespace

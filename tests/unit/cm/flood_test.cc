@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Strangers who connect to everything of a process at once, as fast as they can and from another
+// process: half of the descriptors stay the program's, and its peers get in.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <thread>
+
+#include "support/descriptor_limit.h"
+#include "unit/cm/rig.h"
+#include "unit/engine/support.h"
+#include "unit/rendezvous/doors.h"
+
+namespace uiw::cm::test {
+namespace {
+
+constexpr rlim_t kAllowed = 256;  // descriptors of the process under attack
+
+// What the peer of a queue pair says at its door.
+class AtDoor : public rendezvous::Doors {
+ public:
+  using Doors::ask, Doors::call, Doors::hello, Doors::peer_of, Doors::prove;
+};
+
+// A process of its own that begins connections: silent ones, with half a Request and with a whole
+// one. It closes none before it has many.
+class Flood {
+ public:
+  explicit Flood(const std::vector<sockaddr_storage>& places) {
+    void* const shared =
+        mmap(nullptr, sizeof *begun_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    begun_ = new (shared) std::atomic<uint32_t>(0);
+    const Octets request = RawPeer::encoded(request_frame());
+    child_ = fork();
+    if (child_ == 0) run(places, request);
+  }
+  ~Flood() {
+    EXPECT_GT(child_, 0);
+    if (child_ > 0) {
+      EXPECT_EQ(kill(child_, SIGKILL), 0);
+      EXPECT_EQ(waitpid(child_, nullptr, 0), child_);
+    }
+    munmap(begun_, sizeof *begun_);
+  }
+  uint32_t begun() const { return begun_->load(); }
+
+ private:
+  static constexpr size_t kHeld = 900;
+  [[noreturn]] void run(const std::vector<sockaddr_storage>& places, const Octets& request) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    static int held[kHeld];
+    for (size_t i = 0;; ++i) {
+      int& fd = held[i % kHeld];
+      if (i >= kHeld) close(fd);
+      fd = socket(AF_INET, SOCK_STREAM, 0);
+      const sockaddr_storage& place = places[i % places.size()];
+      if (connect(fd, reinterpret_cast<const sockaddr*>(&place), sizeof(sockaddr_in)) != 0)
+        continue;
+      const size_t says = i / places.size() % 3 * request.size() / 2;
+      if (says > 0) send(fd, request.data(), says, MSG_NOSIGNAL);
+      ++*begun_;
+    }
+  }
+
+  std::atomic<uint32_t>* begun_;
+  pid_t child_;
+};
+
+// Opens files all the time, as the program does.
+class Opener {
+ public:
+  ~Opener() {
+    stop_ = true;
+    thread_.join();
+    EXPECT_EQ(failed_, 0u) << "of " << opened_;
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  uint32_t opened_ = 0, failed_ = 0;
+  std::thread thread_{[this] {
+    while (!stop_) {
+      const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (fd < 0) ++failed_;
+      if (fd >= 0) close(fd);
+      ++opened_;
+      sched_yield();
+    }
+  }};
+};
+
+class FloodTest : public ConnectionTest {
+ protected:
+  void SetUp() override {
+    settings_.request_timeout_ms = 500;  // 20 ms where others wait
+    ConnectionTest::SetUp();
+  }
+  void TearDown() override {
+    ConnectionTest::TearDown();
+    rendezvous::close_idle_ports();
+  }
+};
+
+TEST_F(FloodTest, HalfOfTheDescriptorsAreTheProgramsAndPeersGetIn) {
+  if (uiw::test::DescriptorLimit::most() < 2000) GTEST_SKIP() << "ulimit -Hn is too low";
+  const uiw::test::DescriptorLimit few(kAllowed);
+  new_listener(33);
+  const sockaddr_storage other = listen_address_;
+  new_listener(34);
+  rendezvous::Party party(*engine_);
+  ASSERT_EQ(party.meet(AtDoor::peer_of(party)), 0);
+  settle();
+  const int before = uiw::test::open_descriptors();
+  Opener program;
+  const Flood flood(
+      {other, listen_address_, ip("127.0.0.1", rendezvous::port_of(party.name.qp_num))});
+
+  // Nobody fetches what comes. Beside the strangers' there are those of this test, and one that is
+  // just being closed.
+  int most = 0;
+  ASSERT_TRUE(uiw::test::wait_until([&] {
+    most = std::max(most, uiw::test::open_descriptors());
+    return flood.begun() > 4000;
+  }));
+  EXPECT_LE(most, before + static_cast<int>(kAllowed / 2) + 4);
+
+  // A peer at the second listener, whose Requests are fetched now.
+  RawPeer good = dial();
+  mpa::StartupFrame frame = request_frame();
+  set_private_data(frame, {reinterpret_cast<const uint8_t*>("good"), 4});
+  good.send(frame);
+  for (bool came = false; !came;) {
+    const Event event = channel_.expect(EventType::kConnectRequest);
+    came = data_of(event.param).starts_with("good");
+    destroy(event.id);
+  }
+  EXPECT_TRUE(good.receive_frame(mpa::FrameKind::kReply).reject);
+
+  // And one of the queue pair, which comes again when it was sent off.
+  const rendezvous::Greeting says = AtDoor::hello(party);
+  std::optional<uiw::test::RawPeer> peer;
+  std::optional<rendezvous::Greeting> challenge;
+  ASSERT_TRUE(uiw::test::wait_until([&] {
+    peer.emplace(AtDoor::call(party));
+    challenge = AtDoor::ask(*peer, says);
+    return challenge.has_value();
+  }));
+  AtDoor::prove(*peer, says, *challenge);
+}
+
+}  // namespace
+}  // namespace uiw::cm::test
