@@ -280,8 +280,9 @@ void State::begin_destroy() {
 // completion, and completions that were not polled vanish, as with adapters (mlx4, mlx5, hns).
 // Memory windows that were bound to the stream must not open memory to the peer of the next one.
 int State::reset() {
-  life.release = Release::kNotWanted;     // also if there is no memory
-  if (!sender.try_hold()) return EAGAIN;  // who posted last is still inside
+  // Who posted last is still inside. Until it has left nothing may begin: the release stands.
+  if (!sender.try_hold()) return EAGAIN;
+  life.release = Release::kNotWanted;  // also if there is no memory
   if (!create_queues()) {
     sender.let_go();
     return ENOMEM;
