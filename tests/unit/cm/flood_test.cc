@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -53,10 +52,7 @@ class Flood {
   static constexpr size_t kHeld = 900;
   [[noreturn]] void run(const std::vector<sockaddr_storage>& places, const Octets& request) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    const uiw::test::DescriptorLimit all(uiw::test::DescriptorLimit::most());
     static int held[kHeld];
     for (size_t i = 0;; ++i) {
       int& fd = held[i % kHeld];

@@ -3,7 +3,6 @@
 // behind our back: each number is what it should be, and every file ends with its last descriptor.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <set>
 
 #include "core/descriptors.h"
+#include "support/descriptor_limit.h"
 #include "support/in_child.h"
 #include "uiwarp/uiwarp-abi.h"
 #include "vkernel/fd_table.h"
@@ -46,13 +46,7 @@ class LivingFile final : public DeviceFile {
 
 class Churn {
  public:
-  explicit Churn(uint32_t seed) : random_(seed) {
-    rlimit limit{};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, core::kDescriptors);
-    setrlimit(RLIMIT_NOFILE, &limit);
-    end_ = static_cast<int>(limit.rlim_cur);
-  }
+  explicit Churn(uint32_t seed) : random_(seed) {}
 
   void run(int steps) {
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
@@ -211,7 +205,9 @@ class Churn {
   }
 
   std::mt19937 random_;
-  int end_ = 0;
+  const test::DescriptorLimit limit_{
+      std::min<rlim_t>(test::DescriptorLimit::most(), core::kDescriptors)};
+  const int end_ = static_cast<int>(test::DescriptorLimit::allowed());
   std::map<int, Descriptor> table_;
   std::set<File*> files_;
 };
