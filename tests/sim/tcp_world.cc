@@ -71,7 +71,6 @@ class TcpEnd final : public End,
   void half_close() override { ::shutdown(fd_, SHUT_WR); }
 
   // As connection management sees it. Thread: the engine that makes connections.
-  bool exists(uint32_t number) override { return qp_ && number == qp_num; }
   int claim(uint32_t) override { return qp_->claim(); }
   void abandon(uint32_t) override { qp_->abandon(); }
   int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
@@ -84,7 +83,10 @@ class TcpEnd final : public End,
   void receive(uint32_t) override { qp_->receive(); }
   void be_patient(uint32_t, uint8_t) override {}
   void disconnect(uint32_t) override { qp_->disconnect(); }
-  void forget_observer(uint32_t) override { cm_ = nullptr; }
+  bool forget_observer(uint32_t) override {
+    cm_ = nullptr;
+    return true;
+  }
 
   void on_first_fpdu() override {
     notice({.kind = Notice::kFirstFpdu});

@@ -65,7 +65,7 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
   // --- cm::QueuePairs; thread: engine, for claim() any ---
   int claim(uint32_t number) override { return exists(number) ? host.qp->claim() : EINVAL; }
   void abandon(uint32_t) override { host.qp->abandon(); }
-  bool exists(uint32_t number) override { return number == host.qp->qp_num(); }
+  bool exists(uint32_t number) const { return number == host.qp->qp_num(); }
   int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     link_ = observer;
@@ -75,7 +75,10 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
   void receive(uint32_t) override { host.qp->receive(); }
   void be_patient(uint32_t, uint8_t) override {}
   void disconnect(uint32_t) override { host.qp->disconnect(); }
-  void forget_observer(uint32_t) override { link_ = nullptr; }
+  bool forget_observer(uint32_t) override {
+    link_ = nullptr;
+    return true;
+  }
 
   const core::Settings settings;
   engine::EngineRef engine{std::move(*engine::EngineRef::acquire())};

@@ -96,11 +96,10 @@ void Link::carry_out(uint32_t orders) {
 }
 
 void Link::drop() {
-  // A queue pair that cannot be found is being destroyed by another thread, and still knows us:
-  // on_connection_ended() will come and free this.
-  if (!manager_.queue_pairs().exists(qp_num_)) return;
   receive();
-  manager_.queue_pairs().forget_observer(qp_num_);
+  // A queue pair that is being destroyed still knows us: on_connection_ended() will come and free
+  // this.
+  if (!manager_.queue_pairs().forget_observer(qp_num_)) return;
   manager_.queue_pairs().disconnect(qp_num_);
   finish();
 }

@@ -14,8 +14,6 @@ constexpr uint8_t kRetries = 7;  // of rdma_conn_param, when a program gives non
 
 class VerbsQueuePairs final : public QueuePairs {
  public:
-  bool exists(uint32_t qp_num) override { return verbs::find_queue_pair(qp_num) != nullptr; }
-
   int claim(uint32_t qp_num) override { return verbs::claim_queue_pair(qp_num); }
 
   void abandon(uint32_t qp_num) override {
@@ -47,8 +45,11 @@ class VerbsQueuePairs final : public QueuePairs {
     if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->disconnect();
   }
 
-  void forget_observer(uint32_t qp_num) override {
-    if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->forget_observer();
+  bool forget_observer(uint32_t qp_num) override {
+    session::QueuePair* qp = verbs::find_queue_pair(qp_num);
+    if (qp == nullptr) return false;
+    qp->forget_observer();
+    return true;
   }
 };
 

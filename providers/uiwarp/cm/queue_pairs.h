@@ -21,7 +21,6 @@ class QueuePairs {
   virtual int claim(uint32_t qp_num) = 0;
   // session::QueuePair::abandon(). No-op without such a queue pair.
   virtual void abandon(uint32_t qp_num) = 0;
-  virtual bool exists(uint32_t qp_num) = 0;
   // session::QueuePair::attach(), to receive later. EINVAL also when there is no such queue pair.
   virtual int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
                      core::Bytes leftover, session::ConnectionObserver* observer) = 0;
@@ -32,8 +31,9 @@ class QueuePairs {
   virtual void be_patient(uint32_t qp_num, uint8_t ack_timeout) = 0;
   // session::QueuePair::disconnect(). No-op without such a queue pair.
   virtual void disconnect(uint32_t qp_num) = 0;
-  // session::QueuePair::forget_observer(). No-op without such a queue pair.
-  virtual void forget_observer(uint32_t qp_num) = 0;
+  // session::QueuePair::forget_observer(). False without such a queue pair: it is being destroyed,
+  // and its observer will be told so.
+  virtual bool forget_observer(uint32_t qp_num) = 0;
 
  protected:
   ~QueuePairs() = default;

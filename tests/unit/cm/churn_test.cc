@@ -24,14 +24,14 @@ class ManyQueuePairs final : public QueuePairs {
     all_[++last_] = std::move(made);
     return last_;
   }
-  // As ibv_destroy_qp.
+  // As ibv_destroy_qp: on the engine, which may hold what it found only until its turn ends.
   void destroy(uint32_t qp_num, engine::Engine& engine) {
     std::unique_ptr<One> one;
-    {
+    engine.run_sync([&] {
       const std::lock_guard hold(mutex_);
       one = std::move(all_.at(qp_num));
       all_.erase(qp_num);
-    }
+    });
     engine.run_sync([&] { one->queue_pair.cut(); });
     engine.run_sync([&] { one.reset(); });  // behind what it has posted
   }
@@ -42,7 +42,6 @@ class ManyQueuePairs final : public QueuePairs {
     return found == all_.end() || std::exchange(found->second->claimed, true) ? EINVAL : 0;
   }
   void abandon(uint32_t) override {}
-  bool exists(uint32_t qp_num) override { return find(qp_num); }
   int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     FakeQueuePair* const qp = find(qp_num);
@@ -55,8 +54,10 @@ class ManyQueuePairs final : public QueuePairs {
   void disconnect(uint32_t qp_num) override {
     if (FakeQueuePair* const qp = find(qp_num)) qp->disconnect();
   }
-  void forget_observer(uint32_t qp_num) override {
-    if (FakeQueuePair* const qp = find(qp_num)) qp->forget_observer();
+  bool forget_observer(uint32_t qp_num) override {
+    FakeQueuePair* const qp = find(qp_num);
+    if (qp) qp->forget_observer();
+    return qp;
   }
 
  private:

@@ -112,7 +112,7 @@ class FakeQueuePairs final : public QueuePairs {
     return claims_->numbers.insert(qp_num).second ? 0 : EINVAL;
   }
   void abandon(uint32_t qp_num) override { abandoned.push_back(qp_num); }
-  bool exists(uint32_t qp_num) override { return qp_num >= 1 && qp_num < 100 && qp_num != gone; }
+  bool exists(uint32_t qp_num) const { return qp_num >= 1 && qp_num < 100 && qp_num != gone; }
   int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     if (!exists(qp_num)) return EINVAL;
@@ -127,8 +127,10 @@ class FakeQueuePairs final : public QueuePairs {
   void disconnect(uint32_t qp_num) override {
     if (exists(qp_num)) at(qp_num).disconnect();
   }
-  void forget_observer(uint32_t qp_num) override {
-    if (exists(qp_num)) at(qp_num).forget_observer();
+  bool forget_observer(uint32_t qp_num) override {
+    if (!exists(qp_num)) return false;
+    at(qp_num).forget_observer();
+    return true;
   }
   FakeQueuePair& at(uint32_t qp_num) {
     auto& qp = queue_pairs_[qp_num];
@@ -183,7 +185,8 @@ class TestChannel final : private EventSink {
   }
 
   Channel channel;
-  std::function<void()> on_tell;  // just before the descriptor becomes readable
+  // Called just before the descriptor becomes readable. Set it before anything can happen.
+  std::function<void()> on_tell;
 
  private:
   void tell() override {
