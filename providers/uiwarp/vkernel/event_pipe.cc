@@ -63,17 +63,18 @@ bool EventPipe::still_ours() const {
 
 void EventPipe::tell() {
   if (still_ours()) sys::write(fd_, &kToken, sizeof kToken);
+  told_.store(1, std::memory_order_release);
+  raw::wake_all(told_);
 }
 
 bool EventPipe::take_back() {
   char token;
+  told_.store(0, std::memory_order_relaxed);
   return !still_ours() || sys::read(fd_, &token, sizeof token) == sizeof token;
 }
 
 int EventPipe::wait() const {
-  if (!still_ours()) return EBADF;
-  const int result = raw::poll_one(fd_, POLLIN);
-  return result < 0 ? -result : 0;
+  return still_ours() ? -raw::wait_while(told_, 0) : EBADF;
 }
 
 }  // namespace uiw::vkernel

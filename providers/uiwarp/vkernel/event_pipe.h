@@ -11,6 +11,9 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <cstdint>
+
 namespace uiw::vkernel {
 
 class EventPipe {
@@ -31,8 +34,8 @@ class EventPipe {
   bool take_back();
 
   // Waits until an event is queued; another thread may take it first.
-  // 0, or EINTR when a signal handler ran, or EBADF when the pipe was closed behind our back.
-  // Any thread, no lock held.
+  // 0, or EINTR when a signal handler ran that was installed without SA_RESTART, or EBADF when the
+  // pipe was closed behind our back. Any thread, no lock held.
   int wait() const;
 
  private:
@@ -41,6 +44,7 @@ class EventPipe {
   int fd_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;
+  std::atomic<uint32_t> told_{0};  // 1 while the octet is in; wait() sleeps on it
 };
 
 }  // namespace uiw::vkernel

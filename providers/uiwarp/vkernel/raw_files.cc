@@ -2,11 +2,13 @@
 #include "vkernel/raw_files.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <ctime>
 
@@ -78,9 +80,16 @@ long readlink(const char* path, char* out, size_t size) {
   return call(SYS_readlinkat, AT_FDCWD, path, out, size);
 }
 
-int poll_one(int fd, short events) {
-  pollfd wanted = {fd, events, 0};
-  return static_cast<int>(call(SYS_ppoll, &wanted, 1, nullptr, nullptr, 0));
+int wait_while(const std::atomic<uint32_t>& word, uint32_t value) {
+  while (word.load(std::memory_order_acquire) == value) {
+    const long result = call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr);
+    if (result == -EINTR) return -EINTR;
+  }
+  return 0;
+}
+
+void wake_all(const std::atomic<uint32_t>& word) {
+  call(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 int getpid() {

@@ -4,10 +4,11 @@
 // All return the value of the call, or -errno; errno itself is left alone.
 #pragma once
 
-#include <poll.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,12 @@ int unlink(int folder, const char* name, int flags = 0);
 // By its path from / downwards.
 int lstat(const char* path, struct stat* out);
 long readlink(const char* path, char* out, size_t size);
-// Waits without limit for `events` on one descriptor. 1, or -EINTR.
-int poll_one(int fd, short events);
+// Waits without limit while `word` is `value`, which another thread of this process changes before
+// it wakes. 0, or -EINTR when a signal handler ran that was installed without SA_RESTART: of the
+// calls that wait and take nothing away, futex() without a time limit is the one that the kernel
+// takes up again after the others (signal(7)).
+int wait_while(const std::atomic<uint32_t>& word, uint32_t value);
+void wake_all(const std::atomic<uint32_t>& word);
 int getpid();
 // Whether a thread of this process with that number (gettid) has not ended.
 bool thread_exists(int thread);
