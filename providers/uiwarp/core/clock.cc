@@ -3,12 +3,35 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 namespace uiw::core {
 
 Nanoseconds now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+namespace {
+
+// In 1/1024, so that no floating point is needed later.
+uint64_t ticks_in_1024_ns() {
+  constexpr Nanoseconds kMeasured = 50 * kMicrosecond;
+  const Nanoseconds begin = now();
+  const uint64_t first = ticks();
+  Nanoseconds end;
+  do {
+    end = now();
+  } while (end - begin < kMeasured);
+  return std::max<uint64_t>(1, (ticks() - first) * 1024 / static_cast<uint64_t>(end - begin));
+}
+
+}  // namespace
+
+uint64_t ticks_in(Nanoseconds time) {
+  static const uint64_t speed = ticks_in_1024_ns();
+  return static_cast<uint64_t>(time) * speed / 1024;
 }
 
 }  // namespace uiw::core

@@ -75,8 +75,8 @@ class WatchState {
 
  private:
   friend class Watches;
-  std::atomic<core::Nanoseconds> deadline_{0};
-  bool watched_ = false;
+  core::Nanoseconds deadline_ = 0;
+  bool watched_ = false;  // the engine writes
   Watch* next_ = nullptr;
   Watch* previous_ = nullptr;
 };
@@ -194,7 +194,8 @@ class Engine {
 
   void watch(Watch& watch, core::Nanoseconds from_now);
   void unwatch(Watch& watch);
-  // One system call, or none where the engine has several. Thread: any, while it is watched.
+  // Or brings it forward. At most one system call. Thread: any; nothing happens to what is not
+  // watched.
   void put_off(Watch& watch, core::Nanoseconds from_now);
 
   // Operations. At most one that receives and one that waits to write may be in flight per

@@ -4,6 +4,8 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
 
 #include "core/raw_sys.h"
 
@@ -19,7 +21,7 @@ int Watches::open(Backend& backend) {
 
 void Watches::stop() {
   stopped_ = true;
-  while (first_) unwatch(*first_);
+  while (Watch* const left = take_due(Backend::kForever)) unwatch(*left);
   if (in_flight()) backend_->cancel(*this);
 }
 
@@ -29,32 +31,34 @@ void Watches::close() {
 }
 
 void Watches::watch(Watch& watch, core::Nanoseconds deadline) {
-  watch.deadline_.store(deadline, std::memory_order_relaxed);
-  if (!watch.watched()) {
-    watch.watched_ = true;
-    watch.previous_ = nullptr;
-    watch.next_ = first_;
-    if (first_) first_->previous_ = &watch;
-    first_ = &watch;
-    count_.fetch_add(1, std::memory_order_relaxed);
+  {
+    const std::lock_guard hold(lock_);
+    watch.deadline_ = deadline;
+    if (!watch.watched_) {
+      watch.watched_ = true;
+      watch.previous_ = nullptr;
+      watch.next_ = first_;
+      if (first_) first_->previous_ = &watch;
+      first_ = &watch;
+    }
+    settle();
   }
-  if (!expiring_) settle();
+  wait();
 }
 
 // The descriptor stays as it is: once too often costs less than to set it each time.
 void Watches::unwatch(Watch& watch) {
-  if (!watch.watched()) return;
+  const std::lock_guard hold(lock_);
+  if (!watch.watched_) return;
   watch.watched_ = false;
   if (watch.next_) watch.next_->previous_ = watch.previous_;
   (watch.previous_ ? watch.previous_->next_ : first_) = watch.next_;
-  count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// Of several the engine finds out itself whose is the earliest. Should one have come or gone a
-// moment ago, another one's may be put off with this: a look at it comes later then, not never.
 void Watches::put_off(Watch& watch, core::Nanoseconds deadline) {
-  watch.deadline_.store(deadline, std::memory_order_relaxed);
-  if (count_.load(std::memory_order_relaxed) == 1) set(deadline);
+  const std::lock_guard hold(lock_);
+  watch.deadline_ = deadline;
+  if (watch.watched_) settle();
 }
 
 void Watches::complete(int result, core::Bytes) {
@@ -63,34 +67,41 @@ void Watches::complete(int result, core::Bytes) {
   sys::read(fd_, &times, sizeof times);
   const core::Nanoseconds now = core::now();
   expiring_ = true;
-  while (Watch* const due = first_due(now)) {
+  while (Watch* const due = take_due(now)) {
     unwatch(*due);
     due->expire();
   }
   expiring_ = false;
-  settle();
+  {
+    const std::lock_guard hold(lock_);
+    set_to_ = Backend::kForever;  // what it waited for has come
+    settle();
+  }
+  wait();
 }
 
-Watch* Watches::first_due(core::Nanoseconds now) const {
+Watch* Watches::take_due(core::Nanoseconds now) {
+  const std::lock_guard hold(lock_);
   for (Watch* watch = first_; watch; watch = watch->next_)
-    if (watch->deadline_.load(std::memory_order_relaxed) <= now) return watch;
+    if (watch->deadline_ <= now) return watch;
   return nullptr;
 }
 
 void Watches::settle() {
-  if (!first_ || stopped_) return;
   core::Nanoseconds earliest = Backend::kForever;
   for (const Watch* watch = first_; watch; watch = watch->next_)
-    earliest = std::min(earliest, watch->deadline_.load(std::memory_order_relaxed));
-  set(earliest);
-  if (!in_flight()) backend_->poll_readable(*this, fd_);
+    earliest = std::min(earliest, watch->deadline_);
+  if (earliest == Backend::kForever || std::exchange(set_to_, earliest) == earliest) return;
+  itimerspec at{};
+  at.it_value.tv_sec = earliest / core::kSecond;
+  at.it_value.tv_nsec = earliest % core::kSecond;
+  sys::timerfd_settime(fd_, TFD_TIMER_ABSTIME, &at);
 }
 
-void Watches::set(core::Nanoseconds deadline) const {
-  itimerspec at{};
-  at.it_value.tv_sec = deadline / core::kSecond;
-  at.it_value.tv_nsec = deadline % core::kSecond;
-  sys::timerfd_settime(fd_, TFD_TIMER_ABSTIME, &at);
+void Watches::wait() {
+  if (stopped_ || expiring_ || in_flight()) return;
+  const std::lock_guard hold(lock_);
+  if (first_) backend_->poll_readable(*this, fd_);
 }
 
 }  // namespace uiw::engine

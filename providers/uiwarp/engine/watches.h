@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The watches of an engine (engine.h): a descriptor that becomes readable at the earliest of their
-// deadlines. Other threads set it anew; the engine sleeps on.
+// deadlines, always. Other threads set it anew; the engine sleeps on.
 #pragma once
 
 #include <atomic>
 
 #include "core/clock.h"
+#include "core/spinlock.h"
 #include "engine/backend.h"
 #include "engine/engine.h"
 
@@ -30,15 +31,16 @@ class Watches final : public Op {
 
  private:
   void complete(int result, core::Bytes) override;
-  Watch* first_due(core::Nanoseconds now) const;
-  void settle();
-  void set(core::Nanoseconds deadline) const;
+  Watch* take_due(core::Nanoseconds now);
+  void settle();  // under the lock
+  void wait();
 
   Backend* backend_ = nullptr;
   int fd_ = -1;
-  Watch* first_ = nullptr;
-  std::atomic<uint32_t> count_{0};
-  bool expiring_ = false, stopped_ = false;
+  bool expiring_ = false, stopped_ = false;  // the engine's
+  core::Spinlock lock_;
+  Watch* first_ = nullptr;                        // under lock_
+  core::Nanoseconds set_to_ = Backend::kForever;  // under lock_: what the descriptor waits for
 };
 
 }  // namespace uiw::engine

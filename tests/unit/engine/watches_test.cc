@@ -72,16 +72,25 @@ TEST_F(Watching, PutOffItNeitherExpiresNorWakesTheEngine) {
   test::poll_until([&] { return one.expired > 0; });
 }
 
-// Of two, the engine finds out which one was put off.
+// The engine sleeps until the earliest of them.
 TEST_F(Watching, EachHasADeadlineOfItsOwn) {
   watch(one, 20 * kMillisecond);
   watch(other, 500 * core::kSecond);
   engine->put_off(one, 500 * core::kSecond);
   one.again = 500 * core::kSecond;
-  engine->put_off(other, 21 * kMillisecond);  // nobody is told
+  engine->put_off(other, 21 * kMillisecond);
   test::poll_until([&] { return other.expired > 0; });
   EXPECT_EQ(one.expired, 0);
   unwatch(one);
+}
+
+TEST_F(Watching, OneOfSeveralIsBroughtForward) {
+  watch(one, 500 * core::kSecond);
+  watch(other, 400 * core::kSecond);
+  engine->put_off(one, kMillisecond);
+  test::poll_until([&] { return one.expired > 0; });
+  EXPECT_EQ(other.expired, 0);
+  unwatch(other);
 }
 
 TEST_F(Watching, ThreadsPutOffWhileTheEngineWatches) {
