@@ -7,7 +7,7 @@ import unittest.mock
 import xml.etree.ElementTree
 from dataclasses import dataclass
 
-from benchmarks import curves, report, scaling
+from benchmarks import curves, report, scaling, speeds
 from benchmarks.machine import Processors
 from benchmarks.measure import Series, Taken, measure
 from benchmarks.peers import Ucx
@@ -194,7 +194,7 @@ class Measuring(unittest.TestCase):
 
 class Rows(unittest.TestCase):
     def test_names_differ(self):
-        names = [row.name for row in all_rows()]
+        names = [row.name for row in (*all_rows(), *speeds.rows())]
         self.assertEqual(len(names), len(set(names)))
 
     def test_a_post_list_divides_the_iterations(self):
@@ -209,6 +209,65 @@ class Rows(unittest.TestCase):
     def test_label_is_what_runs(self):
         self.assertEqual(Perftest("ib_send_bw", 64, 1, 3, ("-b",), {"UIWARP_CRC": "on"}).label,
                          "UIWARP_CRC=on ib_send_bw -s 64 -b")
+
+
+class Speeds(unittest.TestCase):
+    def judged(self, values, **how):
+        one = series(values, better="larger", target=speeds.LEAST, **how)
+        return one, speeds.judge(one)
+
+    def test_slowest_over_median(self):
+        _, verdict = self.judged([6.0, 5.0, 3.0, 7.0, 6.0])
+        self.assertEqual((verdict.word, verdict.ours, verdict.ratio, verdict.why), ("met", 6.0, 0.5, ""))
+
+    def test_one_slow_run_is_another_speed(self):
+        _, verdict = self.judged([6000.0] * 19 + [2900.0])
+        self.assertEqual(verdict.word, "missed")
+        self.assertAlmostEqual(verdict.ratio, 2900 / 6000)
+        self.assertIn("of 20 runs 1 below half of the median, 0 above", verdict.why)
+
+    def test_so_is_a_fast_one_where_most_are_slow(self):
+        _, verdict = self.judged([600.0] * 11 + [6000.0] * 9)
+        self.assertEqual((verdict.word, verdict.ratio), ("missed", 1.0))
+        self.assertIn("9 above twice", verdict.why)
+
+    def test_what_was_disturbed_says_nothing(self):
+        one, verdict = self.judged([6.0] * 4 + [1.0])
+        self.assertEqual(verdict.word, "missed")
+        one.moved[4] = True
+        self.assertEqual(speeds.judge(one).word, "noisy")
+        self.assertEqual(self.judged([6.0] * 5, busy=0.5)[1].word, "noisy")
+
+    def test_no_values(self):
+        for problem, word in ((Problem("hangs"), "failed"), (Missing("not here"), "skipped")):
+            with contextlib.redirect_stderr(io.StringIO()):
+                taken = measure(None, [Row("row", Fake([problem]), (), "larger", speeds.LEAST, "MiB/s")], 1,
+                                Processors(lambda: None))[0]
+            verdict = speeds.judge(taken)
+            self.assertEqual((verdict.word, verdict.why), (word, str(problem)))
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                speeds.show([(taken, verdict)])
+            self.assertRegex(said.getvalue(), rf"(?m)^row +- +- +- MiB/s +- >= 0.5 +{word}$")
+
+    def test_table_and_data(self):
+        results = [self.judged([6000.0, 5000.0, 1000.0])]
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            speeds.show(results)
+        self.assertRegex(said.getvalue(), r"(?m)^row +5000 +1000 +6000 us +0.20 >= 0.5 +missed$")
+        self.assertEqual(speeds.data(results)[0]["slowest_over_median"], 0.2)
+
+    def test_a_run_moves_as_much_over_any_number_of_queue_pairs(self):
+        rows = speeds.rows()
+        self.assertEqual(len(rows), 9)
+        for row in rows:
+            self.assertEqual(row.ours.iterations * int(row.ours.options[-1]), speeds.MESSAGES)
+
+    def test_perftest_hangs_unless_its_completions_divide_the_messages(self):
+        for scale in (1.0, 0.25, 0.001):
+            for row in speeds.rows():
+                self.assertEqual(Bench("bin", scale, Loopback()).iterations(row.ours.iterations, row.ours.multiple) % 100, 0)
 
 
 class Refused(Perftest):

@@ -56,6 +56,7 @@ class Perftest:
     options: tuple = ()
     settings: dict = field(default_factory=dict)
     veth: bool = False
+    multiple: int = 64   # of which the iterations are some
 
     @property
     def label(self):
@@ -76,7 +77,7 @@ class Perftest:
         place, port = bench.place(self.veth), free_port()
         size = [] if self.tool.startswith("ib_atomic") else ["-s", self.size]
         command = bench.under_uiwarp(self.tool, "-R", "-F", "-p", port, *size,
-                                     "-n", bench.iterations(self.iterations), *self.options)
+                                     "-n", bench.iterations(self.iterations, self.multiple), *self.options)
         output = ask(place.server(command), place.client(command + [place.address]), port, self.settings)
         return column_of(output, self.size, self.column)
 
