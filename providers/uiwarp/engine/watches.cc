@@ -21,7 +21,8 @@ int Watches::open(Backend& backend) {
 
 void Watches::stop() {
   stopped_ = true;
-  while (Watch* const left = take_due(Backend::kForever)) unwatch(*left);
+  while (take_due(Backend::kForever)) {
+  }
   if (in_flight()) backend_->cancel(*this);
 }
 
@@ -41,24 +42,21 @@ void Watches::watch(Watch& watch, core::Nanoseconds deadline) {
       if (first_) first_->previous_ = &watch;
       first_ = &watch;
     }
-    settle();
+    if (!expiring_) settle();
   }
   wait();
 }
 
-// The descriptor stays as it is: once too often costs less than to set it each time.
 void Watches::unwatch(Watch& watch) {
   const std::lock_guard hold(lock_);
-  if (!watch.watched_) return;
-  watch.watched_ = false;
-  if (watch.next_) watch.next_->previous_ = watch.previous_;
-  (watch.previous_ ? watch.previous_->next_ : first_) = watch.next_;
+  if (watch.watched_) unlink(watch);
 }
 
 void Watches::put_off(Watch& watch, core::Nanoseconds deadline) {
   const std::lock_guard hold(lock_);
+  if (!watch.watched_) return;
   watch.deadline_ = deadline;
-  if (watch.watched_) settle();
+  settle();
 }
 
 void Watches::complete(int result, core::Bytes) {
@@ -67,10 +65,7 @@ void Watches::complete(int result, core::Bytes) {
   sys::read(fd_, &times, sizeof times);
   const core::Nanoseconds now = core::now();
   expiring_ = true;
-  while (Watch* const due = take_due(now)) {
-    unwatch(*due);
-    due->expire();
-  }
+  while (Watch* const due = take_due(now)) due->expire();
   expiring_ = false;
   {
     const std::lock_guard hold(lock_);
@@ -82,9 +77,17 @@ void Watches::complete(int result, core::Bytes) {
 
 Watch* Watches::take_due(core::Nanoseconds now) {
   const std::lock_guard hold(lock_);
-  for (Watch* watch = first_; watch; watch = watch->next_)
-    if (watch->deadline_ <= now) return watch;
-  return nullptr;
+  Watch* due = first_;
+  while (due && due->deadline_ > now) due = due->next_;
+  if (due) unlink(*due);
+  return due;
+}
+
+// The descriptor stays as it is: once too often costs less than to set it each time.
+void Watches::unlink(Watch& watch) {
+  watch.watched_ = false;
+  if (watch.next_) watch.next_->previous_ = watch.previous_;
+  (watch.previous_ ? watch.previous_->next_ : first_) = watch.next_;
 }
 
 void Watches::settle() {
@@ -99,9 +102,7 @@ void Watches::settle() {
 }
 
 void Watches::wait() {
-  if (stopped_ || expiring_ || in_flight()) return;
-  const std::lock_guard hold(lock_);
-  if (first_) backend_->poll_readable(*this, fd_);
+  if (first_ && !stopped_ && !expiring_ && !in_flight()) backend_->poll_readable(*this, fd_);
 }
 
 }  // namespace uiw::engine

@@ -31,15 +31,16 @@ class Watches final : public Op {
 
  private:
   void complete(int result, core::Bytes) override;
-  Watch* take_due(core::Nanoseconds now);
-  void settle();  // under the lock
+  Watch* take_due(core::Nanoseconds now);  // it is not watched any more
+  void unlink(Watch& watch);               // under the lock
+  void settle();                           // under the lock
   void wait();
 
   Backend* backend_ = nullptr;
   int fd_ = -1;
   bool expiring_ = false, stopped_ = false;  // the engine's
   core::Spinlock lock_;
-  Watch* first_ = nullptr;                        // under lock_
+  Watch* first_ = nullptr;                        // the engine changes it, under lock_
   core::Nanoseconds set_to_ = Backend::kForever;  // under lock_: what the descriptor waits for
 };
 
