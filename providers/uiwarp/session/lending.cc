@@ -37,9 +37,9 @@ constexpr uint32_t kArrivalsPerStranger = 8;
 // Ethernet's size. More fills the socket.
 constexpr uint64_t kStrangersAnswer = 64 * 1024 + 1024;
 
-// How long a poller leaves a full socket alone: about 10 us. Meanwhile TCP gets rid of enough for
-// the next call to be worth it.
-constexpr uint64_t kRetry = 30000;  // ticks
+// How long a poller leaves a full socket alone. Meanwhile TCP gets rid of enough for the next call
+// to be worth it.
+constexpr core::Nanoseconds kRetry = 10 * core::kMicrosecond;
 
 }  // namespace
 
@@ -140,7 +140,7 @@ void State::send_later(uint32_t bit) {
 }
 
 void State::retry_later() {
-  retry_at.store(core::ticks() + kRetry, std::memory_order_relaxed);
+  retry_at.store(core::ticks() + core::ticks_in(kRetry), std::memory_order_relaxed);
 }
 
 bool State::receive_inline(std::span<uint8_t> buffer) {

@@ -23,9 +23,9 @@ namespace uiw::session {
 
 namespace {
 
-constexpr uint64_t kQuick = 1500;  // ticks from one post's end to the next one's beginning: 0.5 us
-constexpr uint32_t kQuickPosts = 8;  // in a row, before one lingers
-constexpr uint32_t kAskAgain = 256;  // quick posts until a poll group is asked for again
+constexpr core::Nanoseconds kQuick = 500;  // from one post's end to the next one's beginning
+constexpr uint32_t kQuickPosts = 8;        // in a row, before one lingers
+constexpr uint32_t kAskAgain = 256;        // quick posts until a poll group is asked for again
 constexpr uint32_t kEnoughRequests = 64, kEnoughOctets = 256 * 1024;
 // Posts until it is tried again after one lay too long: few at first, twice as many each time,
 // unless it went well for long in between.
@@ -54,7 +54,7 @@ bool State::may_linger(uint32_t requests, uint64_t octets) {
   if (requests >= kEnoughRequests || octets >= kEnoughOctets || !core::settings().poll_progress)
     return false;
   const uint64_t now = core::ticks();
-  const bool quick = now - poster.ended < kQuick;
+  const bool quick = now - poster.ended < core::ticks_in(kQuick);
   poster.ended = now;
   poster.in_a_row = quick ? poster.in_a_row + 1 : 0;
   if (poster.in_a_row < kQuickPosts) return false;

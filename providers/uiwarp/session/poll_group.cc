@@ -28,9 +28,9 @@ constexpr core::Nanoseconds kNextLook = 500 * core::kMicrosecond;
 // nothing.
 constexpr uint32_t kLooksInVain = 8;
 
-// In ticks, of which a nanosecond has two or three.
-constexpr uint64_t half(core::Nanoseconds interval) {
-  return static_cast<uint64_t>(interval) * 3 / 2;
+// In ticks.
+uint64_t half(core::Nanoseconds interval) {
+  return core::ticks_in(interval / 2);
 }
 
 // What a spinning thread waits for may need its CPU: about 10 us of polls (doc/decisions/004).
