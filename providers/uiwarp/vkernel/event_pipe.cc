@@ -63,18 +63,22 @@ bool EventPipe::still_ours() const {
 
 void EventPipe::tell() {
   if (still_ours()) sys::write(fd_, &kToken, sizeof kToken);
-  told_.store(1, std::memory_order_release);
-  raw::wake_all(told_);
+  if (state_.exchange(kTold, std::memory_order_acq_rel) == kAwaited) raw::wake_all(state_);
 }
 
 bool EventPipe::take_back() {
   char token;
-  told_.store(0, std::memory_order_relaxed);
+  uint32_t told = kTold;
+  state_.compare_exchange_strong(told, kEmpty, std::memory_order_relaxed);
   return !still_ours() || sys::read(fd_, &token, sizeof token) == sizeof token;
 }
 
-int EventPipe::wait() const {
-  return still_ours() ? -raw::wait_while(told_, 0) : EBADF;
+int EventPipe::wait() {
+  if (!still_ours()) return EBADF;
+  uint32_t seen = kEmpty;
+  if (!state_.compare_exchange_strong(seen, kAwaited, std::memory_order_acq_rel) && seen == kTold)
+    return 0;
+  return -raw::wait_while(state_, kAwaited);
 }
 
 }  // namespace uiw::vkernel

@@ -28,15 +28,16 @@ class EventPipe {
   // /proc). Call once.
   int create(int flags, int& application_fd);
 
-  // Puts the octet in, and takes it out: in turns, two system calls each, none of which blocks.
-  // False when there is none (and would be, were the pipe still ours). Thread: any.
+  // Puts the octet in, and takes it out: in turns, two system calls each, one more where somebody
+  // is in wait(). None of them blocks. False when there is none (and would be, were the pipe still
+  // ours). Thread: any.
   void tell();
   bool take_back();
 
   // Waits until an event is queued; another thread may take it first.
   // 0, or EINTR when a signal handler ran that was installed without SA_RESTART, or EBADF when the
   // pipe was closed behind our back. Any thread, no lock held.
-  int wait() const;
+  int wait();
 
  private:
   bool still_ours() const;
@@ -44,7 +45,12 @@ class EventPipe {
   int fd_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;
-  std::atomic<uint32_t> told_{0};  // 1 while the octet is in; wait() sleeps on it
+  enum : uint32_t {
+    kEmpty,    // no octet is in
+    kAwaited,  // the same, and somebody sleeps in wait() until that changes
+    kTold,     // it is in
+  };
+  std::atomic<uint32_t> state_{kEmpty};
 };
 
 }  // namespace uiw::vkernel
