@@ -2,7 +2,9 @@
 // Where objects of libuiwarp.so.0 get their memory: new and delete of this library only.
 //
 // All of it comes from malloc() and goes to free(): a program that replaces these two need not have
-// replaced aligned_alloc(), whose memory its free() would not know.
+// replaced aligned_alloc(), whose memory its free() would not know. Memcheck replaces all three,
+// and takes what only a pointer to its middle leads to for perhaps lost: there, aligned_alloc() is
+// used.
 //
 // What may fail is written new (std::nothrow), and its caller answers ENOMEM. The containers of the
 // standard library have no such form, and an exception would end the process: where malloc() fails
@@ -17,6 +19,7 @@
 #include "core/log.h"
 #include "core/pages.h"
 #include "core/spinlock.h"
+#include "core/valgrind.h"
 
 namespace {
 
@@ -58,6 +61,8 @@ constexpr size_t kPlain = alignof(std::max_align_t);  // what malloc() gives
 void* take(size_t size, size_t alignment) {
   if (alignment <= kPlain) return malloc(size != 0 ? size : 1);
   if (size > PTRDIFF_MAX - alignment) return nullptr;
+  if (core::under_memcheck()) [[unlikely]]
+    return aligned_alloc(alignment, (size + alignment - 1) & ~(alignment - 1));
   // What malloc() gave stands before the first byte: it gives multiples of 8, so there is room for
   // a pointer.
   void* all = malloc(size + alignment);
@@ -72,7 +77,8 @@ void give_back(void* piece, size_t alignment) {
   if (piece == nullptr) return;
   if (reserve.holds(piece)) [[unlikely]]
     return reserve.give_back();
-  free(alignment <= kPlain ? piece : static_cast<void**>(piece)[-1]);
+  const bool whole = alignment <= kPlain || core::under_memcheck();
+  free(whole ? piece : static_cast<void**>(piece)[-1]);
 }
 
 void* take_surely(size_t size, size_t alignment) {
