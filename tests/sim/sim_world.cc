@@ -149,7 +149,7 @@ class SimEnd final : public End {
     qp::Tx& tx = c_.tx;
     if (!error_) tx.retire();
     // As a driver does while its queue is polled; a later turn takes what was left.
-    tx.gather(!draining_ && random_() % 2 == 0);
+    tx.coalesce(!draining_ && random_() % 2 == 0);
     while (tx.fill()) {
       if (options.meanwhile) options.meanwhile();
       if (fin_sent_) {  // TCP takes nothing behind a FIN: EPIPE
@@ -179,7 +179,7 @@ class SimEnd final : public End {
         return;
       }
     }
-    if (tx.left_requests()) kicked_ = true;
+    if (tx.left_reads()) kicked_ = true;
     if (tx.fault().raised && !error_) {
       const qp::TxFault fault = tx.fault();
       qp::Tx::Cause cause;

@@ -72,7 +72,7 @@ struct HostOptions {
   uint16_t ird = 4, ord = 4;
   uint32_t depth = 64, receives = 64;
   queue::CompletionEvents* cq_events = nullptr;  // of both queues
-  session::Spinner* spinner = nullptr;
+  progress::BusyPoller* busy_poller = nullptr;
   queue::ReceiveQueue* srq = nullptr;  // null: one of its own
 };
 
@@ -101,7 +101,7 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
     o.send_cq = send_cq.get();
     o.recv_cq = recv_cq.get();
     o.events = this;
-    o.spinner = wanted.spinner;
+    o.busy_poller = wanted.busy_poller;
     o.srq = wanted.srq;
     o.srq_pd = kPd;
     o.cap = {.max_send_wr = wanted.depth,

@@ -27,11 +27,19 @@ uint64_t ticks_in_1024_ns() {
   return std::max<uint64_t>(1, (ticks() - first) * 1024 / static_cast<uint64_t>(end - begin));
 }
 
+uint64_t speed() {
+  static const uint64_t measured = ticks_in_1024_ns();
+  return measured;
+}
+
 }  // namespace
 
 uint64_t ticks_in(Nanoseconds time) {
-  static const uint64_t speed = ticks_in_1024_ns();
-  return static_cast<uint64_t>(time) * speed / 1024;
+  return static_cast<uint64_t>(time) * speed() / 1024;
+}
+
+Nanoseconds time_of(uint64_t ticks) {
+  return static_cast<Nanoseconds>(ticks * 1024 / speed());
 }
 
 }  // namespace uiw::core

@@ -26,5 +26,7 @@ inline uint64_t ticks() {
 // How many ticks pass in `time`. The first call of a process takes 50 us, in which it measures
 // that. Thread: any.
 uint64_t ticks_in(Nanoseconds time);
+// How much time so many ticks take. The same.
+Nanoseconds time_of(uint64_t ticks);
 
 }  // namespace uiw::core

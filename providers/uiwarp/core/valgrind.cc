@@ -3,6 +3,7 @@
 
 #include <link.h>
 
+#include <atomic>
 #include <cstring>
 
 namespace uiw::core {
@@ -24,8 +25,14 @@ bool under_valgrind() {
 }
 
 bool under_memcheck() {
-  static const bool loaded = is_loaded("/vgpreload_memcheck-");
-  return loaded;
+  enum : int { kUnknown, kNo, kYes };
+  static constinit std::atomic<int> known{kUnknown};
+  int now = known.load(std::memory_order_relaxed);
+  if (now == kUnknown) {
+    now = is_loaded("/vgpreload_memcheck-") ? kYes : kNo;
+    known.store(now, std::memory_order_relaxed);
+  }
+  return now == kYes;
 }
 
 }  // namespace uiw::core

@@ -287,7 +287,8 @@ void Engine::disarm(Timer& timer) {
   state_->timers.disarm(timer);
 }
 void Engine::watch(Watch& watch, core::Nanoseconds from_now) {
-  state_->watches.watch(watch, state_->now() + from_now);
+  // Of a long turn the time at its beginning may be in the past by more than that.
+  state_->watches.watch(watch, core::now() + from_now);
 }
 void Engine::unwatch(Watch& watch) {
   state_->watches.unwatch(watch);

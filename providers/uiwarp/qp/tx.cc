@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/tuning.h"
 #include "mpa/markers.h"
 #include "qp/announcement.h"
 #include "qp/long_fpdus.h"
@@ -35,10 +36,6 @@ constexpr uint32_t kPacket = 65200, kPacketsPerBatch = 16;
 // second-level cache still when the kernel copies it once more.
 constexpr uint32_t kPacketsPerCopiedBatch = 8;
 static_assert(kPacketsPerCopiedBatch * kPacket + kArenaBesidesPayload <= TxBatch::kArena);
-
-// Reads and atomics are left while four times as many are on their way, until there are sixteen.
-// doc/decisions/019-requests-that-go-together.md
-constexpr uint32_t kFew = 4, kEnoughRequests = 16;
 
 // So much has to come behind the first segment, with a header.
 constexpr uint32_t kWorthAnnouncing = kWorthLanding + ddp::kUntaggedHeaderSize;
@@ -129,7 +126,7 @@ bool Tx::has_room(uint32_t copied) const {
 }
 
 bool Tx::fill() {
-  left_requests_ = false;
+  left_reads_ = false;
   if (pending()) return true;
   if (fault_.raised || !shared_) return false;
   while (has_room(largest_copy_)) {
@@ -254,7 +251,7 @@ bool Tx::pick_work_request() {
   // RFC 5040 6.1, RFC 7306 5.2: never more outstanding than ORD; later WRs wait in order.
   const uint32_t ord = shared_->agreement.ord;
   if (rule.answered && unanswered >= ord && ord > 0) return false;
-  if (rule.answered && gathering_ && leave_requests(unanswered)) return false;
+  if (rule.answered && coalescing_ && leave_reads(unanswered)) return false;
   if (is_small(wr)) return build_small_messages();
   if (!rule.answered && welcome_first(wr.length)) return say_welcome();
   return start_work_request(wr);
@@ -262,15 +259,16 @@ bool Tx::pick_work_request() {
 
 // Whether all that could be started are requests that are few beside the `unanswered` ones. If not,
 // all of them go.
-bool Tx::leave_requests(uint32_t unanswered) {
+bool Tx::leave_reads(uint32_t unanswered) {
   SendQueue& queue = *shared_->send_queue;
   const uint64_t first = queue.started();
   const uint64_t startable =
       std::min<uint64_t>(queue.posted() - first, shared_->agreement.ord - unanswered);
-  bool few = startable > 0 && startable < kEnoughRequests && startable * kFew <= unanswered;
+  bool few = startable > 0 && startable < core::tuning::kEnoughCoalesced &&
+             startable * core::tuning::kFewRequests <= unanswered;
   for (uint64_t i = 0; few && i < startable; ++i)
     few = rule_of(queue.slot(first + i).opcode).answered;
-  gathering_ = left_requests_ = few;
+  coalescing_ = left_reads_ = few;
   return few;
 }
 

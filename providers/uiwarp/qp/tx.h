@@ -51,8 +51,8 @@ class Tx {
   bool fill();
   // Whether Reads and atomics may be left while they are few beside those on their way, so that
   // they go together with later ones; and whether the last fill() left any.
-  void gather(bool may) { gathering_ = may; }
-  bool left_requests() const { return left_requests_; }
+  void coalesce(bool may) { coalescing_ = may; }
+  bool left_reads() const { return left_reads_; }
   std::span<const iovec> pieces() const;
   // TCP has taken `octets` of pieces(): the WRs that went with them are done.
   void consume(uint64_t octets);
@@ -130,7 +130,7 @@ class Tx {
   bool run(const SendRequest& wr);
   bool begin_response(const InboundRequest& request);
   bool pick_work_request();
-  bool leave_requests(uint32_t unanswered);
+  bool leave_reads(uint32_t unanswered);
   bool start_work_request(SendRequest& wr);
   // tx_small.cc
   bool is_small(const SendRequest& wr) const;
@@ -201,7 +201,7 @@ class Tx {
   bool crc_ = true;
   bool markers_ = false;  // the peer wants them
   bool response_turn_ = false;
-  bool gathering_ = false, left_requests_ = false;
+  bool coalescing_ = false, left_reads_ = false;
   bool flushing_ = false;  // an error was completed: everything after it is flushed
 };
 

@@ -15,13 +15,11 @@
 #include <mutex>
 #include <new>
 
+#include "core/tuning.h"
+
 namespace uiw::queue {
 
 namespace {
-// A spinning program lets others run now and then, the engine above all: what it spins for may need
-// the same CPU. About 10 us of empty polls. doc/decisions/004-polls-yield.md has the measurements.
-constexpr uint32_t kPollsPerYield = 1024;
-
 // More would overflow the rounding up; the device limit is far below.
 constexpr uint32_t kMostEntries = 1u << 30;
 }  // namespace
@@ -96,7 +94,7 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
     const uint32_t polls = empty_polls_.load(std::memory_order_relaxed) + 1;
     empty_polls_.store(
         polls, std::memory_order_relaxed);  // a count lost to another poller does not matter
-    if (polls % kPollsPerYield == 0) {
+    if (polls % core::tuning::kPollsPerYield == 0) {
       if (events_) events_->on_spinning();
       sched_yield();
     }

@@ -231,7 +231,7 @@ void State::give_up_peer() {
 
 // ibv_modify_qp to ERR.
 bool State::fail_now() {
-  if (group && !group->take_back(*this, false)) return false;
+  if (lease() && !lease()->revoke(*this, false)) return false;
   begin_error({});
   return true;
 }

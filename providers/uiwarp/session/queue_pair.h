@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "mem/table.h"
 #include "mpa/negotiator.h"
+#include "progress/busy_poller.h"
 #include "queue/completion_queue.h"
 #include "queue/receive_queue.h"
 #include "transport/tcp_stream.h"
@@ -55,8 +56,8 @@ struct QueuePairOptions {
   queue::ReceiveQueue* srq = nullptr;  // null: own receive queue
   QueuePairEvents* events = nullptr;
   class SrqEvents* srq_events = nullptr;
-  class Spinner* spinner = nullptr;  // null: whoever spins on other queues does not receive here
-  ibv_qp_cap cap{};                  // already checked against the device limits
+  progress::BusyPoller* busy_poller = nullptr;  // null: pollers of other queues do not receive here
+  ibv_qp_cap cap{};                             // already checked against the device limits
   bool signal_all = false;
 };
 

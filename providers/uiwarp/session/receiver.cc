@@ -37,7 +37,7 @@ void State::run() {
   // A broken stream's end is found by receiving, whoever was to be told of its beginning.
   if (seen & (kStart | kSendFailed)) start_receiving();
   if ((seen & kWantWritable) && stream) stream->want_writable();
-  if (seen & (kWantWritable | kContinue)) consider_poller_sending();
+  if (seen & (kWantWritable | kContinue)) on_full_socket();
   if (seen & kBurst) join_pollers();
   if (seen & kGiveBack) sender.ask(kReleaseRegions);
   if (seen & kContinue) sender.ask(kTakeTurn);
@@ -98,7 +98,7 @@ void State::on_octets(core::Bytes octets) {
   if (!life.takes_input()) return;
   handle(connection->rx.on_octets(octets));
   const size_t directly = receive_directly();
-  consider_lending(octets.size(), directly);
+  consider_grant(octets.size(), directly);
 }
 
 long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
@@ -222,7 +222,7 @@ void State::pause_for(Pause reason) {
 bool State::sends_first(bool answered) {
   if (answered) sender.try_run();
   if (!sender.is_running()) return true;
-  if (lent) return false;  // whoever polls comes again
+  if (is_received_by_pollers()) return false;  // whoever polls comes again
   sender.ask(kTellCompleted);
   return !sender.is_asked(kTellCompleted);
 }

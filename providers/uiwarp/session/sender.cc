@@ -4,18 +4,13 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/clock.h"
+#include "core/tuning.h"
 #include "session/state.h"
 
 namespace uiw::session {
 
 namespace {
 
-// Calls that a poster makes of a backlog before the engine carries on: ibv_post_send must not take
-// forever.
-constexpr int kPosterShare = 4;
-// Calls that the engine makes for one queue pair before it looks after the others.
-constexpr int kEngineShare = 4;
 // Calls until the path MTU is asked for again, which may change (RFC 5044 4.5): that costs a call.
 constexpr uint32_t kCallsPerEmss = 64;
 
@@ -90,7 +85,7 @@ void Sender::run() {
     connection.tx.add_empty_write();
   if (now_.waits != Waits::kForNothing) return;
   const bool all = take(kStartCoalesced) || now_.closing == Closing::kWhenPostedIsSent;
-  connection.tx.gather(!all && owner_.may_gather());
+  connection.tx.coalesce(!all && owner_.may_coalesce());
   pump();
 }
 
@@ -116,7 +111,8 @@ void Sender::handle_error() {
 void Sender::pump() {
   qp::Tx& tx = owner_.connection->tx;
   const bool on_engine = owner_.engine.on_engine_thread();
-  for (int share = on_engine ? kEngineShare : kPosterShare; share > 0; --share) {
+  for (int share = on_engine ? core::tuning::kEngineShare : core::tuning::kPosterShare; share > 0;
+       --share) {
     if (!tx.fill()) {
       const qp::TxFault& fault = tx.fault();
       if (fault.raised && !now_.error_handled) {
@@ -127,8 +123,8 @@ void Sender::pump() {
                       .error = EIO});
         return;
       }
-      if (tx.left_requests() && !owner_.leave_gathered()) {
-        tx.gather(false);
+      if (tx.left_reads() && !owner_.leave_coalesced()) {
+        tx.coalesce(false);
         continue;
       }
       finish_if_due();

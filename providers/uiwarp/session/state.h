@@ -2,25 +2,26 @@
 // Inside a queue pair. Who may touch what (doc/threading.md):
 //   [any]     constant after create(), atomic, or locked by itself
 //   [engine]  the engine thread
-//   [receiver]  the engine; while it has lent the queue pair to those who poll, the holder of
-//               their role (session/poll_group.h)
+//   [receiver]  the engine; while pollers receive, the holder of their lease (progress/lease.h)
 // The sender (session/sender.h) keeps to itself; it rings the engine's doorbell (Task), the engine
 // leaves it requests.
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <semaphore>
 #include <span>
 
 #include "engine/deadline.h"
+#include "progress/deferral.h"
+#include "progress/grant_policy.h"
+#include "progress/lease.h"
 #include "qp/connection.h"
 #include "queue/role.h"
 #include "session/end_plan.h"
 #include "session/life.h"
-#include "session/poll_group.h"
 #include "session/queue_pair.h"
 #include "session/sender.h"
-#include "session/spinner.h"
 #include "transport/silence.h"
 
 namespace uiw::session {
@@ -55,7 +56,8 @@ constexpr uint32_t kNeedsNoReceiver =
 class State final : public engine::Task,
                     public transport::StreamHandler,
                     public qp::SendsFirst,
-                    public queue::ReceiveWaiter {
+                    public queue::ReceiveWaiter,
+                    public progress::Member {
  public:
   State(engine::Engine& on, const QueuePairOptions& wanted) : engine(on), options(wanted) {}
 
@@ -84,58 +86,34 @@ class State final : public engine::Task,
   // octet may be placed for a work request that was flushed.
   EndPlan plan;  // [engine] until kHandleError, then constant
 
-  // --- posters (lingering.cc) ---
-  alignas(64) std::atomic<uint32_t> unpolled_posts{0};  // [any] quick, but in no poll group
-  std::atomic<uint32_t> lingered{0};                    // [any] posts, since one lay too long
-  // [any] Posts to be sent at once, as earlier ones lay too long; the same of turns of the sender.
-  std::atomic<uint32_t> patience{0}, gather_patience{0};
-  std::atomic<uint32_t> unsent_requests{0}, unsent_octets{0};  // [any] roughly
+  // --- posters (leasing.cc) ---
+  // [any] Whose pollers may send what waits: a lease of an own queue, which lives as long as that.
+  // The engine writes.
+  alignas(64) std::atomic<progress::Lease*> pollers{nullptr};
+  std::atomic<uint32_t> unleased_posts{0};  // [any] of bursts
+  progress::DeferredPosts deferred_posts;   // [any]
+  progress::Deferral coalesced_reads;       // [any]
   uint32_t batch_requests = 0;  // between begin_batch() and end_batch(): under the queue's lock
   uint64_t batch_octets = 0;
-  std::atomic<bool> unsent{false};      // [any] something posted waits for a poll
-  std::atomic<bool> gathered{false};    // [any] requests wait for a poll that finds no octets
-  std::atomic<bool> has_poller{false};  // [any] the engine writes: in a poll group
-  // [any] what is built waits for a poller, and not before `retry_at` (ticks)
-  std::atomic<bool> unfinished{false};
+  // [any] What is built waits for a poller, and not before `retry_at` (ticks).
+  std::atomic<bool> unsent{false};
   std::atomic<uint64_t> retry_at{0};
 
   // --- receiver ---
-  // connection->rx, and what a poller came upon; it then receives no more.
-  alignas(64) bool lent = false;
-  uint32_t looks_in_vain = 0;  // of the engine, since octets came
-  bool stopped = false;
-  long stopped_by = 0;  // 0 or -errno: the end of the stream; 1: `stopped_status`
-  qp::RxStatus stopped_status = qp::RxStatus::kOk;
-  std::atomic<bool> deferred{false};  // to be posted by the poller that leaves
+  // [receiver] What a poller came upon; it then receives no more.
+  struct Stop {
+    long result = 0;  // 0 or -errno: the end of the stream; 1: `status`
+    qp::RxStatus status = qp::RxStatus::kOk;
+  };
+  alignas(64) std::optional<Stop> stopped_by;
 
   // --- engine ---
-  // [engine] The sender reads it once, at kSendOnStream; lent with the rest.
+  // [engine] The sender reads it once, at kSendOnStream; [receiver] with the rest.
   transport::StreamPtr stream;
-  PollGroup* group = nullptr;   // whose pollers send what lingers and, if lent, receive
-  uint64_t octets_at_look = 0;  // of bytes_sent()
-  uint32_t last_patience = 0;   // what `patience` was set to last, unless it went well since
-  // How the completion queues were used when octets came last, and how often in a row somebody
-  // span.
-  struct Seen {
-    uint32_t empty_polls = 0, polls = 0, arms = 0;
-  } seen_recv_cq, seen_send_cq;
-  core::Nanoseconds arrived_at = 0;
-  uint32_t completed_at = 0;  // of the receive machine, then
-  bool mid_message = false;   // then
-  int spins = 0;
-  Seen seen_when_blocked;  // the same of sending: how the send queue was used when it was blocked
-  int blocked_spins = 0;   // how often somebody span, since:
-  core::Nanoseconds blocked_since = 0;
-  // The same of a queue on which somebody spins though it is none of ours; and that queue, while we
-  // are lent to those who poll it.
-  Seen seen_stranger;
-  const queue::CompletionQueue* last_stranger = nullptr;  // to be told from another, nothing else
-  uint32_t unpolled_arrivals = 0;
-  uint64_t sent_at_stranger = 0;  // bytes_sent(), when it was asked
-  int stranger_spins = 0;
-  std::shared_ptr<queue::CompletionQueue> host;
-  ConnectionObserver* observer = nullptr;  // [engine]
-  std::unique_ptr<uint8_t[]> leftover;     // [engine] until kStart
+  progress::GrantPolicy grants;                     // [engine]
+  std::shared_ptr<queue::CompletionQueue> foreign;  // [engine] whose pollers receive
+  ConnectionObserver* observer = nullptr;           // [engine]
+  std::unique_ptr<uint8_t[]> leftover;              // [engine] until kStart
   size_t leftover_size = 0;
   uint32_t arrivals = 0;  // how often octets were looked at
   Life life;              // [engine]
@@ -151,21 +129,29 @@ class State final : public engine::Task,
   int check_post() const;    // ibv_post_send: 0 or errno
   void flush_receives();     // in an error state
   void on_receive_posted() override { ring(kReceivePosted); }
-  // The holder of the poll group's role. True when octets came. lending.cc
-  bool receive_inline(std::span<uint8_t> buffer);
-  bool send_unfinished(bool at_once);  // true when octets went
-  void send_later(uint32_t bit);       // [sender] whoever spins goes on, or the engine, by that bit
-  void retry_later();                  // [sender] the socket is full
 
-  // lingering.cc, any thread
-  void after_post(uint32_t requests, uint64_t octets);
-  bool may_linger(uint32_t requests, uint64_t octets);
-  bool send_unsent();      // true when something was
-  bool send_gathered();    // the same
-  void send_what_waits();  // both
-  void send_overdue();     // [engine]
-  bool may_gather();       // [sender]
-  bool leave_gathered();   // [sender] false: nobody polls any more
+  // leasing.cc, any thread
+  void after_post(uint32_t requests, uint64_t bytes);
+  bool may_defer(uint32_t requests, uint64_t bytes);
+  bool may_coalesce();         // [sender]
+  bool leave_coalesced();      // [sender] false: nobody polls any more
+  void send_later(Note note);  // [sender] whoever polls goes on, or the engine, by that note
+  void retry_later();          // [sender] the socket is full
+
+  // progress::Member, leasing.cc
+  bool send_deferred() override;
+  bool send_coalesced() override;
+  void send_overdue(uint64_t now, uint64_t ticks, bool left) override;
+  bool has_deferred() const override { return deferred_posts.waits() || coalesced_reads.waits(); }
+  bool has_unsent() const override { return unsent.load(std::memory_order_relaxed); }
+  bool send_on() override { return send_unsent(false); }
+  bool send_unsent(bool at_once);  // true when bytes went
+  bool is_sending() const override { return sender.is_running(); }
+  bool receive(std::span<uint8_t> buffer) override;
+  void pause_receiving() override { stream->pause_receive(); }
+  void return_wanted() override { ring(kReturn); }
+  void post_to_engine() override { engine.post(*this); }
+  void on_revoked(bool was_received) override;
 
   // receiver.cc, [engine]
   void run() override;  // notes
@@ -186,14 +172,12 @@ class State final : public engine::Task,
   void wait_for_receive();
   void on_receive_timeout();
 
-  // lending.cc, [engine]
-  static bool spun_on(const queue::CompletionQueue& cq, Seen& seen, bool answered);
+  // leasing.cc, [engine]
   bool owns_receiver();  // false: run() comes again
-  void consider_lending(size_t octets, size_t directly);
-  std::shared_ptr<queue::CompletionQueue> spinning_stranger(size_t octets);
-  void consider_poller_sending();
+  void consider_grant(size_t bytes, size_t directly);
+  std::shared_ptr<queue::CompletionQueue> find_busy_poller(size_t bytes);  // null: nobody's
+  void on_full_socket();
   void join_pollers();
-  void on_returned();  // the poll group has given it back
   void on_stopped();
 
   // silence.cc, [engine]

@@ -8,7 +8,7 @@
 #include "device/device.h"
 #include "engine/engine.h"
 #include "mem/table.h"
-#include "session/spinner.h"
+#include "progress/busy_poller.h"
 #include "uiwarp/uiwarp-abi.h"
 #include "verbs/completion_channel.h"
 #include "verbs/event_pipe.h"
@@ -52,7 +52,7 @@ struct uiwarp_context final : uiw::device::Observer {
   const uiw::device::Device* const device;
   uiw::engine::EngineRef engine;
   uiw::mem::Table memory;
-  uiw::session::Spinner spinner;
+  uiw::progress::BusyPoller busy_poller;
   std::atomic<uint32_t> backlog{0};  // pipes below that keep events
   uiw::verbs::EventSource device_events{0}, port_events{1};
   uiw::verbs::EventPipe async{uiw::verbs::kAsyncRecord, backlog};

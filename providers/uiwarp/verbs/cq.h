@@ -29,7 +29,7 @@ struct CqMember {
 
 struct uiwarp_cq final : uiw::queue::CompletionEvents {
   uiwarp_context* context = nullptr;
-  // Shared with queue pairs for which whoever polls it receives (session/spinner.h).
+  // Shared with queue pairs for which whoever polls it receives (progress/busy_poller.h).
   std::shared_ptr<uiw::queue::CompletionQueue> queue;
   uiw::verbs::CompletionChannel* channel = nullptr;  // null: nobody wants completion events
   uiw::verbs::EventSource events, errors;            // of the channel, async: named as the ibv_cq
@@ -40,7 +40,7 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
 
   void on_completion_event() override;
   void on_overflow() override;
-  void on_spinning() override { context->spinner.offer(queue); }
+  void on_spinning() override { context->busy_poller.offer(queue); }
 
   // False when the queue has already lost a completion: it takes nobody any more. Thread: any.
   bool join(uiw::verbs::CqMember& member);

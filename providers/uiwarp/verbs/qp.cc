@@ -159,7 +159,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   options.send_cq = init->send_cq->queue.get();
   options.recv_cq = init->recv_cq->queue.get();
   options.events = made.get();
-  options.spinner = &context->spinner;
+  options.busy_poller = &context->busy_poller;
   if (init->srq) {
     options.srq_pd = init->srq->pd->id;
     options.srq = init->srq->queue.get();

@@ -2,6 +2,8 @@
 // A watch ends when nobody puts it off any more, and costs the engine nothing before.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -15,10 +17,12 @@ using core::kMillisecond;
 
 struct Counted final : Watch {
   void expire() override {
+    expired_at = core::now();
     expired.fetch_add(1);
     if (again > 0) engine->watch(*this, again);
   }
   std::atomic<int> expired{0};
+  std::atomic<core::Nanoseconds> expired_at{0};
   Engine* engine = nullptr;
   core::Nanoseconds again = 0;
 };
@@ -47,6 +51,20 @@ TEST_F(Watching, ExpiresOnce) {
   test::poll_until([&] { return other.expired > 0; });
   engine->run_sync([&] { EXPECT_FALSE(one.watched() || other.watched()); });
   EXPECT_EQ(one.expired, 1);
+}
+
+// A turn may be long: an engine that lost its processor in it would look again and again at once.
+TEST_F(Watching, ExpiresNotBeforeItsTime) {
+  core::Nanoseconds begun = 0;
+  engine->run_sync([&] {
+    engine->now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    begun = core::now();
+    one.engine = engine.get();
+    engine->watch(one, kMillisecond);
+  });
+  test::poll_until([&] { return one.expired > 0; });
+  EXPECT_GE(one.expired_at - begun, kMillisecond);
 }
 
 TEST_F(Watching, MayBeWatchedAgainWhenItExpires) {

@@ -14,7 +14,7 @@
 #include "core/processors.h"
 #include "ddp/header.h"
 #include "mpa/framing.h"
-#include "session/poll_group.h"
+#include "progress/lease.h"
 #include "support/host.h"
 
 namespace uiw::test {

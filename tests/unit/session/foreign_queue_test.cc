@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Whoever spins on one completion queue receives for queue pairs of others: until he ceases, his
 // queue goes, or the connection ends.
-#include "session/spinner.h"
+#include "progress/busy_poller.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class Strangers : public testing::Test {
     explicit Offers(Strangers& test) : test_(test) {}
     void on_completion_event() override {}
     void on_overflow() override {}
-    void on_spinning() override { test_.spinner.offer(test_.stranger); }
+    void on_spinning() override { test_.busy_poller.offer(test_.stranger); }
 
    private:
     Strangers& test_;
@@ -44,7 +44,7 @@ class Strangers : public testing::Test {
     stranger = queue::CompletionQueue::create(4, &offers);
     const SocketEnds ends = connect_sockets();
     peer = std::make_unique<RawPeer>(ends.theirs);
-    host = std::make_unique<Host>(*engine, HostOptions{.spinner = &spinner});
+    host = std::make_unique<Host>(*engine, HostOptions{.busy_poller = &busy_poller});
     ASSERT_EQ(host->attach(ends.ours), 0);
     target = std::make_unique<Buffer>(host->memory, size);
     count = 0;
@@ -102,7 +102,7 @@ class Strangers : public testing::Test {
   }
 
   std::unique_ptr<engine::Engine> engine{std::move(*engine::Engine::start())};
-  session::Spinner spinner;
+  progress::BusyPoller busy_poller;
   Offers offers{*this};
   std::shared_ptr<queue::CompletionQueue> stranger;
   std::unique_ptr<Host> host;
@@ -172,7 +172,7 @@ TEST_F(Strangers, TheirQueueMayGoFirst) {
     stranger.reset();
     write();
     EXPECT_TRUE(wait_until([&] { return written(); }));
-    EXPECT_EQ(spinner.get(), nullptr);
+    EXPECT_EQ(busy_poller.get(), nullptr);
     if (round % 2 == 0) host->destroy();
   }
 }
@@ -196,7 +196,7 @@ TEST_F(Strangers, TheSilentOneGoesToTheEngine) {
   start_lent();
   const SocketEnds ends = connect_sockets();
   RawPeer silent_peer(ends.theirs);
-  Host silent(*engine, HostOptions{.spinner = &spinner});
+  Host silent(*engine, HostOptions{.busy_poller = &busy_poller});
   ASSERT_EQ(silent.attach(ends.ours), 0);
   Buffer silent_target(silent.memory, 8);
   const auto write_to_silent = [&](const char* octets) {

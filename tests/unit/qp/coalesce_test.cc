@@ -10,7 +10,7 @@
 namespace uiw::test {
 namespace {
 
-class Gather : public testing::Test {
+class Coalesce : public testing::Test {
  protected:
   void start(uint16_t ord) {
     m = std::make_unique<Machine>(MachineOptions{.ird = 4, .ord = ord, .depth = 256});
@@ -23,7 +23,7 @@ class Gather : public testing::Test {
   void send() { ASSERT_EQ(m->post(SendWr(IBV_WR_SEND)), 0); }
   // How many messages go, if some may be left.
   size_t go(bool may = true) {
-    m->tx().gather(may);
+    m->tx().coalesce(may);
     size_t count = 0;
     for (Octets& ulpdu : ulpdus_of(m->transmit())) {
       requests.push_back(std::move(ulpdu));
@@ -40,22 +40,22 @@ class Gather : public testing::Test {
   std::deque<Octets> requests;
 };
 
-TEST_F(Gather, FewBesideManyAreLeftUntilTheyAreMore) {
+TEST_F(Coalesce, FewBesideManyAreLeftUntilTheyAreMore) {
   start(32);
   read(8);
   EXPECT_EQ(go(), 8u);  // nothing is on its way yet
-  EXPECT_FALSE(m->tx().left_requests());
+  EXPECT_FALSE(m->tx().left_reads());
   for (int left = 1; left <= 2; ++left) {
     read();
     EXPECT_EQ(go(), 0u);
-    EXPECT_TRUE(m->tx().left_requests());
+    EXPECT_TRUE(m->tx().left_reads());
   }
   read();
   EXPECT_EQ(go(), 3u);
-  EXPECT_FALSE(m->tx().left_requests());
+  EXPECT_FALSE(m->tx().left_reads());
 }
 
-TEST_F(Gather, TheFirstOnesGoAtOnce) {
+TEST_F(Coalesce, TheFirstOnesGoAtOnce) {
   start(32);
   for (int i = 0; i < 4; ++i) {
     read();
@@ -65,7 +65,7 @@ TEST_F(Gather, TheFirstOnesGoAtOnce) {
   EXPECT_EQ(go(), 0u);
 }
 
-TEST_F(Gather, SixteenGoHoweverManyAreOnTheirWay) {
+TEST_F(Coalesce, SixteenGoHoweverManyAreOnTheirWay) {
   start(200);
   read(150);
   EXPECT_EQ(go(), 150u);
@@ -75,17 +75,17 @@ TEST_F(Gather, SixteenGoHoweverManyAreOnTheirWay) {
   EXPECT_EQ(go(), 16u);
 }
 
-TEST_F(Gather, AllGoWhereNoneMayBeLeft) {
+TEST_F(Coalesce, AllGoWhereNoneMayBeLeft) {
   start(32);
   read(20);
   EXPECT_EQ(go(), 20u);
   read(2);
   EXPECT_EQ(go(), 0u);
   EXPECT_EQ(go(false), 2u);
-  EXPECT_FALSE(m->tx().left_requests());
+  EXPECT_FALSE(m->tx().left_reads());
 }
 
-TEST_F(Gather, WhatIsLeftGoesWhenOthersWereAnswered) {
+TEST_F(Coalesce, WhatIsLeftGoesWhenOthersWereAnswered) {
   start(32);
   read(5);
   EXPECT_EQ(go(), 5u);
@@ -98,7 +98,7 @@ TEST_F(Gather, WhatIsLeftGoesWhenOthersWereAnswered) {
 }
 
 // RFC 5041 5.3, and posting order: what is posted behind them is sent behind them, so they go.
-TEST_F(Gather, NothingElseWaitsForThem) {
+TEST_F(Coalesce, NothingElseWaitsForThem) {
   start(32);
   read(12);
   EXPECT_EQ(go(), 12u);
@@ -112,7 +112,7 @@ TEST_F(Gather, NothingElseWaitsForThem) {
   EXPECT_EQ(go(), 3u);
 }
 
-TEST_F(Gather, AtomicsAsWell) {
+TEST_F(Coalesce, AtomicsAsWell) {
   start(32);
   read(8);
   EXPECT_EQ(go(), 8u);
@@ -125,27 +125,27 @@ TEST_F(Gather, AtomicsAsWell) {
 }
 
 // RFC 5040 6.1: those for which there is no room count neither as left nor as on their way.
-TEST_F(Gather, WithinOrd) {
+TEST_F(Coalesce, WithinOrd) {
   start(8);
   read(20);
   EXPECT_EQ(go(), 8u);
   EXPECT_EQ(go(), 0u);
-  EXPECT_FALSE(m->tx().left_requests());
+  EXPECT_FALSE(m->tx().left_reads());
   answer();
   EXPECT_EQ(go(), 0u);
-  EXPECT_TRUE(m->tx().left_requests());
+  EXPECT_TRUE(m->tx().left_reads());
   answer();
   EXPECT_EQ(go(), 2u);
 }
 
-TEST_F(Gather, WithoutOrdAReadFailsAllTheSame) {
+TEST_F(Coalesce, WithoutOrdAReadFailsAllTheSame) {
   start(0);
   read();
   EXPECT_EQ(go(), 0u);
   EXPECT_TRUE(m->tx().fault().raised);
 }
 
-TEST_F(Gather, PeersAreAnsweredMeanwhile) {
+TEST_F(Coalesce, PeersAreAnsweredMeanwhile) {
   start(32);
   Buffer source(m->memory, 8);
   read(8);
@@ -154,10 +154,10 @@ TEST_F(Gather, PeersAreAnsweredMeanwhile) {
   const Octets request = read_request(1, 0, 8, source.stag(), source.start());
   ASSERT_EQ(m->feed(fpdu(untagged(1, 1, 1, 0, request))), qp::RxStatus::kOk);
   EXPECT_EQ(go(), 1u);
-  EXPECT_TRUE(m->tx().left_requests());
+  EXPECT_TRUE(m->tx().left_reads());
 }
 
-TEST_F(Gather, AGracefulCloseLeavesNone) {
+TEST_F(Coalesce, AGracefulCloseLeavesNone) {
   start(32);
   read(8);
   EXPECT_EQ(go(), 8u);

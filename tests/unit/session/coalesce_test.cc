@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Reads that gather behind others: they go when nothing else comes, whoever stops polling, and
-// whatever happens to the connection. Which of them may be left: qp/gather_test.cc.
+// Reads that are coalesced behind others: they go when nothing else comes, whoever stops polling,
+// and whatever happens to the connection. Which of them may be left: qp/coalesce_test.cc.
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 
@@ -21,9 +21,9 @@ class Untold final : public queue::CompletionEvents {
   void on_overflow() override {}
 };
 
-class Gathering : public testing::Test {
+class Coalescing : public testing::Test {
  protected:
-  // Until the queue pair is lent to those who poll. The engine's pace decides when, hence the loop.
+  // Until pollers receive. The engine's pace decides when, hence the loop.
   void start() {
     TearDown();
     const SocketEnds ends = connect_sockets();
@@ -92,7 +92,7 @@ class Gathering : public testing::Test {
 };
 
 // The engine may have taken the queue pair back meanwhile, hence the loop.
-TEST_F(Gathering, OneBesideManyWaitsForAPollThatFindsNothing) {
+TEST_F(Coalescing, OneBesideManyWaitsForAPollThatFindsNothing) {
   EXPECT_TRUE(wait_until([&] {
     start();
     outstanding(8);
@@ -105,7 +105,7 @@ TEST_F(Gathering, OneBesideManyWaitsForAPollThatFindsNothing) {
   }));
 }
 
-TEST_F(Gathering, NothingIsLeftWhenPollsCease) {
+TEST_F(Coalescing, NothingIsLeftWhenPollsCease) {
   for (const size_t count : {1u, 5u, 9u, 32u}) {
     SCOPED_TRACE(count);
     start();
@@ -115,7 +115,7 @@ TEST_F(Gathering, NothingIsLeftWhenPollsCease) {
   }
 }
 
-TEST_F(Gathering, WhoSleepsHasSentEverything) {
+TEST_F(Coalescing, WhoSleepsHasSentEverything) {
   for (int round = 0; round < 3; ++round) {
     start();
     outstanding(8);
@@ -125,8 +125,8 @@ TEST_F(Gathering, WhoSleepsHasSentEverything) {
   }
 }
 
-// Polls go on, but always find something: none of them receives, or sends what gathers.
-TEST_F(Gathering, TheEngineSendsWhatLiesTooLong) {
+// Polls go on, but always find something: none of them receives, or sends what was left.
+TEST_F(Coalescing, TheEngineSendsWhatLiesTooLong) {
   start();
   outstanding(8);
   Stranger stranger;
@@ -136,7 +136,7 @@ TEST_F(Gathering, TheEngineSendsWhatLiesTooLong) {
   take(1);
 }
 
-TEST_F(Gathering, ASendTakesThemAlong) {
+TEST_F(Coalescing, ASendTakesThemAlong) {
   start();
   outstanding(12);
   post();
@@ -144,7 +144,7 @@ TEST_F(Gathering, ASendTakesThemAlong) {
   EXPECT_TRUE(wait_until([&] { return arrived() == kRequest + kSend; }));
 }
 
-TEST_F(Gathering, AnEndMeetsThem) {
+TEST_F(Coalescing, AnEndMeetsThem) {
   for (const Host::Ending how : Host::kEndings) {
     SCOPED_TRACE(static_cast<int>(how));
     start();
@@ -162,7 +162,7 @@ TEST_F(Gathering, AnEndMeetsThem) {
   }
 }
 
-TEST_F(Gathering, SeveralThreadsPost) {
+TEST_F(Coalescing, SeveralThreadsPost) {
   start();
   constexpr size_t kEach = 5000;
   const size_t before = completed.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The completion queue on which a thread of the program spins, should there be one. It can receive
-// for queue pairs that have nothing to do with that queue, when nobody spins on theirs: the thread
+// The completion queue that a thread of the program busy-polls, should there be one. It can receive
+// for queue pairs that have nothing to do with that queue, when nobody polls theirs: the thread
 // finds a Write or answers a Read while it waits for something else (doc/decisions/006).
 #pragma once
 
@@ -13,11 +13,11 @@
 #include "core/spinlock.h"
 #include "queue/completion_queue.h"
 
-namespace uiw::session {
+namespace uiw::progress {
 
-class Spinner {
+class BusyPoller {
  public:
-  // `queue` was polled often and in vain. Of several the last one counts. Thread: any.
+  // `queue` was busy-polled. Of several the last one counts. Thread: any.
   void offer(const std::shared_ptr<queue::CompletionQueue>& queue) {
     if (latest_.load(std::memory_order_relaxed) == queue.get()) return;
     // Not worth waiting for; after fork() it may be locked for good.
@@ -27,7 +27,7 @@ class Spinner {
     latest_.store(queue.get(), std::memory_order_relaxed);
   }
 
-  // Null: nobody has, or the queue is gone. Whether somebody still spins is not known here.
+  // Null: nobody has, or the queue is gone. Whether somebody still polls it is not known here.
   // Thread: any.
   std::shared_ptr<queue::CompletionQueue> get() {
     if (!latest_.load(std::memory_order_relaxed)) return nullptr;
@@ -55,4 +55,4 @@ class Spinner {
   std::atomic<bool> short_{false};
 };
 
-}  // namespace uiw::session
+}  // namespace uiw::progress

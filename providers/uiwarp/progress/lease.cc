@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "progress/lease.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "core/clock.h"
+#include "core/flag.h"
+
+namespace uiw::progress {
+
+namespace tuning = core::tuning;
+
+Lease::Lease(engine::Engine& engine, queue::CompletionQueue& cq)
+    : engine_(engine),
+      cq_(cq),
+      policy_(core::ticks_in(tuning::kLeaseSilence), core::ticks_in(tuning::kMostDeferred / 2)),
+      most_deferred_(core::ticks_in(tuning::kMostDeferred)),
+      silence_(core::ticks_in(tuning::kLeaseSilence)),
+      plan_(most_deferred_, silence_) {}
+
+Lease* Lease::of(engine::Engine& engine, queue::CompletionQueue& cq) {
+  if (!cq.claim(&engine)) return nullptr;
+  if (queue::Progress* there = cq.progress()) return static_cast<Lease*>(there);
+  std::unique_ptr<Lease> lease(new (std::nothrow) Lease(engine, cq));
+  if (!lease) return nullptr;
+  lease->buffer_ = core::allocate_pages(kBufferSize);
+  if (!lease->buffer_) return nullptr;
+  Lease* const made = lease.get();
+  cq.set_progress(std::move(lease));
+  return made;
+}
+
+bool Lease::grant(Member& member, bool receiving) {
+  if (!role_.try_enter()) return false;
+  const size_t count = count_.load(std::memory_order_relaxed);
+  const bool room = member.lease_ || count < members_.size();
+  if (room && !member.lease_) {
+    members_[count] = &member;
+    count_.store(count + 1, std::memory_order_relaxed);
+    member.lease_ = this;
+  }
+  if (room && receiving) {
+    member.received_ = true;
+    member.idle_rounds_ = 0;
+    member.pause_receiving();
+  }
+  if (room && !watched()) {
+    progress_at_ = core::ticks();
+    policy_.begin(cq_.polls());
+    look_in(silence_, progress_at_);
+  }
+  leave();
+  return room;
+}
+
+bool Lease::revoke(Member& member, bool come_back) {
+  if (come_back) member.engine_waits_.store(true, std::memory_order_release);
+  if (!(come_back ? role_.enter() : role_.try_enter())) return false;
+  if (come_back && !member.engine_waits_.exchange(false, std::memory_order_relaxed)) {
+    leave();  // a poller was quicker: `member` is posted already
+    return false;
+  }
+  const bool received = member.received_;
+  remove(
+      static_cast<size_t>(std::find(members_.begin(), members_.end(), &member) - members_.begin()));
+  leave();
+  member.on_revoked(received);
+  return true;
+}
+
+void Lease::remove(size_t index) {
+  const size_t left = count_.load(std::memory_order_relaxed) - 1;
+  members_[index]->lease_ = nullptr;
+  members_[index]->received_ = false;
+  members_[index] = members_[left];
+  count_.store(left, std::memory_order_relaxed);
+  if (left == 0) engine_.unwatch(*this);
+}
+
+// Whoever knocked has said before what it wants.
+void Lease::leave() {
+  do {
+    const size_t count = count_.load(std::memory_order_relaxed);
+    const bool armed = core::take_down(armed_);
+    for (size_t i = 0; i < count; ++i) {
+      Member& member = *members_[i];
+      if (core::take_down(member.engine_waits_)) member.post_to_engine();
+      if (armed) {
+        member.send_deferred();
+        member.send_coalesced();
+        member.return_wanted();
+      }
+    }
+  } while (!role_.leave());
+}
+
+void Lease::progress() {
+  if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return;
+  if (!role_.try_enter()) return;
+  bool done = false;
+  const size_t count = count_.load(std::memory_order_relaxed);
+  for (size_t i = 0; i < count; ++i) {
+    Member& member = *members_[i];
+    done |= member.send_deferred();
+    done |= member.send_on();
+    if (!member.received_) continue;
+    if (member.receive({buffer_.get(), kBufferSize})) {
+      member.idle_rounds_ = 0;
+      done = true;
+    } else if (++member.idle_rounds_ == tuning::kIdleRounds && count > 1) {
+      member.return_wanted();
+    }
+  }
+  const bool empty = !done;
+  for (size_t i = 0; empty && i < count; ++i) done |= members_[i]->send_coalesced();
+  const bool yield = !done && ++empty_rounds_ % tuning::kLeasedPollsPerYield == 0;
+  progress_at_ = core::ticks();
+  if (const uint64_t in = plan_.polled(progress_at_)) look_in(in, progress_at_);
+  leave();
+  if (yield) sched_yield();
+}
+
+void Lease::set_look(uint64_t ticks, uint64_t now) {
+  if (engine_.on_engine_thread()) {
+    engine_.watch(*this, core::time_of(ticks));
+  } else {
+    engine_.put_off(*this, core::time_of(ticks));
+  }
+  plan_.set(now, ticks);
+}
+
+// The holder's. Whoever defers something meanwhile either sees the later time and brings it
+// forward, or is seen here.
+void Lease::look_in(uint64_t ticks, uint64_t now) {
+  {
+    const std::lock_guard hold(look_lock_);
+    set_look(ticks, now);
+  }
+  if (ticks > most_deferred_ && any(&Member::has_deferred)) deferred(now);
+}
+
+void Lease::deferred(uint64_t now) {
+  if (!plan_.deferred(now)) return;
+  const std::lock_guard hold(look_lock_);
+  if (plan_.is_late(now)) set_look(most_deferred_, now);
+}
+
+void Lease::on_arm() {
+  if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return;
+  armed_.store(true, std::memory_order_relaxed);
+  if (role_.enter()) leave();
+}
+
+bool Lease::any(bool (Member::*what)() const) const {
+  const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
+  return std::any_of(members_.begin(), end, [&](const Member* one) { return (one->*what)(); });
+}
+
+bool Lease::needs_polls(const Member& member) {
+  return member.received_ || member.has_unsent();
+}
+
+void Lease::expire() {
+  const uint64_t now = core::ticks();
+  if (!role_.try_enter()) {  // a poller is inside, and does what is due
+    const std::lock_guard hold(look_lock_);
+    set_look(most_deferred_, now);
+    return;
+  }
+  const size_t all = count_.load(std::memory_order_relaxed);
+  const bool needed = std::any_of(members_.begin(), members_.begin() + all,
+                                  [](const Member* one) { return needs_polls(*one); });
+  const LeasePolicy::Verdict verdict =
+      policy_.look({.now = now,
+                    .empty_poll_at = progress_at_,
+                    .posted_at = posted_at_.load(std::memory_order_relaxed),
+                    .polls = cq_.polls(),
+                    .sends = any(&Member::is_sending),
+                    .needs_polls = needed});
+  plan_.looked();
+  std::array<Member*, tuning::kMostLeased> revoked{};
+  std::array<bool, tuning::kMostLeased> received{};
+  size_t count = 0;
+  for (size_t i = all; i > 0; --i) {
+    Member& member = *members_[i - 1];
+    // What is younger is looked at before it is older than kMostDeferred.
+    member.send_overdue(now, most_deferred_ / 2, verdict.left);
+    if (verdict.end == LeaseEnd::kNot) continue;
+    if (verdict.end == LeaseEnd::kOfPolls && !needs_polls(member)) continue;
+    revoked[count] = &member;
+    received[count++] = member.received_;
+    remove(i - 1);
+  }
+  if (count_.load(std::memory_order_relaxed) > 0) {
+    const bool young = any(&Member::has_deferred);
+    look_in(young ? most_deferred_ / 2 : verdict.look_in, now);
+  }
+  leave();
+  for (size_t i = 0; i < count; ++i) revoked[i]->on_revoked(received[i]);
+}
+
+}  // namespace uiw::progress

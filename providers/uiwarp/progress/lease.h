@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The right of whoever polls a completion queue to make progress for queue pairs, instead of the
+// engine: a thread that busy-polls finds its message without another thread having to be woken for
+// it. doc/decisions/006 says what that brings.
+//
+// A poller that finds the queue empty receives for the members that are received here, sends on
+// what their full sockets left, and sends what their posts deferred. The engine grants the lease
+// (progress/grant_policy.h), looks at it while nobody puts that off, and revokes it when it was not
+// used for kLeaseSilence, when the queue is armed, and for what is the engine's business.
+//
+// Members belong to the holder of the role: a poller that makes progress, or the engine while it
+// grants, looks and revokes. Neither waits for the other.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "core/pages.h"
+#include "core/spinlock.h"
+#include "core/tuning.h"
+#include "engine/engine.h"
+#include "progress/lease_policy.h"
+#include "progress/member.h"
+#include "queue/completion_queue.h"
+#include "queue/role.h"
+
+namespace uiw::progress {
+
+class Lease final : public queue::Progress, public engine::Watch {
+ public:
+  // The lease of a completion queue's pollers, made when there is none; null when out of memory, or
+  // when the queue is another engine's. Lives as long as the queue. Thread: engine.
+  static Lease* of(engine::Engine& engine, queue::CompletionQueue& cq);
+
+  // Makes `member` one, if it is none, and has it received here if that is wanted. False when there
+  // is no room or a poller is inside just now. Thread: engine.
+  bool grant(Member& member, bool receiving);
+  // False when a poller is inside just now: it posts `member` to the engine when it leaves, if
+  // `come_back`. Thread: engine.
+  bool revoke(Member& member, bool come_back);
+
+  // A member's post belongs to a burst. Thread: any.
+  void posted(uint64_t now) { posted_at_.store(now, std::memory_order_relaxed); }
+  // A member has deferred something, which can be seen by now: the engine looks within
+  // kMostDeferred, should no poll come first. At most one system call. Thread: any.
+  void deferred(uint64_t now);
+
+  void progress() override;
+  void on_arm() override;
+
+ private:
+  static constexpr size_t kBufferSize = 256 * 1024;
+
+  Lease(engine::Engine& engine, queue::CompletionQueue& cq);
+  void expire() override;
+  void remove(size_t index);
+  void leave();
+  bool any(bool (Member::*what)() const) const;
+  void look_in(uint64_t ticks, uint64_t now);
+  void set_look(uint64_t ticks, uint64_t now);
+  static bool needs_polls(const Member& member);
+
+  engine::Engine& engine_;
+  queue::CompletionQueue& cq_;
+  queue::Role role_;
+  std::atomic<size_t> count_{0};                              // changed by the holder
+  std::array<Member*, core::tuning::kMostLeased> members_{};  // the holder's
+  std::atomic<bool> armed_{false};                            // the queue was armed
+  core::Pages buffer_;                                        // the holder's
+  uint32_t empty_rounds_ = 0;                                 // the holder's
+  uint64_t progress_at_ = 0;                                  // the holder's, in ticks
+  LeasePolicy policy_;                                        // the holder's
+
+  const uint64_t most_deferred_, silence_;  // ticks
+  core::Spinlock look_lock_;                // order: before the engine's of watches
+  LookPlan plan_;                           // set under look_lock_
+  std::atomic<uint64_t> posted_at_{0};      // in ticks
+};
+
+}  // namespace uiw::progress

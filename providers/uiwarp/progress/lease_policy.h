@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// When the engine looks at a lease, and what it decides then. Pure but for what several threads
+// read. Times are ticks (core/clock.h).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace uiw::progress {
+
+// Whoever polls puts the engine's look off, so that it sleeps meanwhile; whoever defers something
+// brings it forward, so that nothing waits longer than `soon`.
+class LookPlan {
+ public:
+  LookPlan(uint64_t soon, uint64_t late) : soon_(soon), late_(late) {}
+
+  // Something was deferred, which can be seen by now. True: the engine is to look `soon`.
+  // Thread: any.
+  bool deferred(uint64_t now) {
+    if (!lately_.load(std::memory_order_relaxed)) lately_.store(true, std::memory_order_relaxed);
+    return is_late(now);
+  }
+  bool is_late(uint64_t now) const { return at_.load(std::memory_order_seq_cst) > now + soon_; }
+  // A poll came and has sent what was deferred. In how many ticks the engine is to look from now
+  // on; 0: as it is planned. In the second half of the time only, as it takes a system call; and
+  // while things are deferred now and then, soon enough for the next. Not for several threads.
+  uint64_t polled(uint64_t now) {
+    const uint64_t next = lately_.load(std::memory_order_relaxed) ? soon_ : late_;
+    const uint64_t at = at_.load(std::memory_order_relaxed);
+    if (at > now + next / 2) return 0;
+    lately_.store(false, std::memory_order_relaxed);
+    return next;
+  }
+  // The engine looks now.
+  void looked() { lately_.store(false, std::memory_order_relaxed); }
+  // It is told to look in so many ticks. One thread at a time.
+  void set(uint64_t now, uint64_t in) { at_.store(now + in, std::memory_order_seq_cst); }
+
+ private:
+  const uint64_t soon_, late_;
+  std::atomic<uint64_t> at_{0};
+  std::atomic<bool> lately_{false};  // something was deferred since the look was put off
+};
+
+enum class LeaseEnd : uint8_t {
+  kNot,
+  kOfPolls,  // for members that need empty polls: who receive, or have a full socket
+  kOfAll,
+};
+
+class LeasePolicy {
+ public:
+  // How the queue was used when the engine looks.
+  struct Use {
+    uint64_t now = 0;
+    uint64_t empty_poll_at = 0;  // one made progress last, or the lease began
+    uint64_t posted_at = 0;      // a member, in a burst; 0: never
+    uint32_t polls = 0;          // counter of polls, empty or not
+    bool sends = false;          // a thread is sending for a member just now
+    bool needs_polls = false;    // there are members that need empty polls
+  };
+  struct Verdict {
+    LeaseEnd end = LeaseEnd::kNot;
+    bool left = false;     // nobody polled or posted lately: what is deferred was left
+    uint64_t look_in = 0;  // ticks, unless all of it ends
+  };
+
+  // After `silence` ticks an unused lease ends; after `lately` what is deferred was left.
+  LeasePolicy(uint64_t silence, uint64_t lately) : silence_(silence), lately_(lately) {}
+
+  void begin(uint32_t polls) { polls_seen_ = polls; }
+
+  // Polls that always find something make no progress: they keep only what posts alone would keep.
+  Verdict look(const Use& use) {
+    const bool polled = std::exchange(polls_seen_, use.polls) != use.polls;
+    const uint64_t used_at = polled ? use.now : std::max(use.empty_poll_at, use.posted_at);
+    const uint64_t unused = since(use.now, used_at);
+    const uint64_t unpolled = since(use.now, use.empty_poll_at);
+    Verdict verdict;
+    verdict.left = unused >= lately_ && !use.sends;
+    if (unused >= silence_) {
+      verdict.end = LeaseEnd::kOfAll;
+    } else if (use.needs_polls && unpolled >= silence_) {
+      verdict.end = LeaseEnd::kOfPolls;
+      verdict.look_in = silence_ - unused;
+    } else {
+      verdict.look_in = silence_ - (use.needs_polls ? unpolled : unused);
+    }
+    return verdict;
+  }
+
+ private:
+  // Another processor's ticks may be ahead.
+  static uint64_t since(uint64_t now, uint64_t then) { return now > then ? now - then : 0; }
+
+  const uint64_t silence_, lately_;
+  uint32_t polls_seen_ = 0;
+};
+
+}  // namespace uiw::progress

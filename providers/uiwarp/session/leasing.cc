@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A queue pair and the lease of those who poll (progress/): what it asks for, what they do with it,
+// what of its posts and Reads waits for them, and what the engine does when they have gone.
+// doc/decisions/006 and 019.
+#include <cerrno>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/settings.h"
+#include "core/tuning.h"
+#include "session/state.h"
+
+namespace uiw::session {
+
+namespace {
+
+namespace tuning = core::tuning;
+
+thread_local progress::Burst burst;
+
+progress::QueueUse use_of(const queue::CompletionQueue& cq) {
+  return {.empty_polls = cq.empty_polls(), .polls = cq.polls(), .arms = cq.arms()};
+}
+
+}  // namespace
+
+// --- What waits. Thread: any ---
+
+void State::after_post(uint32_t requests, uint64_t bytes) {
+  if (may_defer(requests, bytes)) return;
+  deferred_posts.take();  // goes along
+  sender.try_run();
+  burst.ended(core::ticks());
+}
+
+bool State::may_defer(uint32_t requests, uint64_t bytes) {
+  if (requests >= tuning::kEnoughRequests || bytes >= tuning::kEnoughBytes ||
+      !core::settings().poll_progress)
+    return false;
+  const uint64_t now = core::ticks();
+  if (!burst.posted(now, core::ticks_in(tuning::kBurstGap))) return false;
+  progress::Lease* const lease = pollers.load(std::memory_order_acquire);
+  if (!lease) {
+    const uint32_t count = unleased_posts.load(std::memory_order_relaxed);
+    unleased_posts.store(count + 1, std::memory_order_relaxed);
+    if (count % tuning::kAskForLease == 0) ring(kBurst);
+    return false;
+  }
+  lease->posted(now);
+  if (deferred_posts.backoff.passes() || !deferred_posts.add(requests, bytes, now)) return false;
+  lease->deferred(now);
+  // The engine, revoking the lease, either sees what waits or is seen here.
+  return pollers.load(std::memory_order_seq_cst) != nullptr;
+}
+
+bool State::may_coalesce() {
+  return pollers.load(std::memory_order_relaxed) && !coalesced_reads.backoff.passes();
+}
+
+bool State::leave_coalesced() {
+  progress::Lease* const lease = pollers.load(std::memory_order_acquire);
+  if (!lease) return false;
+  const uint64_t now = core::ticks();
+  coalesced_reads.begin(now);
+  lease->deferred(now);
+  // The engine, revoking the lease, either sees what waits or is seen here.
+  return pollers.load(std::memory_order_seq_cst) != nullptr;
+}
+
+void State::send_later(Note note) {
+  if (pollers.load(std::memory_order_relaxed)) {
+    unsent.store(true, std::memory_order_seq_cst);
+    // The engine, revoking the lease, either sees this or is seen here.
+    if (pollers.load(std::memory_order_seq_cst)) return;
+    if (!unsent.exchange(false, std::memory_order_acq_rel)) return;
+  }
+  ring(note);
+}
+
+void State::retry_later() {
+  retry_at.store(core::ticks() + core::ticks_in(tuning::kRetryFullSocket),
+                 std::memory_order_relaxed);
+}
+
+// --- What pollers do with it. Thread: the lease's holder ---
+
+bool State::send_deferred() {
+  if (!deferred_posts.take()) return false;
+  deferred_posts.backoff.judge(false);
+  sender.try_run();
+  return true;
+}
+
+bool State::send_coalesced() {
+  if (!coalesced_reads.take()) return false;
+  coalesced_reads.backoff.judge(false);
+  sender.ask(kStartCoalesced);
+  return true;
+}
+
+void State::send_overdue(uint64_t now, uint64_t ticks, bool left) {
+  if (deferred_posts.waits_since(now, ticks) && deferred_posts.take()) {
+    deferred_posts.backoff.judge(left);
+    sender.try_run();
+  }
+  if (coalesced_reads.waits_since(now, ticks) && coalesced_reads.take()) {
+    coalesced_reads.backoff.judge(left);
+    sender.ask(kStartCoalesced);
+  }
+}
+
+bool State::send_unsent(bool at_once) {
+  if (!unsent.load(std::memory_order_seq_cst)) return false;
+  if (!at_once && core::ticks() < retry_at.load(std::memory_order_relaxed)) return false;
+  if (!unsent.exchange(false, std::memory_order_acq_rel)) return false;
+  const uint64_t before = sender.bytes_sent();
+  sender.ask(kHasRoom | kTakeTurn);
+  return sender.bytes_sent() != before;
+}
+
+bool State::receive(std::span<uint8_t> buffer) {
+  if (stopped_by) return false;
+  qp::RxStatus status = qp::RxStatus::kOk;
+  long got = 1;
+  if (connection->rx.wants_sender()) {
+    if (sender.is_running()) return false;
+    status = connection->rx.resume();
+  } else {
+    got = receive_once(buffer, status);
+    if (got == -EAGAIN) return false;
+  }
+  if (got > 0) {
+    hear_news();
+    if (status == qp::RxStatus::kOk || status == qp::RxStatus::kWantSender) return true;
+  }
+  stopped_by = {.result = got > 0 ? 1 : got, .status = status};
+  ring(kStopped);
+  return got > 0;
+}
+
+// --- What the engine grants and revokes. Thread: engine ---
+
+bool State::owns_receiver() {
+  return !lease() || lease()->revoke(*this, true);
+}
+
+void State::consider_grant(size_t bytes, size_t directly) {
+  if (!core::settings().poll_progress) return;
+  const progress::Grant grant = grants.on_arrival({.at = engine.now(),
+                                                   .bytes = bytes,
+                                                   .completed = connection->rx.completed(),
+                                                   .mid_message = connection->rx.mid_message(),
+                                                   .send_queue = use_of(*options.send_cq),
+                                                   .receive_queue = use_of(*options.recv_cq)});
+  if (is_received_by_pollers()) return;
+  queue::CompletionQueue* to = nullptr;
+  std::shared_ptr<queue::CompletionQueue> other;
+  switch (grant) {
+    case progress::Grant::kNone:
+      return;
+    case progress::Grant::kToSendQueue:
+      to = options.send_cq;
+      break;
+    case progress::Grant::kToReceiveQueue:
+      to = options.recv_cq;
+      break;
+    case progress::Grant::kAskForeign:
+      other = find_busy_poller(bytes + directly);
+      to = other.get();
+      break;
+  }
+  // Nobody but the engine sees a connection begin or end.
+  if (!to || !life.is_settled() || !stream->quiet()) return;
+  progress::Lease* const granted = progress::Lease::of(engine, *to);
+  if (!granted || (lease() && lease() != granted) || !granted->grant(*this, true)) return;
+  foreign = std::move(other);
+  if (!foreign) pollers.store(granted, std::memory_order_release);
+}
+
+// What takes long is for a poller of another queue only when there is no processor left for the
+// engine: it may wait for something else that is urgent.
+std::shared_ptr<queue::CompletionQueue> State::find_busy_poller(size_t bytes) {
+  if (!options.busy_poller) return nullptr;
+  auto queue = options.busy_poller->get();
+  if (!queue || queue.get() == options.send_cq || queue.get() == options.recv_cq) return nullptr;
+  if (!grants.foreign_is_busy(queue.get(), use_of(*queue), sender.bytes_sent())) return nullptr;
+  if (bytes > tuning::kSmallArrival && !options.busy_poller->processors_are_short(engine.now()))
+    return nullptr;
+  return queue;
+}
+
+void State::on_full_socket() {
+  if (!core::settings().poll_progress || lease() || !life.connected()) return;
+  if (grants.on_full_socket(engine.now(), use_of(*options.send_cq))) join_pollers();
+}
+
+// For sending alone: of the queue that completes what is sent.
+void State::join_pollers() {
+  if (lease() || !life.connected()) return;
+  progress::Lease* const granted = progress::Lease::of(engine, *options.send_cq);
+  if (granted && granted->grant(*this, false)) pollers.store(granted, std::memory_order_release);
+}
+
+void State::on_revoked(bool was_received) {
+  grants.on_revoked();
+  unleased_posts.store(0, std::memory_order_relaxed);
+  // The lease goes with its queue, should nobody else have that any more: the caller is done with
+  // it.
+  const std::shared_ptr<queue::CompletionQueue> gone = std::move(foreign);
+  // Whoever posts either sees this or is seen here.
+  pollers.store(nullptr, std::memory_order_seq_cst);
+  if (deferred_posts.take()) sender.try_run();
+  if (coalesced_reads.take()) sender.ask(kStartCoalesced);
+  send_unsent(true);
+  // With octets that nobody may look past, or at an end that the socket does not tell twice,
+  // on_stopped() decides how it goes on.
+  if (!was_received || stopped_by) return;
+  if (!connection->rx.wants_sender()) return stream->resume_receive();
+  life.pause = Pause::kForSender;
+  ring(kSendsComplete);  // perhaps; sends_first() says whether
+}
+
+void State::on_stopped() {
+  const std::optional<Stop> stop = std::exchange(stopped_by, std::nullopt);
+  if (!stop || !stream) return;
+  if (stop->result <= 0) {
+    stream->end(stop->result);
+    return;
+  }
+  stream->resume_receive();
+  if (life.takes_input()) handle(stop->status);
+}
+
+}  // namespace uiw::session
