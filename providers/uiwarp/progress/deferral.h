@@ -70,11 +70,15 @@ class Deferral {
   }
   // True when something waited, and the caller alone is to send it.
   bool take() { return core::take_down(waits_); }
-  bool waits() const { return waits_.load(std::memory_order_seq_cst); }
+  // UINT64_MAX: nothing waits.
+  uint64_t waits_since() const {
+    if (!waits_.load(std::memory_order_seq_cst)) return UINT64_MAX;
+    return since_.load(std::memory_order_relaxed);
+  }
   // It has waited for `ticks` at least.
-  bool waits_since(uint64_t now, uint64_t ticks) const {
-    const uint64_t since = since_.load(std::memory_order_relaxed);
-    return waits() && now > since && now - since >= ticks;
+  bool has_waited(uint64_t now, uint64_t ticks) const {
+    const uint64_t since = waits_since();
+    return now > since && now - since >= ticks;
   }
 
  private:
@@ -96,6 +100,7 @@ class DeferredPosts : public Deferral {
     begin(now);
     return true;
   }
+  uint32_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   bool take() {
     const bool waited = Deferral::take();
     requests_.store(0, std::memory_order_relaxed);

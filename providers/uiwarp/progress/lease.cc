@@ -140,13 +140,54 @@ void Lease::look_in(uint64_t ticks, uint64_t now) {
     const std::lock_guard hold(look_lock_);
     set_look(ticks, now);
   }
-  if (ticks > most_deferred_ && any(&Member::has_deferred)) deferred(now);
+  if (ticks > most_deferred_ && oldest() != UINT64_MAX) bring_forward(now);
 }
 
-void Lease::deferred(uint64_t now) {
-  if (!plan_.deferred(now)) return;
+void Lease::bring_forward(uint64_t now) {
   const std::lock_guard hold(look_lock_);
   if (plan_.is_late(now)) set_look(most_deferred_, now);
+}
+
+bool Lease::deferred(uint64_t now) {
+  if (plan_.deferred(now)) {
+    bring_forward(now);
+  } else if (plan_.is_near(now)) {
+    put_off(now);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Lease::sends(uint64_t now, uint64_t bytes) {
+  if (bytes >= tuning::kLongSend && !plan_.is_late(now)) put_off(now);
+}
+
+// Who posts on and on saves the engine a look; but who needs polls is not to wait for ever.
+void Lease::put_off(uint64_t now) {
+  if (!role_.try_enter()) return;
+  const bool starved = any_needs_polls() && now >= progress_at_ + silence_;
+  if (count_.load(std::memory_order_relaxed) > 0 && !starved)
+    look_in(std::min(send_old(now, false), silence_), now);
+  leave();
+}
+
+// The holder's. Sends what has waited for half of the time that it may; in how many ticks the next
+// one is due. UINT64_MAX: nothing waits.
+uint64_t Lease::send_old(uint64_t now, bool left) {
+  for (size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i)
+    members_[i]->send_overdue(now, most_deferred_ / 2, left);
+  const uint64_t first = oldest();
+  if (first == UINT64_MAX) return UINT64_MAX;
+  const uint64_t waited = now > first ? now - first : 0;
+  return most_deferred_ - std::min(waited, most_deferred_ / 2);
+}
+
+uint64_t Lease::oldest() const {
+  uint64_t first = UINT64_MAX;
+  for (size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i)
+    first = std::min(first, members_[i]->waits_since());
+  return first;
 }
 
 void Lease::on_arm() {
@@ -155,13 +196,18 @@ void Lease::on_arm() {
   if (role_.enter()) leave();
 }
 
-bool Lease::any(bool (Member::*what)() const) const {
-  const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
-  return std::any_of(members_.begin(), end, [&](const Member* one) { return (one->*what)(); });
-}
-
 bool Lease::needs_polls(const Member& member) {
   return member.received_ || member.has_unsent();
+}
+
+bool Lease::any_needs_polls() const {
+  const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
+  return std::any_of(members_.begin(), end, [](const Member* one) { return needs_polls(*one); });
+}
+
+bool Lease::any_sends() const {
+  const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
+  return std::any_of(members_.begin(), end, [](const Member* one) { return one->is_sending(); });
 }
 
 void Lease::expire() {
@@ -172,33 +218,26 @@ void Lease::expire() {
     return;
   }
   const size_t all = count_.load(std::memory_order_relaxed);
-  const bool needed = std::any_of(members_.begin(), members_.begin() + all,
-                                  [](const Member* one) { return needs_polls(*one); });
   const LeasePolicy::Verdict verdict =
       policy_.look({.now = now,
                     .empty_poll_at = progress_at_,
                     .posted_at = posted_at_.load(std::memory_order_relaxed),
                     .polls = cq_.polls(),
-                    .sends = any(&Member::is_sending),
-                    .needs_polls = needed});
+                    .sends = any_sends(),
+                    .needs_polls = any_needs_polls()});
   plan_.looked();
+  const uint64_t due_in = send_old(now, verdict.left);
   std::array<Member*, tuning::kMostLeased> revoked{};
   std::array<bool, tuning::kMostLeased> received{};
   size_t count = 0;
-  for (size_t i = all; i > 0; --i) {
+  for (size_t i = all; i > 0 && verdict.end != LeaseEnd::kNot; --i) {
     Member& member = *members_[i - 1];
-    // What is younger is looked at before it is older than kMostDeferred.
-    member.send_overdue(now, most_deferred_ / 2, verdict.left);
-    if (verdict.end == LeaseEnd::kNot) continue;
     if (verdict.end == LeaseEnd::kOfPolls && !needs_polls(member)) continue;
     revoked[count] = &member;
     received[count++] = member.received_;
     remove(i - 1);
   }
-  if (count_.load(std::memory_order_relaxed) > 0) {
-    const bool young = any(&Member::has_deferred);
-    look_in(young ? most_deferred_ / 2 : verdict.look_in, now);
-  }
+  if (count_.load(std::memory_order_relaxed) > 0) look_in(std::min(due_in, verdict.look_in), now);
   leave();
   for (size_t i = 0; i < count; ++i) revoked[i]->on_revoked(received[i]);
 }

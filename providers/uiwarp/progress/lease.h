@@ -43,8 +43,10 @@ class Lease final : public queue::Progress, public engine::Watch {
   // A member's post belongs to a burst. Thread: any.
   void posted(uint64_t now) { posted_at_.store(now, std::memory_order_relaxed); }
   // A member has deferred something, which can be seen by now: the engine looks within
-  // kMostDeferred, should no poll come first. At most one system call. Thread: any.
-  void deferred(uint64_t now);
+  // kMostDeferred, should no poll come first. True: that took some time. Thread: any.
+  bool deferred(uint64_t now);
+  // What a member had deferred is about to be sent, so many bytes. Thread: any.
+  void sends(uint64_t now, uint64_t bytes);
 
   void progress() override;
   void on_arm() override;
@@ -56,9 +58,14 @@ class Lease final : public queue::Progress, public engine::Watch {
   void expire() override;
   void remove(size_t index);
   void leave();
-  bool any(bool (Member::*what)() const) const;
+  bool any_sends() const;
+  bool any_needs_polls() const;
+  uint64_t oldest() const;
+  uint64_t send_old(uint64_t now, bool left);
   void look_in(uint64_t ticks, uint64_t now);
   void set_look(uint64_t ticks, uint64_t now);
+  void bring_forward(uint64_t now);
+  void put_off(uint64_t now);
   static bool needs_polls(const Member& member);
 
   engine::Engine& engine_;

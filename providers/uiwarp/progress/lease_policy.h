@@ -22,6 +22,10 @@ class LookPlan {
     if (!lately_.load(std::memory_order_relaxed)) lately_.store(true, std::memory_order_relaxed);
     return is_late(now);
   }
+  // The engine is about to look: whoever is awake may do what is due itself.
+  bool is_near(uint64_t now) const {
+    return at_.load(std::memory_order_relaxed) <= now + soon_ / 4;
+  }
   bool is_late(uint64_t now) const { return at_.load(std::memory_order_seq_cst) > now + soon_; }
   // A poll came and has sent what was deferred. In how many ticks the engine is to look from now
   // on; 0: as it is planned. In the second half of the time only, as it takes a system call; and

@@ -34,11 +34,10 @@ class Member : public MemberState {
   virtual bool send_deferred() = 0;
   // Starts the Reads that were left to be coalesced; true when there were some.
   virtual bool send_coalesced() = 0;
-  // The engine looks: sends either of them that has waited for `ticks`, which everybody has left,
-  // or not.
+  // Sends either of them that has waited for `ticks`, which everybody has left, or not.
   virtual void send_overdue(uint64_t now, uint64_t ticks, bool left) = 0;
-  // Something is deferred, or coalesced.
-  virtual bool has_deferred() const = 0;
+  // Since when something is deferred, or coalesced: UINT64_MAX when nothing is.
+  virtual uint64_t waits_since() const = 0;
   // A full socket left something that pollers are to send.
   virtual bool has_unsent() const = 0;
   // The same sent; true when bytes went.

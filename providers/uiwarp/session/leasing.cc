@@ -28,7 +28,11 @@ progress::QueueUse use_of(const queue::CompletionQueue& cq) {
 
 void State::after_post(uint32_t requests, uint64_t bytes) {
   if (may_defer(requests, bytes)) return;
-  deferred_posts.take();  // goes along
+  const uint64_t all_bytes = bytes + deferred_posts.bytes();
+  if (deferred_posts.take()) {  // goes along
+    if (progress::Lease* const lease = pollers.load(std::memory_order_acquire))
+      lease->sends(core::ticks(), all_bytes);
+  }
   sender.try_run();
   burst.ended(core::ticks());
 }
@@ -48,7 +52,7 @@ bool State::may_defer(uint32_t requests, uint64_t bytes) {
   }
   lease->posted(now);
   if (deferred_posts.backoff.passes() || !deferred_posts.add(requests, bytes, now)) return false;
-  lease->deferred(now);
+  if (lease->deferred(now)) burst.ended(core::ticks());
   // The engine, revoking the lease, either sees what waits or is seen here.
   return pollers.load(std::memory_order_seq_cst) != nullptr;
 }
@@ -99,11 +103,11 @@ bool State::send_coalesced() {
 }
 
 void State::send_overdue(uint64_t now, uint64_t ticks, bool left) {
-  if (deferred_posts.waits_since(now, ticks) && deferred_posts.take()) {
+  if (deferred_posts.has_waited(now, ticks) && deferred_posts.take()) {
     deferred_posts.backoff.judge(left);
     sender.try_run();
   }
-  if (coalesced_reads.waits_since(now, ticks) && coalesced_reads.take()) {
+  if (coalesced_reads.has_waited(now, ticks) && coalesced_reads.take()) {
     coalesced_reads.backoff.judge(left);
     sender.ask(kStartCoalesced);
   }

@@ -7,6 +7,7 @@
 // leaves it requests.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <semaphore>
@@ -142,7 +143,9 @@ class State final : public engine::Task,
   bool send_deferred() override;
   bool send_coalesced() override;
   void send_overdue(uint64_t now, uint64_t ticks, bool left) override;
-  bool has_deferred() const override { return deferred_posts.waits() || coalesced_reads.waits(); }
+  uint64_t waits_since() const override {
+    return std::min(deferred_posts.waits_since(), coalesced_reads.waits_since());
+  }
   bool has_unsent() const override { return unsent.load(std::memory_order_relaxed); }
   bool send_on() override { return send_unsent(false); }
   bool send_unsent(bool at_once);  // true when bytes went

@@ -73,7 +73,7 @@ TEST(Backoff, HalfAsManyWithEachThatWentWell) {
 TEST(DeferredPosts, WaitUntilThereAreEnough) {
   DeferredPosts posts;
   for (uint32_t i = 1; i < tuning::kEnoughRequests; ++i) EXPECT_TRUE(posts.add(1, 64, 1000));
-  EXPECT_TRUE(posts.waits());
+  EXPECT_EQ(posts.waits_since(), 1000u);
   EXPECT_FALSE(posts.add(1, 64, 1000));
   EXPECT_TRUE(posts.take());
   EXPECT_FALSE(posts.take()) << "only one is to send";
@@ -86,21 +86,21 @@ TEST(DeferredPosts, OrAreLargeEnough) {
   EXPECT_FALSE(posts.add(1, 1, 1000));
   DeferredPosts large;
   EXPECT_FALSE(large.add(1, uint64_t{1} << 32, 1000));
-  EXPECT_FALSE(large.waits());
+  EXPECT_EQ(large.waits_since(), UINT64_MAX);
 }
 
 TEST(DeferredPosts, WaitSinceTheFirstOfThem) {
   DeferredPosts posts;
-  EXPECT_FALSE(posts.waits_since(5000, 0));
+  EXPECT_FALSE(posts.has_waited(5000, 0));
   posts.add(1, 64, 1000);
   posts.add(1, 64, 1090);
-  EXPECT_FALSE(posts.waits_since(1099, 100));
-  EXPECT_TRUE(posts.waits_since(1100, 100));
-  EXPECT_FALSE(posts.waits_since(999, 100)) << "another processor's ticks are ahead";
+  EXPECT_FALSE(posts.has_waited(1099, 100));
+  EXPECT_TRUE(posts.has_waited(1100, 100));
+  EXPECT_FALSE(posts.has_waited(999, 100)) << "another processor's ticks are ahead";
   posts.take();
-  EXPECT_FALSE(posts.waits_since(1100, 100));
+  EXPECT_FALSE(posts.has_waited(1100, 100));
   posts.add(1, 64, 2000);
-  EXPECT_FALSE(posts.waits_since(2099, 100));
+  EXPECT_FALSE(posts.has_waited(2099, 100));
 }
 
 }  // namespace

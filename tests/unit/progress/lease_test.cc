@@ -23,10 +23,13 @@ class Counting final : public Member {
  public:
   bool send_deferred() override { return deferred.exchange(false) && ++sent_by_poll > 0; }
   bool send_coalesced() override { return coalesced.exchange(false) && ++coalesced_by_poll > 0; }
-  void send_overdue(uint64_t, uint64_t, bool) override {
-    if (deferred.exchange(false) || coalesced.exchange(false)) ++sent_by_engine;
+  void send_overdue(uint64_t now, uint64_t ticks, bool) override {
+    if (now < since || now - since < ticks) return;
+    if (deferred.exchange(false) || coalesced.exchange(false)) ++sent_as_old;
   }
-  bool has_deferred() const override { return deferred || coalesced; }
+  uint64_t waits_since() const override {
+    return deferred || coalesced ? since.load() : UINT64_MAX;
+  }
   bool has_unsent() const override { return unsent; }
   bool send_on() override { return unsent.exchange(false); }
   bool is_sending() const override { return false; }
@@ -43,8 +46,9 @@ class Counting final : public Member {
     revoked_while_received = was_received;
   }
 
+  std::atomic<uint64_t> since{0};
   std::atomic<bool> deferred{false}, coalesced{false}, unsent{false}, arrived{false};
-  std::atomic<int> sent_by_poll{0}, coalesced_by_poll{0}, sent_by_engine{0}, receives{0}, paused{0},
+  std::atomic<int> sent_by_poll{0}, coalesced_by_poll{0}, sent_as_old{0}, receives{0}, paused{0},
       returns{0}, posted{0}, revoked{0};
   std::atomic<bool> revoked_while_received{false};
 };
@@ -65,6 +69,7 @@ class Leases : public testing::Test {
   void defer(Counting& member) {
     const uint64_t now = core::ticks();
     lease->posted(now);
+    member.since = now;
     member.deferred = true;
     lease->deferred(now);
   }
@@ -223,10 +228,10 @@ TEST_F(Leases, UnderChurnNothingIsLeftBehind) {
       while (!taken)
         engine->run_sync([&] { taken = !one.lease() || one.lease()->revoke(one, false); });
       one.deferred = false;
-      const int sent = one.sent_by_poll + one.sent_by_engine;
+      const int sent = one.sent_by_poll + one.sent_as_old;
       one.deferred = true;
       poll();
-      EXPECT_EQ(one.sent_by_poll + one.sent_by_engine, sent);
+      EXPECT_EQ(one.sent_by_poll + one.sent_as_old, sent);
       one.deferred = false;
     } else {
       test::poll_until([&] { return !one.deferred || one.revoked > 0; });
