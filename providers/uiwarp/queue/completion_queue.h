@@ -14,6 +14,10 @@
 #include "core/spinlock.h"
 #include "queue/completion_source.h"
 
+namespace uiw::engine {
+class Engine;
+}
+
 namespace uiw::queue {
 
 // Told when an armed CQ gets a completion, and when it overflows. Called from inside push(), the
@@ -81,13 +85,13 @@ class CompletionQueue {
   uint32_t polls() const { return empty_polls() + tail_.load(std::memory_order_relaxed); }
   uint32_t arms() const { return arms_.load(std::memory_order_relaxed); }
 
-  // Who makes progress for the queue pairs that complete here (an engine, which this queue knows
-  // nothing of): null at first, then whoever came first. Thread: any.
-  void* home() const { return home_.load(std::memory_order_acquire); }
+  // The engine of the queue pairs that complete here, of which this queue knows nothing but its
+  // name: null at first, then whichever came first. Thread: any.
+  engine::Engine* home() const { return home_.load(std::memory_order_acquire); }
   // Whether it is that one now, or was already.
-  bool claim(void* home) {
-    void* there = nullptr;
-    return home_.compare_exchange_strong(there, home, std::memory_order_acq_rel) || there == home;
+  bool claim(engine::Engine& home) {
+    engine::Engine* there = nullptr;
+    return home_.compare_exchange_strong(there, &home, std::memory_order_acq_rel) || there == &home;
   }
 
   // Null at first. Set once; lives as long as the queue. Thread: set_progress() its home, else
@@ -131,7 +135,7 @@ class CompletionQueue {
   std::atomic<bool> overflowed_{false};
   std::atomic<uint32_t> arms_{0};
   std::atomic<Progress*> progress_{nullptr};
-  std::atomic<void*> home_{nullptr};
+  std::atomic<engine::Engine*> home_{nullptr};
   CompletionEvents* events_ = nullptr;
 };
 

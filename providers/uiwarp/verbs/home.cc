@@ -15,10 +15,6 @@ constexpr uint32_t kMostUnasked = 8;
 
 constinit std::atomic<uint32_t> g_fitting{0};  // 0: nobody has asked yet
 
-engine::Engine* home(const uiwarp_cq& cq) {
-  return static_cast<engine::Engine*>(cq.queue->home());
-}
-
 // The program's own threads want processors as well: half of them are for engines.
 uint32_t fitting_engines() {
   return std::clamp(static_cast<uint32_t>(core::processors()) / 2, 1u, kMostUnasked);
@@ -37,7 +33,7 @@ core::Result<engine::Engine*> choose(const engine::EngineRef& engines, uint32_t 
 }
 
 void move_in(uiwarp_cq& cq, engine::Engine& engine) {
-  if (!cq.queue->claim(&engine) || cq.is_tenant.exchange(true)) return;
+  if (!cq.queue->claim(engine) || cq.is_tenant.exchange(true)) return;
   engine.tenants().fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -54,7 +50,8 @@ uint32_t engine_count() {
 }
 
 core::Result<engine::Engine*> home_of(uiwarp_cq& receives, uiwarp_cq& sends) {
-  engine::Engine* engine = home(receives) ? home(receives) : home(sends);
+  engine::Engine* engine = receives.queue->home();
+  if (!engine) engine = sends.queue->home();
   if (!engine) {
     core::Result<engine::Engine*> chosen = choose(receives.context->engine, receives.vector);
     if (!chosen) return chosen;
@@ -62,11 +59,11 @@ core::Result<engine::Engine*> home_of(uiwarp_cq& receives, uiwarp_cq& sends) {
   }
   move_in(receives, *engine);
   move_in(sends, *engine);
-  return home(receives);  // another thread may have been quicker
+  return receives.queue->home();  // another thread may have been quicker
 }
 
 void leave_home(uiwarp_cq& cq) {
-  if (cq.is_tenant) home(cq)->tenants().fetch_sub(1, std::memory_order_relaxed);
+  if (cq.is_tenant) cq.queue->home()->tenants().fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace uiw::verbs
