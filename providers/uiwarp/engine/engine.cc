@@ -92,6 +92,10 @@ struct Engine::State {
   void open();
   void loop();
   void run_tasks();
+  // Nobody else writes the counters.
+  static void add(std::atomic<uint64_t>& counter, uint64_t more) {
+    counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
   bool has_lodgers() const { return !lodgers[0].empty() || !lodgers[1].empty(); }
   bool may_leave();
   core::Nanoseconds sleep_until() const;
@@ -156,16 +160,16 @@ void Engine::State::loop() {
 
     Delivered delivered = backend->dispatch();
     delivered.octets += std::exchange(direct_octets, 0);
-    if (until != Backend::kAtOnce) counters.wakes.fetch_add(1, std::memory_order_relaxed);
+    if (until != Backend::kAtOnce) add(counters.wakes, 1);
     if (delivered.receives == 0) continue;
-    counters.receives.fetch_add(delivered.receives, std::memory_order_relaxed);
-    counters.received_octets.fetch_add(delivered.octets, std::memory_order_relaxed);
+    add(counters.receives, delivered.receives);
+    add(counters.received_octets, delivered.octets);
     switch (steering.turn(delivered.octets, std::exchange(sent_octets, 0), delivered.fd)) {
       case Placement::Action::kFollow:
-        counters.moves.fetch_add(1, std::memory_order_relaxed);
+        add(counters.moves, 1);
         break;
       case Placement::Action::kKeepAway:
-        counters.departures.fetch_add(1, std::memory_order_relaxed);
+        add(counters.departures, 1);
         break;
       case Placement::Action::kStay:
         break;
