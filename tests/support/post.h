@@ -9,7 +9,8 @@ namespace uiw::test {
 // One work request, as ibv_post_send() posts it.
 inline int post(qp::SendQueue& queue, const ibv_send_wr& wr, bool signal_all = false) {
   queue.begin();
-  const int error = queue.add(wr, signal_all);
+  uint64_t octets = 0;
+  const int error = queue.add(wr, signal_all, octets);
   queue.end(true);
   return error;
 }

@@ -113,7 +113,7 @@ void SendQueue::commit() {
   added_ = signaled_added_ = 0;
 }
 
-int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
+int SendQueue::add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets) {
   const OpcodeRule& rule = rule_of_any(wr.opcode);
   if (!rule.supported) return EINVAL;
   // A negative count is a large one.
@@ -160,6 +160,7 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   }
   signaled_added_ += slot.signaled;
   ++added_;
+  octets += length;
   return 0;
 }
 

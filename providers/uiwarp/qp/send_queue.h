@@ -87,7 +87,8 @@ class SendQueue {
   // inline size over what the QP was created with, message over 2^31 octets; no window, no region
   // or another index in a binding; an atomic whose remote address is no multiple of 8, or whose
   // SGEs have no room for 8 octets. ENOMEM: queue full.
-  int add(const ibv_send_wr& wr, bool signal_all);
+  // Else 0, and `octets` grows by the message's length.
+  int add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets);
   void end(bool publish);
 
   // Whether an RC queue pair knows such a work request at all. Thread: any.

@@ -25,12 +25,6 @@ bool is_idle(ibv_qp_state state) {
 constexpr unsigned kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 
-uint64_t octets_of(const ibv_send_wr& wr) {
-  uint64_t octets = 0;
-  for (int i = 0; i < wr.num_sge; ++i) octets += wr.sg_list[i].length;
-  return octets;
-}
-
 }  // namespace
 
 // A queue pair connected by number sends in RTR as well, unlike InfiniBand's: on iWARP both
@@ -108,10 +102,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   uint64_t octets = 0;
   s.send_queue->begin();
   for (; wr; wr = wr->next) {
-    error = s.send_queue->add(*wr, s.options.signal_all);
+    error = s.send_queue->add(*wr, s.options.signal_all, octets);
     if (error) break;
     ++posted;
-    octets += octets_of(*wr);
   }
   s.send_queue->end(true);
   // What was posted before a bad one, or before there was no room, goes out.
@@ -141,11 +134,10 @@ void QueuePair::begin_batch() {
 
 int QueuePair::add_to_batch(const ibv_send_wr& wr) {
   State& s = *state_;
-  const int error = s.engine.in_child() ? ENODEV : s.send_queue->add(wr, s.options.signal_all);
-  if (error) return error;
-  ++s.batch_requests;
-  s.batch_octets += octets_of(wr);
-  return 0;
+  if (s.engine.in_child()) return ENODEV;
+  const int error = s.send_queue->add(wr, s.options.signal_all, s.batch_octets);
+  if (error == 0) ++s.batch_requests;
+  return error;
 }
 
 int QueuePair::end_batch(bool publish) {
