@@ -5,6 +5,12 @@
 
 #include "provider/provider.h"
 
+static void end_waiting(struct ibv_qp *qp)
+{
+	pthread_cond_destroy(&qp->cond);
+	pthread_mutex_destroy(&qp->mutex);
+}
+
 static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init, bool extended)
 {
 	struct provider_qp *mine = provider_new(sizeof(*mine));
@@ -39,8 +45,10 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init, b
 		.user = qp,
 	};
 	error = uiwarp_qp_create(core_pd(pd), &core, &mine->core, &qp->qp_num);
-	if (error)
+	if (error) {
+		end_waiting(qp);
 		return provider_fail(mine, error);
+	}
 	init->cap = core.cap;
 	qp->handle = qp->qp_num;
 	return qp;
@@ -81,6 +89,7 @@ int provider_destroy_qp(struct ibv_qp *qp)
 			pthread_cond_wait(&qp->cond, &qp->mutex);
 		pthread_mutex_unlock(&qp->mutex);
 	}
+	end_waiting(qp);
 	free(qp);
 	return 0;
 }
