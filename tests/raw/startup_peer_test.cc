@@ -304,7 +304,7 @@ TEST(StartUpPeer, NothingCompletesBeforeTheChannelTellsThatItIsEstablished) {
     const Octets send = fpdu(untagged(3, 0, 1, 0, {}));
     RawListener listener;
     std::unique_ptr<RawPeer> peer;
-    party.channel.on_tell = [&] {  // on the engine's thread
+    party.channel.on_notify = [&] {  // on the engine's thread
       // A tell that is late finds its event taken.
       if (!watching || party.channel.queued() == 0) return;
       ++tells;

@@ -63,13 +63,15 @@ struct Id {
   Endpoint* endpoint = nullptr;  // its part on the engine thread
 };
 
-// The descriptor of a channel, which can be polled for events. Called in turns.
+// The descriptor of a channel, which is readable while events are queued. notify() and clear() are
+// called alternately.
 class EventSink {
  public:
-  // There are events now. Thread: any.
-  virtual void tell() = 0;
-  // There are none any more. False when it has not been told yet. The manager's lock is held.
-  virtual bool take_back() = 0;
+  // Makes the descriptor readable. Thread: any.
+  virtual void notify() = 0;
+  // Makes it unreadable. False when it was not readable: notify() is still running, or the program
+  // has emptied it. The manager's lock is held.
+  virtual bool clear() = 0;
 
  protected:
   ~EventSink() = default;
@@ -78,10 +80,10 @@ class EventSink {
 struct Channel {
   EventSink* sink = nullptr;
   bool open = false;
-  // Of cm/teller.h.
-  bool told = false;        // the sink is, or the engine is about to do so
-  bool to_be_told = false;  // in the list of those
-  core::ListLink<Channel> untold;
+  // Of the EventNotifier.
+  bool notified = false;              // notify() was called, or the engine is about to call it
+  bool notification_pending = false;  // in the list of those that the engine has to notify
+  core::ListLink<Channel> pending_notification;
   core::List<QueuedEvent, &QueuedEvent::link> events;
   core::List<Id, &Id::in_channel> ids;
 };

@@ -63,8 +63,8 @@ void Link::announce() {
   announced_ = true;
   std::lock_guard hold(manager_.lock());
   if (owner != nullptr) manager_.push(*owner, EventType::kEstablished, 0, &established_);
-  // Behind what tells the channel (cm/teller.h), which was posted first: no completion of what the
-  // peer sends can be seen before.
+  // Carried out after the channel's notification (cm/event_notifier.h), which was posted first: no
+  // completion of what the peer sends can be seen before ESTABLISHED.
   order(kReceive);
 }
 

@@ -37,7 +37,7 @@ void Manager::close_channel(Channel& channel) {
     std::unique_lock hold(lock_);
     channel.open = false;
     while (Id* id = channel.ids.first()) discard(*id);
-    teller_.leave(channel, hold);
+    notifier_.leave(channel, hold);
     if (--open_channels_ == 0) last = std::move(engine_);
   }
   if (last) end_orphans(*last);
@@ -226,9 +226,9 @@ int Manager::migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& e
   };
   for (QueuedEvent* event = id->events.first(); event != nullptr; event = id->events.next(*event)) {
     from.events.remove(*event);
-    teller_.taken(from);
+    notifier_.taken(from);
     to.events.append(*event);
-    teller_.queued(to, nullptr);
+    notifier_.queued(to, nullptr);
     if (event->child != nullptr) move_id(*event->child);
   }
   move_id(*id);
@@ -240,7 +240,7 @@ void Manager::queue(QueuedEvent& event) {
   channel.events.append(event);
   event.owner->events.append(event);
   if (event.child != nullptr) event.child->request = &event;
-  teller_.queued(channel, engine_ ? &*engine_ : nullptr);
+  notifier_.queued(channel, engine_ ? &*engine_ : nullptr);
 }
 
 void Manager::unqueue(Channel& channel, QueuedEvent& event) {
@@ -251,7 +251,7 @@ void Manager::unqueue(Channel& channel, QueuedEvent& event) {
     --event.owner->requests_queued;
     lobby_.fetched();
   }
-  teller_.taken(channel);
+  notifier_.taken(channel);
   delete &event;
 }
 

@@ -3,8 +3,8 @@
 //
 // Threads: every function of the first part may be called from any thread but the engine's. One
 // lock guards all ids, channels and event queues; it is never held across a system call that can
-// block, nor across a wait but for the engine to finish one write to a pipe (cm/teller.h). Engine
-// callbacks take it too, so nobody may hold it in Engine::run_sync(), and so does what
+// block, nor across a wait but for the engine to finish one write to a pipe (cm/event_notifier.h).
+// Engine callbacks take it too, so nobody may hold it in Engine::run_sync(), and so does what
 // device::refresh() calls. Lock order: this lock, then the list of endpoints, the registry of queue
 // pairs or whatever EventSink takes.
 //
@@ -18,11 +18,11 @@
 
 #include "cm/cm.h"
 #include "cm/endpoint.h"
+#include "cm/event_notifier.h"
 #include "cm/id.h"
 #include "cm/id_table.h"
 #include "cm/lobby.h"
 #include "cm/queue_pairs.h"
-#include "cm/teller.h"
 #include "core/list.h"
 #include "core/settings.h"
 #include "device/device.h"
@@ -130,7 +130,7 @@ class Manager final : public device::Observer {
   QueuePairs& queue_pairs_;
   const core::Settings& settings_;
   std::mutex lock_;
-  Teller teller_{lock_};
+  EventNotifier notifier_{lock_};
   Lobby lobby_{settings_};
   IdTable ids_;
   uint64_t last_serial_ = 0;

@@ -37,8 +37,8 @@ class UcmaFile final : public DeviceFile, private cm::EventSink {
   int wait_for_event(int fd, cm::Event& event);
 
  private:
-  void tell() override { events_->tell(); }
-  bool take_back() override { return events_->take_back(); }
+  void notify() override { events_->tell(); }
+  bool clear() override { return events_->take_back(); }
   int wait();
   void close();
 

@@ -186,16 +186,16 @@ class TestChannel final : private EventSink {
 
   Channel channel;
   // Called just before the descriptor becomes readable. Set it before anything can happen.
-  std::function<void()> on_tell;
+  std::function<void()> on_notify;
 
  private:
-  void tell() override {
-    if (on_tell) on_tell();
+  void notify() override {
+    if (on_notify) on_notify();
     std::lock_guard hold(mutex_);
     told_ = true;
     changed_.notify_all();
   }
-  bool take_back() override {
+  bool clear() override {
     std::lock_guard hold(mutex_);
     return std::exchange(told_, false);
   }

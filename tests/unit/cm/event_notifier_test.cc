@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "cm/teller.h"
+#include "cm/event_notifier.h"
 
 #include <gtest/gtest.h>
 
@@ -11,43 +11,45 @@
 namespace uiw::cm {
 namespace {
 
-// A descriptor that is slow to be told, if wanted.
+// A descriptor whose notify() is slow on demand.
 class SlowSink final : public EventSink {
  public:
-  void tell() override {
-    ++tells;
+  void notify() override {
+    ++notifications;
     if (slow) {
       inside.release();
       go_on.acquire();
     }
-    told = true;
+    readable = true;
   }
-  bool take_back() override {
-    const bool was_told = told.exchange(false);
-    if (!was_told && ++refusals == 1) refused.release();
-    return was_told;
+  bool clear() override {
+    const bool was_readable = readable.exchange(false);
+    if (!was_readable && ++refusals == 1) refused.release();
+    return was_readable;
   }
 
   bool slow = false;
-  std::atomic<bool> told{false};
-  std::atomic<int> tells{0}, refusals{0};
+  std::atomic<bool> readable{false};
+  std::atomic<int> notifications{0}, refusals{0};
   std::binary_semaphore inside{0}, go_on{0}, refused{0};
 };
 
-class TellerTest : public testing::Test {
+class EventNotifierTest : public testing::Test {
  protected:
-  TellerTest() : engine_(std::move(*engine::EngineRef::acquire())) { channel_.sink = &sink_; }
-  ~TellerTest() override { settle(); }
+  EventNotifierTest() : engine_(std::move(*engine::EngineRef::acquire())) {
+    channel_.sink = &sink_;
+  }
+  ~EventNotifierTest() override { settle(); }
 
   void queue(QueuedEvent& event, engine::Engine* engine) {
     std::lock_guard hold(lock_);
     channel_.events.append(event);
-    teller_.queued(channel_, engine);
+    notifier_.queued(channel_, engine);
   }
   void take(QueuedEvent& event) {
     std::lock_guard hold(lock_);
     channel_.events.remove(event);
-    teller_.taken(channel_);
+    notifier_.taken(channel_);
   }
   void on_engine(const std::function<void()>& call) {
     engine_->run_sync([&] { call(); });
@@ -59,101 +61,101 @@ class TellerTest : public testing::Test {
   engine::EngineRef engine_;
   SlowSink sink_;
   std::mutex lock_;
-  Teller teller_{lock_};
+  EventNotifier notifier_{lock_};
   Channel channel_;
   QueuedEvent events_[3];
 };
 
-TEST_F(TellerTest, OtherThreadsTellAtOnceAndOnce) {
+TEST_F(EventNotifierTest, OtherThreadsNotifyAtOnceAndOnce) {
   queue(events_[0], &*engine_);
-  EXPECT_TRUE(sink_.told);
+  EXPECT_TRUE(sink_.readable);
   queue(events_[1], nullptr);
-  EXPECT_EQ(sink_.tells, 1);
+  EXPECT_EQ(sink_.notifications, 1);
   take(events_[0]);
-  EXPECT_TRUE(sink_.told);
+  EXPECT_TRUE(sink_.readable);
   take(events_[1]);
-  EXPECT_FALSE(sink_.told);
+  EXPECT_FALSE(sink_.readable);
   queue(events_[2], nullptr);
-  EXPECT_EQ(sink_.tells, 2);
+  EXPECT_EQ(sink_.notifications, 2);
 }
 
-TEST_F(TellerTest, OtherThreadsDoNotWaitForTheEngine) {
+TEST_F(EventNotifierTest, OtherThreadsDoNotWaitForTheEngine) {
   on_engine([&] {
     queue(events_[0], &*engine_);
     queue(events_[1], nullptr);
-    EXPECT_TRUE(sink_.told);
+    EXPECT_TRUE(sink_.readable);
   });
   settle();
-  EXPECT_EQ(sink_.tells, 1);
+  EXPECT_EQ(sink_.notifications, 1);
 }
 
-TEST_F(TellerTest, TheEngineTellsOnceBehindItsTurn) {
+TEST_F(EventNotifierTest, TheEngineNotifiesOnceAfterItsTurn) {
   on_engine([&] {
     for (QueuedEvent& event : events_) queue(event, &*engine_);
-    EXPECT_EQ(sink_.tells, 0);
+    EXPECT_EQ(sink_.notifications, 0);
   });
   settle();
-  EXPECT_TRUE(sink_.told);
-  EXPECT_EQ(sink_.tells, 1);
+  EXPECT_TRUE(sink_.readable);
+  EXPECT_EQ(sink_.notifications, 1);
 }
 
-TEST_F(TellerTest, WhatIsTakenMeanwhileIsNotTold) {
+TEST_F(EventNotifierTest, FetchedMeanwhileIsNotNotified) {
   on_engine([&] {
     queue(events_[0], &*engine_);
     take(events_[0]);
   });
   settle();
-  EXPECT_EQ(sink_.tells, 0);
+  EXPECT_EQ(sink_.notifications, 0);
   on_engine([&] { queue(events_[1], &*engine_); });
   settle();
-  EXPECT_EQ(sink_.tells, 1);
+  EXPECT_EQ(sink_.notifications, 1);
 }
 
-// The last event is taken while the engine tells of it: nothing may be left in the descriptor.
-TEST_F(TellerTest, TakingWaitsForWhoIsTelling) {
+// The last event is fetched while the engine notifies of it: nothing may be left in the descriptor.
+TEST_F(EventNotifierTest, FetchingWaitsForNotify) {
   sink_.slow = true;
   std::thread engine([&] { on_engine([&] { queue(events_[0], &*engine_); }); });
   sink_.inside.acquire();
   std::thread taker([&] { take(events_[0]); });
   sink_.refused.acquire();
-  EXPECT_FALSE(sink_.told);
+  EXPECT_FALSE(sink_.readable);
   sink_.go_on.release();
   taker.join();
   engine.join();
-  EXPECT_FALSE(sink_.told);
-  EXPECT_EQ(sink_.tells, 1);
+  EXPECT_FALSE(sink_.readable);
+  EXPECT_EQ(sink_.notifications, 1);
 }
 
-TEST_F(TellerTest, LeavingWaitsForWhoIsTelling) {
+TEST_F(EventNotifierTest, LeavingWaitsForNotify) {
   sink_.slow = true;
   on_engine([&] { queue(events_[0], &*engine_); });
   sink_.inside.acquire();
   std::atomic<bool> left = false;
   std::thread leaver([&] {
     std::unique_lock hold(lock_);
-    teller_.leave(channel_, hold);
-    left = sink_.told.load();
+    notifier_.leave(channel_, hold);
+    left = sink_.readable.load();
   });
   for (int i = 0; i < 1000; ++i) sched_yield();
   sink_.go_on.release();
   leaver.join();
-  EXPECT_TRUE(left);  // not before it was told
+  EXPECT_TRUE(left);  // not before notify() ended
 }
 
-TEST_F(TellerTest, WhoHasLeftIsNotTold) {
+TEST_F(EventNotifierTest, AChannelThatLeftIsNotNotified) {
   on_engine([&] {
     queue(events_[0], &*engine_);
     std::unique_lock hold(lock_);
-    teller_.leave(channel_, hold);
+    notifier_.leave(channel_, hold);
   });
   settle();
-  EXPECT_EQ(sink_.tells, 0);
+  EXPECT_EQ(sink_.notifications, 0);
 }
 
-// A descriptor that its program has emptied by itself.
-TEST_F(TellerTest, TakingDoesNotWaitForNobody) {
+// A descriptor that its program has emptied itself.
+TEST_F(EventNotifierTest, FetchingDoesNotWaitWithoutNotify) {
   queue(events_[0], nullptr);
-  sink_.told = false;
+  sink_.readable = false;
   take(events_[0]);
   EXPECT_EQ(sink_.refusals, 1);
 }
