@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "cm/farewell.h"
 #include "cm/link.h"
 #include "cm/manager.h"
+#include "cm/startup_closer.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
@@ -170,9 +170,9 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
         return;
       }
       // RFC 6581 9.3: an error of ours, after the peer has entered RDMA mode.
-      say_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic,
-                    agreement.crc, agreement.tx_markers,
-                    manager_.settings().close_timeout_ms * core::kMillisecond);
+      send_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic,
+                     agreement.crc, agreement.tx_markers,
+                     manager_.settings().close_timeout_ms * core::kMillisecond);
       finish_with(EventType::kConnectError, -error);
       return;
     }
@@ -188,8 +188,8 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
       return;
     case mpa::ReplyVerdict::kTerminate:
       core::log(core::LogLevel::kInfo, "connection given up: %s", core::describe(code));
-      say_terminate(engine_, std::move(stream_), code, opening_.request.crc || reply.crc,
-                    reply.markers, manager_.settings().close_timeout_ms * core::kMillisecond);
+      send_terminate(engine_, std::move(stream_), code, opening_.request.crc || reply.crc,
+                     reply.markers, manager_.settings().close_timeout_ms * core::kMillisecond);
       finish_with(EventType::kConnectError, -EPROTO);
       return;
     case mpa::ReplyVerdict::kRevision1:

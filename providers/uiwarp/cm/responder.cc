@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "cm/acceptor.h"
-#include "cm/farewell.h"
 #include "cm/link.h"
 #include "cm/manager.h"
+#include "cm/startup_closer.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
@@ -200,8 +200,8 @@ void Responder::enter_rdma_mode() {
     return;
   }
   // RFC 6581 9.3: told by either end.
-  say_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement_.crc,
-                agreement_.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
+  send_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement_.crc,
+                 agreement_.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
   phase_ = Phase::kGone;
   end_accepted(-error);
 }
@@ -222,8 +222,8 @@ void Responder::reject(core::Bytes private_data) {
     mpa::StartupFrame reply =
         mpa::make_reject(wishes_for(manager_.settings(), stream_->peer_is_local(), {}), request_);
     set_private_data(reply, private_data);
-    say_reject(engine_, std::move(stream_), reply,
-               manager_.settings().close_timeout_ms * core::kMillisecond);
+    send_reject(engine_, std::move(stream_), reply,
+                manager_.settings().close_timeout_ms * core::kMillisecond);
   }
   finish();
 }

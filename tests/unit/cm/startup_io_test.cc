@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Frames in and out of streams, last words included.
-#include "cm/farewell.h"
+// Frames in and out of streams, the last one before the end included.
+#include "cm/startup_closer.h"
 #include "unit/cm/rig.h"
 
 namespace uiw::cm::test {
@@ -82,33 +82,33 @@ TEST_F(FullSocketTest, OutboxGoesOnWhenThereIsRoom) {
   });
 }
 
-TEST_F(FullSocketTest, LastWordsWaitForRoom) {
+TEST_F(FullSocketTest, TheLastFrameWaitsForRoom) {
   engine_->run_sync([&] {
-    say_reject(*engine_, transport::TcpStream::adopt(*engine_, ours_), request_frame(),
-               60 * core::kSecond);
+    send_reject(*engine_, transport::TcpStream::adopt(*engine_, ours_), request_frame(),
+                60 * core::kSecond);
   });
   EXPECT_EQ(filling_, peer_.receive(filling_).size());
   EXPECT_EQ(RawPeer::encoded(request_frame()), peer_.receive_all());
 }
 
-TEST_F(FullSocketTest, LastWordsAreGivenUpInTheEnd) {
+TEST_F(FullSocketTest, TheLastFrameIsGivenUpInTheEnd) {
   engine_->run_sync([&] {
-    say_reject(*engine_, transport::TcpStream::adopt(*engine_, ours_), request_frame(),
-               20 * core::kMillisecond);
+    send_reject(*engine_, transport::TcpStream::adopt(*engine_, ours_), request_frame(),
+                20 * core::kMillisecond);
   });
-  // The end is what comes after the filling only when the words were not waited for any more.
+  // The end is what comes after the filling only when the frame was not waited for any more.
   pollfd hang_up{peer_.fd(), POLLRDHUP, 0};
   EXPECT_EQ(1, poll(&hang_up, 1, -1));
   EXPECT_EQ(filling_, peer_.receive_all().size());
 }
 
-TEST_F(FullSocketTest, LastWordsToNobody) {
+TEST_F(FullSocketTest, TheLastFrameToAPeerThatHasGone) {
   engine_->run_sync([&] {
-    say_reject(*engine_, transport::TcpStream::adopt(*engine_, ours_), request_frame(),
-               60 * core::kSecond);
+    send_reject(*engine_, transport::TcpStream::adopt(*engine_, ours_), request_frame(),
+                60 * core::kSecond);
   });
   peer_.close();
-  engine_ = {};  // joins the engine: would hang or leak if the words still waited
+  engine_ = {};  // joins the engine: would hang or leak if the frame still waited
 }
 
 TEST(Addresses, Questions) {

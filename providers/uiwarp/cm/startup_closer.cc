@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "cm/farewell.h"
+#include "cm/startup_closer.h"
 
 #include <cerrno>
 #include <new>
@@ -15,12 +15,12 @@
 namespace uiw::cm {
 namespace {
 
-// Waits until a full socket takes the rest.
-class Farewell final : private transport::StreamHandler,
-                       private engine::Timer,
-                       private engine::Lodger {
+// Sends the rest of a frame that did not fit into the socket.
+class StartupCloser final : private transport::StreamHandler,
+                            private engine::Timer,
+                            private engine::Lodger {
  public:
-  Farewell(engine::Engine& engine, StreamPtr stream, Outbox outbox, core::Nanoseconds at_most)
+  StartupCloser(engine::Engine& engine, StreamPtr stream, Outbox outbox, core::Nanoseconds at_most)
       : engine_(engine),
         stream_(std::move(stream)),
         outbox_(std::move(outbox)),
@@ -34,7 +34,7 @@ class Farewell final : private transport::StreamHandler,
   }
 
  private:
-  void on_octets(core::Bytes) override {}  // nothing that the peer may still say matters
+  void on_octets(core::Bytes) override {}  // nothing that the peer still sends matters
   void on_end_of_stream() override { end(); }
   void on_error(int) override { end(); }
   void on_writable() override {
@@ -68,28 +68,29 @@ class Farewell final : private transport::StreamHandler,
   const core::Nanoseconds at_most_;
 };
 
-void say(engine::Engine& engine, StreamPtr stream, Outbox outbox, core::Nanoseconds at_most) {
+void send_and_close(engine::Engine& engine, StreamPtr stream, Outbox outbox,
+                    core::Nanoseconds at_most) {
   const int error = outbox.flush(*stream);
   if (error == 0) {
     session::linger(engine, std::move(stream), at_most, engine::Standing::kStranger);
   } else if (error == EAGAIN) {
-    auto* farewell =
-        new (std::nothrow) Farewell(engine, std::move(stream), std::move(outbox), at_most);
-    if (farewell != nullptr) farewell->begin();
+    auto* closer =
+        new (std::nothrow) StartupCloser(engine, std::move(stream), std::move(outbox), at_most);
+    if (closer != nullptr) closer->begin();
   }
 }
 
 }  // namespace
 
-void say_reject(engine::Engine& engine, StreamPtr stream, const mpa::StartupFrame& reply,
-                core::Nanoseconds at_most) {
+void send_reject(engine::Engine& engine, StreamPtr stream, const mpa::StartupFrame& reply,
+                 core::Nanoseconds at_most) {
   Outbox outbox;
   outbox.set(reply);
-  say(engine, std::move(stream), std::move(outbox), at_most);
+  send_and_close(engine, std::move(stream), std::move(outbox), at_most);
 }
 
-void say_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code, bool crc,
-                   bool markers, core::Nanoseconds at_most) {
+void send_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code, bool crc,
+                    bool markers, core::Nanoseconds at_most) {
   uint8_t ulpdu[mpa::kLengthSize + ddp::kUntaggedHeaderSize + rdmap::kMaxTerminateBody];
   // RFC 5040 4.8: alone on queue 2.
   uint8_t* end =
@@ -106,7 +107,7 @@ void say_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code
   const auto ulpdu_length = static_cast<uint32_t>(end - ulpdu) - mpa::kLengthSize;
   core::store_be16(ulpdu, static_cast<uint16_t>(ulpdu_length));
 
-  // Without markers this FPDU is far from where one would be due.
+  // Without markers: laid down right behind a marker's position it ends before the next one.
   uint8_t fpdu[mpa::marked_size(0, mpa::fpdu_size(sizeof ulpdu))];
   mpa::MarkerWriter writer(fpdu, markers ? 0 : mpa::kMarkerSize);
   writer.put(ulpdu, static_cast<uint32_t>(end - ulpdu));
@@ -118,7 +119,7 @@ void say_terminate(engine::Engine& engine, StreamPtr stream, core::TermCode code
   writer.put(&sum, sizeof sum);
   Outbox outbox;
   outbox.set(writer.written());
-  say(engine, std::move(stream), std::move(outbox), at_most);
+  send_and_close(engine, std::move(stream), std::move(outbox), at_most);
 }
 
 }  // namespace uiw::cm
