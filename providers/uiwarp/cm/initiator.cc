@@ -30,11 +30,11 @@ EventType event_for(int error) {
 
 }  // namespace
 
-Initiator::Initiator(Manager& manager, engine::Engine& engine, Opening opening,
+Initiator::Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt attempt,
                      const sockaddr_storage& source, const sockaddr_storage& destination,
                      bool explicit_port, int tos, const ConnParam& param)
     : Endpoint(manager, engine),
-      opening_(std::move(opening)),
+      attempt_(std::move(attempt)),
       source_(source),
       destination_(destination),
       explicit_port_(explicit_port),
@@ -42,7 +42,7 @@ Initiator::Initiator(Manager& manager, engine::Engine& engine, Opening opening,
       param_(param) {}
 
 Initiator::~Initiator() {
-  if (opening_.fd >= 0) core::sys::close(opening_.fd);
+  if (attempt_.fd >= 0) core::sys::close(attempt_.fd);
 }
 
 void Initiator::carry_out(uint32_t orders) {
@@ -50,18 +50,18 @@ void Initiator::carry_out(uint32_t orders) {
 }
 
 void Initiator::await_connection() {
-  if (opening_.connected) {
-    on_connected(std::exchange(opening_.fd, -1));
+  if (attempt_.connected) {
+    on_connected(std::exchange(attempt_.fd, -1));
     return;
   }
   connector_ = transport::Connector::start(
-      engine_, opening_.fd, opening_.error,
+      engine_, attempt_.fd, attempt_.error,
       manager_.settings().connect_timeout_ms * core::kMillisecond, *this);
   if (connector_ == nullptr) {
     finish_with(EventType::kConnectError, -ENOMEM);
     return;
   }
-  opening_.fd = -1;
+  attempt_.fd = -1;
 }
 
 void Initiator::on_connect_failed(int error) {
@@ -88,7 +88,7 @@ void Initiator::on_connected(int fd) {
 }
 
 void Initiator::send_request() {
-  const int error = opening_.outbox.flush(*stream_);
+  const int error = attempt_.outbox.flush(*stream_);
   if (error == EAGAIN) {
     stream_->want_writable();
   } else if (error == EPIPE || error == ECONNRESET) {
@@ -127,7 +127,7 @@ void Initiator::closed_without_reply() {
 
 // Tries once more with revision 1, on a new TCP connection. False: not now, or not any more.
 bool Initiator::fall_back() {
-  if (fell_back_ || !manager_.settings().mpa_fallback || opening_.wishes.revision < 2) return false;
+  if (fell_back_ || !manager_.settings().mpa_fallback || attempt_.wishes.revision < 2) return false;
   fell_back_ = true;
   collector_ = {};
   engine_.disarm(deadline_);
@@ -135,8 +135,8 @@ bool Initiator::fall_back() {
   connector_.reset();
   sockaddr_storage from = source_;
   if (!explicit_port_) transport::set_port(from, 0);
-  opening_ = Opening::begin(manager_.settings(), -1, from, destination_, tos_, param_, 1);
-  if (opening_.fd < 0) return false;
+  attempt_ = ConnectAttempt::begin(manager_.settings(), -1, from, destination_, tos_, param_, 1);
+  if (attempt_.fd < 0) return false;
   await_connection();
   return true;
 }
@@ -161,7 +161,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
   copy_private_data(answer, reply);
   mpa::Agreement agreement;
   core::TermCode code{};
-  switch (mpa::judge_reply(opening_.wishes, opening_.request, reply, agreement, code)) {
+  switch (mpa::judge_reply(attempt_.wishes, attempt_.request, reply, agreement, code)) {
     case mpa::ReplyVerdict::kAccepted: {
       const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement,
                                         leftover, param_.qp_num, answer);
@@ -188,7 +188,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
       return;
     case mpa::ReplyVerdict::kTerminate:
       core::log(core::LogLevel::kInfo, "connection given up: %s", core::describe(code));
-      send_terminate(engine_, std::move(stream_), code, opening_.request.crc || reply.crc,
+      send_terminate(engine_, std::move(stream_), code, attempt_.request.crc || reply.crc,
                      reply.markers, manager_.settings().close_timeout_ms * core::kMillisecond);
       finish_with(EventType::kConnectError, -EPROTO);
       return;

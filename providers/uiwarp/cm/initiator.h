@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "cm/connect_attempt.h"
 #include "cm/endpoint.h"
-#include "cm/opening.h"
 #include "transport/listener.h"
 
 namespace uiw::cm {
@@ -14,9 +14,9 @@ class Initiator final : public Endpoint,
                         private transport::ConnectHandler,
                         private transport::StreamHandler {
  public:
-  // Takes over what was begun. `source` is where it starts from; its port counts for a second
-  // attempt only when `explicit_port`.
-  Initiator(Manager& manager, engine::Engine& engine, Opening opening,
+  // Takes over the attempt. `source` is the local address; a second attempt keeps its port only
+  // when `explicit_port`.
+  Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt attempt,
             const sockaddr_storage& source, const sockaddr_storage& destination, bool explicit_port,
             int tos, const ConnParam& param);
 
@@ -38,7 +38,7 @@ class Initiator final : public Endpoint,
   void closed_without_reply();
   void reply_overdue();
 
-  Opening opening_;  // its descriptor until the connector or the stream has it
+  ConnectAttempt attempt_;  // owns its descriptor until the connector or the stream does
   const sockaddr_storage source_;
   const sockaddr_storage destination_;
   const bool explicit_port_;

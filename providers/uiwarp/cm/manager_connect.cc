@@ -39,21 +39,22 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   // On loopback the peer's side of the handshake runs inside: that is not the engine's to wait for,
   // nor everybody's who wants the lock.
   hold.unlock();
-  Opening opening = Opening::begin(settings_, bound_fd, source, destination, tos, param,
-                                   static_cast<uint8_t>(settings_.mpa_revision));
+  ConnectAttempt attempt =
+      ConnectAttempt::begin(settings_, bound_fd, source, destination, tos, param,
+                            static_cast<uint8_t>(settings_.mpa_revision));
   hold.lock();
 
   id = find_again(number, serial);
   Initiator* initiator = nullptr;
-  if (opening.fd >= 0 && id != nullptr) {
-    initiator = new (std::nothrow) Initiator(*this, *engine_, std::move(opening), source,
+  if (attempt.fd >= 0 && id != nullptr) {
+    initiator = new (std::nothrow) Initiator(*this, *engine_, std::move(attempt), source,
                                              destination, bound_fd >= 0, tos, param);
   }
   if (initiator == nullptr) {
     if (id != nullptr) id->state = IdState::kRouteResolved;
-    if (opening.fd >= 0) core::sys::close(opening.fd);
+    if (attempt.fd >= 0) core::sys::close(attempt.fd);
     if (id == nullptr) return channel.open ? ENOENT : EBADF;
-    return opening.fd >= 0 ? ENOMEM : opening.error;
+    return attempt.fd >= 0 ? ENOMEM : attempt.error;
   }
   id->endpoint = initiator;
   initiator->owner = id;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The part of rdma_connect() that runs on the caller's thread: it makes a socket, starts to connect
+// and, if TCP's handshake is over by then, sends the MPA Request. On loopback the handshake is
+// over, because the peer's side of it runs inside connect(). Then the engine has nothing to do
+// until the Reply comes.
+#pragma once
+
+#include "cm/startup_io.h"
+
+namespace uiw::cm {
+
+struct ConnectAttempt {
+  // `bound_fd`: the socket to connect, or -1 for a new one bound to `source`. The result holds the
+  // descriptor. MPA `revision` 1 or 2. Thread: any.
+  static ConnectAttempt begin(const core::Settings& settings, int bound_fd,
+                              const sockaddr_storage& source, const sockaddr_storage& destination,
+                              int tos, const ConnParam& param, uint8_t revision);
+
+  int fd = -1;             // -1: no socket, `error` says why
+  int error = 0;           // why it failed
+  bool connected = false;  // TCP has taken the first bytes of the Request
+  mpa::Wishes wishes;
+  mpa::StartupFrame request;
+  Outbox outbox;  // the part of it that TCP has not taken
+};
+
+}  // namespace uiw::cm
