@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cm/lobby.h"
+#include "cm/admission_control.h"
 #include "cm/manager.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
@@ -28,7 +28,7 @@ Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd,
     : Endpoint(manager, engine), fd_(listen_fd), device_(device) {}
 
 Acceptor::~Acceptor() {
-  manager_.lobby().forget(*this);
+  manager_.admission().forget(*this);
   if (fd_ >= 0) core::sys::close(fd_);
   // Before it goes: each takes itself out of the list.
   listener_.reset();
@@ -42,13 +42,13 @@ void Acceptor::carry_out(uint32_t orders) {
 
 void Acceptor::join(Responder& responder) {
   half_open_.append(responder);
-  manager_.lobby().enter(responder);
+  manager_.admission().enter(responder);
 }
 
 void Acceptor::leave(Responder& responder) {
   if (responder.complete()) --complete_;
   half_open_.remove(responder);
-  manager_.lobby().leave(responder);
+  manager_.admission().leave(responder);
 }
 
 void Acceptor::request_came() {
@@ -91,7 +91,7 @@ void Acceptor::on_accept(int fd, const sockaddr_storage&) {
 }
 
 bool Acceptor::has_room() {
-  return manager_.lobby().admit(*this, engine_);
+  return manager_.admission().admit(*this, engine_);
 }
 
 void Acceptor::pause() {

@@ -31,11 +31,11 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   void join(Responder& responder);
   void leave(Responder& responder);
 
-  // Of the lobby, which says when there is room for more connections. Thread: engine.
+  // For AdmissionControl, which says when there is room for more connections. Thread: engine.
   void pause();
   void resume();
   bool paused() const { return paused_; }
-  core::ListLink<Acceptor> before_lobby;
+  core::ListLink<Acceptor> before_admission;
 
  private:
   ~Acceptor() override;
@@ -53,7 +53,7 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   using HalfOpen = core::List<Responder, &Responder::half_open>;
   HalfOpen half_open_;     // oldest first
   uint32_t complete_ = 0;  // how many of them have sent their Request
-  bool paused_ = false;    // until the lobby has room
+  bool paused_ = false;    // until AdmissionControl has room
 };
 
 }  // namespace uiw::cm

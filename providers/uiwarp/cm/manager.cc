@@ -249,7 +249,7 @@ void Manager::unqueue(Channel& channel, QueuedEvent& event) {
   if (event.child != nullptr) {
     event.child->request = nullptr;
     --event.owner->requests_queued;
-    lobby_.fetched();
+    admission_.fetched();
   }
   notifier_.taken(channel);
   delete &event;
@@ -270,13 +270,13 @@ void Manager::push(Id& id, EventType type, int status, const ConnParam* param) {
 Id* Manager::push_request(Id& listener, const sockaddr_storage& local, const sockaddr_storage& peer,
                           const device::Device& device, const ConnParam& offered) {
   const uint32_t queued = listener.requests_queued;
-  if (queued >= listener.backlog || !lobby_.may_queue(queued)) return nullptr;
+  if (queued >= listener.backlog || !admission_.may_queue(queued)) return nullptr;
   std::unique_ptr<QueuedEvent> event(new (std::nothrow) QueuedEvent);
   if (event == nullptr) return nullptr;
   Id* child = nullptr;
   if (new_id(*listener.channel, child) != 0) return nullptr;
   ++listener.requests_queued;
-  lobby_.queued();
+  admission_.queued();
   child->state = IdState::kRequested;
   child->source = local;
   child->destination = peer;

@@ -16,12 +16,12 @@
 #include <cstdint>
 #include <mutex>
 
+#include "cm/admission_control.h"
 #include "cm/cm.h"
 #include "cm/endpoint.h"
 #include "cm/event_notifier.h"
 #include "cm/id.h"
 #include "cm/id_table.h"
-#include "cm/lobby.h"
 #include "cm/queue_pairs.h"
 #include "core/list.h"
 #include "core/settings.h"
@@ -100,7 +100,7 @@ class Manager final : public device::Observer {
   std::mutex& lock() { return lock_; }
   const core::Settings& settings() const { return settings_; }
   QueuePairs& queue_pairs() { return queue_pairs_; }
-  Lobby& lobby() { return lobby_; }
+  AdmissionControl& admission() { return admission_; }
 
   // Queues an event of `id`; dropped for a child that is not accepted yet. Lock held.
   void push(Id& id, EventType type, int status, const ConnParam* param = nullptr);
@@ -131,7 +131,7 @@ class Manager final : public device::Observer {
   const core::Settings& settings_;
   std::mutex lock_;
   EventNotifier notifier_{lock_};
-  Lobby lobby_{settings_};
+  AdmissionControl admission_{settings_};
   IdTable ids_;
   uint64_t last_serial_ = 0;
   uint32_t open_channels_ = 0;

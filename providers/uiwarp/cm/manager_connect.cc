@@ -81,7 +81,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is
   // emptied by the engine at once: the application's backlog counts requests, not connections.
   if ((error = -core::sys::listen(id->bound_fd, Acceptor::kTcpQueue)) != 0) return error;
-  lobby_.measure();
+  admission_.measure();
   auto* acceptor = new (std::nothrow) Acceptor(*this, *engine_, id->bound_fd, id->device);
   if (acceptor == nullptr) return ENOMEM;
   id->bound_fd = -1;

@@ -36,7 +36,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   void offer();
 
   core::ListLink<Responder> half_open;  // of the acceptor
-  core::ListLink<Responder> in_lobby;
+  core::ListLink<Responder> in_admission;
 
  private:
   enum class Phase {

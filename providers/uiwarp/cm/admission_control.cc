@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "cm/lobby.h"
+#include "cm/admission_control.h"
 
 #include <algorithm>
 
@@ -8,31 +8,31 @@
 namespace uiw::cm {
 namespace {
 
-// Of the time that a whole Request may take: what its sender has for itself where others wait, a
-// fifth of a second unless set. A program that connects thousands of times needs less before it
-// sends the first one, and longer would be longer to wait behind a flood of silent connections.
-constexpr uint32_t kPatienceShare = 25;
+// While others wait, a connection has this part of the time that a Request may take: a fifth of a
+// second by default. A program that makes thousands of connections needs less until it sends the
+// first Request. A longer time would make others wait longer behind a flood of silent connections.
+constexpr uint32_t kRequestTimeShare = 25;
 
-// When one acceptor may go on, the next one looks so much later what is left. The first has
-// accepted by then, so that a flood at one listener does not take all that comes free.
-constexpr core::Nanoseconds kInTurn = core::kMillisecond;
+// Between the resumption of one acceptor and of the next. The first has accepted by then, so that a
+// flood at one listener does not take all that becomes free.
+constexpr core::Nanoseconds kBetweenAcceptors = core::kMillisecond;
 
 }  // namespace
 
-void Lobby::measure() {
+void AdmissionControl::measure() {
   const auto relaxed = std::memory_order_relaxed;
   at_listeners_.store(core::number_of_descriptors(core::kAtListeners), relaxed);
   most_not_fetched_.store(core::number_of_descriptors(core::kNotFetched), relaxed);
   least_not_told_.store(core::number_of_descriptors(core::kNotTold), relaxed);
 }
 
-size_t Lobby::most() const {
+size_t AdmissionControl::most() const {
   const uint32_t all = at_listeners_.load(std::memory_order_relaxed);
   const uint32_t told = std::min(all, not_fetched_.load(std::memory_order_relaxed));
   return std::max(all - told, least_not_told_.load(std::memory_order_relaxed));
 }
 
-bool Lobby::admit(Acceptor& acceptor, engine::Engine& engine) {
+bool AdmissionControl::admit(Acceptor& acceptor, engine::Engine& engine) {
   engine_ = &engine;
   if (make_room()) return true;
   waiting_.append(acceptor);
@@ -40,27 +40,27 @@ bool Lobby::admit(Acceptor& acceptor, engine::Engine& engine) {
   return false;
 }
 
-void Lobby::forget(Acceptor& acceptor) {
+void AdmissionControl::forget(Acceptor& acceptor) {
   if (!acceptor.paused()) return;
   waiting_.remove(acceptor);
   if (waiting_.empty()) engine_->disarm(next_);
 }
 
-void Lobby::leave(Responder& responder) {
+void AdmissionControl::leave(Responder& responder) {
   all_.remove(responder);
   if (!waiting_.empty()) engine_->arm(next_, 0);
 }
 
-// A peer in good faith sends its Request at once. But of many that connect at the same time, all
-// are there before the first one gets to do so. False: comes again when the oldest has had its
+// A legitimate peer sends its Request at once. But of many that connect at the same time, all are
+// accepted before the first Request comes. False: the timer calls again when the oldest has had its
 // time.
-bool Lobby::make_room() {
-  const core::Nanoseconds patience =
-      settings_.request_timeout_ms * core::kMillisecond / kPatienceShare;
+bool AdmissionControl::make_room() {
+  const core::Nanoseconds time_limit =
+      settings_.request_timeout_ms * core::kMillisecond / kRequestTimeShare;
   while (all_.size() >= most()) {
     Responder& oldest = *all_.first();
     const core::Nanoseconds left =
-        oldest.complete() ? patience : oldest.came_at() + patience - engine_->now();
+        oldest.complete() ? time_limit : oldest.came_at() + time_limit - engine_->now();
     if (left > 0) {
       engine_->arm(next_, left);
       return false;
@@ -70,7 +70,7 @@ bool Lobby::make_room() {
   return true;
 }
 
-void Lobby::go_on() {
+void AdmissionControl::go_on() {
   if (waiting_.empty() || !make_room()) return;
   Acceptor& first = *waiting_.first();
   waiting_.remove(first);
@@ -78,21 +78,21 @@ void Lobby::go_on() {
   if (waiting_.empty()) {
     engine_->disarm(next_);
   } else {
-    engine_->arm(next_, kInTurn);
+    engine_->arm(next_, kBetweenAcceptors);
   }
 }
 
-bool Lobby::may_queue(uint32_t of_this_listener) const {
+bool AdmissionControl::may_queue(uint32_t of_this_listener) const {
   const uint32_t most = most_not_fetched_.load(std::memory_order_relaxed);
   const uint32_t now = not_fetched_.load(std::memory_order_relaxed);
   return now < most && of_this_listener < 3 * (most - now);
 }
 
-void Lobby::queued() {
+void AdmissionControl::queued() {
   not_fetched_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Lobby::fetched() {
+void AdmissionControl::fetched() {
   not_fetched_.fetch_sub(1, std::memory_order_relaxed);
 }
 

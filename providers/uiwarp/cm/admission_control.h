@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Bounds the connections, at all listeners together, that no application knows of yet: unknown
+// peers may take only so many descriptors (core/strangers.h). At the bound nothing is accepted, and
+// new connections wait in TCP's queues. The oldest one without a Request is closed when it has had
+// the time to send one, whichever listener it came to.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cm/acceptor.h"
+#include "cm/responder.h"
+#include "core/settings.h"
+
+namespace uiw::cm {
+
+// Thread: engine, unless it says otherwise.
+class AdmissionControl {
+ public:
+  explicit AdmissionControl(const core::Settings& settings) : settings_(settings) {}
+
+  // Reads how many descriptors the process may have. Call it before each listener begins. Thread:
+  // any.
+  void measure();
+
+  // Whether one more may be accepted now. If not the acceptor is paused until there is room.
+  bool admit(Acceptor& acceptor, engine::Engine& engine);
+  // The acceptor ends.
+  void forget(Acceptor& acceptor);
+  void enter(Responder& responder) { all_.append(responder); }
+  void leave(Responder& responder);
+
+  // CONNECT_REQUESTs that are queued and not fetched; the manager's lock is held. may_queue():
+  // whether a listener that has so many of them may have one more. A quarter of what the other
+  // listeners leave stays free for them.
+  bool may_queue(uint32_t of_this_listener) const;
+  void queued();
+  void fetched();
+
+ private:
+  size_t most() const;
+  bool make_room();
+  void go_on();
+
+  const core::Settings& settings_;
+  // Read by any thread.
+  std::atomic<uint32_t> at_listeners_{0}, most_not_fetched_{0}, least_not_told_{0};
+  std::atomic<uint32_t> not_fetched_{0};
+
+  core::List<Responder, &Responder::in_admission> all_;        // oldest first
+  core::List<Acceptor, &Acceptor::before_admission> waiting_;  // paused; the longest waiting first
+  engine::Engine* engine_ = nullptr;                           // null before the first admit()
+  // Armed only while acceptors wait.
+  engine::Deadline<AdmissionControl, &AdmissionControl::go_on> next_{*this};
+};
+
+}  // namespace uiw::cm
