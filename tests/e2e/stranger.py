@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """A queue pair's peer, or a stranger who says that he is, by what goes over the wire: MPA start-up frames whose private
-data is laid out as in rendezvous/greeting.h, with proofs as in rendezvous/proof.h. Nothing here is uiwarp's code."""
+data is laid out as in rendezvous/handshake_message.h, with proofs as in rendezvous/proof.h. Nothing here is uiwarp's code."""
 import os
 import socket
 import struct

@@ -9,7 +9,7 @@
 #include "core/be.h"
 #include "mpa/negotiator.h"
 #include "mpa/startup_frame.h"
-#include "rendezvous/greeting.h"
+#include "rendezvous/handshake_message.h"
 
 namespace {
 
@@ -36,15 +36,16 @@ ParseStatus parse_growing(uiw::core::Bytes stream, FrameKind kind, StartupFrame&
   return status;
 }
 
-// Private data is a greeting of a queue pair or not; one that is goes out as it came in.
-void read_greeting(const StartupFrame& frame) {
+// Private data is a handshake message of a queue pair or not. One that is encodes to what was
+// decoded.
+void read_handshake_message(const StartupFrame& frame) {
   namespace rendezvous = uiw::rendezvous;
   const uiw::core::Bytes octets(frame.private_data, frame.private_size);
-  const auto greeting = rendezvous::decode_greeting(octets);
-  CHECK(!greeting || !rendezvous::is_of_another_version(octets));
-  if (!greeting) return;
-  uint8_t again[rendezvous::kGreetingSize];
-  rendezvous::encode(again, *greeting);
+  const auto message = rendezvous::decode_handshake_message(octets);
+  CHECK(!message || !rendezvous::is_of_another_version(octets));
+  if (!message) return;
+  uint8_t again[rendezvous::kHandshakeMessageSize];
+  rendezvous::encode(again, *message);
   CHECK(octets.size() == sizeof again && std::memcmp(again, octets.data(), sizeof again) == 0);
 }
 
@@ -99,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(parse(octets, kind, again, consumed) == ParseStatus::kComplete);
   CHECK(encoded(again) == octets);
 
-  read_greeting(frame);
+  read_handshake_message(frame);
   if (kind == FrameKind::kRequest) {
     judge_as_responder(wishes, frame);
   } else {

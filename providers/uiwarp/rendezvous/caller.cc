@@ -103,13 +103,13 @@ void Caller::on_connected(int fd) {
   own_stage_ = psns_.stage();
   nonce_ = random.first;
   stream_->set_handler(this);
-  request(Word::kHello, {nonce_, 0});
+  request(MessageType::kHello, {nonce_, 0});
 }
 
-void Caller::request(Word word, const core::SipKey& value) {
+void Caller::request(MessageType type, const core::SipKey& value) {
   request_ = mpa::make_request(wishes_);
-  request_.private_size = kGreetingSize;
-  encode(request_.private_data, {word, own_stage_, own_, peer_, value});
+  request_.private_size = kHandshakeMessageSize;
+  encode(request_.private_data, {type, own_stage_, own_, peer_, value});
   outbox_.set(request_);
   collector_ = {};
   // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us. Its door
@@ -145,9 +145,11 @@ void Caller::on_octets(core::Bytes octets) {
 }
 
 // The same two names the other way round: anybody else who listens there is not whom we mean.
-std::optional<Greeting> Caller::said_by_peer(const mpa::StartupFrame& reply, Word word) const {
-  std::optional<Greeting> said = decode_greeting({reply.private_data, reply.private_size});
-  if (said && (said->word != word || said->from != peer_ || said->to != own_)) said.reset();
+std::optional<HandshakeMessage> Caller::said_by_peer(const mpa::StartupFrame& reply,
+                                                     MessageType type) const {
+  std::optional<HandshakeMessage> said =
+      decode_handshake_message({reply.private_data, reply.private_size});
+  if (said && (said->type != type || said->from != peer_ || said->to != own_)) said.reset();
   return said;
 }
 
@@ -156,7 +158,7 @@ Introduction Caller::introduction() const {
 }
 
 void Caller::prove(const mpa::StartupFrame& reply, core::Bytes behind) {
-  const std::optional<Greeting> challenge = said_by_peer(reply, Word::kChallenge);
+  const std::optional<HandshakeMessage> challenge = said_by_peer(reply, MessageType::kChallenge);
   std::optional<uint64_t> secret;
   if (challenge && reply.reject && behind.empty()) {
     // As it was when we greeted: by that the peer reckons.
@@ -171,11 +173,11 @@ void Caller::prove(const mpa::StartupFrame& reply, core::Bytes behind) {
   secret_ = *secret;
   commitment_ = challenge->value.first;
   step_ = Step::kProven;
-  request(Word::kProof, {proof_of(introduction(), secret_, commitment_), 0});
+  request(MessageType::kProof, {proof_of(introduction(), secret_, commitment_), 0});
 }
 
 void Caller::finish(const mpa::StartupFrame& reply, core::Bytes behind) {
-  const std::optional<Greeting> opening = said_by_peer(reply, Word::kOpening);
+  const std::optional<HandshakeMessage> opening = said_by_peer(reply, MessageType::kOpening);
   mpa::Agreement agreement;
   core::TermCode code{};
   if (!opening || opening->stage != peer_stage_ ||

@@ -58,11 +58,12 @@ class Caller final : private transport::ConnectHandler,
     kStopped,     // it did not come: never again
   };
   void dial();
-  void request(Word word, const core::SipKey& value);
+  void request(MessageType type, const core::SipKey& value);
   void send_request();
   void prove(const mpa::StartupFrame& reply, core::Bytes behind);
   void finish(const mpa::StartupFrame& reply, core::Bytes behind);
-  std::optional<Greeting> said_by_peer(const mpa::StartupFrame& reply, Word word) const;
+  std::optional<HandshakeMessage> said_by_peer(const mpa::StartupFrame& reply,
+                                               MessageType type) const;
   Introduction introduction() const;
   void call_again();
   void call_again_after(const char* trouble);

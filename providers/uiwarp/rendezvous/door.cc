@@ -112,7 +112,7 @@ void Door::expect(uint32_t qp_num, Resident& resident) {
   residents_[index_of(qp_num)] = &resident;
   for (Guest* guest = guests_.first(); guest;) {
     Guest& asking = *std::exchange(guest, GuestList::next(*guest));
-    if (asking.step() == Guest::Step::kWaiting && asking.greeting().to.qp_num == qp_num)
+    if (asking.step() == Guest::Step::kWaiting && asking.hello().to.qp_num == qp_num)
       introduce(asking);
   }
 }
@@ -124,7 +124,7 @@ void Door::dismiss(uint32_t qp_num) {
   // What they were asked to prove is of no worth to whoever expects guests for this number next.
   for (Guest* guest = guests_.first(); guest;) {
     Guest& challenged = *std::exchange(guest, GuestList::next(*guest));
-    if (challenged.step() == Guest::Step::kChallenged && challenged.greeting().to.qp_num == qp_num)
+    if (challenged.step() == Guest::Step::kChallenged && challenged.hello().to.qp_num == qp_num)
       leave(challenged);
   }
 }
@@ -135,7 +135,7 @@ void Door::enter(Guest& guest) {
 }
 
 void Door::introduce(Guest& guest) {
-  const uint32_t qp_num = guest.greeting().to.qp_num;
+  const uint32_t qp_num = guest.hello().to.qp_num;
   if (port_of(qp_num) != port_ || !number_in_use(qp_num)) {
     send_off(guest, "asks for a queue pair that is not here");
     return;
@@ -147,7 +147,7 @@ void Door::introduce(Guest& guest) {
 
 void Door::judge(Guest& guest) {
   // It is the one that challenged him: see dismiss().
-  residents_[index_of(guest.greeting().to.qp_num)]->judge(guest);
+  residents_[index_of(guest.hello().to.qp_num)]->judge(guest);
   leave(guest);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A TCP port where peers meet queue pairs of this process. Whoever comes has to say in the
 // MPA Request who he is and whom he means, and to prove it when that queue pair asks him to.
-// Strangers are sent off without a word, whatever they got wrong; who comes before his queue pair
-// expects him waits for a while. Thread: engine.
+// Strangers are sent off without an answer, whatever they got wrong; who comes before his queue
+// pair expects him waits for a while. Thread: engine.
 #pragma once
 
 #include <memory>

@@ -82,21 +82,21 @@ const char* Guest::understand(core::Bytes behind) {
   const core::Bytes octets(request_.private_data, request_.private_size);
   if (is_of_another_version(octets))
     return "is another version of uiwarp: install the same one at both ends";
-  const std::optional<Greeting> said = decode_greeting(octets);
+  const std::optional<HandshakeMessage> said = decode_handshake_message(octets);
   if (!said) return kStranger;
   if (step_ == Step::kChallenged) {
-    // The same as before, but for the word and what it says.
+    // The same as before, but for the type and its value.
     given_proof_ = said->value.first;
-    Greeting again = greeting_;
-    again.word = Word::kProof;
+    HandshakeMessage again = hello_;
+    again.type = MessageType::kProof;
     again.value = {given_proof_, 0};
     return *said == again ? nullptr : kStranger;
   }
-  if (said->word != Word::kHello) return kStranger;
-  greeting_ = *said;
+  if (said->type != MessageType::kHello) return kStranger;
+  hello_ = *said;
   // He speaks from the address he claims.
   const in6_addr source = gid_of(stream_->peer_address());
-  return std::memcmp(&greeting_.from.gid, &source, sizeof source) == 0 ? nullptr : kStranger;
+  return std::memcmp(&hello_.from.gid, &source, sizeof source) == 0 ? nullptr : kStranger;
 }
 
 void Guest::on_end_of_stream() {

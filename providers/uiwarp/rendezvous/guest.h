@@ -29,7 +29,7 @@ class Guest final : private transport::StreamHandler, private engine::Timer {
 
   Step step() const { return step_; }
   // From kWaiting on: his hello.
-  const Greeting& greeting() const { return greeting_; }
+  const HandshakeMessage& hello() const { return hello_; }
   const mpa::StartupFrame& request() const { return request_; }  // his last
   // From kProven on: whether it was right.
   bool proof_is_right() const { return given_proof_ == right_proof_; }
@@ -62,7 +62,7 @@ class Guest final : private transport::StreamHandler, private engine::Timer {
   transport::StreamPtr stream_;
   startup::FrameCollector collector_;
   mpa::StartupFrame request_;
-  Greeting greeting_;
+  HandshakeMessage hello_;
   Step step_ = Step::kUnknown;
   uint64_t right_proof_ = 0, given_proof_ = 0;
   core::SipKey opening_;

@@ -25,9 +25,9 @@ constexpr uint32_t kQuickChallenges = 4096;
 constexpr core::Nanoseconds kBetweenChallenges = 20 * core::kMillisecond;
 
 // False when the socket does not take it at once, as a fresh one does.
-bool say(Guest& guest, mpa::StartupFrame& reply, const Greeting& greeting) {
-  reply.private_size = kGreetingSize;
-  encode(reply.private_data, greeting);
+bool say(Guest& guest, mpa::StartupFrame& reply, const HandshakeMessage& message) {
+  reply.private_size = kHandshakeMessageSize;
+  encode(reply.private_data, message);
   startup::Outbox outbox;
   outbox.set(reply);
   return outbox.flush(guest.stream()) == 0;
@@ -151,7 +151,7 @@ bool Meeting::may_challenge() {
 }
 
 bool Meeting::welcome(Guest& guest) {
-  const Greeting& hello = guest.greeting();
+  const HandshakeMessage& hello = guest.hello();
   if (met_ || hello.from != appointment_.peer || hello.to != appointment_.own) {
     core::log(core::LogLevel::kInfo, "QP %u sends QP %u at %s off: %s", appointment_.own.qp_num,
               hello.from.qp_num, text_of(hello.from.gid).text,
@@ -167,7 +167,11 @@ bool Meeting::welcome(Guest& guest) {
   mpa::StartupFrame reply =
       mpa::make_reject(wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request());
   if (!say(guest, reply,
-           {Word::kChallenge, said.answerer_stage, said.answerer, said.caller, {commitment, 0}}))
+           {MessageType::kChallenge,
+            said.answerer_stage,
+            said.answerer,
+            said.caller,
+            {commitment, 0}}))
     return false;
   guest.challenged(proof_of(said, *secret, commitment), opening, said.answerer_stage);
   return true;
@@ -177,20 +181,20 @@ bool Meeting::welcome(Guest& guest) {
 void Meeting::judge(Guest& guest) {
   if (met_) return;
   if (!guest.proof_is_right()) {
-    tell_of_wrong_proof(guest.greeting());
+    tell_of_wrong_proof(guest.hello());
     return;
   }
   mpa::Agreement agreement;
   mpa::StartupFrame reply = mpa::make_reply(
       wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request(), agreement);
   if (say(guest, reply,
-          {Word::kOpening, guest.challenged_in(), appointment_.own, appointment_.peer,
+          {MessageType::kOpening, guest.challenged_in(), appointment_.own, appointment_.peer,
            guest.opening()}))
     join(guest.take_stream(), agreement, {});
 }
 
 // Once by name, so that no stranger fills the log.
-void Meeting::tell_of_wrong_proof(const Greeting& hello) {
+void Meeting::tell_of_wrong_proof(const HandshakeMessage& hello) {
   if (wrong_proofs_++ > 0) return;
   core::log(
       core::LogLevel::kWarn,

@@ -48,7 +48,7 @@ class Meeting final : private Resident,
   int make_ready();
   void give_up();
   bool may_challenge();
-  void tell_of_wrong_proof(const Greeting& hello);
+  void tell_of_wrong_proof(const HandshakeMessage& hello);
   void join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover);
 
   bool welcome(Guest& guest) override;

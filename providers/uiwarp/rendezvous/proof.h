@@ -19,7 +19,7 @@
 
 #include <optional>
 
-#include "rendezvous/greeting.h"
+#include "rendezvous/handshake_message.h"
 
 namespace uiw::rendezvous {
 

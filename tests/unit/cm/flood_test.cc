@@ -142,9 +142,9 @@ TEST_F(FloodTest, HalfOfTheDescriptorsAreTheProgramsAndPeersGetIn) {
   EXPECT_TRUE(good.receive_frame(mpa::FrameKind::kReply).reject);
 
   // And one of the queue pair, which comes again when it was sent off.
-  const rendezvous::Greeting says = AtDoor::hello(party);
+  const rendezvous::HandshakeMessage says = AtDoor::hello(party);
   std::optional<uiw::test::RawPeer> peer;
-  std::optional<rendezvous::Greeting> challenge;
+  std::optional<rendezvous::HandshakeMessage> challenge;
   ASSERT_TRUE(uiw::test::wait_until([&] {
     peer.emplace(AtDoor::call(party));
     challenge = AtDoor::ask(*peer, says);

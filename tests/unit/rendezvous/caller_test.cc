@@ -31,61 +31,62 @@ class Calls : public OnEngine {
   ~Calls() override { close(listener_); }
 
   // The next call, and what it begins with.
-  RawPeer answer(const Party& party, Greeting& hello) {
+  RawPeer answer(const Party& party, HandshakeMessage& hello) {
     RawPeer caller(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
     hello = said_in_request(caller);
-    EXPECT_EQ(hello.word, Word::kHello);
+    EXPECT_EQ(hello.type, MessageType::kHello);
     EXPECT_EQ(hello.from, party.name);
     EXPECT_EQ(hello.to, peer);
     EXPECT_EQ(hello.value.second, 0u);
     return caller;
   }
-  Greeting said_in_request(RawPeer& caller) {
+  HandshakeMessage said_in_request(RawPeer& caller) {
     const Octets octets = caller.receive(kFrameSize);
     uint32_t consumed = 0;
     EXPECT_EQ(mpa::parse(octets, mpa::FrameKind::kRequest, request_, consumed),
               mpa::ParseStatus::kComplete);
-    const auto said = decode_greeting({request_.private_data, request_.private_size});
+    const auto said = decode_handshake_message({request_.private_data, request_.private_size});
     EXPECT_TRUE(said);
-    return said.value_or(Greeting{});
+    return said.value_or(HandshakeMessage{});
   }
   bool nobody_calls() {
     pollfd waiting{listener_, POLLIN, 0};
     return poll(&waiting, 1, 0) == 0;
   }
 
-  mpa::StartupFrame reply(const Greeting& greeting) {
+  mpa::StartupFrame reply(const HandshakeMessage& message) {
     mpa::Agreement agreement;
-    mpa::StartupFrame frame = greeting.word == Word::kChallenge
+    mpa::StartupFrame frame = message.type == MessageType::kChallenge
                                   ? mpa::make_reject(wishes(true, 1), request_)
                                   : mpa::make_reply(wishes(true, 1), request_, agreement);
-    frame.private_size = kGreetingSize;
-    encode(frame.private_data, greeting);
+    frame.private_size = kHandshakeMessageSize;
+    encode(frame.private_data, message);
     return frame;
   }
   // What the peer says to this hello, and to the proof that follows.
-  Greeting challenge(const Greeting& hello, Stage stage = Stage::kRts) {
-    return {Word::kChallenge, stage, peer, hello.from, {commitment(hello, stage), 0}};
+  HandshakeMessage challenge(const HandshakeMessage& hello, Stage stage = Stage::kRts) {
+    return {MessageType::kChallenge, stage, peer, hello.from, {commitment(hello, stage), 0}};
   }
-  uint64_t commitment(const Greeting& hello, Stage stage) {
+  uint64_t commitment(const HandshakeMessage& hello, Stage stage) {
     return commitment_of(introduction(hello, stage), secret(hello, stage), kOpening);
   }
-  Greeting opening(const Greeting& hello, Stage stage = Stage::kRts) {
-    return {Word::kOpening, stage, peer, hello.from, kOpening};
+  HandshakeMessage opening(const HandshakeMessage& hello, Stage stage = Stage::kRts) {
+    return {MessageType::kOpening, stage, peer, hello.from, kOpening};
   }
-  Introduction introduction(const Greeting& hello, Stage stage) {
+  Introduction introduction(const HandshakeMessage& hello, Stage stage) {
     return {hello.from, peer, hello.stage, stage, hello.value.first};
   }
-  uint64_t secret(const Greeting& hello, Stage stage) {
+  uint64_t secret(const HandshakeMessage& hello, Stage stage) {
     Psns psns{psn_of(hello.from), {}};
     if (stage == Stage::kRts) psns.send = psn_of(peer);
     return secret_of_answerer(psns, hello.stage).value_or(0);
   }
   // Challenges, and takes the proof.
-  void challenge_and_check(RawPeer& caller, const Greeting& hello, Stage stage = Stage::kRts) {
+  void challenge_and_check(RawPeer& caller, const HandshakeMessage& hello,
+                           Stage stage = Stage::kRts) {
     ASSERT_TRUE(caller.send(octets_of(reply(challenge(hello, stage)))));
-    Greeting expected = hello;
-    expected.word = Word::kProof;
+    HandshakeMessage expected = hello;
+    expected.type = MessageType::kProof;
     expected.value = {
         proof_of(introduction(hello, stage), secret(hello, stage), commitment(hello, stage)), 0};
     EXPECT_EQ(said_in_request(caller), expected);
@@ -106,48 +107,48 @@ TEST_F(Calls, OnlyThePeersAnswerCounts) {
   ASSERT_LT(peer, party.name);
   ASSERT_EQ(party.meet(peer), 0);
   ASSERT_EQ(party.ready(), 0);
-  const auto with = [&](const std::function<void(Greeting&)>& change) {
-    return [&, change](const Greeting& hello) {
-      Greeting says = challenge(hello);
+  const auto with = [&](const std::function<void(HandshakeMessage&)>& change) {
+    return [&, change](const HandshakeMessage& hello) {
+      HandshakeMessage says = challenge(hello);
       change(says);
       return octets_of(reply(says));
     };
   };
-  const std::pair<const char*, std::function<Octets(const Greeting&)>> answers[] = {
+  const std::pair<const char*, std::function<Octets(const HandshakeMessage&)>> answers[] = {
       {"another protocol",
-       [](const Greeting&) { return of_text("HTTP/1.1 400 Bad Request\r\n\r\n"); }},
-      {"a neighbour of the peer", with([](Greeting& says) { says.from.qp_num ^= 1; })},
-      {"the peer of a neighbour", with([](Greeting& says) { says.to.qp_num ^= 1; })},
-      {"our own words", with([](Greeting& says) { std::swap(says.from, says.to); })},
-      {"no greeting",
-       [&](const Greeting& hello) {
+       [](const HandshakeMessage&) { return of_text("HTTP/1.1 400 Bad Request\r\n\r\n"); }},
+      {"a neighbour of the peer", with([](HandshakeMessage& says) { says.from.qp_num ^= 1; })},
+      {"the peer of a neighbour", with([](HandshakeMessage& says) { says.to.qp_num ^= 1; })},
+      {"our own message", with([](HandshakeMessage& says) { std::swap(says.from, says.to); })},
+      {"no handshake message",
+       [&](const HandshakeMessage& hello) {
          Octets octets = octets_of(reply(challenge(hello)));
          octets[mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize] ^= 1;
          return octets;
        }},
-      {"a refusal", with([](Greeting& says) { says.word = Word::kHello; })},
+      {"a refusal", with([](HandshakeMessage& says) { says.type = MessageType::kHello; })},
       {"acceptance without a proof",
-       [&](const Greeting& hello) { return octets_of(reply(opening(hello))); }},
+       [&](const HandshakeMessage& hello) { return octets_of(reply(opening(hello))); }},
       {"acceptance with a challenge",
-       [&](const Greeting& hello) {
+       [&](const HandshakeMessage& hello) {
          Octets octets = octets_of(reply(challenge(hello)));
          octets[16] &= static_cast<uint8_t>(~0x20);
          return octets;
        }},
       {"more than a challenge",
-       [&](const Greeting& hello) {
+       [&](const HandshakeMessage& hello) {
          Octets octets = octets_of(reply(challenge(hello)));
          octets.push_back(0);
          return octets;
        }},
       {"half an answer",  // the last: nothing of it may be in the next
-       [&](const Greeting& hello) {
+       [&](const HandshakeMessage& hello) {
          Octets octets = octets_of(reply(challenge(hello)));
          octets.resize(octets.size() / 2);
          return octets;
        }},
   };
-  Greeting hello;
+  HandshakeMessage hello;
   std::set<uint64_t> nonces;
   for (const auto& [what, says] : answers) {
     SCOPED_TRACE(what);
@@ -173,9 +174,10 @@ TEST_F(Calls, WhoCannotOpenHisCommitmentIsNotCalledAgain) {
   const std::pair<const char*, std::function<void(Calls&, Octets&)>> answers[] = {
       {"one bit of the opening", [](Calls&, Octets& octets) { octets[kFrameSize - 1] ^= 1; }},
       {"another bit of it", [](Calls&, Octets& octets) { octets[kFrameSize - 16] ^= 0x80; }},
-      {"another stage", [](Calls&, Octets& octets) { octets[kFrameSize - kGreetingSize + 6] = 1; }},
+      {"another stage",
+       [](Calls&, Octets& octets) { octets[kFrameSize - kHandshakeMessageSize + 6] = 1; }},
       {"another name",
-       [](Calls&, Octets& octets) { octets[kFrameSize - kGreetingSize + 11] ^= 1; }},
+       [](Calls&, Octets& octets) { octets[kFrameSize - kHandshakeMessageSize + 11] ^= 1; }},
       {"a refusal", [](Calls&, Octets& octets) { octets[16] |= 0x20; }},
       {"half an answer", [](Calls&, Octets& octets) { octets.resize(octets.size() / 2); }},
       {"no answer", [](Calls&, Octets& octets) { octets.clear(); }},
@@ -185,7 +187,7 @@ TEST_F(Calls, WhoCannotOpenHisCommitmentIsNotCalledAgain) {
     Party party(*engine);
     party.name.gid = gid("::ffff:127.0.0.2");
     testing::internal::CaptureStderr();
-    Greeting hello;
+    HandshakeMessage hello;
     ASSERT_EQ(party.meet(peer), 0);
     std::optional<RawPeer> caller(answer(party, hello));
     // In RTR: the PSN that the peer sends with is what can be proven.
@@ -212,7 +214,7 @@ TEST_F(Calls, NothingIsProvenInRtrToWhoIsInRtr) {
   Party party(*engine);
   party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_EQ(party.meet(peer), 0);
-  Greeting hello;
+  HandshakeMessage hello;
   {
     RawPeer caller = answer(party, hello);
     EXPECT_EQ(hello.stage, Stage::kRtr);
@@ -237,7 +239,7 @@ TEST_F(Calls, TimeoutsLeaveADoorThatDoesNotAnswer) {
   Party party(*engine);
   party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_EQ(party.meet(peer), 0);
-  Greeting hello;
+  HandshakeMessage hello;
   RawPeer caller = answer(party, hello);
   EXPECT_EQ(caller.receive_all(), Octets());
   // And he comes again.

@@ -8,7 +8,7 @@ namespace {
 TEST_F(Doors, AFloodOfThoseWhoWaitIsCapped) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(open.meet(peer_of(open)), 0);
-  const Greeting says = hello(early);
+  const HandshakeMessage says = hello(early);
   std::vector<std::unique_ptr<RawPeer>> flood;
   for (int i = 0; i < 300; ++i) {
     flood.push_back(std::make_unique<RawPeer>(call(early)));
@@ -43,7 +43,7 @@ TEST_F(Doors, GatheringChallengesLeavesRoomForThePeer) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
   RawPeer peer = call(party);
-  const Greeting says = hello(party);
+  const HandshakeMessage says = hello(party);
   const auto challenge = ask(peer, says);
   ASSERT_TRUE(challenge);
   std::vector<std::unique_ptr<RawPeer>> flood;
@@ -68,7 +68,7 @@ TEST_F(Doors, GuessesAreBounded) {
   constexpr int kQuickly = 4096;
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Greeting says = hello(party);
+  const HandshakeMessage says = hello(party);
   const auto guess = [&] {
     RawPeer stranger = call(party);
     const auto challenge = ask(stranger, says);
@@ -79,7 +79,7 @@ TEST_F(Doors, GuessesAreBounded) {
   for (int i = 0; i < kQuickly; ++i) ASSERT_TRUE(guess()) << i;
   EXPECT_TRUE(wait_until([&] { return !guess(); }));
   std::optional<RawPeer> peer;
-  std::optional<Greeting> challenge;
+  std::optional<HandshakeMessage> challenge;
   ASSERT_TRUE(wait_until([&] {
     peer.emplace(call(party));
     challenge = ask(*peer, says);

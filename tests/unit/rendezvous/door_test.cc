@@ -12,17 +12,17 @@
 namespace uiw::rendezvous {
 namespace {
 
-TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
+TEST_F(Doors, StrangersAreSentOffWithoutAnAnswer) {
   Party party(*engine);
   const Name peer = peer_of(party);
   ASSERT_EQ(party.meet(peer), 0);
-  const Greeting right = hello(party);
+  const HandshakeMessage right = hello(party);
   const auto from_to = [](const Name& from, const Name& to) {
-    return octets_of(request({Word::kHello, Stage::kRts, from, to, {1, 0}}));
+    return octets_of(request({MessageType::kHello, Stage::kRts, from, to, {1, 0}}));
   };
   const std::pair<const char*, std::function<Octets()>> strangers[] = {
       {"another protocol", [] { return Octets{'G', 'E', 'T', ' ', '/', '\r', '\n'}; }},
-      {"no greeting",
+      {"no handshake message",
        [&] {
          mpa::StartupFrame frame = request(right);
          frame.private_size = 0;
@@ -67,7 +67,7 @@ TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
        [&] {
          return from_to({in6addr_loopback, peer.qp_num}, party.name);
        }},
-      {"the words of the first version",
+      {"a message of the first version",
        [&] {
          mpa::StartupFrame frame = request(right);
          frame.private_data[4] = 1;
@@ -76,14 +76,14 @@ TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
        }},
       {"a proof before the challenge",
        [&] {
-         Greeting says = right;
-         says.word = Word::kProof;
+         HandshakeMessage says = right;
+         says.type = MessageType::kProof;
          return octets_of(request(says));
        }},
-      {"an answerer's word",
+      {"a message of the answerer",
        [&] {
-         Greeting says = right;
-         says.word = Word::kOpening;
+         HandshakeMessage says = right;
+         says.type = MessageType::kOpening;
          return octets_of(request(says));
        }},
   };
@@ -100,7 +100,7 @@ TEST_F(Doors, StrangersAreSentOffWithoutAWord) {
 TEST_F(Doors, EveryTruncationOfARequestGetsNoAnswer) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Greeting says = hello(party);
+  const HandshakeMessage says = hello(party);
   const Octets whole = octets_of(request(says));
   for (size_t size = 0; size < whole.size(); size += 7) {
     RawPeer peer = call(party);
@@ -113,8 +113,8 @@ TEST_F(Doors, EveryTruncationOfARequestGetsNoAnswer) {
     RawPeer peer = call(party);
     const auto challenge = ask(peer, says);
     ASSERT_TRUE(challenge);
-    Greeting proof = says;
-    proof.word = Word::kProof;
+    HandshakeMessage proof = says;
+    proof.type = MessageType::kProof;
     proof.value.first = right_proof(says, *challenge);
     ASSERT_TRUE(peer.send({octets_of(request(proof)).data(), size}));
     peer.finish();
@@ -128,7 +128,7 @@ TEST_F(Doors, AWrongProofGetsNoAnswer) {
   testing::internal::CaptureStderr();
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Greeting says = hello(party);
+  const HandshakeMessage says = hello(party);
   for (int bit = 0; bit < 64; ++bit) {
     RawPeer stranger = call(party);
     const auto challenge = ask(stranger, says);
@@ -137,19 +137,19 @@ TEST_F(Doors, AWrongProofGetsNoAnswer) {
     EXPECT_EQ(stranger.receive_all(), Octets()) << bit;
   }
   // The right proof, and something else with it that was not in the hello.
-  const std::pair<const char*, std::function<void(Greeting&)>> others[] = {
-      {"another stage", [](Greeting& proof) { proof.stage = Stage::kRtr; }},
-      {"another caller", [](Greeting& proof) { proof.from.qp_num ^= 1; }},
-      {"another queue pair", [](Greeting& proof) { proof.to.qp_num ^= 1; }},
-      {"a second hello", [](Greeting& proof) { proof.word = Word::kHello; }},
-      {"something behind it", [](Greeting& proof) { proof.value.second = 1; }},
+  const std::pair<const char*, std::function<void(HandshakeMessage&)>> others[] = {
+      {"another stage", [](HandshakeMessage& proof) { proof.stage = Stage::kRtr; }},
+      {"another caller", [](HandshakeMessage& proof) { proof.from.qp_num ^= 1; }},
+      {"another queue pair", [](HandshakeMessage& proof) { proof.to.qp_num ^= 1; }},
+      {"a second hello", [](HandshakeMessage& proof) { proof.type = MessageType::kHello; }},
+      {"something behind it", [](HandshakeMessage& proof) { proof.value.second = 1; }},
   };
   for (const auto& [what, change] : others) {
     RawPeer stranger = call(party);
     const auto challenge = ask(stranger, says);
     ASSERT_TRUE(challenge);
-    Greeting proof = says;
-    proof.word = Word::kProof;
+    HandshakeMessage proof = says;
+    proof.type = MessageType::kProof;
     proof.value.first = right_proof(says, *challenge);
     change(proof);
     ASSERT_TRUE(stranger.send(octets_of(request(proof))));
@@ -169,11 +169,11 @@ TEST_F(Doors, AWrongProofGetsNoAnswer) {
 TEST_F(Doors, WhatWasSaidBeforeProvesNothing) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Greeting says = hello(party);
+  const HandshakeMessage says = hello(party);
   RawPeer first = call(party);
   const auto recorded = ask(first, says);
   ASSERT_TRUE(recorded);
-  const auto proof_by = [&](const std::function<uint64_t(const Greeting&)>& proof) {
+  const auto proof_by = [&](const std::function<uint64_t(const HandshakeMessage&)>& proof) {
     RawPeer stranger = call(party);
     const auto challenge = ask(stranger, says);
     ASSERT_TRUE(challenge);
@@ -181,10 +181,10 @@ TEST_F(Doors, WhatWasSaidBeforeProvesNothing) {
     ASSERT_TRUE(give(stranger, says, proof(*challenge)));
     EXPECT_EQ(stranger.receive_all(), Octets());
   };
-  proof_by([&](const Greeting&) { return right_proof(says, *recorded); });
-  proof_by([&](const Greeting& challenge) { return challenge.value.first; });
-  proof_by([&](const Greeting& challenge) {
-    Greeting reversed = says;
+  proof_by([&](const HandshakeMessage&) { return right_proof(says, *recorded); });
+  proof_by([&](const HandshakeMessage& challenge) { return challenge.value.first; });
+  proof_by([&](const HandshakeMessage& challenge) {
+    HandshakeMessage reversed = says;
     std::swap(reversed.from, reversed.to);
     return right_proof(reversed, challenge);
   });
@@ -197,7 +197,7 @@ TEST_F(Doors, WhatWasSaidBeforeProvesNothing) {
 TEST_F(Doors, WhoIsInRtrProvesTheOtherPsn) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  Greeting says = hello(party);
+  HandshakeMessage says = hello(party);
   says.stage = Stage::kRtr;
   RawPeer peer = call(party);
   ASSERT_TRUE(peer.send(octets_of(request(says))));
@@ -216,7 +216,7 @@ TEST_F(Doors, AChallengeEndsWithItsAppointment) {
   Party party(*engine), open(*engine);
   ASSERT_EQ(open.meet(peer_of(open)), 0);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Greeting says = hello(party);
+  const HandshakeMessage says = hello(party);
   RawPeer peer = call(party);
   const auto challenge = ask(peer, says);
   ASSERT_TRUE(challenge);
@@ -229,12 +229,12 @@ TEST_F(Doors, OneWhoComesTooSoonWaits) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(port_of(early.name.qp_num), port_of(open.name.qp_num));
   ASSERT_EQ(open.meet(peer_of(open)), 0);  // opens the door
-  const Greeting says = hello(early);
+  const HandshakeMessage says = hello(early);
   RawPeer peer = call(early);
   ASSERT_TRUE(peer.send(octets_of(request(says))));
   RawPeer wrong = call(early);
   ASSERT_TRUE(wrong.send(
-      octets_of(request({Word::kHello, Stage::kRts, {loopback_gid(), 5}, early.name, {}}))));
+      octets_of(request({MessageType::kHello, Stage::kRts, {loopback_gid(), 5}, early.name, {}}))));
   RawPeer gone = call(early);
   ASSERT_TRUE(gone.send(octets_of(request(says))));
   gone.close();
@@ -251,7 +251,7 @@ TEST_F(Doors, OneWhoComesTooSoonWaits) {
 TEST_F(Doors, ThePeerComesOnce) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
-  const Greeting says = hello(party);
+  const HandshakeMessage says = hello(party);
   RawPeer first = call(party), second = call(party);
   const auto challenge = ask(second, says);
   ASSERT_TRUE(challenge);

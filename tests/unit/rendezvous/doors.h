@@ -20,44 +20,45 @@ class Doors : public OnEngine {
     return RawPeer(fd);
   }
   // What the peer says first, in RTS.
-  static Greeting hello(const Party& party, uint64_t nonce = 1) {
-    return {Word::kHello, Stage::kRts, peer_of(party), party.name, {nonce, 0}};
+  static HandshakeMessage hello(const Party& party, uint64_t nonce = 1) {
+    return {MessageType::kHello, Stage::kRts, peer_of(party), party.name, {nonce, 0}};
   }
-  static Introduction introduction(const Greeting& hello, const Greeting& challenge) {
+  static Introduction introduction(const HandshakeMessage& hello,
+                                   const HandshakeMessage& challenge) {
     return {hello.from, hello.to, hello.stage, challenge.stage, hello.value.first};
   }
   // What the peer would prove.
-  static uint64_t right_proof(const Greeting& hello, const Greeting& challenge) {
+  static uint64_t right_proof(const HandshakeMessage& hello, const HandshakeMessage& challenge) {
     const Psns psns{psn_of(hello.to), hello.stage == Stage::kRts ? std::optional(psn_of(hello.from))
                                                                  : std::optional<uint32_t>()};
     const auto secret = secret_of_caller(psns, challenge.stage);
     EXPECT_TRUE(secret);
     return proof_of(introduction(hello, challenge), *secret, challenge.value.first);
   }
-  static std::optional<Greeting> said_in_reply(RawPeer& peer, bool rejects) {
+  static std::optional<HandshakeMessage> said_in_reply(RawPeer& peer, bool rejects) {
     mpa::StartupFrame frame;
     uint32_t consumed = 0;
     if (mpa::parse(peer.receive(kFrameSize), mpa::FrameKind::kReply, frame, consumed) !=
         mpa::ParseStatus::kComplete)
       return {};
     EXPECT_EQ(frame.reject, rejects);
-    return decode_greeting({frame.private_data, frame.private_size});
+    return decode_handshake_message({frame.private_data, frame.private_size});
   }
   // Says hello; nothing when that is not answered.
-  static std::optional<Greeting> ask(RawPeer& peer, const Greeting& hello) {
+  static std::optional<HandshakeMessage> ask(RawPeer& peer, const HandshakeMessage& hello) {
     if (!peer.send(octets_of(request(hello)))) return {};
-    const std::optional<Greeting> challenge = said_in_reply(peer, true);
+    const std::optional<HandshakeMessage> challenge = said_in_reply(peer, true);
     if (challenge) {
-      EXPECT_EQ(challenge->word, Word::kChallenge);
+      EXPECT_EQ(challenge->type, MessageType::kChallenge);
       EXPECT_EQ(challenge->from, hello.to);
       EXPECT_EQ(challenge->to, hello.from);
       EXPECT_EQ(challenge->value.second, 0u);
     }
     return challenge;
   }
-  static bool give(RawPeer& peer, const Greeting& hello, uint64_t proof) {
-    Greeting says = hello;
-    says.word = Word::kProof;
+  static bool give(RawPeer& peer, const HandshakeMessage& hello, uint64_t proof) {
+    HandshakeMessage says = hello;
+    says.type = MessageType::kProof;
     says.value = {proof, 0};
     return peer.send(octets_of(request(says)));
   }
@@ -68,16 +69,17 @@ class Doors : public OnEngine {
     return peer;
   }
   static void enter(RawPeer& peer, Party& party) {
-    const Greeting says = hello(party);
-    const std::optional<Greeting> challenge = ask(peer, says);
+    const HandshakeMessage says = hello(party);
+    const std::optional<HandshakeMessage> challenge = ask(peer, says);
     ASSERT_TRUE(challenge);
     prove(peer, says, *challenge);
   }
-  static void prove(RawPeer& peer, const Greeting& hello, const Greeting& challenge) {
+  static void prove(RawPeer& peer, const HandshakeMessage& hello,
+                    const HandshakeMessage& challenge) {
     ASSERT_TRUE(give(peer, hello, right_proof(hello, challenge)));
-    const std::optional<Greeting> opening = said_in_reply(peer, false);
+    const std::optional<HandshakeMessage> opening = said_in_reply(peer, false);
     ASSERT_TRUE(opening);
-    EXPECT_EQ(opening->word, Word::kOpening);
+    EXPECT_EQ(opening->type, MessageType::kOpening);
     EXPECT_EQ(opening->from, hello.to);
     EXPECT_EQ(opening->to, hello.from);
     const auto secret = secret_of_caller({psn_of(hello.to), psn_of(hello.from)}, challenge.stage);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/settings.h"
-#include "rendezvous/greeting.h"
+#include "rendezvous/handshake_message.h"
 #include "rendezvous/ports.h"
 #include "support/gid.h"
 
@@ -54,45 +54,47 @@ TEST(Name, GidIsReadAsPeopleWriteAddresses) {
   EXPECT_STREQ(text_of(gid("2001:db8::1")).text, "2001:db8::1");
 }
 
-TEST(Greeting, LaidOutAsDocumented) {
-  const Greeting greeting{Word::kProof,
-                          Stage::kRts,
-                          {gid("::ffff:10.0.0.1"), 0x123456},
-                          {gid("2001:db8::9"), 0xabcdef},
-                          {0x0102030405060708, 0x090a0b0c0d0e0f10}};
-  uint8_t octets[kGreetingSize];
-  encode(octets, greeting);
+TEST(HandshakeMessage, LaidOutAsDocumented) {
+  const HandshakeMessage message{MessageType::kProof,
+                                 Stage::kRts,
+                                 {gid("::ffff:10.0.0.1"), 0x123456},
+                                 {gid("2001:db8::9"), 0xabcdef},
+                                 {0x0102030405060708, 0x090a0b0c0d0e0f10}};
+  uint8_t octets[kHandshakeMessageSize];
+  encode(octets, message);
   const uint8_t expected[] = {
       'U', 'I',  'W',  'M',  2,    3,    2, 0,  //
       0,   0x12, 0x34, 0x56, 0,    0,    0, 0,    0,    0, 0, 0,  0,  0,  0xff, 0xff, 10, 0, 0,
       1,   0,    0xab, 0xcd, 0xef, 0x20, 1, 0x0d, 0xb8, 0, 0, 0,  0,  0,  0,    0,    0,  0, 0,
       0,   9,    1,    2,    3,    4,    5, 6,    7,    8, 9, 10, 11, 12, 13,   14,   15, 16};
-  static_assert(sizeof expected == kGreetingSize);
+  static_assert(sizeof expected == kHandshakeMessageSize);
   EXPECT_EQ(std::memcmp(octets, expected, sizeof expected), 0);
-  EXPECT_EQ(decode_greeting(octets), greeting);
+  EXPECT_EQ(decode_handshake_message(octets), message);
 }
 
-TEST(Greeting, RefusesEveryOtherSizeKeyVersionWordStageAndNumber) {
-  uint8_t octets[kGreetingSize + 1] = {};
-  encode(octets, {Word::kOpening, Stage::kRts, {gid("::1"), 1}, {gid("::1"), 2}, {}});
+TEST(HandshakeMessage, RefusesEveryOtherSizeKeyVersionWordStageAndNumber) {
+  uint8_t octets[kHandshakeMessageSize + 1] = {};
+  encode(octets, {MessageType::kOpening, Stage::kRts, {gid("::1"), 1}, {gid("::1"), 2}, {}});
   for (size_t size = 0; size <= sizeof octets; ++size)
-    EXPECT_EQ(decode_greeting({octets, size}).has_value(), size == kGreetingSize) << size;
+    EXPECT_EQ(decode_handshake_message({octets, size}).has_value(), size == kHandshakeMessageSize)
+        << size;
   for (size_t at = 0; at < 8; ++at) {
     octets[at] ^= 0x10;
-    EXPECT_FALSE(decode_greeting({octets, kGreetingSize})) << at;
-    EXPECT_EQ(is_of_another_version({octets, kGreetingSize}), at == 4) << at;
+    EXPECT_FALSE(decode_handshake_message({octets, kHandshakeMessageSize})) << at;
+    EXPECT_EQ(is_of_another_version({octets, kHandshakeMessageSize}), at == 4) << at;
     octets[at] ^= 0x10;
   }
   for (const auto& [at, good] : {std::pair{5, 4}, {6, 2}}) {
     for (int value = 0; value < 256; ++value) {
       octets[at] = static_cast<uint8_t>(value);
-      EXPECT_EQ(decode_greeting({octets, kGreetingSize}).has_value(), value >= 1 && value <= good);
+      EXPECT_EQ(decode_handshake_message({octets, kHandshakeMessageSize}).has_value(),
+                value >= 1 && value <= good);
     }
     octets[at] = 1;
   }
   for (size_t top : {8u, 28u}) {
     octets[top] = 1;
-    EXPECT_FALSE(decode_greeting({octets, kGreetingSize}));
+    EXPECT_FALSE(decode_handshake_message({octets, kHandshakeMessageSize}));
     octets[top] = 0;
   }
   for (size_t size = 0; size < 8; ++size)

@@ -15,7 +15,7 @@ inline in6_addr loopback_gid() {
 }
 
 inline constexpr size_t kFrameSize =
-    mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kGreetingSize;
+    mpa::kStartupHeaderSize + mpa::kEnhancedBlockSize + kHandshakeMessageSize;
 
 inline Octets octets_of(const mpa::StartupFrame& frame) {
   Octets octets(mpa::kMaxStartupFrame);
@@ -23,11 +23,11 @@ inline Octets octets_of(const mpa::StartupFrame& frame) {
   return octets;
 }
 // As a queue pair asks.
-inline mpa::StartupFrame request(const Greeting& greeting) {
+inline mpa::StartupFrame request(const HandshakeMessage& message) {
   mpa::StartupFrame frame;
   frame.enhanced = mpa::Enhanced{.peer_to_peer = true, .rtr_write = true, .ird = 1, .ord = 1};
-  frame.private_size = kGreetingSize;
-  encode(frame.private_data, greeting);
+  frame.private_size = kHandshakeMessageSize;
+  encode(frame.private_data, message);
   return frame;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "rendezvous/greeting.h"
+#include "rendezvous/handshake_message.h"
 
 #include <cstring>
 
@@ -9,9 +9,9 @@ namespace uiw::rendezvous {
 namespace {
 
 constexpr uint8_t kKey[4] = {'U', 'I', 'W', 'M'}, kVersion = 2;
-constexpr uint32_t kVersionAt = sizeof kKey, kWordAt = 5, kStageAt = 6, kZeroAt = 7, kFirstName = 8,
+constexpr uint32_t kVersionAt = sizeof kKey, kTypeAt = 5, kStageAt = 6, kZeroAt = 7, kFirstName = 8,
                    kNameSize = 4 + sizeof(in6_addr), kValue = kFirstName + 2 * kNameSize;
-static_assert(kValue + 16 == kGreetingSize);
+static_assert(kValue + 16 == kHandshakeMessageSize);
 
 void put(uint8_t* out, const Name& name) {
   core::store_be32(out, name.qp_num);
@@ -31,34 +31,35 @@ bool has_key(core::Bytes octets) {
 
 }  // namespace
 
-void encode(uint8_t* out, const Greeting& greeting) {
+void encode(uint8_t* out, const HandshakeMessage& message) {
   std::memcpy(out, kKey, sizeof kKey);
   out[kVersionAt] = kVersion;
-  out[kWordAt] = static_cast<uint8_t>(greeting.word);
-  out[kStageAt] = static_cast<uint8_t>(greeting.stage);
+  out[kTypeAt] = static_cast<uint8_t>(message.type);
+  out[kStageAt] = static_cast<uint8_t>(message.stage);
   out[kZeroAt] = 0;
-  put(out + kFirstName, greeting.from);
-  put(out + kFirstName + kNameSize, greeting.to);
-  core::store_be64(out + kValue, greeting.value.first);
-  core::store_be64(out + kValue + 8, greeting.value.second);
+  put(out + kFirstName, message.from);
+  put(out + kFirstName + kNameSize, message.to);
+  core::store_be64(out + kValue, message.value.first);
+  core::store_be64(out + kValue + 8, message.value.second);
 }
 
-std::optional<Greeting> decode_greeting(core::Bytes octets) {
-  if (octets.size() != kGreetingSize || !has_key(octets) || octets[kVersionAt] != kVersion)
+std::optional<HandshakeMessage> decode_handshake_message(core::Bytes octets) {
+  if (octets.size() != kHandshakeMessageSize || !has_key(octets) || octets[kVersionAt] != kVersion)
     return {};
-  const uint8_t word = octets[kWordAt], stage = octets[kStageAt];
-  if (word < static_cast<uint8_t>(Word::kHello) || word > static_cast<uint8_t>(Word::kOpening) ||
+  const uint8_t type = octets[kTypeAt], stage = octets[kStageAt];
+  if (type < static_cast<uint8_t>(MessageType::kHello) ||
+      type > static_cast<uint8_t>(MessageType::kOpening) ||
       stage < static_cast<uint8_t>(Stage::kRtr) || stage > static_cast<uint8_t>(Stage::kRts) ||
       octets[kZeroAt] != 0)
     return {};
-  const Greeting greeting{
-      static_cast<Word>(word),
+  const HandshakeMessage message{
+      static_cast<MessageType>(type),
       static_cast<Stage>(stage),
       take(octets.data() + kFirstName),
       take(octets.data() + kFirstName + kNameSize),
       {core::load_be64(octets.data() + kValue), core::load_be64(octets.data() + kValue + 8)}};
-  if (greeting.from.qp_num >> 24 || greeting.to.qp_num >> 24) return {};
-  return greeting;
+  if (message.from.qp_num >> 24 || message.to.qp_num >> 24) return {};
+  return message;
 }
 
 bool is_of_another_version(core::Bytes octets) {
