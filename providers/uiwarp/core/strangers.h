@@ -18,13 +18,13 @@ struct Share {
 };
 // Accepted connections of which the application has not fetched a CONNECT_REQUEST; 22 MiB.
 inline constexpr Share kAtListeners{5, 8192};
-inline constexpr Share kNotFetched{4, 8192};  // of these: with a CONNECT_REQUEST that is queued
-inline constexpr Share kNotTold{1, 8192};     // the others: so many in any case
-inline constexpr Share kRefused{1, 1024};     // a Reply or Terminate has told them so
-inline constexpr Share kGuests{2, 256};       // at the ports of queue pairs
+inline constexpr Share kNotFetched{4, 8192};   // of these: with a CONNECT_REQUEST that is queued
+inline constexpr Share kNotTold{1, 8192};      // the others: so many in any case
+inline constexpr Share kRefused{1, 1024};      // a Reply or Terminate has told them so
+inline constexpr Share kPendingPeers{2, 256};  // at the ports of queue pairs
 
 static_assert(kNotFetched.sixteenths + kNotTold.sixteenths <= kAtListeners.sixteenths);
-static_assert(kAtListeners.sixteenths + kRefused.sixteenths + kGuests.sixteenths <= 8);
+static_assert(kAtListeners.sixteenths + kRefused.sixteenths + kPendingPeers.sixteenths <= 8);
 
 // So many now, at least 1. One system call. Thread: any.
 inline uint32_t number_of_descriptors(Share share) {

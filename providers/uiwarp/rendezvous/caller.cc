@@ -113,7 +113,7 @@ void Caller::request(MessageType type, const core::SipKey& value) {
   outbox_.set(request_);
   collector_ = {};
   // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us. Its door
-  // sends us off long before (guest.cc).
+  // sends us off long before (pending_peer.cc).
   engine_.arm(*this, core::settings().reply_timeout_ms * core::kMillisecond);
   send_request();
 }

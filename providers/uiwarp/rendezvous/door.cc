@@ -72,7 +72,7 @@ int Door::open(uint32_t qp_num, const sockaddr_storage& address, int reserved) {
 
 Door::~Door() {
   entrances_.reset();
-  while (Guest* guest = guests_.first()) leave(*guest);
+  while (PendingPeer* peer = pending_.first()) leave(*peer);
 }
 
 void Door::on_accept(int fd, const sockaddr_storage&) {
@@ -82,24 +82,24 @@ void Door::on_accept(int fd, const sockaddr_storage&) {
     core::sys::close(fd);
     return;
   }
-  if (all_guests_.size() >= core::number_of_descriptors(core::kGuests)) make_room();
-  Guest::receive(*this, engine_, std::move(stream));
+  if (all_pending_.size() >= core::number_of_descriptors(core::kPendingPeers)) make_room();
+  PendingPeer::receive(*this, engine_, std::move(stream));
 }
 
-// The oldest makes room for the newest: a peer in good faith says at once who he is, and comes
-// again when he was sent off; but not when he was sent off after his challenge (caller.cc). So
-// those go only when they are more than half: then somebody gathers challenges.
+// Closes the oldest in favour of the newest. A legitimate peer sends its hello at once, and
+// connects again when it was closed; but not when it was closed after its challenge (caller.cc). So
+// challenged ones go only when they are more than half: then somebody collects challenges.
 void Door::make_room() {
   const auto oldest = [&](bool challenged) {
-    Guest* guest = all_guests_.first();
-    while (guest && (guest->step() == Guest::Step::kChallenged) != challenged)
-      guest = AllGuests::next(*guest);
-    return guest;
+    PendingPeer* peer = all_pending_.first();
+    while (peer && (peer->step() == PendingPeer::Step::kChallenged) != challenged)
+      peer = AllPendingPeers::next(*peer);
+    return peer;
   };
   size_t challenged = 0;
-  for (Guest* guest = all_guests_.first(); guest; guest = AllGuests::next(*guest))
-    challenged += guest->step() == Guest::Step::kChallenged;
-  Guest& leaving = *oldest(challenged > all_guests_.size() / 2);
+  for (PendingPeer* peer = all_pending_.first(); peer; peer = AllPendingPeers::next(*peer))
+    challenged += peer->step() == PendingPeer::Step::kChallenged;
+  PendingPeer& leaving = *oldest(challenged > all_pending_.size() / 2);
   leaving.door().send_off(leaving, "makes room for others");
 }
 
@@ -110,9 +110,9 @@ void Door::on_accept_error(int error) {
 
 void Door::expect(uint32_t qp_num, Resident& resident) {
   residents_[index_of(qp_num)] = &resident;
-  for (Guest* guest = guests_.first(); guest;) {
-    Guest& asking = *std::exchange(guest, GuestList::next(*guest));
-    if (asking.step() == Guest::Step::kWaiting && asking.hello().to.qp_num == qp_num)
+  for (PendingPeer* peer = pending_.first(); peer;) {
+    PendingPeer& asking = *std::exchange(peer, PendingPeerList::next(*peer));
+    if (asking.step() == PendingPeer::Step::kWaiting && asking.hello().to.qp_num == qp_num)
       introduce(asking);
   }
 }
@@ -121,46 +121,47 @@ void Door::expect(uint32_t qp_num, Resident& resident) {
 void Door::dismiss(uint32_t qp_num) {
   residents_[index_of(qp_num)] = nullptr;
   met_at_[index_of(qp_num)] = nullptr;
-  // What they were asked to prove is of no worth to whoever expects guests for this number next.
-  for (Guest* guest = guests_.first(); guest;) {
-    Guest& challenged = *std::exchange(guest, GuestList::next(*guest));
-    if (challenged.step() == Guest::Step::kChallenged && challenged.hello().to.qp_num == qp_num)
+  // Their challenges are void: another queue pair may expect a peer at this number next.
+  for (PendingPeer* peer = pending_.first(); peer;) {
+    PendingPeer& challenged = *std::exchange(peer, PendingPeerList::next(*peer));
+    if (challenged.step() == PendingPeer::Step::kChallenged &&
+        challenged.hello().to.qp_num == qp_num)
       leave(challenged);
   }
 }
 
-void Door::enter(Guest& guest) {
-  guests_.append(guest);
-  all_guests_.append(guest);
+void Door::enter(PendingPeer& peer) {
+  pending_.append(peer);
+  all_pending_.append(peer);
 }
 
-void Door::introduce(Guest& guest) {
-  const uint32_t qp_num = guest.hello().to.qp_num;
+void Door::introduce(PendingPeer& peer) {
+  const uint32_t qp_num = peer.hello().to.qp_num;
   if (port_of(qp_num) != port_ || !number_in_use(qp_num)) {
-    send_off(guest, "asks for a queue pair that is not here");
+    send_off(peer, "asks for a queue pair that is not here");
     return;
   }
   Resident* resident = residents_[index_of(qp_num)];
-  if (!resident) return;  // he waits: his queue pair has not been told of him yet
-  if (!resident->welcome(guest)) leave(guest);
+  if (!resident) return;  // it waits: the queue pair does not expect it yet
+  if (!resident->welcome(peer)) leave(peer);
 }
 
-void Door::judge(Guest& guest) {
-  // It is the one that challenged him: see dismiss().
-  residents_[index_of(guest.hello().to.qp_num)]->judge(guest);
-  leave(guest);
+void Door::judge(PendingPeer& peer) {
+  // It is the one that challenged this peer: see dismiss().
+  residents_[index_of(peer.hello().to.qp_num)]->judge(peer);
+  leave(peer);
 }
 
-void Door::send_off(Guest& guest, const char* why) {
+void Door::send_off(PendingPeer& peer, const char* why) {
   core::log(core::LogLevel::kInfo, "TCP port %u of queue pairs: who came from %s %s",
-            unsigned{port_}, text_of(gid_of(guest.stream().peer_address())).text, why);
-  leave(guest);
+            unsigned{port_}, text_of(gid_of(peer.stream().peer_address())).text, why);
+  leave(peer);
 }
 
-void Door::leave(Guest& guest) {
-  guests_.remove(guest);
-  all_guests_.remove(guest);
-  delete &guest;
+void Door::leave(PendingPeer& peer) {
+  pending_.remove(peer);
+  all_pending_.remove(peer);
+  delete &peer;
 }
 
 }  // namespace uiw::rendezvous

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A TCP port where peers meet queue pairs of this process. Whoever comes has to say in the
-// MPA Request who he is and whom he means, and to prove it when that queue pair asks him to.
-// Strangers are sent off without an answer, whatever they got wrong; who comes before his queue
-// pair expects him waits for a while. Thread: engine.
+// Listens at the TCP port that numbers of this process's queue pairs contain. Whoever connects has
+// to name itself and the queue pair in its MPA Request, and to prove its identity when that queue
+// pair challenges it. Anybody else is closed without an answer, whatever was wrong. A peer that
+// comes before its queue pair expects it waits for a while. Thread: engine.
 #pragma once
 
 #include <memory>
 
-#include "rendezvous/guest.h"
+#include "rendezvous/pending_peer.h"
 #include "transport/listener.h"
 
 namespace uiw::rendezvous {
 
-// The queue pair behind a number, once it expects a guest.
+// The queue pair of a number, once it expects a peer.
 class Resident {
  public:
-  // `guest` means this queue pair, which challenges him if he says that he is the one it expects.
-  // False: he has to leave. True without a challenge: he waits for the next expect().
-  virtual bool welcome(Guest& guest) = 0;
-  // He was challenged and has given his proof: the queue pair takes his stream if that is right. He
-  // leaves then.
-  virtual void judge(Guest& guest) = 0;
+  // A hello for this queue pair has come, which challenges `peer` if that has the name it expects.
+  // False: `peer` is to be closed. True without a challenge: it waits for the next expect().
+  virtual bool welcome(PendingPeer& peer) = 0;
+  // Its proof has come. The queue pair takes the stream if it is right; `peer` ends then.
+  virtual void judge(PendingPeer& peer) = 0;
 
  protected:
   ~Resident() = default;
@@ -28,10 +27,10 @@ class Resident {
 
 class Door final : private transport::AcceptHandler {
  public:
-  // `all`: the guests at all doors of the process; strangers have so many descriptors there
+  // `all`: the pending peers at all doors of the process, which may have only so many descriptors
   // (core/strangers.h).
-  Door(engine::Engine& engine, uint16_t port, AllGuests& all)
-      : engine_(engine), port_(port), all_guests_(all) {}
+  Door(engine::Engine& engine, uint16_t port, AllPendingPeers& all)
+      : engine_(engine), port_(port), all_pending_(all) {}
   ~Door();
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
@@ -41,17 +40,17 @@ class Door final : private transport::AcceptHandler {
   // 0 or errno: EADDRNOTAVAIL, ENOMEM, EMFILE.
   int open(uint32_t qp_num, const sockaddr_storage& address, int reserved);
 
-  // From now on `resident` is asked about guests for this number, those that wait already first,
-  // until dismiss(). At most one for a number. Once more: those that wait are asked about again.
+  // From now until dismiss() `resident` is called for pending peers of this number, those that wait
+  // already first. At most one for a number. A second call: it is called for waiting ones again.
   void expect(uint32_t qp_num, Resident& resident);
   void dismiss(uint32_t qp_num);
 
-  // --- for guests ---
-  void enter(Guest& guest);
-  void introduce(Guest& guest);
-  void judge(Guest& guest);
-  void leave(Guest& guest);                      // ends him
-  void send_off(Guest& guest, const char* why);  // ends him, and says why to our user
+  // --- for PendingPeer ---
+  void enter(PendingPeer& peer);
+  void introduce(PendingPeer& peer);
+  void judge(PendingPeer& peer);
+  void leave(PendingPeer& peer);                      // ends it
+  void send_off(PendingPeer& peer, const char* why);  // the same, and logs why
 
  private:
   void on_accept(int fd, const sockaddr_storage& peer) override;
@@ -68,11 +67,11 @@ class Door final : private transport::AcceptHandler {
 
   engine::Engine& engine_;
   const uint16_t port_;
-  AllGuests& all_guests_;  // oldest first
+  AllPendingPeers& all_pending_;  // oldest first
   // By index of the queue pair's number.
   Resident* residents_[kNumbersPerPort] = {};
   const Entrance* met_at_[kNumbersPerPort] = {};
-  GuestList guests_;  // oldest first
+  PendingPeerList pending_;  // oldest first
   std::unique_ptr<Entrance> entrances_;
 };
 

@@ -25,12 +25,12 @@ constexpr uint32_t kQuickChallenges = 4096;
 constexpr core::Nanoseconds kBetweenChallenges = 20 * core::kMillisecond;
 
 // False when the socket does not take it at once, as a fresh one does.
-bool say(Guest& guest, mpa::StartupFrame& reply, const HandshakeMessage& message) {
+bool say(PendingPeer& peer, mpa::StartupFrame& reply, const HandshakeMessage& message) {
   reply.private_size = kHandshakeMessageSize;
   encode(reply.private_data, message);
   startup::Outbox outbox;
   outbox.set(reply);
-  return outbox.flush(guest.stream()) == 0;
+  return outbox.flush(peer.stream()) == 0;
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ void Meeting::begin() {
 void Meeting::hurry(uint32_t sq_psn, core::Nanoseconds patience) {
   psns_.send = sq_psn;
   if (caller_ && !met_) caller_->know_own_psn(sq_psn);
-  // Those who wait may be challenged now.
+  // Those that wait may be challenged now.
   if (door_ && !met_) door_->expect(appointment_.own.qp_num, *this);
   step_ = patience / kSteps;
   if (step_ > 0 && !met_) engine_.arm(*this, step_);
@@ -150,8 +150,8 @@ bool Meeting::may_challenge() {
   return true;
 }
 
-bool Meeting::welcome(Guest& guest) {
-  const HandshakeMessage& hello = guest.hello();
+bool Meeting::welcome(PendingPeer& peer) {
+  const HandshakeMessage& hello = peer.hello();
   if (met_ || hello.from != appointment_.peer || hello.to != appointment_.own) {
     core::log(core::LogLevel::kInfo, "QP %u sends QP %u at %s off: %s", appointment_.own.qp_num,
               hello.from.qp_num, text_of(hello.from.gid).text,
@@ -159,38 +159,38 @@ bool Meeting::welcome(Guest& guest) {
     return false;
   }
   const std::optional<uint64_t> secret = secret_of_answerer(psns_, hello.stage);
-  if (!secret) return true;  // both in RTR: he waits for our RTS, or comes again after his
+  if (!secret) return true;  // both in RTR: it waits for our RTS, or comes again after its own
   core::SipKey opening;
   if (!may_challenge() || !make_random(opening)) return false;
   const Introduction said{hello.from, hello.to, hello.stage, psns_.stage(), hello.value.first};
   const uint64_t commitment = commitment_of(said, *secret, opening);
   mpa::StartupFrame reply =
-      mpa::make_reject(wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request());
-  if (!say(guest, reply,
+      mpa::make_reject(wishes(peer.stream().peer_is_local(), appointment_.ird), peer.request());
+  if (!say(peer, reply,
            {MessageType::kChallenge,
             said.answerer_stage,
             said.answerer,
             said.caller,
             {commitment, 0}}))
     return false;
-  guest.challenged(proof_of(said, *secret, commitment), opening, said.answerer_stage);
+  peer.challenged(proof_of(said, *secret, commitment), opening, said.answerer_stage);
   return true;
 }
 
 // RFC 5044 7.1.2: the responder's side.
-void Meeting::judge(Guest& guest) {
+void Meeting::judge(PendingPeer& peer) {
   if (met_) return;
-  if (!guest.proof_is_right()) {
-    tell_of_wrong_proof(guest.hello());
+  if (!peer.proof_is_right()) {
+    tell_of_wrong_proof(peer.hello());
     return;
   }
   mpa::Agreement agreement;
-  mpa::StartupFrame reply = mpa::make_reply(
-      wishes(guest.stream().peer_is_local(), appointment_.ird), guest.request(), agreement);
-  if (say(guest, reply,
-          {MessageType::kOpening, guest.challenged_in(), appointment_.own, appointment_.peer,
-           guest.opening()}))
-    join(guest.take_stream(), agreement, {});
+  mpa::StartupFrame reply = mpa::make_reply(wishes(peer.stream().peer_is_local(), appointment_.ird),
+                                            peer.request(), agreement);
+  if (say(peer, reply,
+          {MessageType::kOpening, peer.challenged_in(), appointment_.own, appointment_.peer,
+           peer.opening()}))
+    join(peer.take_stream(), agreement, {});
 }
 
 // Once by name, so that no stranger fills the log.

@@ -51,8 +51,8 @@ class Meeting final : private Resident,
   void tell_of_wrong_proof(const HandshakeMessage& hello);
   void join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover);
 
-  bool welcome(Guest& guest) override;
-  void judge(Guest& guest) override;
+  bool welcome(PendingPeer& peer) override;
+  void judge(PendingPeer& peer) override;
   void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,
                  core::Bytes leftover) override;
   void on_connected(int fd) override;
@@ -65,7 +65,7 @@ class Meeting final : private Resident,
   session::QueuePair& queue_pair_;
   const Appointment appointment_;
   Psns psns_;
-  uint32_t challenges_ = 0;  // so many guests may have guessed
+  uint32_t challenges_ = 0;  // so many may have guessed
   core::Nanoseconds last_challenge_ = 0;
   uint32_t wrong_proofs_ = 0;
   core::Nanoseconds step_ = 0;  // of our patience

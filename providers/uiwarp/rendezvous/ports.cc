@@ -60,8 +60,8 @@ uint8_t Port::draw() {
 // A child's queue pairs get ports of their own.
 struct Ports {
   std::mutex mutex;
-  AllGuests guests;             // thread: engine; outlives the doors
-  std::unique_ptr<Port> first;  // under mutex, with everything in it but the doors
+  AllPendingPeers pending_peers;  // thread: engine; outlives the doors
+  std::unique_ptr<Port> first;    // under mutex, with everything in it but the doors
 
   core::Result<Port*> add();
   Port* find(uint32_t qp_num) const;
@@ -197,7 +197,7 @@ core::Result<Door*> open_door(engine::Engine& engine, const Name& own, unsigned 
   // The number is in use, so the port stays; its door is this thread's.
   if (!port) return core::Errno{EINVAL};
   if (!port->door) {
-    port->door.reset(new (std::nothrow) Door(engine, port->number, all->guests));
+    port->door.reset(new (std::nothrow) Door(engine, port->number, all->pending_peers));
     if (!port->door) return core::Errno{ENOMEM};
     const std::lock_guard lock(all->mutex);
     port->door_engine = &engine;

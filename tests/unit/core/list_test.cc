@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What events, ids, endpoints, sockets in their last seconds, guests and keepers of regions are
-// kept in, while they come and go by the million.
+// What events, ids, endpoints, sockets in their last seconds, pending peers and keepers of regions
+// are kept in, while they come and go by the million.
 #include "core/list.h"
 
 #include <gtest/gtest.h>

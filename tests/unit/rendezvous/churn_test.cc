@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Numbers, ports, doors and guests that come and go for a long time while some stay.
+// Numbers, ports, doors and pending peers that come and go for a long time while some stay.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -108,22 +108,22 @@ TEST_P(DoorsChurn, HoldNothingOfThoseThatWent) {
       if (is_met) {
         ASSERT_EQ(party.meet({party.name.gid, party.name.qp_num | 0xff0000}), 0);
       }
-      std::vector<RawPeer> guests;
+      std::vector<RawPeer> peers;
       for (size_t i = random() % 8; i > 0; --i) {
-        guests.push_back(is_met && random() % 2 == 0 ? call_at(party) : call(staying));
+        peers.push_back(is_met && random() % 2 == 0 ? call_at(party) : call(staying));
         switch (random() % 4) {
           case 0:
             break;  // says nothing
           case 1:
-            guests.back().send(Octets(random() % 40, 'x'));
+            peers.back().send(Octets(random() % 40, 'x'));
             break;
           case 2:
-            guests.back().send(octets_of(request(hello(staying, round))));
+            peers.back().send(octets_of(request(hello(staying, round))));
             break;
           default:
-            guests.back().send(octets_of(request(hello(party, round))));
+            peers.back().send(octets_of(request(hello(party, round))));
         }
-        if (random() % 3 == 0) guests.pop_back();
+        if (random() % 3 == 0) peers.pop_back();
       }
     }
     // Where the last one was met is open still.

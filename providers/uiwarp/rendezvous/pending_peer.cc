@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "rendezvous/guest.h"
+#include "rendezvous/pending_peer.h"
 
 #include <new>
 #include <utility>
@@ -10,41 +10,41 @@
 namespace uiw::rendezvous {
 namespace {
 
-// A tenth of what a Reply may take. A peer comes again a quarter of a second after he was sent off
-// (caller.cc), so nothing is lost; a stranger holds his place no longer.
+// A tenth of what a Reply may take. A legitimate peer connects again a quarter of a second after it
+// was closed (caller.cc), so nothing is lost; an unknown one holds its place no longer.
 core::Nanoseconds wait_for_queue_pair() {
   return core::settings().reply_timeout_ms * core::kMillisecond / 10;
 }
 
-// As long as a Reply may take: a peer who is sent off while he gives it does not come again.
+// As long as a Reply may take: a peer that is closed while it sends its proof does not connect
+// again.
 core::Nanoseconds wait_for_proof() {
   return core::settings().reply_timeout_ms * core::kMillisecond;
 }
 
 }  // namespace
 
-void Guest::receive(Door& door, engine::Engine& engine, transport::StreamPtr stream) {
-  auto* guest = new (std::nothrow) Guest(door, engine, std::move(stream));
-  if (!guest) return;
-  door.enter(*guest);
+void PendingPeer::receive(Door& door, engine::Engine& engine, transport::StreamPtr stream) {
+  auto* peer = new (std::nothrow) PendingPeer(door, engine, std::move(stream));
+  if (!peer) return;
+  door.enter(*peer);
   // RFC 5044 7.1.2(10): one time limit for the whole Request.
-  engine.arm(*guest, core::settings().request_timeout_ms * core::kMillisecond);
-  guest->stream_->set_handler(guest);
+  engine.arm(*peer, core::settings().request_timeout_ms * core::kMillisecond);
+  peer->stream_->set_handler(peer);
 }
 
-Guest::~Guest() {
+PendingPeer::~PendingPeer() {
   engine_.disarm(*this);
-  // Sent off by RST: a connection in TIME_WAIT for each stranger would keep the port from whoever
-  // wants to bind it next.
+  // By RST: connections in TIME_WAIT would keep others from binding the port next.
   if (stream_) stream_->set_abortive();
 }
 
-transport::StreamPtr Guest::take_stream() {
+transport::StreamPtr PendingPeer::take_stream() {
   stream_->set_handler(nullptr);
   return std::move(stream_);
 }
 
-void Guest::challenged(uint64_t proof, const core::SipKey& opening, Stage in) {
+void PendingPeer::challenged(uint64_t proof, const core::SipKey& opening, Stage in) {
   right_proof_ = proof;
   challenged_in_ = in;
   opening_ = opening;
@@ -53,8 +53,8 @@ void Guest::challenged(uint64_t proof, const core::SipKey& opening, Stage in) {
   engine_.arm(*this, wait_for_proof());
 }
 
-void Guest::on_octets(core::Bytes octets) {
-  // RFC 5044 7.1.2(2): behind a Request he has to wait for the Reply.
+void PendingPeer::on_octets(core::Bytes octets) {
+  // RFC 5044 7.1.2(2): after a Request the initiator waits for the Reply.
   const mpa::ParseStatus status = step_ == Step::kWaiting
                                       ? mpa::ParseStatus::kBadLength
                                       : collector_.feed(octets, mpa::FrameKind::kRequest, request_);
@@ -75,8 +75,8 @@ void Guest::on_octets(core::Bytes octets) {
   }
 }
 
-// RFC 5044 7.1.1 and 6581: nothing but what a queue pair of ours would say; null when it is that.
-const char* Guest::understand(core::Bytes behind) {
+// RFC 5044 7.1.1 and 6581. Null when it is what a queue pair of uiwarp sends, else what is wrong.
+const char* PendingPeer::understand(core::Bytes behind) {
   static constexpr char kStranger[] = "is no queue pair of uiwarp there";
   if (!behind.empty() || !request_.enhanced) return kStranger;
   const core::Bytes octets(request_.private_data, request_.private_size);
@@ -85,7 +85,7 @@ const char* Guest::understand(core::Bytes behind) {
   const std::optional<HandshakeMessage> said = decode_handshake_message(octets);
   if (!said) return kStranger;
   if (step_ == Step::kChallenged) {
-    // The same as before, but for the type and its value.
+    // The hello again, but for type and value.
     given_proof_ = said->value.first;
     HandshakeMessage again = hello_;
     again.type = MessageType::kProof;
@@ -94,20 +94,20 @@ const char* Guest::understand(core::Bytes behind) {
   }
   if (said->type != MessageType::kHello) return kStranger;
   hello_ = *said;
-  // He speaks from the address he claims.
+  // It connects from the address that it claims.
   const in6_addr source = gid_of(stream_->peer_address());
   return std::memcmp(&hello_.from.gid, &source, sizeof source) == 0 ? nullptr : kStranger;
 }
 
-void Guest::on_end_of_stream() {
+void PendingPeer::on_end_of_stream() {
   door_.leave(*this);
 }
 
-void Guest::on_error(int) {
+void PendingPeer::on_error(int) {
   door_.leave(*this);
 }
 
-void Guest::expire() {
+void PendingPeer::expire() {
   door_.send_off(*this, step_ == Step::kUnknown   ? "does not say who it is"
                         : step_ == Step::kWaiting ? "asks for a queue pair that does not expect it"
                                                   : "does not prove that it knows the PSNs");
