@@ -122,7 +122,7 @@ def closed_without_a_word(stranger):
         return True
 
 
-@case("strangers-at-the-door", worlds=LO4_6, seconds=100, reduced=True)
+@case("strangers-at-qpn-listener", worlds=LO4_6, seconds=100, reduced=True)
 def strangers(world):
     """Others come to the port where a queue pair met its peer, one of them a queue pair that was given its name. They
     get nothing, do not use up what the process has, and the two go on."""

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // How many descriptors strangers may make this process hold: at most half of those that it may
-// have, at all its listeners and doors together. The other half is the program's. Each kind of
-// thing that a stranger can begin has a share of its own, so that a flood of one keeps nobody from
-// another. doc/waits.md lists them.
+// have, at all its listeners together, those of queue pair numbers included. The other half is the
+// program's. Each kind of thing that a stranger can begin has a share of its own, so that a flood
+// of one keeps nobody from another. doc/waits.md lists them.
 #pragma once
 
 #include <sys/resource.h>

@@ -112,7 +112,7 @@ void Caller::request(MessageType type, const core::SipKey& value) {
   encode(request_.private_data, {type, own_stage_, own_, peer_, value});
   outbox_.set(request_);
   collector_ = {};
-  // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us. Its door
+  // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us. Its listener
   // sends us off long before (pending_peer.cc).
   engine_.arm(*this, core::settings().reply_timeout_ms * core::kMillisecond);
   send_request();

@@ -46,7 +46,7 @@ core::Result<std::unique_ptr<Meeting>> Meeting::arrange(engine::Engine& engine,
 
 Meeting::~Meeting() {
   engine_.disarm(*this);
-  if (door_) door_->dismiss(appointment_.own.qp_num);
+  if (listener_) listener_->stop_expecting(appointment_.own.qp_num);
   if (met_) queue_pair_.forget_observer();
   if (own_socket_ >= 0) core::sys::close(own_socket_);
 }
@@ -69,19 +69,20 @@ int Meeting::make_ready() {
                                             appointment_.ifindex, appointment_.ird, *this));
     return caller_ ? 0 : ENOMEM;
   }
-  core::Result<Door*> door = open_door(engine_, appointment_.own, appointment_.ifindex);
-  if (!door) {
+  core::Result<QpnListener*> listener =
+      open_listener(engine_, appointment_.own, appointment_.ifindex);
+  if (!listener) {
     core::log(core::LogLevel::kWarn, "QP %u cannot be met at %s, TCP port %u: %s",
               appointment_.own.qp_num, text_of(appointment_.own.gid).text,
-              unsigned{port_of(appointment_.own.qp_num)}, strerrordesc_np(door.error()));
-    return door.error();
+              unsigned{port_of(appointment_.own.qp_num)}, strerrordesc_np(listener.error()));
+    return listener.error();
   }
-  door_ = *door;
+  listener_ = *listener;
   return 0;
 }
 
 void Meeting::begin() {
-  if (door_) door_->expect(appointment_.own.qp_num, *this);
+  if (listener_) listener_->expect(appointment_.own.qp_num, *this);
   if (caller_) caller_->begin();
   if (own_socket_ < 0) return;
   // A TCP socket that connects to its own address is connected to itself.
@@ -98,7 +99,7 @@ void Meeting::hurry(uint32_t sq_psn, core::Nanoseconds patience) {
   psns_.send = sq_psn;
   if (caller_ && !met_) caller_->know_own_psn(sq_psn);
   // Those that wait may be challenged now.
-  if (door_ && !met_) door_->expect(appointment_.own.qp_num, *this);
+  if (listener_ && !met_) listener_->expect(appointment_.own.qp_num, *this);
   step_ = patience / kSteps;
   if (step_ > 0 && !met_) engine_.arm(*this, step_);
 }
@@ -123,7 +124,7 @@ void Meeting::give_up() {
               "not know the PSNs, %u times",
               own.qp_num, text_of(own.gid).text, text_of(psns_.stage()), peer.qp_num,
               text_of(peer.gid).text, wrong_proofs_);
-  } else if (door_) {
+  } else if (listener_) {
     core::log(
         core::LogLevel::kWarn,
         "QP %u at %s: its peer, QP %u at %s, did not connect to TCP port %u here. Does it know "
@@ -150,7 +151,7 @@ bool Meeting::may_challenge() {
   return true;
 }
 
-bool Meeting::welcome(PendingPeer& peer) {
+bool Meeting::on_hello(PendingPeer& peer) {
   const HandshakeMessage& hello = peer.hello();
   if (met_ || hello.from != appointment_.peer || hello.to != appointment_.own) {
     core::log(core::LogLevel::kInfo, "QP %u sends QP %u at %s off: %s", appointment_.own.qp_num,
@@ -178,7 +179,7 @@ bool Meeting::welcome(PendingPeer& peer) {
 }
 
 // RFC 5044 7.1.2: the responder's side.
-void Meeting::judge(PendingPeer& peer) {
+void Meeting::on_proof(PendingPeer& peer) {
   if (met_) return;
   if (!peer.proof_is_right()) {
     tell_of_wrong_proof(peer.hello());

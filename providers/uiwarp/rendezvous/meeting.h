@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // How a queue pair finds the peer that ibv_modify_qp named: of the two names the smaller waits at
-// its door, the greater calls. Each has to prove that it knows the PSNs that both programs set. A
-// queue pair that was given its own name gets a TCP connection to itself. Nobody else is needed, no
-// daemon and no third connection. Thread: engine, all of it.
+// its listener, the greater calls. Each has to prove that it knows the PSNs that both programs set.
+// A queue pair that was given its own name gets a TCP connection to itself. Nobody else is needed,
+// no daemon and no third connection. Thread: engine, all of it.
 #pragma once
 
 #include <memory>
 
 #include "rendezvous/caller.h"
-#include "rendezvous/door.h"
+#include "rendezvous/qpn_listener.h"
 #include "session/queue_pair.h"
 
 namespace uiw::rendezvous {
@@ -20,7 +20,7 @@ struct Appointment {
   uint32_t rq_psn = 0;   // what the peer has as sq_psn
 };
 
-class Meeting final : private Resident,
+class Meeting final : private PendingPeerHandler,
                       private Answered,
                       private transport::ConnectHandler,
                       private engine::Timer,
@@ -51,8 +51,8 @@ class Meeting final : private Resident,
   void tell_of_wrong_proof(const HandshakeMessage& hello);
   void join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover);
 
-  bool welcome(PendingPeer& peer) override;
-  void judge(PendingPeer& peer) override;
+  bool on_hello(PendingPeer& peer) override;
+  void on_proof(PendingPeer& peer) override;
   void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,
                  core::Bytes leftover) override;
   void on_connected(int fd) override;
@@ -71,9 +71,9 @@ class Meeting final : private Resident,
   core::Nanoseconds step_ = 0;  // of our patience
   int steps_waited_ = 0;        // since something was posted
   bool met_ = false;
-  Door* door_ = nullptr;            // we wait there
-  std::unique_ptr<Caller> caller_;  // or we call
-  int own_socket_ = -1;             // or we are our own peer
+  QpnListener* listener_ = nullptr;  // we wait there
+  std::unique_ptr<Caller> caller_;   // or we call
+  int own_socket_ = -1;              // or we are our own peer
   std::unique_ptr<transport::Connector> to_self_;
 };
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/settings.h"
-#include "rendezvous/door.h"
+#include "rendezvous/qpn_listener.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -24,10 +24,11 @@ core::Nanoseconds wait_for_proof() {
 
 }  // namespace
 
-void PendingPeer::receive(Door& door, engine::Engine& engine, transport::StreamPtr stream) {
-  auto* peer = new (std::nothrow) PendingPeer(door, engine, std::move(stream));
+void PendingPeer::receive(QpnListener& listener, engine::Engine& engine,
+                          transport::StreamPtr stream) {
+  auto* peer = new (std::nothrow) PendingPeer(listener, engine, std::move(stream));
   if (!peer) return;
-  door.enter(*peer);
+  listener.add(*peer);
   // RFC 5044 7.1.2(10): one time limit for the whole Request.
   engine.arm(*peer, core::settings().request_timeout_ms * core::kMillisecond);
   peer->stream_->set_handler(peer);
@@ -60,18 +61,18 @@ void PendingPeer::on_octets(core::Bytes octets) {
                                       : collector_.feed(octets, mpa::FrameKind::kRequest, request_);
   if (status == mpa::ParseStatus::kNeedMore) return;
   if (status != mpa::ParseStatus::kComplete) {
-    door_.send_off(*this, "breaks the rules of MPA");
+    listener_.refuse(*this, "breaks the rules of MPA");
     return;
   }
   if (const char* wrong = understand(octets)) {
-    door_.send_off(*this, wrong);
+    listener_.refuse(*this, wrong);
   } else if (step_ == Step::kUnknown) {
     step_ = Step::kWaiting;
     engine_.arm(*this, wait_for_queue_pair());
-    door_.introduce(*this);
+    listener_.hello_received(*this);
   } else {
     step_ = Step::kProven;
-    door_.judge(*this);
+    listener_.proof_received(*this);
   }
 }
 
@@ -100,17 +101,18 @@ const char* PendingPeer::understand(core::Bytes behind) {
 }
 
 void PendingPeer::on_end_of_stream() {
-  door_.leave(*this);
+  listener_.remove(*this);
 }
 
 void PendingPeer::on_error(int) {
-  door_.leave(*this);
+  listener_.remove(*this);
 }
 
 void PendingPeer::expire() {
-  door_.send_off(*this, step_ == Step::kUnknown   ? "does not say who it is"
-                        : step_ == Step::kWaiting ? "asks for a queue pair that does not expect it"
-                                                  : "does not prove that it knows the PSNs");
+  listener_.refuse(*this, step_ == Step::kUnknown ? "does not say who it is"
+                          : step_ == Step::kWaiting
+                              ? "asks for a queue pair that does not expect it"
+                              : "does not prove that it knows the PSNs");
 }
 
 }  // namespace uiw::rendezvous

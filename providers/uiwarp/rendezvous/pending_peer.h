@@ -10,7 +10,7 @@
 
 namespace uiw::rendezvous {
 
-class Door;
+class QpnListener;
 
 class PendingPeer final : private transport::StreamHandler, private engine::Timer {
  public:
@@ -21,9 +21,10 @@ class PendingPeer final : private transport::StreamHandler, private engine::Time
     kProven,      // the proof has come, right or wrong
   };
 
-  // Calls door.introduce() when the hello has come, door.judge() when the proof has come, and
-  // door.leave() or door.send_off() when the peer closes, breaks the rules or takes too long.
-  static void receive(Door& door, engine::Engine& engine, transport::StreamPtr stream);
+  // Calls listener.hello_received() when the hello has come, listener.proof_received() when the
+  // proof has come, and listener.remove() or listener.refuse() when the peer closes, breaks the
+  // rules or takes too long.
+  static void receive(QpnListener& listener, engine::Engine& engine, transport::StreamPtr stream);
   ~PendingPeer();
 
   Step step() const { return step_; }
@@ -42,14 +43,14 @@ class PendingPeer final : private transport::StreamHandler, private engine::Time
   // commitment in it.
   void challenged(uint64_t proof, const core::SipKey& opening, Stage in);
 
-  Door& door() { return door_; }
+  QpnListener& listener() { return listener_; }
 
-  core::ListLink<PendingPeer> link;       // of the door
-  core::ListLink<PendingPeer> among_all;  // of all doors
+  core::ListLink<PendingPeer> link;       // of the listener
+  core::ListLink<PendingPeer> among_all;  // of all listeners
 
  private:
-  PendingPeer(Door& door, engine::Engine& engine, transport::StreamPtr stream)
-      : door_(door), engine_(engine), stream_(std::move(stream)) {}
+  PendingPeer(QpnListener& listener, engine::Engine& engine, transport::StreamPtr stream)
+      : listener_(listener), engine_(engine), stream_(std::move(stream)) {}
   void on_octets(core::Bytes octets) override;
   void on_end_of_stream() override;
   void on_error(int error) override;
@@ -57,7 +58,7 @@ class PendingPeer final : private transport::StreamHandler, private engine::Time
   void expire() override;
   const char* understand(core::Bytes behind);
 
-  Door& door_;
+  QpnListener& listener_;
   engine::Engine& engine_;
   transport::StreamPtr stream_;
   startup::FrameCollector collector_;

@@ -13,9 +13,9 @@
 #include "core/per_process.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
-#include "rendezvous/door.h"
 #include "rendezvous/name.h"
 #include "rendezvous/proof.h"
+#include "rendezvous/qpn_listener.h"
 #include "transport/listener.h"
 
 namespace uiw::rendezvous {
@@ -36,8 +36,8 @@ struct Port {
   uint32_t drawn = 0;          // so many, ever
 
   uint8_t draw();
-  std::unique_ptr<Door> door;             // thread: engine
-  engine::Engine* door_engine = nullptr;  // its; null while there is none
+  std::unique_ptr<QpnListener> listener;      // thread: engine
+  engine::Engine* listener_engine = nullptr;  // its; null while there is none
   std::unique_ptr<Port> next;
 };
 
@@ -60,8 +60,8 @@ uint8_t Port::draw() {
 // A child's queue pairs get ports of their own.
 struct Ports {
   std::mutex mutex;
-  AllPendingPeers pending_peers;  // thread: engine; outlives the doors
-  std::unique_ptr<Port> first;    // under mutex, with everything in it but the doors
+  AllPendingPeers pending_peers;  // thread: engine; outlives the listeners
+  std::unique_ptr<Port> first;    // under mutex, with everything in it but the listeners
 
   core::Result<Port*> add();
   Port* find(uint32_t qp_num) const;
@@ -157,13 +157,14 @@ void give_number(uint32_t qp_num) {
       --port->used_count;
       return;
     }
-    // One without a door stays for the next queue pair: its numbers come round as late as they can.
-    const bool stays = !port->door_engine && !all->has_idle_port();
+    // One without a listener stays for the next queue pair: its numbers come round as late as they
+    // can.
+    const bool stays = !port->listener_engine && !all->has_idle_port();
     port->used_count = 0;
     if (stays) return;
     gone = all->take_out(*port);
   }
-  if (gone->door_engine) gone->door_engine->run_sync([&] { gone->door.reset(); });
+  if (gone->listener_engine) gone->listener_engine->run_sync([&] { gone->listener.reset(); });
 }
 
 void close_idle_ports() {
@@ -186,7 +187,8 @@ bool number_in_use(uint32_t qp_num) {
   return all->find(qp_num) != nullptr;
 }
 
-core::Result<Door*> open_door(engine::Engine& engine, const Name& own, unsigned ifindex) {
+core::Result<QpnListener*> open_listener(engine::Engine& engine, const Name& own,
+                                         unsigned ifindex) {
   Ports* const all = g_ports.get();
   if (!all) return core::Errno{ENOMEM};
   Port* port;
@@ -194,18 +196,18 @@ core::Result<Door*> open_door(engine::Engine& engine, const Name& own, unsigned 
     const std::lock_guard lock(all->mutex);
     port = all->find(own.qp_num);
   }
-  // The number is in use, so the port stays; its door is this thread's.
+  // The number is in use, so the port stays; its listener is this thread's.
   if (!port) return core::Errno{EINVAL};
-  if (!port->door) {
-    port->door.reset(new (std::nothrow) Door(engine, port->number, all->pending_peers));
-    if (!port->door) return core::Errno{ENOMEM};
+  if (!port->listener) {
+    port->listener.reset(new (std::nothrow) QpnListener(engine, port->number, all->pending_peers));
+    if (!port->listener) return core::Errno{ENOMEM};
     const std::lock_guard lock(all->mutex);
-    port->door_engine = &engine;
+    port->listener_engine = &engine;
   }
   const int error =
-      port->door->open(own.qp_num, address_of(own.gid, port->number, ifindex), port->fd);
+      port->listener->listen(own.qp_num, address_of(own.gid, port->number, ifindex), port->fd);
   if (error != 0) return core::Errno{error};
-  return port->door.get();
+  return port->listener.get();
 }
 
 }  // namespace uiw::rendezvous

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The TCP ports of this process that its queue pair numbers contain. A port is bound, so that no
 // other process has the same numbers, but does not listen: a program that uses rdma_cm opens
-// nothing. Only when the first of its queue pairs is to be met there (door.h) it does, at the
-// addresses that are the GIDs of those.
+// nothing. It listens from when the first of its queue pairs expects its peer (qpn_listener.h), at
+// the addresses that are the GIDs of such queue pairs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace uiw::rendezvous {
 
-class Door;
+class QpnListener;
 struct Name;
 
 // A number that no other queue pair of this host has, and none had lately; which one of those
@@ -28,9 +28,9 @@ void close_idle_ports();
 // Whether take_number() gave this number. Thread: any.
 bool number_in_use(uint32_t qp_num);
 
-// Where a queue pair of ours can be met; begins to listen on its port at its GID if it does not
-// yet. `ifindex`: of a link-local GID. Stays until the number is given back. Errno: EADDRNOTAVAIL
+// The listener of a queue pair's port; listens at the queue pair's GID from now on. `ifindex`: of a
+// link-local GID. It stays until the number is given back. Errno: EADDRNOTAVAIL
 // no such address, EMFILE, ENOMEM, EINVAL no such number. Thread: engine.
-core::Result<Door*> open_door(engine::Engine& engine, const Name& own, unsigned ifindex);
+core::Result<QpnListener*> open_listener(engine::Engine& engine, const Name& own, unsigned ifindex);
 
 }  // namespace uiw::rendezvous

@@ -13,17 +13,18 @@
 #include "support/descriptor_limit.h"
 #include "unit/cm/rig.h"
 #include "unit/engine/support.h"
-#include "unit/rendezvous/doors.h"
+#include "unit/rendezvous/qpn_listeners.h"
 
 namespace uiw::cm::test {
 namespace {
 
 constexpr rlim_t kAllowed = 256;  // descriptors of the process under attack
 
-// What the peer of a queue pair says at its door.
-class AtDoor : public rendezvous::Doors {
+// What the peer of a queue pair sends to its listener.
+class AtQpnListener : public rendezvous::QpnListeners {
  public:
-  using Doors::ask, Doors::call, Doors::hello, Doors::peer_of, Doors::prove;
+  using QpnListeners::ask, QpnListeners::call, QpnListeners::hello, QpnListeners::peer_of,
+      QpnListeners::prove;
 };
 
 // A process of its own that begins connections: silent ones, with half a Request and with a whole
@@ -113,7 +114,7 @@ TEST_F(FloodTest, HalfOfTheDescriptorsAreTheProgramsAndPeersGetIn) {
   const sockaddr_storage other = listen_address_;
   new_listener(34);
   rendezvous::Party party(*engine_);
-  ASSERT_EQ(party.meet(AtDoor::peer_of(party)), 0);
+  ASSERT_EQ(party.meet(AtQpnListener::peer_of(party)), 0);
   settle();
   const int before = uiw::test::open_descriptors();
   Opener program;
@@ -142,15 +143,15 @@ TEST_F(FloodTest, HalfOfTheDescriptorsAreTheProgramsAndPeersGetIn) {
   EXPECT_TRUE(good.receive_frame(mpa::FrameKind::kReply).reject);
 
   // And one of the queue pair, which comes again when it was sent off.
-  const rendezvous::HandshakeMessage says = AtDoor::hello(party);
+  const rendezvous::HandshakeMessage says = AtQpnListener::hello(party);
   std::optional<uiw::test::RawPeer> peer;
   std::optional<rendezvous::HandshakeMessage> challenge;
   ASSERT_TRUE(uiw::test::wait_until([&] {
-    peer.emplace(AtDoor::call(party));
-    challenge = AtDoor::ask(*peer, says);
+    peer.emplace(AtQpnListener::call(party));
+    challenge = AtQpnListener::ask(*peer, says);
     return challenge.has_value();
   }));
-  AtDoor::prove(*peer, says, *challenge);
+  AtQpnListener::prove(*peer, says, *challenge);
 }
 
 }  // namespace

@@ -233,7 +233,7 @@ TEST_F(Calls, NothingIsProvenInRtrToWhoIsInRtr) {
 }
 
 // Run as test_rendezvous.timeouts.
-TEST_F(Calls, TimeoutsLeaveADoorThatDoesNotAnswer) {
+TEST_F(Calls, TimeoutsLeaveAListenerThatDoesNotAnswer) {
   const core::Nanoseconds reply_time = core::settings().reply_timeout_ms * core::kMillisecond;
   if (reply_time > core::kSecond) GTEST_SKIP() << "the time-outs set are too long";
   Party party(*engine);

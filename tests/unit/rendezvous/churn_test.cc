@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Numbers, ports, doors and pending peers that come and go for a long time while some stay.
+// Numbers, ports, listeners and pending peers that come and go for a long time while some stay.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "unit/engine/support.h"
-#include "unit/rendezvous/doors.h"
+#include "unit/rendezvous/qpn_listeners.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -76,7 +76,7 @@ int open_sockets() {
   return count;
 }
 
-class DoorsChurn : public Doors, public testing::WithParamInterface<uint32_t> {
+class QpnListenersChurn : public QpnListeners, public testing::WithParamInterface<uint32_t> {
  protected:
   // As a queue pair at that address of the loopback device.
   static void move_to(Party& party, unsigned host) {
@@ -84,8 +84,8 @@ class DoorsChurn : public Doors, public testing::WithParamInterface<uint32_t> {
   }
   static RawPeer call_at(const Party& party) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage door = address_of(party.name.gid, port_of(party.name.qp_num), 0);
-    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)), 0)
+    const sockaddr_storage address = address_of(party.name.gid, port_of(party.name.qp_num), 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)), 0)
         << strerror(errno);
     return RawPeer(fd);
   }
@@ -93,7 +93,7 @@ class DoorsChurn : public Doors, public testing::WithParamInterface<uint32_t> {
 
 // One queue pair stays, so its port does: whatever else was met there, at whichever addresses, and
 // whoever came and in whatever way he went, it holds no more than who is there.
-TEST_P(DoorsChurn, HoldNothingOfThoseThatWent) {
+TEST_P(QpnListenersChurn, HoldNothingOfThoseThatWent) {
   constexpr int kRounds = 400;
   std::mt19937 random(GetParam());
   Party staying(*engine);
@@ -131,7 +131,7 @@ TEST_P(DoorsChurn, HoldNothingOfThoseThatWent) {
   }
   EXPECT_TRUE(expect_welcome(staying).fd() >= 0);
 }
-INSTANTIATE_TEST_SUITE_P(BySeed, DoorsChurn, testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(BySeed, QpnListenersChurn, testing::Values(1, 2));
 
 }  // namespace
 }  // namespace uiw::rendezvous

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Many who come to a door at a time, whatever they know, do not keep the peer out.
-#include "unit/rendezvous/doors.h"
+// Many who come to a listener at a time, whatever they know, do not keep the peer out.
+#include "unit/rendezvous/qpn_listeners.h"
 
 namespace uiw::rendezvous {
 namespace {
 
-TEST_F(Doors, AFloodOfThoseWhoWaitIsCapped) {
+TEST_F(QpnListeners, AFloodOfThoseWhoWaitIsCapped) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(open.meet(peer_of(open)), 0);
   const HandshakeMessage says = hello(early);
@@ -23,14 +23,14 @@ TEST_F(Doors, AFloodOfThoseWhoWaitIsCapped) {
   prove(*flood.back(), says, *challenge);
 }
 
-TEST_F(Doors, AFloodLeavesRoomForThePeer) {
+TEST_F(QpnListeners, AFloodLeavesRoomForThePeer) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
   std::vector<std::unique_ptr<RawPeer>> flood;
   for (int i = 0; i < 400; ++i) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage door = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
-    if (connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)) != 0) break;
+    const sockaddr_storage address = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)) != 0) break;
     flood.push_back(std::make_unique<RawPeer>(fd));
   }
   expect_welcome(party);
@@ -39,7 +39,7 @@ TEST_F(Doors, AFloodLeavesRoomForThePeer) {
 }
 
 // Strangers who say the right names and then nothing: challenges are not what keeps the peer out.
-TEST_F(Doors, GatheringChallengesLeavesRoomForThePeer) {
+TEST_F(QpnListeners, GatheringChallengesLeavesRoomForThePeer) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
   RawPeer peer = call(party);
@@ -64,7 +64,7 @@ TEST_F(Doors, GatheringChallengesLeavesRoomForThePeer) {
 }
 
 // Guesses at the PSNs come slowly after a while, and the peer in between.
-TEST_F(Doors, GuessesAreBounded) {
+TEST_F(QpnListeners, GuessesAreBounded) {
   constexpr int kQuickly = 4096;
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);

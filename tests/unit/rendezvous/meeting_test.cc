@@ -7,7 +7,7 @@
 namespace uiw::rendezvous {
 namespace {
 
-// Two parties; `ours` is the one that waits at its door, or the one that calls.
+// Two parties; `ours` is the one that waits at its listener, or the one that calls.
 struct Sides {
   Sides(engine::Engine& engine, bool we_wait)
       : a(engine),
@@ -151,7 +151,7 @@ TEST_F(Meetings, ManyOnOnePortInAnyOrder) {
     left.push_back(std::make_unique<Party>(*engine));
     right.push_back(std::make_unique<Party>(*engine));
   }
-  // Some come to a door that is open already, but not expected there yet.
+  // Some come to a listener that is open already, but not expected there yet.
   for (int i = 0; i < 20; ++i) {
     Party& one = i % 2 ? *left[i] : *right[i];
     Party& other = i % 2 ? *right[i] : *left[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whoever comes to a door by hand: the peer of a party that has no queue pair, or a stranger.
+// Connections to a listener by hand: of a party's peer that has no queue pair, or of a stranger.
 #pragma once
 
 #include <utility>
@@ -8,14 +8,15 @@
 
 namespace uiw::rendezvous {
 
-class Doors : public OnEngine {
+class QpnListeners : public OnEngine {
  protected:
-  // A peer that is greater than ours, so that ours waits at its door; no queue pair, just a name.
+  // A peer that is greater than ours, so that ours waits at its listener; no queue pair, just a
+  // name.
   static Name peer_of(const Party& party) { return {loopback_gid(), party.name.qp_num | 0xff0000}; }
   static RawPeer call(const Party& party) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage door = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
-    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)), 0)
+    const sockaddr_storage address = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)), 0)
         << strerror(errno);
     return RawPeer(fd);
   }

@@ -7,12 +7,12 @@
 
 #include "core/settings.h"
 #include "mpa/startup_frame.h"
-#include "unit/rendezvous/doors.h"
+#include "unit/rendezvous/qpn_listeners.h"
 
 namespace uiw::rendezvous {
 namespace {
 
-TEST_F(Doors, StrangersAreSentOffWithoutAnAnswer) {
+TEST_F(QpnListeners, StrangersAreSentOffWithoutAnAnswer) {
   Party party(*engine);
   const Name peer = peer_of(party);
   ASSERT_EQ(party.meet(peer), 0);
@@ -97,7 +97,7 @@ TEST_F(Doors, StrangersAreSentOffWithoutAnAnswer) {
   expect_welcome(party);
 }
 
-TEST_F(Doors, EveryTruncationOfARequestGetsNoAnswer) {
+TEST_F(QpnListeners, EveryTruncationOfARequestGetsNoAnswer) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
@@ -124,7 +124,7 @@ TEST_F(Doors, EveryTruncationOfARequestGetsNoAnswer) {
   expect_welcome(party);
 }
 
-TEST_F(Doors, AWrongProofGetsNoAnswer) {
+TEST_F(QpnListeners, AWrongProofGetsNoAnswer) {
   testing::internal::CaptureStderr();
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
@@ -166,7 +166,7 @@ TEST_F(Doors, AWrongProofGetsNoAnswer) {
 
 // Neither one that was right for another challenge, nor one that the queue pair itself has said,
 // nor one that would be right the other way round.
-TEST_F(Doors, WhatWasSaidBeforeProvesNothing) {
+TEST_F(QpnListeners, WhatWasSaidBeforeProvesNothing) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
@@ -194,7 +194,7 @@ TEST_F(Doors, WhatWasSaidBeforeProvesNothing) {
 }
 
 // Who is in RTR knows one PSN; which one is asked for depends on both ends.
-TEST_F(Doors, WhoIsInRtrProvesTheOtherPsn) {
+TEST_F(QpnListeners, WhoIsInRtrProvesTheOtherPsn) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
   HandshakeMessage says = hello(party);
@@ -212,7 +212,7 @@ TEST_F(Doors, WhoIsInRtrProvesTheOtherPsn) {
 }
 
 // A challenge of one appointment is not one of the next.
-TEST_F(Doors, AChallengeEndsWithItsAppointment) {
+TEST_F(QpnListeners, AChallengeEndsWithItsAppointment) {
   Party party(*engine), open(*engine);
   ASSERT_EQ(open.meet(peer_of(open)), 0);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
@@ -225,10 +225,10 @@ TEST_F(Doors, AChallengeEndsWithItsAppointment) {
   expect_welcome(open);
 }
 
-TEST_F(Doors, OneWhoComesTooSoonWaits) {
+TEST_F(QpnListeners, OneWhoComesTooSoonWaits) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(port_of(early.name.qp_num), port_of(open.name.qp_num));
-  ASSERT_EQ(open.meet(peer_of(open)), 0);  // opens the door
+  ASSERT_EQ(open.meet(peer_of(open)), 0);  // opens the listener
   const HandshakeMessage says = hello(early);
   RawPeer peer = call(early);
   ASSERT_TRUE(peer.send(octets_of(request(says))));
@@ -248,7 +248,7 @@ TEST_F(Doors, OneWhoComesTooSoonWaits) {
 
 // Whoever says the right words second, from the same host, is too late, and the first keeps what he
 // has.
-TEST_F(Doors, ThePeerComesOnce) {
+TEST_F(QpnListeners, ThePeerComesOnce) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
@@ -267,15 +267,15 @@ TEST_F(Doors, ThePeerComesOnce) {
 }
 
 // Run as test_rendezvous.timeouts, with short ones.
-class DoorTimeouts : public Doors {
+class QpnListenerTimeouts : public QpnListeners {
  protected:
   void SetUp() override {
     if (core::settings().reply_timeout_ms > 1000) GTEST_SKIP() << "the time-outs set are too long";
-    Doors::SetUp();
+    QpnListeners::SetUp();
   }
 };
 
-TEST_F(DoorTimeouts, WhoDoesNotSayWhoHeIsIsSentOff) {
+TEST_F(QpnListenerTimeouts, WhoDoesNotSayWhoHeIsIsSentOff) {
   Party party(*engine);
   ASSERT_EQ(party.meet(peer_of(party)), 0);
   const Octets whole = octets_of(request(hello(party)));
@@ -293,7 +293,7 @@ TEST_F(DoorTimeouts, WhoDoesNotSayWhoHeIsIsSentOff) {
   expect_welcome(party);
 }
 
-TEST_F(DoorTimeouts, WhoWaitsTooLongIsSentOff) {
+TEST_F(QpnListenerTimeouts, WhoWaitsTooLongIsSentOff) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(open.meet(peer_of(open)), 0);
   RawPeer peer = call(early);
@@ -304,7 +304,7 @@ TEST_F(DoorTimeouts, WhoWaitsTooLongIsSentOff) {
 }
 
 // Others of this host's addresses stay closed, and to other processes, too.
-TEST_F(Doors, IsAtTheGidsOfItsQueuePairs) {
+TEST_F(QpnListeners, IsAtTheGidsOfItsQueuePairs) {
   const auto connects = [](const in6_addr& address, uint16_t port) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_storage to = address_of(address, port, 0);
@@ -341,7 +341,7 @@ TEST_F(Doors, IsAtTheGidsOfItsQueuePairs) {
   expect_welcome(one);
 }
 
-TEST_F(Doors, ClosesWithItsLastQueuePair) {
+TEST_F(QpnListeners, ClosesWithItsLastQueuePair) {
   auto party = std::make_unique<Party>(*engine);
   const uint16_t port = port_of(party->name.qp_num);
   ASSERT_EQ(party->meet(peer_of(*party)), 0);
@@ -352,8 +352,8 @@ TEST_F(Doors, ClosesWithItsLastQueuePair) {
   bool reset = false;
   EXPECT_EQ(waiting.receive_all(&reset), Octets());
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_storage door = address_of(loopback_gid(), port, 0);
-  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&door), sizeof(sockaddr_in)), -1);
+  const sockaddr_storage address = address_of(loopback_gid(), port, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)), -1);
   EXPECT_EQ(errno, ECONNREFUSED);
   close(fd);
 }

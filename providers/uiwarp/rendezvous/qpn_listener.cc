@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "rendezvous/door.h"
+#include "rendezvous/qpn_listener.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,18 +21,17 @@ constexpr int kBacklog = 1024;
 
 }  // namespace
 
-const Door::Entrance* Door::find(const sockaddr_storage& address) const {
-  const Entrance* entrance = entrances_.get();
-  while (entrance && !transport::same_host(entrance->address, address))
-    entrance = entrance->next.get();
-  return entrance;
+const QpnListener::Socket* QpnListener::find(const sockaddr_storage& address) const {
+  const Socket* socket = sockets_.get();
+  while (socket && !transport::same_host(socket->address, address)) socket = socket->next.get();
+  return socket;
 }
 
-// A port whose queue pairs never all go sees addresses come and go: no more are kept than there are
-// queue pairs to be met.
-void Door::close_unused() {
-  for (std::unique_ptr<Entrance>* link = &entrances_; *link;) {
-    if (std::ranges::find(met_at_, link->get()) != std::end(met_at_)) {
+// A port whose queue pairs never all go may see many addresses come and go: only those are kept
+// that a queue pair expects its peer at.
+void QpnListener::close_unused() {
+  for (std::unique_ptr<Socket>* link = &sockets_; *link;) {
+    if (std::ranges::find(socket_of_, link->get()) != std::end(socket_of_)) {
       link = &(*link)->next;
     } else {
       *link = std::move((*link)->next);
@@ -40,14 +39,15 @@ void Door::close_unused() {
   }
 }
 
-// Not at every address: a program whose peers are on this host is not to be reached from others.
-int Door::open(uint32_t qp_num, const sockaddr_storage& address, int reserved) {
-  const Entrance*& met_at = met_at_[index_of(qp_num)];
-  met_at = find(address);
-  if (met_at) return 0;
+// Not at every address: when the peers of a program are on this host, other hosts must not reach
+// it.
+int QpnListener::listen(uint32_t qp_num, const sockaddr_storage& address, int reserved) {
+  const Socket*& own = socket_of_[index_of(qp_num)];
+  own = find(address);
+  if (own) return 0;
   close_unused();
-  std::unique_ptr<Entrance> entrance(new (std::nothrow) Entrance);
-  if (!entrance) return ENOMEM;
+  std::unique_ptr<Socket> socket(new (std::nothrow) Socket);
+  if (!socket) return ENOMEM;
   transport::share_port(reserved, true);
   core::Result<int> fd = transport::bind_tcp(address, {.reuse_address = false, .share_port = true});
   int error = fd.error();
@@ -55,13 +55,13 @@ int Door::open(uint32_t qp_num, const sockaddr_storage& address, int reserved) {
     auto listener = transport::Listener::start(engine_, *fd, kBacklog, *this);
     error = listener.error();
     if (listener) {
-      // It listens: from here the port is shared with nobody else.
+      // It listens: from here on no other socket may share the port.
       transport::share_port(*fd, false);
-      entrance->address = address;
-      entrance->listener = std::move(*listener);
-      entrance->next = std::exchange(entrances_, nullptr);
-      entrances_ = std::move(entrance);
-      met_at = entrances_.get();
+      socket->address = address;
+      socket->listener = std::move(*listener);
+      socket->next = std::exchange(sockets_, nullptr);
+      sockets_ = std::move(socket);
+      own = sockets_.get();
     } else {
       core::sys::close(*fd);
     }
@@ -70,12 +70,12 @@ int Door::open(uint32_t qp_num, const sockaddr_storage& address, int reserved) {
   return error;
 }
 
-Door::~Door() {
-  entrances_.reset();
-  while (PendingPeer* peer = pending_.first()) leave(*peer);
+QpnListener::~QpnListener() {
+  sockets_.reset();
+  while (PendingPeer* peer = pending_.first()) remove(*peer);
 }
 
-void Door::on_accept(int fd, const sockaddr_storage&) {
+void QpnListener::on_accept(int fd, const sockaddr_storage&) {
   transport::StreamPtr stream =
       transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (!stream) {
@@ -89,7 +89,7 @@ void Door::on_accept(int fd, const sockaddr_storage&) {
 // Closes the oldest in favour of the newest. A legitimate peer sends its hello at once, and
 // connects again when it was closed; but not when it was closed after its challenge (caller.cc). So
 // challenged ones go only when they are more than half: then somebody collects challenges.
-void Door::make_room() {
+void QpnListener::make_room() {
   const auto oldest = [&](bool challenged) {
     PendingPeer* peer = all_pending_.first();
     while (peer && (peer->step() == PendingPeer::Step::kChallenged) != challenged)
@@ -99,66 +99,67 @@ void Door::make_room() {
   size_t challenged = 0;
   for (PendingPeer* peer = all_pending_.first(); peer; peer = AllPendingPeers::next(*peer))
     challenged += peer->step() == PendingPeer::Step::kChallenged;
-  PendingPeer& leaving = *oldest(challenged > all_pending_.size() / 2);
-  leaving.door().send_off(leaving, "makes room for others");
+  PendingPeer& closing = *oldest(challenged > all_pending_.size() / 2);
+  closing.listener().refuse(closing, "makes room for others");
 }
 
-void Door::on_accept_error(int error) {
+void QpnListener::on_accept_error(int error) {
   core::log(core::LogLevel::kError, "queue pairs cannot be reached on TCP port %u any more: %s",
             unsigned{port_}, std::strerror(error));
 }
 
-void Door::expect(uint32_t qp_num, Resident& resident) {
-  residents_[index_of(qp_num)] = &resident;
+void QpnListener::expect(uint32_t qp_num, PendingPeerHandler& handler) {
+  handlers_[index_of(qp_num)] = &handler;
   for (PendingPeer* peer = pending_.first(); peer;) {
     PendingPeer& asking = *std::exchange(peer, PendingPeerList::next(*peer));
     if (asking.step() == PendingPeer::Step::kWaiting && asking.hello().to.qp_num == qp_num)
-      introduce(asking);
+      hello_received(asking);
   }
 }
 
-// Where it was met stays open for the next one there.
-void Door::dismiss(uint32_t qp_num) {
-  residents_[index_of(qp_num)] = nullptr;
-  met_at_[index_of(qp_num)] = nullptr;
+// The socket stays open for the next one at this address.
+void QpnListener::stop_expecting(uint32_t qp_num) {
+  handlers_[index_of(qp_num)] = nullptr;
+  socket_of_[index_of(qp_num)] = nullptr;
   // Their challenges are void: another queue pair may expect a peer at this number next.
   for (PendingPeer* peer = pending_.first(); peer;) {
     PendingPeer& challenged = *std::exchange(peer, PendingPeerList::next(*peer));
     if (challenged.step() == PendingPeer::Step::kChallenged &&
         challenged.hello().to.qp_num == qp_num)
-      leave(challenged);
+      remove(challenged);
   }
 }
 
-void Door::enter(PendingPeer& peer) {
+void QpnListener::add(PendingPeer& peer) {
   pending_.append(peer);
   all_pending_.append(peer);
 }
 
-void Door::introduce(PendingPeer& peer) {
+void QpnListener::hello_received(PendingPeer& peer) {
   const uint32_t qp_num = peer.hello().to.qp_num;
   if (port_of(qp_num) != port_ || !number_in_use(qp_num)) {
-    send_off(peer, "asks for a queue pair that is not here");
+    refuse(peer, "asks for a queue pair that is not here");
     return;
   }
-  Resident* resident = residents_[index_of(qp_num)];
-  if (!resident) return;  // it waits: the queue pair does not expect it yet
-  if (!resident->welcome(peer)) leave(peer);
+  PendingPeerHandler* handler = handlers_[index_of(qp_num)];
+  if (!handler) return;  // it waits: the queue pair does not expect it yet
+  if (!handler->on_hello(peer)) remove(peer);
 }
 
-void Door::judge(PendingPeer& peer) {
-  // It is the one that challenged this peer: see dismiss().
-  residents_[index_of(peer.hello().to.qp_num)]->judge(peer);
-  leave(peer);
+void QpnListener::proof_received(PendingPeer& peer) {
+  // It is the one that challenged this peer: see stop_expecting().
+  handlers_[index_of(peer.hello().to.qp_num)]->on_proof(peer);
+  remove(peer);
 }
 
-void Door::send_off(PendingPeer& peer, const char* why) {
-  core::log(core::LogLevel::kInfo, "TCP port %u of queue pairs: who came from %s %s",
-            unsigned{port_}, text_of(gid_of(peer.stream().peer_address())).text, why);
-  leave(peer);
+void QpnListener::refuse(PendingPeer& peer, const char* why) {
+  core::log(core::LogLevel::kInfo,
+            "TCP port %u of queue pairs: a connection from %s is closed, it %s", unsigned{port_},
+            text_of(gid_of(peer.stream().peer_address())).text, why);
+  remove(peer);
 }
 
-void Door::leave(PendingPeer& peer) {
+void QpnListener::remove(PendingPeer& peer) {
   pending_.remove(peer);
   all_pending_.remove(peer);
   delete &peer;
