@@ -15,11 +15,12 @@
 
 namespace uiw::rendezvous {
 
-// In the order in which they are sent; the caller's are MPA Requests, the answerer's MPA Replies.
+// In the order in which they are sent; the initiator's are MPA Requests, the responder's MPA
+// Replies.
 enum class MessageType : uint8_t {
-  kHello = 1,      // value: the caller's nonce, and zero
-  kChallenge = 2,  // value: the answerer's commitment, and zero. A Reply that rejects
-  kProof = 3,      // value: the caller's proof, and zero
+  kHello = 1,      // value: the initiator's nonce, and zero
+  kChallenge = 2,  // value: the responder's commitment, and zero. A Reply that rejects
+  kProof = 3,      // value: the initiator's proof, and zero
   kOpening = 4,    // value: the key of the commitment. The Reply that accepts
 };
 

@@ -65,9 +65,10 @@ int Meeting::make_ready() {
     return fd.error();
   }
   if (appointment_.own > appointment_.peer) {
-    caller_.reset(new (std::nothrow) Caller(engine_, appointment_.own, appointment_.peer, psns_,
-                                            appointment_.ifindex, appointment_.ird, *this));
-    return caller_ ? 0 : ENOMEM;
+    connector_.reset(new (std::nothrow)
+                         PeerConnector(engine_, appointment_.own, appointment_.peer, psns_,
+                                       appointment_.ifindex, appointment_.ird, *this));
+    return connector_ ? 0 : ENOMEM;
   }
   core::Result<QpnListener*> listener =
       open_listener(engine_, appointment_.own, appointment_.ifindex);
@@ -83,7 +84,7 @@ int Meeting::make_ready() {
 
 void Meeting::begin() {
   if (listener_) listener_->expect(appointment_.own.qp_num, *this);
-  if (caller_) caller_->begin();
+  if (connector_) connector_->begin();
   if (own_socket_ < 0) return;
   // A TCP socket that connects to its own address is connected to itself.
   sockaddr_storage self{};
@@ -97,7 +98,7 @@ void Meeting::begin() {
 
 void Meeting::hurry(uint32_t sq_psn, core::Nanoseconds patience) {
   psns_.send = sq_psn;
-  if (caller_ && !met_) caller_->know_own_psn(sq_psn);
+  if (connector_ && !met_) connector_->set_send_psn(sq_psn);
   // Those that wait may be challenged now.
   if (listener_ && !met_) listener_->expect(appointment_.own.qp_num, *this);
   step_ = patience / kSteps;
@@ -110,7 +111,7 @@ void Meeting::expire() {
   if (wanted == session::PeerWanted::kNow && steps_waited_++ == kSteps) {
     give_up();
   } else if (wanted == session::PeerWanted::kNoMore) {
-    caller_.reset();
+    connector_.reset();
   } else {
     engine_.arm(*this, step_);
   }
@@ -137,10 +138,10 @@ void Meeting::give_up() {
         "QP %u at %s: its peer, QP %u at %s, is not reached on TCP port %u: %s. Are number and "
         "GID right, and has it been told ours?",
         own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
-        unsigned{port_of(peer.qp_num)}, caller_ ? caller_->trouble() : "no TCP connection");
+        unsigned{port_of(peer.qp_num)}, connector_ ? connector_->problem() : "no TCP connection");
   }
   queue_pair_.give_up_peer();
-  caller_.reset();
+  connector_.reset();
 }
 
 bool Meeting::may_challenge() {
@@ -159,22 +160,22 @@ bool Meeting::on_hello(PendingPeer& peer) {
               met_ ? "its peer is there already" : "it was told another peer");
     return false;
   }
-  const std::optional<uint64_t> secret = secret_of_answerer(psns_, hello.stage);
+  const std::optional<uint64_t> secret = secret_of_responder(psns_, hello.stage);
   if (!secret) return true;  // both in RTR: it waits for our RTS, or comes again after its own
   core::SipKey opening;
   if (!may_challenge() || !make_random(opening)) return false;
-  const Introduction said{hello.from, hello.to, hello.stage, psns_.stage(), hello.value.first};
+  const Transcript said{hello.from, hello.to, hello.stage, psns_.stage(), hello.value.first};
   const uint64_t commitment = commitment_of(said, *secret, opening);
   mpa::StartupFrame reply =
       mpa::make_reject(wishes(peer.stream().peer_is_local(), appointment_.ird), peer.request());
   if (!say(peer, reply,
            {MessageType::kChallenge,
-            said.answerer_stage,
-            said.answerer,
-            said.caller,
+            said.responder_stage,
+            said.responder,
+            said.initiator,
             {commitment, 0}}))
     return false;
-  peer.challenged(proof_of(said, *secret, commitment), opening, said.answerer_stage);
+  peer.challenged(proof_of(said, *secret, commitment), opening, said.responder_stage);
   return true;
 }
 
@@ -206,8 +207,8 @@ void Meeting::tell_of_wrong_proof(const HandshakeMessage& hello) {
       hello.from.qp_num, text_of(hello.from.gid).text, text_of(hello.stage));
 }
 
-void Meeting::on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,
-                        core::Bytes leftover) {
+void Meeting::on_peer_connected(transport::StreamPtr stream, const mpa::Agreement& agreement,
+                                core::Bytes leftover) {
   join(std::move(stream), agreement, leftover);
 }
 

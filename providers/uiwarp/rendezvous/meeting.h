@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "rendezvous/caller.h"
+#include "rendezvous/peer_connector.h"
 #include "rendezvous/qpn_listener.h"
 #include "session/queue_pair.h"
 
@@ -21,7 +21,7 @@ struct Appointment {
 };
 
 class Meeting final : private PendingPeerHandler,
-                      private Answered,
+                      private PeerConnectHandler,
                       private transport::ConnectHandler,
                       private engine::Timer,
                       private session::ConnectionObserver {
@@ -53,8 +53,8 @@ class Meeting final : private PendingPeerHandler,
 
   bool on_hello(PendingPeer& peer) override;
   void on_proof(PendingPeer& peer) override;
-  void on_answer(transport::StreamPtr stream, const mpa::Agreement& agreement,
-                 core::Bytes leftover) override;
+  void on_peer_connected(transport::StreamPtr stream, const mpa::Agreement& agreement,
+                         core::Bytes leftover) override;
   void on_connected(int fd) override;
   void on_connect_failed(int error) override;
   void expire() override;
@@ -71,9 +71,9 @@ class Meeting final : private PendingPeerHandler,
   core::Nanoseconds step_ = 0;  // of our patience
   int steps_waited_ = 0;        // since something was posted
   bool met_ = false;
-  QpnListener* listener_ = nullptr;  // we wait there
-  std::unique_ptr<Caller> caller_;   // or we call
-  int own_socket_ = -1;              // or we are our own peer
+  QpnListener* listener_ = nullptr;           // we wait there
+  std::unique_ptr<PeerConnector> connector_;  // or we call
+  int own_socket_ = -1;                       // or we are our own peer
   std::unique_ptr<transport::Connector> to_self_;
 };
 

@@ -11,7 +11,7 @@ namespace uiw::rendezvous {
 namespace {
 
 // A tenth of what a Reply may take. A legitimate peer connects again a quarter of a second after it
-// was closed (caller.cc), so nothing is lost; an unknown one holds its place no longer.
+// was closed (peer_connector.cc), so nothing is lost; an unknown one holds its place no longer.
 core::Nanoseconds wait_for_queue_pair() {
   return core::settings().reply_timeout_ms * core::kMillisecond / 10;
 }

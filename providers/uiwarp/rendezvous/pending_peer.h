@@ -21,9 +21,9 @@ class PendingPeer final : private transport::StreamHandler, private engine::Time
     kProven,      // the proof has come, right or wrong
   };
 
-  // Calls listener.hello_received() when the hello has come, listener.proof_received() when the
-  // proof has come, and listener.remove() or listener.refuse() when the peer closes, breaks the
-  // rules or takes too long.
+  // PeerConnectors listener.hello_received() when the hello has come, listener.proof_received()
+  // when the proof has come, and listener.remove() or listener.refuse() when the peer closes,
+  // breaks the rules or takes too long.
   static void receive(QpnListener& listener, engine::Engine& engine, transport::StreamPtr stream);
   ~PendingPeer();
 

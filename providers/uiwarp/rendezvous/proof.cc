@@ -14,23 +14,23 @@ constexpr uint32_t kPsnBits = 24, kPsnMask = (1u << kPsnBits) - 1;
 enum class Use : uint64_t { kCommitment = 1, kProof = 2 };
 
 // A direction that one of the two does not know counts as 0; the stages say which do.
-std::optional<uint64_t> combine(std::optional<uint32_t> to_answerer,
-                                std::optional<uint32_t> to_caller) {
-  if (!to_answerer && !to_caller) return {};
-  return uint64_t{to_answerer.value_or(0) & kPsnMask} << kPsnBits |
-         (to_caller.value_or(0) & kPsnMask);
+std::optional<uint64_t> combine(std::optional<uint32_t> to_responder,
+                                std::optional<uint32_t> to_initiator) {
+  if (!to_responder && !to_initiator) return {};
+  return uint64_t{to_responder.value_or(0) & kPsnMask} << kPsnBits |
+         (to_initiator.value_or(0) & kPsnMask);
 }
 
-uint64_t hash(const core::SipKey& key, Use use, const Introduction& said, uint64_t last) {
+uint64_t hash(const core::SipKey& key, Use use, const Transcript& said, uint64_t last) {
   const auto half = [](const Name& name, int at) { return core::load_be64(name.gid.s6_addr + at); };
   const uint64_t words[] = {
-      static_cast<uint64_t>(use) << 16 | static_cast<uint64_t>(said.caller_stage) << 8 |
-          static_cast<uint64_t>(said.answerer_stage),
-      half(said.caller, 0),
-      half(said.caller, 8),
-      half(said.answerer, 0),
-      half(said.answerer, 8),
-      uint64_t{said.caller.qp_num} << 32 | said.answerer.qp_num,
+      static_cast<uint64_t>(use) << 16 | static_cast<uint64_t>(said.initiator_stage) << 8 |
+          static_cast<uint64_t>(said.responder_stage),
+      half(said.initiator, 0),
+      half(said.initiator, 8),
+      half(said.responder, 0),
+      half(said.responder, 8),
+      uint64_t{said.initiator.qp_num} << 32 | said.responder.qp_num,
       said.nonce,
       last,
   };
@@ -39,21 +39,21 @@ uint64_t hash(const core::SipKey& key, Use use, const Introduction& said, uint64
 
 }  // namespace
 
-std::optional<uint64_t> secret_of_caller(const Psns& own, Stage answerer) {
+std::optional<uint64_t> secret_of_initiator(const Psns& own, Stage responder) {
   return combine(own.send,
-                 answerer == Stage::kRts ? std::optional(own.receive) : std::optional<uint32_t>());
+                 responder == Stage::kRts ? std::optional(own.receive) : std::optional<uint32_t>());
 }
 
-std::optional<uint64_t> secret_of_answerer(const Psns& own, Stage caller) {
-  return combine(caller == Stage::kRts ? std::optional(own.receive) : std::optional<uint32_t>(),
+std::optional<uint64_t> secret_of_responder(const Psns& own, Stage initiator) {
+  return combine(initiator == Stage::kRts ? std::optional(own.receive) : std::optional<uint32_t>(),
                  own.send);
 }
 
-uint64_t commitment_of(const Introduction& said, uint64_t secret, const core::SipKey& opening) {
+uint64_t commitment_of(const Transcript& said, uint64_t secret, const core::SipKey& opening) {
   return hash(opening, Use::kCommitment, said, secret);
 }
 
-uint64_t proof_of(const Introduction& said, uint64_t secret, uint64_t commitment) {
+uint64_t proof_of(const Transcript& said, uint64_t secret, uint64_t commitment) {
   return hash({secret, 0}, Use::kProof, said, commitment);
 }
 

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How two queue pairs that meet prove to each other that they know the PSNs which their programs
-// exchanged, and a stranger learns none. Pure.
+// How two queue pairs prove to each other that they know the PSNs which their programs exchanged,
+// without revealing a PSN to anybody else. Pure.
 //
-// A PSN has 24 bits, few enough to try all of them against whatever was computed from it. So
-// neither end shows anything of that kind to an end that might be a stranger, with one exception:
-//   1. the caller says a nonce;
-//   2. the answerer says a commitment: a hash of what has been said and of the PSNs, under a key of
-//      128 random bits. Without the key it tells nothing;
-//   3. the caller says his proof: a hash of all that under the PSNs. Wrong: the answerer hangs up;
-//   4. the answerer says the key, by which the caller sees that the PSNs were known before step 3.
-// Who calls learns nothing before he was right. Who answers without knowing the PSNs has committed
-// himself to a guess before he saw the proof; when it turns out wrong he could find the right PSNs
-// from the proof, so the caller proves them to whoever answers once and never again. Either has one
-// guess in 2^24 at a time; meeting.cc bounds how many a caller has.
-// Both nonces are fresh, so nothing can be said twice; the names and who calls are in both hashes,
-// so nothing said to one queue pair, or by one side, is worth anything at another.
+// A PSN has 24 bits: whoever has a value that was computed from it can find it by trying all of
+// them. So neither end sends such a value to an end that may not be the peer, with one exception:
+//   1. the initiator sends a nonce;
+//   2. the responder sends a commitment: a hash of what was sent and of the PSNs, under a key of
+//   128
+//      random bits. Without the key it reveals nothing;
+//   3. the initiator sends its proof: a hash of all that under the PSNs. When it is wrong the
+//      responder closes the connection;
+//   4. the responder sends the key, by which the initiator checks that the PSNs were known to the
+//      responder before step 3.
+// An initiator learns nothing before its proof was right. A responder that does not know the PSNs
+// has committed itself to a guess before it sees the proof. When the guess was wrong it can find
+// the PSNs from the proof; so the initiator sends its proof to a responder once and then never
+// again. Either end has one guess in 2^24 at a time; meeting.cc bounds how many an initiator has.
+// Both nonces are fresh, so no message can be replayed. The names and the roles are in both hashes,
+// so no message to one queue pair, or by one side, is of use at another.
 #pragma once
 
 #include <optional>
@@ -32,18 +35,18 @@ struct Psns {
 
 // What two ends have in common: the PSN of each direction that both know. An end in RTR knows what
 // comes to it, so of the two at least one has to be in RTS; else nothing.
-std::optional<uint64_t> secret_of_caller(const Psns& own, Stage answerer);
-std::optional<uint64_t> secret_of_answerer(const Psns& own, Stage caller);
+std::optional<uint64_t> secret_of_initiator(const Psns& own, Stage responder);
+std::optional<uint64_t> secret_of_responder(const Psns& own, Stage initiator);
 
-// What was said before anything is proven.
-struct Introduction {
-  Name caller, answerer;
-  Stage caller_stage, answerer_stage;
+// What is known to both before anything is proven.
+struct Transcript {
+  Name initiator, responder;
+  Stage initiator_stage, responder_stage;
   uint64_t nonce;
 };
 
-uint64_t commitment_of(const Introduction& said, uint64_t secret, const core::SipKey& opening);
-uint64_t proof_of(const Introduction& said, uint64_t secret, uint64_t commitment);
+uint64_t commitment_of(const Transcript& said, uint64_t secret, const core::SipKey& opening);
+uint64_t proof_of(const Transcript& said, uint64_t secret, uint64_t commitment);
 
 // Octets that nobody can guess. False when the kernel has none.
 bool make_random(core::SipKey& key);

@@ -7,7 +7,7 @@
 namespace uiw::rendezvous {
 namespace {
 
-// Two parties; `ours` is the one that waits at its listener, or the one that calls.
+// Two parties; `ours` is the one that listens, or the one that connects.
 struct Sides {
   Sides(engine::Engine& engine, bool we_wait)
       : a(engine),
@@ -104,7 +104,7 @@ TEST_F(Meetings, PsnsOfZeroAreLikeOthers) {
 }
 
 // As with an adapter, which drops what comes with another PSN: the requests of neither end are
-// answered, and here both logs say why.
+// handler, and here both logs say why.
 TEST_F(Meetings, PsnsThatDifferFailWhatWasPosted) {
   for (const bool we_wait : {true, false}) {
     Sides sides(*engine, we_wait);

@@ -80,7 +80,7 @@ TEST_F(QpnListeners, StrangersAreSentOffWithoutAnAnswer) {
          says.type = MessageType::kProof;
          return octets_of(request(says));
        }},
-      {"a message of the answerer",
+      {"a message of the responder",
        [&] {
          HandshakeMessage says = right;
          says.type = MessageType::kOpening;
@@ -139,7 +139,7 @@ TEST_F(QpnListeners, AWrongProofGetsNoAnswer) {
   // The right proof, and something else with it that was not in the hello.
   const std::pair<const char*, std::function<void(HandshakeMessage&)>> others[] = {
       {"another stage", [](HandshakeMessage& proof) { proof.stage = Stage::kRtr; }},
-      {"another caller", [](HandshakeMessage& proof) { proof.from.qp_num ^= 1; }},
+      {"another initiator", [](HandshakeMessage& proof) { proof.from.qp_num ^= 1; }},
       {"another queue pair", [](HandshakeMessage& proof) { proof.to.qp_num ^= 1; }},
       {"a second hello", [](HandshakeMessage& proof) { proof.type = MessageType::kHello; }},
       {"something behind it", [](HandshakeMessage& proof) { proof.value.second = 1; }},

@@ -24,17 +24,16 @@ class QpnListeners : public OnEngine {
   static HandshakeMessage hello(const Party& party, uint64_t nonce = 1) {
     return {MessageType::kHello, Stage::kRts, peer_of(party), party.name, {nonce, 0}};
   }
-  static Introduction introduction(const HandshakeMessage& hello,
-                                   const HandshakeMessage& challenge) {
+  static Transcript transcript(const HandshakeMessage& hello, const HandshakeMessage& challenge) {
     return {hello.from, hello.to, hello.stage, challenge.stage, hello.value.first};
   }
   // What the peer would prove.
   static uint64_t right_proof(const HandshakeMessage& hello, const HandshakeMessage& challenge) {
     const Psns psns{psn_of(hello.to), hello.stage == Stage::kRts ? std::optional(psn_of(hello.from))
                                                                  : std::optional<uint32_t>()};
-    const auto secret = secret_of_caller(psns, challenge.stage);
+    const auto secret = secret_of_initiator(psns, challenge.stage);
     EXPECT_TRUE(secret);
-    return proof_of(introduction(hello, challenge), *secret, challenge.value.first);
+    return proof_of(transcript(hello, challenge), *secret, challenge.value.first);
   }
   static std::optional<HandshakeMessage> said_in_reply(RawPeer& peer, bool rejects) {
     mpa::StartupFrame frame;
@@ -45,7 +44,7 @@ class QpnListeners : public OnEngine {
     EXPECT_EQ(frame.reject, rejects);
     return decode_handshake_message({frame.private_data, frame.private_size});
   }
-  // Says hello; nothing when that is not answered.
+  // Says hello; nothing when that is not handler.
   static std::optional<HandshakeMessage> ask(RawPeer& peer, const HandshakeMessage& hello) {
     if (!peer.send(octets_of(request(hello)))) return {};
     const std::optional<HandshakeMessage> challenge = said_in_reply(peer, true);
@@ -83,9 +82,10 @@ class QpnListeners : public OnEngine {
     EXPECT_EQ(opening->type, MessageType::kOpening);
     EXPECT_EQ(opening->from, hello.to);
     EXPECT_EQ(opening->to, hello.from);
-    const auto secret = secret_of_caller({psn_of(hello.to), psn_of(hello.from)}, challenge.stage);
+    const auto secret =
+        secret_of_initiator({psn_of(hello.to), psn_of(hello.from)}, challenge.stage);
     if (hello.stage == Stage::kRts)
-      EXPECT_EQ(commitment_of(introduction(hello, challenge), *secret, opening->value),
+      EXPECT_EQ(commitment_of(transcript(hello, challenge), *secret, opening->value),
                 challenge.value.first);
   }
 };

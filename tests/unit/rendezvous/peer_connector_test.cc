@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whoever holds the port that a queue pair calls, without being its peer, is not taken for it.
+// Whoever holds the port that a queue pair connects to, without being its peer, is not taken for
+// it.
 #include <gmock/gmock.h>
 #include <poll.h>
 
@@ -16,9 +17,9 @@
 namespace uiw::rendezvous {
 namespace {
 
-class Calls : public OnEngine {
+class PeerConnectors : public OnEngine {
  protected:
-  Calls() {
+  PeerConnectors() {
     sockaddr_storage address = address_of(loopback_gid(), 0, 0);
     socklen_t size = sizeof address;
     EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)), 0);
@@ -28,20 +29,20 @@ class Calls : public OnEngine {
         loopback_gid(),
         static_cast<uint32_t>(ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port)) << 8 | 3};
   }
-  ~Calls() override { close(listener_); }
+  ~PeerConnectors() override { close(listener_); }
 
-  // The next call, and what it begins with.
+  // The next connection, and its hello.
   RawPeer answer(const Party& party, HandshakeMessage& hello) {
-    RawPeer caller(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
-    hello = said_in_request(caller);
+    RawPeer connection(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+    hello = said_in_request(connection);
     EXPECT_EQ(hello.type, MessageType::kHello);
     EXPECT_EQ(hello.from, party.name);
     EXPECT_EQ(hello.to, peer);
     EXPECT_EQ(hello.value.second, 0u);
-    return caller;
+    return connection;
   }
-  HandshakeMessage said_in_request(RawPeer& caller) {
-    const Octets octets = caller.receive(kFrameSize);
+  HandshakeMessage said_in_request(RawPeer& connection) {
+    const Octets octets = connection.receive(kFrameSize);
     uint32_t consumed = 0;
     EXPECT_EQ(mpa::parse(octets, mpa::FrameKind::kRequest, request_, consumed),
               mpa::ParseStatus::kComplete);
@@ -49,7 +50,7 @@ class Calls : public OnEngine {
     EXPECT_TRUE(said);
     return said.value_or(HandshakeMessage{});
   }
-  bool nobody_calls() {
+  bool nobody_connects() {
     pollfd waiting{listener_, POLLIN, 0};
     return poll(&waiting, 1, 0) == 0;
   }
@@ -68,28 +69,28 @@ class Calls : public OnEngine {
     return {MessageType::kChallenge, stage, peer, hello.from, {commitment(hello, stage), 0}};
   }
   uint64_t commitment(const HandshakeMessage& hello, Stage stage) {
-    return commitment_of(introduction(hello, stage), secret(hello, stage), kOpening);
+    return commitment_of(transcript(hello, stage), secret(hello, stage), kOpening);
   }
   HandshakeMessage opening(const HandshakeMessage& hello, Stage stage = Stage::kRts) {
     return {MessageType::kOpening, stage, peer, hello.from, kOpening};
   }
-  Introduction introduction(const HandshakeMessage& hello, Stage stage) {
+  Transcript transcript(const HandshakeMessage& hello, Stage stage) {
     return {hello.from, peer, hello.stage, stage, hello.value.first};
   }
   uint64_t secret(const HandshakeMessage& hello, Stage stage) {
     Psns psns{psn_of(hello.from), {}};
     if (stage == Stage::kRts) psns.send = psn_of(peer);
-    return secret_of_answerer(psns, hello.stage).value_or(0);
+    return secret_of_responder(psns, hello.stage).value_or(0);
   }
   // Challenges, and takes the proof.
-  void challenge_and_check(RawPeer& caller, const HandshakeMessage& hello,
+  void challenge_and_check(RawPeer& connection, const HandshakeMessage& hello,
                            Stage stage = Stage::kRts) {
-    ASSERT_TRUE(caller.send(octets_of(reply(challenge(hello, stage)))));
+    ASSERT_TRUE(connection.send(octets_of(reply(challenge(hello, stage)))));
     HandshakeMessage expected = hello;
     expected.type = MessageType::kProof;
     expected.value = {
-        proof_of(introduction(hello, stage), secret(hello, stage), commitment(hello, stage)), 0};
-    EXPECT_EQ(said_in_request(caller), expected);
+        proof_of(transcript(hello, stage), secret(hello, stage), commitment(hello, stage)), 0};
+    EXPECT_EQ(said_in_request(connection), expected);
   }
 
   static constexpr core::SipKey kOpening{3, 4};
@@ -100,9 +101,9 @@ class Calls : public OnEngine {
   const int listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 };
 
-TEST_F(Calls, OnlyThePeersAnswerCounts) {
+TEST_F(PeerConnectors, OnlyThePeersAnswerCounts) {
   Party party(*engine);
-  // The greater of the two names, which calls.
+  // The greater of the two names, which connects.
   party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_LT(peer, party.name);
   ASSERT_EQ(party.meet(peer), 0);
@@ -152,35 +153,39 @@ TEST_F(Calls, OnlyThePeersAnswerCounts) {
   std::set<uint64_t> nonces;
   for (const auto& [what, says] : answers) {
     SCOPED_TRACE(what);
-    // One who was still in RTR when he called hangs up, and calls anew.
-    std::optional<RawPeer> caller;
+    // One that was still in RTR when it connected closes, and connects anew.
+    std::optional<RawPeer> connection;
     do {
-      caller.emplace(answer(party, hello));
+      connection.emplace(answer(party, hello));
     } while (hello.stage == Stage::kRtr);
     EXPECT_TRUE(nonces.insert(hello.value.first).second);
-    ASSERT_TRUE(caller->send(says(hello)));
-    caller->finish();
-    EXPECT_EQ(caller->receive_all(), Octets());  // no proof
+    ASSERT_TRUE(connection->send(says(hello)));
+    connection->finish();
+    EXPECT_EQ(connection->receive_all(), Octets());  // no proof
   }
-  RawPeer caller = answer(party, hello);
-  challenge_and_check(caller, hello);
-  ASSERT_TRUE(caller.send(octets_of(reply(opening(hello)))));
+  RawPeer connection = answer(party, hello);
+  challenge_and_check(connection, hello);
+  ASSERT_TRUE(connection.send(octets_of(reply(opening(hello)))));
   // An RTR: the queue pair has the stream.
-  EXPECT_FALSE(caller.receive(20).empty());
+  EXPECT_FALSE(connection.receive(20).empty());
 }
 
-// Whoever got our proof without having known the PSNs before gets no data, and no second chance.
-TEST_F(Calls, WhoCannotOpenHisCommitmentIsNotCalledAgain) {
-  const std::pair<const char*, std::function<void(Calls&, Octets&)>> answers[] = {
-      {"one bit of the opening", [](Calls&, Octets& octets) { octets[kFrameSize - 1] ^= 1; }},
-      {"another bit of it", [](Calls&, Octets& octets) { octets[kFrameSize - 16] ^= 0x80; }},
+// A responder that got the proof without having known the PSNs gets no data, and no second attempt.
+TEST_F(PeerConnectors, NoMoreAttemptsAfterACommitmentThatIsNotOpened) {
+  const std::pair<const char*, std::function<void(PeerConnectors&, Octets&)>> answers[] = {
+      {"one bit of the opening",
+       [](PeerConnectors&, Octets& octets) { octets[kFrameSize - 1] ^= 1; }},
+      {"another bit of it",
+       [](PeerConnectors&, Octets& octets) { octets[kFrameSize - 16] ^= 0x80; }},
       {"another stage",
-       [](Calls&, Octets& octets) { octets[kFrameSize - kHandshakeMessageSize + 6] = 1; }},
+       [](PeerConnectors&, Octets& octets) { octets[kFrameSize - kHandshakeMessageSize + 6] = 1; }},
       {"another name",
-       [](Calls&, Octets& octets) { octets[kFrameSize - kHandshakeMessageSize + 11] ^= 1; }},
-      {"a refusal", [](Calls&, Octets& octets) { octets[16] |= 0x20; }},
-      {"half an answer", [](Calls&, Octets& octets) { octets.resize(octets.size() / 2); }},
-      {"no answer", [](Calls&, Octets& octets) { octets.clear(); }},
+       [](PeerConnectors&, Octets& octets) {
+         octets[kFrameSize - kHandshakeMessageSize + 11] ^= 1;
+       }},
+      {"a refusal", [](PeerConnectors&, Octets& octets) { octets[16] |= 0x20; }},
+      {"half an answer", [](PeerConnectors&, Octets& octets) { octets.resize(octets.size() / 2); }},
+      {"no answer", [](PeerConnectors&, Octets& octets) { octets.clear(); }},
   };
   for (const auto& [what, change] : answers) {
     SCOPED_TRACE(what);
@@ -189,60 +194,60 @@ TEST_F(Calls, WhoCannotOpenHisCommitmentIsNotCalledAgain) {
     testing::internal::CaptureStderr();
     HandshakeMessage hello;
     ASSERT_EQ(party.meet(peer), 0);
-    std::optional<RawPeer> caller(answer(party, hello));
+    std::optional<RawPeer> connection(answer(party, hello));
     // In RTR: the PSN that the peer sends with is what can be proven.
-    challenge_and_check(*caller, hello);
+    challenge_and_check(*connection, hello);
     Octets octets = octets_of(reply(opening(hello)));
     change(*this, octets);
-    ASSERT_TRUE(caller->send(octets));
-    caller->finish();
-    EXPECT_EQ(caller->receive_all(), Octets());
+    ASSERT_TRUE(connection->send(octets));
+    connection->finish();
+    EXPECT_EQ(connection->receive_all(), Octets());
     Buffer memory(party.host.memory, pattern(10));
     ASSERT_EQ(party.ready(core::kMillisecond), 0);
     ASSERT_EQ(party.host.post(SendWr(IBV_WR_SEND, {memory.sge()})), 0);
     ASSERT_TRUE(party.wait_for_sent(1));
     EXPECT_EQ(party.host.sent()[0].status, IBV_WC_RETRY_EXC_ERR);
-    EXPECT_TRUE(nobody_calls());
+    EXPECT_TRUE(nobody_connects());
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_THAT(said, testing::HasSubstr("127.0.0.2, in RTR: who answers as its peer"));
     EXPECT_THAT(said, testing::HasSubstr("127.0.0.1, in RTS, does not know the PSNs"));
   }
 }
 
-// With neither in RTS there is nothing to prove; the one who goes there calls at once.
-TEST_F(Calls, NothingIsProvenInRtrToWhoIsInRtr) {
+// With neither in RTS there is nothing to prove; the one that goes there connects at once.
+TEST_F(PeerConnectors, NothingIsProvenInRtrToWhoIsInRtr) {
   Party party(*engine);
   party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_EQ(party.meet(peer), 0);
   HandshakeMessage hello;
   {
-    RawPeer caller = answer(party, hello);
+    RawPeer connection = answer(party, hello);
     EXPECT_EQ(hello.stage, Stage::kRtr);
-    ASSERT_TRUE(caller.send(octets_of(reply(challenge(hello, Stage::kRtr)))));
-    EXPECT_EQ(caller.receive_all(), Octets());
+    ASSERT_TRUE(connection.send(octets_of(reply(challenge(hello, Stage::kRtr)))));
+    EXPECT_EQ(connection.receive_all(), Octets());
   }
   RawPeer waits = answer(party, hello);
   EXPECT_EQ(hello.stage, Stage::kRtr);
   ASSERT_EQ(party.ready(), 0);
   EXPECT_EQ(waits.receive_all(), Octets());
-  RawPeer caller = answer(party, hello);
+  RawPeer connection = answer(party, hello);
   EXPECT_EQ(hello.stage, Stage::kRts);
-  challenge_and_check(caller, hello, Stage::kRtr);
-  ASSERT_TRUE(caller.send(octets_of(reply(opening(hello, Stage::kRtr)))));
-  EXPECT_FALSE(caller.receive(20).empty());
+  challenge_and_check(connection, hello, Stage::kRtr);
+  ASSERT_TRUE(connection.send(octets_of(reply(opening(hello, Stage::kRtr)))));
+  EXPECT_FALSE(connection.receive(20).empty());
 }
 
 // Run as test_rendezvous.timeouts.
-TEST_F(Calls, TimeoutsLeaveAListenerThatDoesNotAnswer) {
+TEST_F(PeerConnectors, TimeoutsLeaveAListenerThatDoesNotAnswer) {
   const core::Nanoseconds reply_time = core::settings().reply_timeout_ms * core::kMillisecond;
   if (reply_time > core::kSecond) GTEST_SKIP() << "the time-outs set are too long";
   Party party(*engine);
   party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_EQ(party.meet(peer), 0);
   HandshakeMessage hello;
-  RawPeer caller = answer(party, hello);
-  EXPECT_EQ(caller.receive_all(), Octets());
-  // And he comes again.
+  RawPeer connection = answer(party, hello);
+  EXPECT_EQ(connection.receive_all(), Octets());
+  // And it connects again.
   RawPeer again = answer(party, hello);
   challenge_and_check(again, hello);
   ASSERT_TRUE(again.send(octets_of(reply(opening(hello)))));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "rendezvous/caller.h"
+#include "rendezvous/peer_connector.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,17 +16,17 @@
 namespace uiw::rendezvous {
 namespace {
 
-// Between two attempts. Both ends change state within a round trip of each other, as a rule.
+// Between two attempts. As a rule both ends change state within a round trip of each other.
 constexpr core::Nanoseconds kFirstPause = 1 * core::kMillisecond,
                             kLongestPause = 250 * core::kMillisecond;
 
 constexpr char kNoAnswer[] = "no answer, the host is down or a firewall drops TCP";
 constexpr char kNotReady[] =
     "the program is there, its queue pair is not in RTR, or both are not in RTS";
-constexpr char kSentOff[] =
-    "who listens there does not expect this queue pair, or is another version of uiwarp";
-constexpr char kStranger[] = "who listens there is no uiwarp, or not the peer";
-constexpr char kOtherPsns[] = "who listens there does not know the PSNs";
+constexpr char kRefused[] =
+    "the listener there does not expect this queue pair, or is another version of uiwarp";
+constexpr char kStranger[] = "the listener there is no uiwarp, or not the peer";
+constexpr char kOtherPsns[] = "the listener there does not know the PSNs";
 
 const char* describe(int error) {
   switch (error) {
@@ -41,31 +41,32 @@ const char* describe(int error) {
 
 }  // namespace
 
-Caller::Caller(engine::Engine& engine, const Name& own, const Name& peer, const Psns& psns,
-               unsigned ifindex, uint16_t ird, Answered& answered)
+PeerConnector::PeerConnector(engine::Engine& engine, const Name& own, const Name& peer,
+                             const Psns& psns, unsigned ifindex, uint16_t ird,
+                             PeerConnectHandler& handler)
     : engine_(engine),
       own_(own),
       peer_(peer),
       psns_(psns),
       ifindex_(ifindex),
       ird_(ird),
-      answered_(answered),
+      handler_(handler),
       pause_(kFirstPause),
-      trouble_(kNoAnswer) {}
+      problem_(kNoAnswer) {}
 
-Caller::~Caller() {
+PeerConnector::~PeerConnector() {
   engine_.disarm(*this);
 }
 
-void Caller::know_own_psn(uint32_t psn) {
+void PeerConnector::set_send_psn(uint32_t psn) {
   if (std::exchange(psns_.send, psn)) return;
-  // Nothing can be proven by what was known until now if the peer is in RTR, too.
-  if (step_ != Step::kPausing && step_ != Step::kGreeted) return;
+  // What was known until now proves nothing if the peer is in RTR, too.
+  if (step_ != Step::kPausing && step_ != Step::kHelloSent) return;
   stream_.reset();
-  dial();
+  connect();
 }
 
-void Caller::dial() {
+void PeerConnector::connect() {
   engine_.disarm(*this);
   step_ = Step::kConnecting;
   // From the address that is our GID: the peer expects us from there.
@@ -80,141 +81,142 @@ void Caller::dial() {
     if (connector_) return;
     core::sys::close(*fd);
   }
-  call_again_after(describe(fd ? ENOMEM : fd.error()));
+  retry_because(describe(fd ? ENOMEM : fd.error()));
 }
 
-void Caller::on_connect_failed(int error) {
+void PeerConnector::on_connect_failed(int error) {
   core::log(core::LogLevel::kDebug, "QP %u cannot reach QP %u yet: errno %d", own_.qp_num,
             peer_.qp_num, error);
-  call_again_after(describe(error));
+  retry_because(describe(error));
 }
 
-void Caller::on_connected(int fd) {
+void PeerConnector::on_connected(int fd) {
   stream_ = transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   core::SipKey random;
   if (!stream_ || !make_random(random)) {
     if (!stream_) core::sys::close(fd);
-    call_again_after(describe(ENOMEM));
+    retry_because(describe(ENOMEM));
     return;
   }
-  trouble_ = kNotReady;
+  problem_ = kNotReady;
   wishes_ = wishes(stream_->peer_is_local(), ird_);
-  step_ = Step::kGreeted;
+  step_ = Step::kHelloSent;
   own_stage_ = psns_.stage();
   nonce_ = random.first;
   stream_->set_handler(this);
   request(MessageType::kHello, {nonce_, 0});
 }
 
-void Caller::request(MessageType type, const core::SipKey& value) {
+void PeerConnector::request(MessageType type, const core::SipKey& value) {
   request_ = mpa::make_request(wishes_);
   request_.private_size = kHandshakeMessageSize;
   encode(request_.private_data, {type, own_stage_, own_, peer_, value});
   outbox_.set(request_);
   collector_ = {};
-  // RFC 5044 7.1.2(10); the peer may keep us waiting until its queue pair expects us. Its listener
-  // sends us off long before (pending_peer.cc).
+  // RFC 5044 7.1.2(10). The peer may let this end wait until its queue pair expects it, but its
+  // listener closes the connection long before this (pending_peer.cc).
   engine_.arm(*this, core::settings().reply_timeout_ms * core::kMillisecond);
   send_request();
 }
 
-void Caller::send_request() {
+void PeerConnector::send_request() {
   const int error = outbox_.flush(*stream_);
   if (error == EAGAIN) {
     stream_->want_writable();
   } else if (error != 0) {
-    call_again_after(kSentOff);
+    retry_because(kRefused);
   }
 }
 
-void Caller::on_writable() {
+void PeerConnector::on_writable() {
   send_request();
 }
 
-void Caller::on_octets(core::Bytes octets) {
+void PeerConnector::on_octets(core::Bytes octets) {
   mpa::StartupFrame reply;
   const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply);
   if (status == mpa::ParseStatus::kNeedMore) return;
   if (status != mpa::ParseStatus::kComplete) {
-    call_again_after(kStranger);
-  } else if (step_ == Step::kGreeted) {
+    retry_because(kStranger);
+  } else if (step_ == Step::kHelloSent) {
     prove(reply, octets);
   } else {
     finish(reply, octets);
   }
 }
 
-// The same two names the other way round: anybody else who listens there is not whom we mean.
-std::optional<HandshakeMessage> Caller::said_by_peer(const mpa::StartupFrame& reply,
-                                                     MessageType type) const {
+// The peer sends the same two names the other way round; any other listener is not the peer.
+std::optional<HandshakeMessage> PeerConnector::message_from_peer(const mpa::StartupFrame& reply,
+                                                                 MessageType type) const {
   std::optional<HandshakeMessage> said =
       decode_handshake_message({reply.private_data, reply.private_size});
   if (said && (said->type != type || said->from != peer_ || said->to != own_)) said.reset();
   return said;
 }
 
-Introduction Caller::introduction() const {
+Transcript PeerConnector::transcript() const {
   return {own_, peer_, own_stage_, peer_stage_, nonce_};
 }
 
-void Caller::prove(const mpa::StartupFrame& reply, core::Bytes behind) {
-  const std::optional<HandshakeMessage> challenge = said_by_peer(reply, MessageType::kChallenge);
+void PeerConnector::prove(const mpa::StartupFrame& reply, core::Bytes behind) {
+  const std::optional<HandshakeMessage> challenge =
+      message_from_peer(reply, MessageType::kChallenge);
   std::optional<uint64_t> secret;
   if (challenge && reply.reject && behind.empty()) {
-    // As it was when we greeted: by that the peer reckons.
+    // As it was when the hello was sent, which the peer goes by.
     const Psns known{psns_.receive, own_stage_ == Stage::kRts ? psns_.send : std::nullopt};
-    secret = secret_of_caller(known, challenge->stage);
+    secret = secret_of_initiator(known, challenge->stage);
   }
   if (!secret) {
-    call_again_after(kStranger);
+    retry_because(kStranger);
     return;
   }
   peer_stage_ = challenge->stage;
   secret_ = *secret;
   commitment_ = challenge->value.first;
-  step_ = Step::kProven;
-  request(MessageType::kProof, {proof_of(introduction(), secret_, commitment_), 0});
+  step_ = Step::kProofSent;
+  request(MessageType::kProof, {proof_of(transcript(), secret_, commitment_), 0});
 }
 
-void Caller::finish(const mpa::StartupFrame& reply, core::Bytes behind) {
-  const std::optional<HandshakeMessage> opening = said_by_peer(reply, MessageType::kOpening);
+void PeerConnector::finish(const mpa::StartupFrame& reply, core::Bytes behind) {
+  const std::optional<HandshakeMessage> opening = message_from_peer(reply, MessageType::kOpening);
   mpa::Agreement agreement;
   core::TermCode code{};
   if (!opening || opening->stage != peer_stage_ ||
-      commitment_of(introduction(), secret_, opening->value) != commitment_ ||
+      commitment_of(transcript(), secret_, opening->value) != commitment_ ||
       mpa::judge_reply(wishes_, request_, reply, agreement, code) != mpa::ReplyVerdict::kAccepted) {
-    call_again_after(kStranger);
+    retry_because(kStranger);
     return;
   }
   engine_.disarm(*this);
-  answered_.on_answer(std::move(stream_), agreement, behind);
+  handler_.on_peer_connected(std::move(stream_), agreement, behind);
 }
 
-void Caller::on_end_of_stream() {
-  call_again_after(kSentOff);
+void PeerConnector::on_end_of_stream() {
+  retry_because(kRefused);
 }
 
-void Caller::on_error(int) {
-  call_again_after(kSentOff);
+void PeerConnector::on_error(int) {
+  retry_because(kRefused);
 }
 
-void Caller::expire() {
+void PeerConnector::expire() {
   if (step_ == Step::kPausing) {
-    dial();
+    connect();
   } else {
-    call_again();  // no Reply
+    retry();  // no Reply
   }
 }
 
-void Caller::call_again_after(const char* trouble) {
-  trouble_ = trouble;
-  call_again();
+void PeerConnector::retry_because(const char* problem) {
+  problem_ = problem;
+  retry();
 }
 
-void Caller::call_again() {
+void PeerConnector::retry() {
   stream_.reset();
   connector_.reset();
-  if (step_ == Step::kProven) {
+  if (step_ == Step::kProofSent) {
     stop();
     return;
   }
@@ -223,15 +225,15 @@ void Caller::call_again() {
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
-// Whoever has our proof can find the PSNs from it: what he says next time proves nothing.
-void Caller::stop() {
+// Whoever has our proof can find the PSNs from it: what it sends next time proves nothing.
+void PeerConnector::stop() {
   engine_.disarm(*this);
   step_ = Step::kStopped;
-  trouble_ = kOtherPsns;
+  problem_ = kOtherPsns;
   core::log(
       core::LogLevel::kWarn,
       "QP %u at %s, in %s: who answers as its peer, QP %u at %s, in %s, does not know the PSNs, "
-      "or went when it was asked. It is not called again. Is rq_psn at either end what the "
+      "or closed when it was asked. It is not connected to again. Is rq_psn at either end what the "
       "other has as sq_psn?",
       own_.qp_num, text_of(own_.gid).text, text_of(own_stage_), peer_.qp_num,
       text_of(peer_.gid).text, text_of(peer_stage_));
