@@ -144,7 +144,7 @@ def strangers(world):
     stranger = meet(world, number, GID[world.place], ports[2])
     expect(NO_ANSWER in stranger.output and "does not expect this queue pair" in stranger.output,
            "a stranger is not told that nobody expects it", stranger, server)
-    expect(f"QP {number} sends QP {own_number(stranger)} at " in server.output, "the log does not tell of a stranger", server)
+    expect(f"QP {number} refuses QP {own_number(stranger)} at " in server.output, "the log does not tell of a stranger", server)
 
     before = descriptors(server)
     crowd = []

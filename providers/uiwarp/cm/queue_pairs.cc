@@ -38,7 +38,7 @@ class VerbsQueuePairs final : public QueuePairs {
     ibv_qp_attr attr{};
     attr.timeout = ack_timeout;
     attr.retry_cnt = kRetries;
-    qp->be_patient(verbs::patience_of(attr), ack_timeout);
+    qp->be_patient(verbs::peer_time_limit(attr), ack_timeout);
   }
 
   void disconnect(uint32_t qp_num) override {

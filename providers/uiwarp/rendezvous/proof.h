@@ -15,9 +15,9 @@
 // An initiator learns nothing before its proof was right. A responder that does not know the PSNs
 // has committed itself to a guess before it sees the proof. When the guess was wrong it can find
 // the PSNs from the proof; so the initiator sends its proof to a responder once and then never
-// again. Either end has one guess in 2^24 at a time; meeting.cc bounds how many an initiator has.
-// Both nonces are fresh, so no message can be replayed. The names and the roles are in both hashes,
-// so no message to one queue pair, or by one side, is of use at another.
+// again. Either end has one guess in 2^24 at a time; peer_search.cc bounds how many an initiator
+// has. Both nonces are fresh, so no message can be replayed. The names and the roles are in both
+// hashes, so no message to one queue pair, or by one side, is of use at another.
 #pragma once
 
 #include <optional>

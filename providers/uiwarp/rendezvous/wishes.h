@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What both sides of a meeting want of MPA start-up, whatever the settings say for peers that
-// rdma_cm connects to: both are uiwarp.
+// What both sides of a connection by number want of MPA start-up, whatever the settings say for
+// peers that rdma_cm connects to: both are uiwarp.
 #pragma once
 
 #include <algorithm>

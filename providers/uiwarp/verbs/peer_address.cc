@@ -22,8 +22,9 @@ core::Errno refuse(const char* why) {
 
 }  // namespace
 
-core::Result<rendezvous::Appointment> appointment_for(const device::Device& device, uint32_t qp_num,
-                                                      const ibv_qp_attr& attr, int mask) {
+core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Device& device,
+                                                              uint32_t qp_num,
+                                                              const ibv_qp_attr& attr, int mask) {
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
   if ((mask & kBoth) != kBoth)
     return refuse("address vector and destination queue pair number go together");
@@ -36,18 +37,18 @@ core::Result<rendezvous::Appointment> appointment_for(const device::Device& devi
   if (route.sgid_index >= gids.size() || IN6_IS_ADDR_UNSPECIFIED(&gids[route.sgid_index]))
     return refuse("the device has no GID of that index");
   if (attr.dest_qp_num >> 24) return refuse("a queue pair number has 24 bits");
-  rendezvous::Appointment appointment;
-  appointment.own = {gids[route.sgid_index], qp_num};
-  static_assert(sizeof appointment.peer.gid == sizeof route.dgid);
-  std::memcpy(&appointment.peer.gid, &route.dgid, sizeof route.dgid);
-  appointment.peer.qp_num = attr.dest_qp_num;
-  appointment.ifindex = device.ifindex;
-  appointment.ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : 1;
-  appointment.rq_psn = mask & IBV_QP_RQ_PSN ? attr.rq_psn : 0;
-  const in6_addr& gid = appointment.peer.gid;
+  rendezvous::PeerSearchParams params;
+  params.own = {gids[route.sgid_index], qp_num};
+  static_assert(sizeof params.peer.gid == sizeof route.dgid);
+  std::memcpy(&params.peer.gid, &route.dgid, sizeof route.dgid);
+  params.peer.qp_num = attr.dest_qp_num;
+  params.ifindex = device.ifindex;
+  params.ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : 1;
+  params.rq_psn = mask & IBV_QP_RQ_PSN ? attr.rq_psn : 0;
+  const in6_addr& gid = params.peer.gid;
   if (IN6_IS_ADDR_UNSPECIFIED(&gid) || IN6_IS_ADDR_MULTICAST(&gid))
     return refuse("the peer's GID is not the address of a host: both ends have to be uiwarp");
-  const in6_addr& own = appointment.own.gid;
+  const in6_addr& own = params.own.gid;
   if (IN6_IS_ADDR_V4MAPPED(&own) != IN6_IS_ADDR_V4MAPPED(&gid))
     return refuse(
         "one of the two GIDs is an IPv4 address, the other an IPv6 one: choose GID indices of one "
@@ -66,10 +67,10 @@ core::Result<rendezvous::Appointment> appointment_for(const device::Device& devi
               strerrordesc_np(error));
     return core::Errno{error};
   }
-  return appointment;
+  return params;
 }
 
-core::Nanoseconds patience_of(const ibv_qp_attr& attr) {
+core::Nanoseconds peer_time_limit(const ibv_qp_attr& attr) {
   if (attr.timeout == 0) return 0;
   const core::Nanoseconds once = core::Nanoseconds{4096} << std::min<int>(attr.timeout, 31);
   return std::max<core::Nanoseconds>(kAdaptersTake * once * (attr.retry_cnt + 1), core::kSecond);

@@ -8,20 +8,21 @@
 #include "core/clock.h"
 #include "core/result.h"
 #include "device/device.h"
-#include "rendezvous/meeting.h"
+#include "rendezvous/peer_search.h"
 
 namespace uiw::verbs {
 
-// INIT to RTR with IBV_QP_AV and IBV_QP_DEST_QPN: whom to meet. What is wrong is logged. EINVAL:
-// one of the two is missing, no GID, no such GID index, a GID that is no address of a host, or none
-// that ours can reach; ENETUNREACH, EHOSTUNREACH: no route.
-core::Result<rendezvous::Appointment> appointment_for(const device::Device& device, uint32_t qp_num,
-                                                      const ibv_qp_attr& attr, int mask);
+// INIT to RTR with IBV_QP_AV and IBV_QP_DEST_QPN: the peer to connect to. What is wrong is logged.
+// EINVAL: one of the two is missing, no GID, no such GID index, a GID that is no address of a host,
+// or none that ours can reach; ENETUNREACH, EHOSTUNREACH: no route.
+core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Device& device,
+                                                              uint32_t qp_num,
+                                                              const ibv_qp_attr& attr, int mask);
 
-// How long InfiniBand would go on asking a peer that does not answer: up to four times 4.096 us *
+// How long InfiniBand would retry to a peer that does not answer: up to four times 4.096 us *
 // 2^timeout, retry_cnt more times; and at least a second, as no adapter answers before a program
 // does. 0: for ever.
-core::Nanoseconds patience_of(const ibv_qp_attr& attr);
+core::Nanoseconds peer_time_limit(const ibv_qp_attr& attr);
 
 // Takes what `mask` sets, for ibv_query_qp: hints that have no meaning on TCP, and the peer.
 void remember(ibv_qp_attr& kept, const ibv_qp_attr& attr, int mask);

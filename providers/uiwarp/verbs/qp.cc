@@ -26,8 +26,8 @@ struct uiwarp_qp final : session::QueuePairEvents, verbs::CqMember {
   std::atomic<uint32_t> async_events{0};
   verbs::Registration registration;
   std::unique_ptr<session::QueuePair> session;
-  std::unique_ptr<rendezvous::Meeting> meeting;  // thread: engine
-  ibv_qp_attr hints{};                           // of a queue pair connected by number
+  std::unique_ptr<rendezvous::PeerSearch> peer_search;  // thread: engine
+  ibv_qp_attr hints{};                                  // of a queue pair connected by number
 
   // Of the two queues a member can be in one list only.
   struct ReceiveMember final : verbs::CqMember {
@@ -105,18 +105,18 @@ void let_go(uiwarp_qp& qp) {
 }
 
 // ibv_modify_qp to RTR by a program that exchanged numbers and GIDs by itself.
-int meet(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
-  core::Result<rendezvous::Appointment> appointment =
-      verbs::appointment_for(*qp.pd->context->device, qp.registration.qp_num, attr, mask);
-  if (!appointment) return appointment.error();
+int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
+  core::Result<rendezvous::PeerSearchParams> params =
+      verbs::peer_search_params(*qp.pd->context->device, qp.registration.qp_num, attr, mask);
+  if (!params) return params.error();
   int error = ENODEV;  // no engine, after fork()
   engine::Engine& engine = *qp.pd->context->engine;
   engine.run_sync([&] {
-    auto meeting = rendezvous::Meeting::arrange(engine, *qp.session, *appointment);
-    error = meeting ? qp.session->expect_peer() : meeting.error();
+    auto search = rendezvous::PeerSearch::create(engine, *qp.session, *params);
+    error = search ? qp.session->expect_peer() : search.error();
     if (error != 0) return;
-    qp.meeting = std::move(*meeting);
-    qp.meeting->begin();
+    qp.peer_search = std::move(*search);
+    qp.peer_search->begin();
   });
   return error;
 }
@@ -195,7 +195,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
   struct Unregister final : engine::Task {
     uiwarp_qp* qp;
     void run() override {
-      qp->meeting.reset();
+      qp->peer_search.reset();
       verbs::unregister(qp->registration);
     }
   } unregister;
@@ -220,7 +220,7 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (target == IBV_QPS_RESET) qp->pd->context->engine->run_sync([] {});
   if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
     if (target != IBV_QPS_RTR) return EINVAL;
-    if (const int error = meet(*qp, *attr, mask)) return error;
+    if (const int error = search_peer(*qp, *attr, mask)) return error;
   } else if (const int error = qp->session->modify(*attr, mask)) {
     return error;
   }
@@ -228,11 +228,12 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   verbs::remember(qp->hints, *attr, mask);
   const bool by_number = qp->hints.dest_qp_num != 0;
   if (by_number && (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
-    qp->session->be_patient(verbs::patience_of(qp->hints), qp->hints.timeout);
+    qp->session->be_patient(verbs::peer_time_limit(qp->hints), qp->hints.timeout);
   if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
     qp->pd->context->engine->run_sync([&] {
-      if (target == IBV_QPS_RESET) qp->meeting.reset();
-      if (qp->meeting) qp->meeting->hurry(qp->hints.sq_psn, verbs::patience_of(qp->hints));
+      if (target == IBV_QPS_RESET) qp->peer_search.reset();
+      if (qp->peer_search)
+        qp->peer_search->enter_rts(qp->hints.sq_psn, verbs::peer_time_limit(qp->hints));
     });
   }
   return 0;

@@ -114,7 +114,7 @@ TEST_F(FloodTest, HalfOfTheDescriptorsAreTheProgramsAndPeersGetIn) {
   const sockaddr_storage other = listen_address_;
   new_listener(34);
   rendezvous::Party party(*engine_);
-  ASSERT_EQ(party.meet(AtQpnListener::peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(AtQpnListener::peer_of(party)), 0);
   settle();
   const int before = uiw::test::open_descriptors();
   Opener program;

@@ -91,13 +91,13 @@ class QpnListenersChurn : public QpnListeners, public testing::WithParamInterfac
   }
 };
 
-// One queue pair stays, so its port does: whatever else was met there, at whichever addresses, and
-// whoever came and in whatever way he went, it holds no more than who is there.
+// One queue pair stays, so its port does: whatever other peers came there, at whichever addresses,
+// and whoever came and in whatever way he went, it holds no more than who is there.
 TEST_P(QpnListenersChurn, HoldNothingOfThoseThatWent) {
   constexpr int kRounds = 400;
   std::mt19937 random(GetParam());
   Party staying(*engine);
-  ASSERT_EQ(staying.meet(peer_of(staying)), 0);
+  ASSERT_EQ(staying.search_peer(peer_of(staying)), 0);
   const int before = open_sockets();
   for (int round = 0; round < kRounds && !HasFailure(); ++round) {
     {
@@ -106,7 +106,7 @@ TEST_P(QpnListenersChurn, HoldNothingOfThoseThatWent) {
       ASSERT_EQ(port_of(party.name.qp_num), port_of(staying.name.qp_num));
       const bool is_met = random() % 4 > 0;
       if (is_met) {
-        ASSERT_EQ(party.meet({party.name.gid, party.name.qp_num | 0xff0000}), 0);
+        ASSERT_EQ(party.search_peer({party.name.gid, party.name.qp_num | 0xff0000}), 0);
       }
       std::vector<RawPeer> peers;
       for (size_t i = random() % 8; i > 0; --i) {
@@ -126,7 +126,7 @@ TEST_P(QpnListenersChurn, HoldNothingOfThoseThatWent) {
         if (random() % 3 == 0) peers.pop_back();
       }
     }
-    // Where the last one was met is open still.
+    // The last one's socket is open still.
     EXPECT_TRUE(wait_until([&] { return open_sockets() <= before + 1; })) << open_sockets();
   }
   EXPECT_TRUE(expect_welcome(staying).fd() >= 0);

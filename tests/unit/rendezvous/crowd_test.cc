@@ -7,7 +7,7 @@ namespace {
 
 TEST_F(QpnListeners, AFloodOfThoseWhoWaitIsCapped) {
   Party early(*engine), open(*engine);
-  ASSERT_EQ(open.meet(peer_of(open)), 0);
+  ASSERT_EQ(open.search_peer(peer_of(open)), 0);
   const HandshakeMessage says = hello(early);
   std::vector<std::unique_ptr<RawPeer>> flood;
   for (int i = 0; i < 300; ++i) {
@@ -17,7 +17,7 @@ TEST_F(QpnListeners, AFloodOfThoseWhoWaitIsCapped) {
   // 256 wait at most: the first had to go, the last is there.
   EXPECT_EQ(flood.front()->receive_all(), Octets());
   expect_welcome(open);
-  ASSERT_EQ(early.meet(peer_of(early)), 0);
+  ASSERT_EQ(early.search_peer(peer_of(early)), 0);
   const auto challenge = said_in_reply(*flood.back(), true);
   ASSERT_TRUE(challenge);
   prove(*flood.back(), says, *challenge);
@@ -25,7 +25,7 @@ TEST_F(QpnListeners, AFloodOfThoseWhoWaitIsCapped) {
 
 TEST_F(QpnListeners, AFloodLeavesRoomForThePeer) {
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   std::vector<std::unique_ptr<RawPeer>> flood;
   for (int i = 0; i < 400; ++i) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -41,7 +41,7 @@ TEST_F(QpnListeners, AFloodLeavesRoomForThePeer) {
 // Strangers who say the right names and then nothing: challenges are not what keeps the peer out.
 TEST_F(QpnListeners, GatheringChallengesLeavesRoomForThePeer) {
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   RawPeer peer = call(party);
   const HandshakeMessage says = hello(party);
   const auto challenge = ask(peer, says);
@@ -67,7 +67,7 @@ TEST_F(QpnListeners, GatheringChallengesLeavesRoomForThePeer) {
 TEST_F(QpnListeners, GuessesAreBounded) {
   constexpr int kQuickly = 4096;
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
   const auto guess = [&] {
     RawPeer stranger = call(party);

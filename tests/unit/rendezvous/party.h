@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
-#include "rendezvous/meeting.h"
+#include "rendezvous/peer_search.h"
 #include "rendezvous/ports.h"
 #include "support/gid.h"
 #include "support/host.h"
@@ -46,28 +46,29 @@ class Party {
   }
   ~Party() { leave(); }
   // 0 or errno, as ibv_modify_qp to RTR.
-  int meet(const Name& peer) {
+  int search_peer(const Name& peer) {
     int error = 0;
     host.engine.run_sync([&] {
-      auto arranged = Meeting::arrange(
+      auto created = PeerSearch::create(
           host.engine, *host.qp,
           {.own = name, .peer = peer, .ird = 4, .rq_psn = peer_psn ? *peer_psn : psn_of(peer)});
-      error = arranged ? host.qp->expect_peer() : arranged.error();
+      error = created ? host.qp->expect_peer() : created.error();
       if (error != 0) return;
-      meeting = std::move(*arranged);
-      meeting->begin();
+      search = std::move(*created);
+      search->begin();
     });
     return error;
   }
-  int ready(core::Nanoseconds patience = 0) {
+  int ready(core::Nanoseconds time_limit = 0) {
     const int error = host.modify(IBV_QPS_RTS);
     if (error == 0)
-      host.engine.run_sync([&] { meeting->hurry(own_psn ? *own_psn : psn_of(name), patience); });
+      host.engine.run_sync(
+          [&] { search->enter_rts(own_psn ? *own_psn : psn_of(name), time_limit); });
     return error;
   }
   void leave() {
     if (!host.qp) return;
-    host.engine.run_sync([&] { meeting.reset(); });
+    host.engine.run_sync([&] { search.reset(); });
     host.destroy();
     host.engine.run_sync([&] { give_number(name.qp_num); });
   }
@@ -81,7 +82,7 @@ class Party {
   Host host;
   Name name;
   std::optional<uint32_t> own_psn, peer_psn;
-  std::unique_ptr<Meeting> meeting;
+  std::unique_ptr<PeerSearch> search;
 };
 
 // Tests with an engine.

@@ -106,7 +106,7 @@ TEST_F(PeerConnectors, OnlyThePeersAnswerCounts) {
   // The greater of the two names, which connects.
   party.name.gid = gid("::ffff:127.0.0.2");
   ASSERT_LT(peer, party.name);
-  ASSERT_EQ(party.meet(peer), 0);
+  ASSERT_EQ(party.search_peer(peer), 0);
   ASSERT_EQ(party.ready(), 0);
   const auto with = [&](const std::function<void(HandshakeMessage&)>& change) {
     return [&, change](const HandshakeMessage& hello) {
@@ -193,7 +193,7 @@ TEST_F(PeerConnectors, NoMoreAttemptsAfterACommitmentThatIsNotOpened) {
     party.name.gid = gid("::ffff:127.0.0.2");
     testing::internal::CaptureStderr();
     HandshakeMessage hello;
-    ASSERT_EQ(party.meet(peer), 0);
+    ASSERT_EQ(party.search_peer(peer), 0);
     std::optional<RawPeer> connection(answer(party, hello));
     // In RTR: the PSN that the peer sends with is what can be proven.
     challenge_and_check(*connection, hello);
@@ -218,7 +218,7 @@ TEST_F(PeerConnectors, NoMoreAttemptsAfterACommitmentThatIsNotOpened) {
 TEST_F(PeerConnectors, NothingIsProvenInRtrToWhoIsInRtr) {
   Party party(*engine);
   party.name.gid = gid("::ffff:127.0.0.2");
-  ASSERT_EQ(party.meet(peer), 0);
+  ASSERT_EQ(party.search_peer(peer), 0);
   HandshakeMessage hello;
   {
     RawPeer connection = answer(party, hello);
@@ -243,7 +243,7 @@ TEST_F(PeerConnectors, TimeoutsLeaveAListenerThatDoesNotAnswer) {
   if (reply_time > core::kSecond) GTEST_SKIP() << "the time-outs set are too long";
   Party party(*engine);
   party.name.gid = gid("::ffff:127.0.0.2");
-  ASSERT_EQ(party.meet(peer), 0);
+  ASSERT_EQ(party.search_peer(peer), 0);
   HandshakeMessage hello;
   RawPeer connection = answer(party, hello);
   EXPECT_EQ(connection.receive_all(), Octets());

@@ -15,7 +15,7 @@ namespace {
 TEST_F(QpnListeners, StrangersAreSentOffWithoutAnAnswer) {
   Party party(*engine);
   const Name peer = peer_of(party);
-  ASSERT_EQ(party.meet(peer), 0);
+  ASSERT_EQ(party.search_peer(peer), 0);
   const HandshakeMessage right = hello(party);
   const auto from_to = [](const Name& from, const Name& to) {
     return octets_of(request({MessageType::kHello, Stage::kRts, from, to, {1, 0}}));
@@ -99,7 +99,7 @@ TEST_F(QpnListeners, StrangersAreSentOffWithoutAnAnswer) {
 
 TEST_F(QpnListeners, EveryTruncationOfARequestGetsNoAnswer) {
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
   const Octets whole = octets_of(request(says));
   for (size_t size = 0; size < whole.size(); size += 7) {
@@ -127,7 +127,7 @@ TEST_F(QpnListeners, EveryTruncationOfARequestGetsNoAnswer) {
 TEST_F(QpnListeners, AWrongProofGetsNoAnswer) {
   testing::internal::CaptureStderr();
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
   for (int bit = 0; bit < 64; ++bit) {
     RawPeer stranger = call(party);
@@ -168,7 +168,7 @@ TEST_F(QpnListeners, AWrongProofGetsNoAnswer) {
 // nor one that would be right the other way round.
 TEST_F(QpnListeners, WhatWasSaidBeforeProvesNothing) {
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
   RawPeer first = call(party);
   const auto recorded = ask(first, says);
@@ -196,7 +196,7 @@ TEST_F(QpnListeners, WhatWasSaidBeforeProvesNothing) {
 // Who is in RTR knows one PSN; which one is asked for depends on both ends.
 TEST_F(QpnListeners, WhoIsInRtrProvesTheOtherPsn) {
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   HandshakeMessage says = hello(party);
   says.stage = Stage::kRtr;
   RawPeer peer = call(party);
@@ -211,16 +211,16 @@ TEST_F(QpnListeners, WhoIsInRtrProvesTheOtherPsn) {
   prove(peer, says, *challenge);
 }
 
-// A challenge of one appointment is not one of the next.
-TEST_F(QpnListeners, AChallengeEndsWithItsAppointment) {
+// A challenge of one search is not one of the next.
+TEST_F(QpnListeners, AChallengeEndsWithItsSearch) {
   Party party(*engine), open(*engine);
-  ASSERT_EQ(open.meet(peer_of(open)), 0);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(open.search_peer(peer_of(open)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
   RawPeer peer = call(party);
   const auto challenge = ask(peer, says);
   ASSERT_TRUE(challenge);
-  engine->run_sync([&] { party.meeting.reset(); });
+  engine->run_sync([&] { party.search.reset(); });
   EXPECT_EQ(peer.receive_all(), Octets());
   expect_welcome(open);
 }
@@ -228,7 +228,7 @@ TEST_F(QpnListeners, AChallengeEndsWithItsAppointment) {
 TEST_F(QpnListeners, OneWhoComesTooSoonWaits) {
   Party early(*engine), open(*engine);
   ASSERT_EQ(port_of(early.name.qp_num), port_of(open.name.qp_num));
-  ASSERT_EQ(open.meet(peer_of(open)), 0);  // opens the listener
+  ASSERT_EQ(open.search_peer(peer_of(open)), 0);  // opens the listener
   const HandshakeMessage says = hello(early);
   RawPeer peer = call(early);
   ASSERT_TRUE(peer.send(octets_of(request(says))));
@@ -239,7 +239,7 @@ TEST_F(QpnListeners, OneWhoComesTooSoonWaits) {
   ASSERT_TRUE(gone.send(octets_of(request(says))));
   gone.close();
   expect_welcome(open);  // the engine has seen all of them by now
-  ASSERT_EQ(early.meet(peer_of(early)), 0);
+  ASSERT_EQ(early.search_peer(peer_of(early)), 0);
   EXPECT_EQ(wrong.receive_all(), Octets());
   const auto challenge = said_in_reply(peer, true);
   ASSERT_TRUE(challenge);
@@ -250,7 +250,7 @@ TEST_F(QpnListeners, OneWhoComesTooSoonWaits) {
 // has.
 TEST_F(QpnListeners, ThePeerComesOnce) {
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   const HandshakeMessage says = hello(party);
   RawPeer first = call(party), second = call(party);
   const auto challenge = ask(second, says);
@@ -277,7 +277,7 @@ class QpnListenerTimeouts : public QpnListeners {
 
 TEST_F(QpnListenerTimeouts, WhoDoesNotSayWhoHeIsIsSentOff) {
   Party party(*engine);
-  ASSERT_EQ(party.meet(peer_of(party)), 0);
+  ASSERT_EQ(party.search_peer(peer_of(party)), 0);
   const Octets whole = octets_of(request(hello(party)));
   RawPeer silent = call(party), half = call(party), dribbling = call(party);
   ASSERT_TRUE(half.send({whole.data(), whole.size() / 2}));
@@ -295,11 +295,11 @@ TEST_F(QpnListenerTimeouts, WhoDoesNotSayWhoHeIsIsSentOff) {
 
 TEST_F(QpnListenerTimeouts, WhoWaitsTooLongIsSentOff) {
   Party early(*engine), open(*engine);
-  ASSERT_EQ(open.meet(peer_of(open)), 0);
+  ASSERT_EQ(open.search_peer(peer_of(open)), 0);
   RawPeer peer = call(early);
   ASSERT_TRUE(peer.send(octets_of(request(hello(early)))));
   EXPECT_EQ(peer.receive_all(), Octets());
-  ASSERT_EQ(early.meet(peer_of(early)), 0);
+  ASSERT_EQ(early.search_peer(peer_of(early)), 0);
   expect_welcome(early);  // he comes again
 }
 
@@ -326,12 +326,12 @@ TEST_F(QpnListeners, IsAtTheGidsOfItsQueuePairs) {
   Party one(*engine), two(*engine), three(*engine);
   const uint16_t port = port_of(one.name.qp_num);
   ASSERT_EQ(port, port_of(two.name.qp_num));
-  ASSERT_EQ(one.meet(peer_of(one)), 0);
+  ASSERT_EQ(one.search_peer(peer_of(one)), 0);
   EXPECT_TRUE(connects(loopback_gid(), port));
   EXPECT_FALSE(connects(other, port));
   two.name.gid = three.name.gid = other;
   for (Party* party : {&two, &three}) {
-    ASSERT_EQ(party->meet({other, party->name.qp_num | 0xff0000}), 0);
+    ASSERT_EQ(party->search_peer({other, party->name.qp_num | 0xff0000}), 0);
     for (const in6_addr& address : {loopback_gid(), other}) EXPECT_TRUE(connects(address, port));
     EXPECT_FALSE(connects(third, port));
   }
@@ -344,7 +344,7 @@ TEST_F(QpnListeners, IsAtTheGidsOfItsQueuePairs) {
 TEST_F(QpnListeners, ClosesWithItsLastQueuePair) {
   auto party = std::make_unique<Party>(*engine);
   const uint16_t port = port_of(party->name.qp_num);
-  ASSERT_EQ(party->meet(peer_of(*party)), 0);
+  ASSERT_EQ(party->search_peer(peer_of(*party)), 0);
   RawPeer waiting = call(*party), challenged = call(*party);
   ASSERT_TRUE(ask(challenged, hello(*party)));
   party.reset();

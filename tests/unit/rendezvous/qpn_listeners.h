@@ -44,7 +44,7 @@ class QpnListeners : public OnEngine {
     EXPECT_EQ(frame.reject, rejects);
     return decode_handshake_message({frame.private_data, frame.private_size});
   }
-  // Says hello; nothing when that is not handler.
+  // Says hello; nothing when that is not answered.
   static std::optional<HandshakeMessage> ask(RawPeer& peer, const HandshakeMessage& hello) {
     if (!peer.send(octets_of(request(hello)))) return {};
     const std::optional<HandshakeMessage> challenge = said_in_reply(peer, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Peers as ibv_modify_qp names them: which can be met, and how long they are waited for.
+// Peers as ibv_modify_qp names them: which can be reached, and how long they are waited for.
 #include "verbs/peer_address.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 
 using test::gid;
 
-// Queue pair 5 of the loopback device wants to meet queue pair 7 of `peer`.
+// Queue pair 5 of the loopback device is to be connected to queue pair 7 of `peer`.
 class PeerAddress : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -24,7 +24,7 @@ class PeerAddress : public ::testing::Test {
     ASSERT_NE(loopback_, nullptr);
     gids_ = device::state_of(*loopback_).gids;
   }
-  core::Result<rendezvous::Appointment> ask(const char* own, const char* peer, int more = 0) {
+  core::Result<rendezvous::PeerSearchParams> ask(const char* own, const char* peer, int more = 0) {
     ibv_qp_attr attr{};
     attr.rq_psn = 0x123456;
     attr.ah_attr.is_global = 1;
@@ -37,7 +37,7 @@ class PeerAddress : public ::testing::Test {
     memcpy(&attr.ah_attr.grh.dgid, &address, sizeof address);
     attr.dest_qp_num = 7;
     testing::internal::CaptureStderr();
-    auto answer = appointment_for(*loopback_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN | more);
+    auto answer = peer_search_params(*loopback_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN | more);
     said_ = testing::internal::GetCapturedStderr();
     return answer;
   }
@@ -84,20 +84,20 @@ TEST_F(PeerAddress, ThatIsNoAddressOfAHost) {
   }
 }
 
-TEST(Patience, IsInfinibandsButASecondAtLeast) {
-  const auto patience = [](uint8_t timeout, uint8_t retries) {
+TEST(PeerTimeLimit, IsInfinibandsButASecondAtLeast) {
+  const auto time_limit = [](uint8_t timeout, uint8_t retries) {
     ibv_qp_attr attr{};
     attr.timeout = timeout;
     attr.retry_cnt = retries;
-    return patience_of(attr);
+    return peer_time_limit(attr);
   };
-  EXPECT_EQ(patience(0, 7), 0);  // for ever
-  EXPECT_EQ(patience(1, 0), core::kSecond);
-  EXPECT_EQ(patience(12, 7), core::kSecond);
-  EXPECT_EQ(patience(14, 7), 4 * 8 * (core::Nanoseconds{4096} << 14));
-  EXPECT_EQ(patience(20, 0), 4 * (core::Nanoseconds{4096} << 20));
-  EXPECT_EQ(patience(20, 2), 4 * 3 * (core::Nanoseconds{4096} << 20));
-  EXPECT_EQ(patience(31, 7), 4 * 8 * (core::Nanoseconds{4096} << 31));
+  EXPECT_EQ(time_limit(0, 7), 0);  // for ever
+  EXPECT_EQ(time_limit(1, 0), core::kSecond);
+  EXPECT_EQ(time_limit(12, 7), core::kSecond);
+  EXPECT_EQ(time_limit(14, 7), 4 * 8 * (core::Nanoseconds{4096} << 14));
+  EXPECT_EQ(time_limit(20, 0), 4 * (core::Nanoseconds{4096} << 20));
+  EXPECT_EQ(time_limit(20, 2), 4 * 3 * (core::Nanoseconds{4096} << 20));
+  EXPECT_EQ(time_limit(31, 7), 4 * 8 * (core::Nanoseconds{4096} << 31));
 }
 
 }  // namespace

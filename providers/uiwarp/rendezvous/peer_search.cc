@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "rendezvous/meeting.h"
+#include "rendezvous/peer_search.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +17,7 @@
 namespace uiw::rendezvous {
 namespace {
 
-constexpr int kSteps = 4;  // of which patience is made
+constexpr int kSteps = 4;  // a time limit has so many
 
 // Guesses at the PSNs that a queue pair takes as fast as they come, and the time between two that
 // come later: of 2^24 (proof.h) a stranger has tried one in 4096 then, and needs days for the rest.
@@ -35,55 +35,54 @@ bool say(PendingPeer& peer, mpa::StartupFrame& reply, const HandshakeMessage& me
 
 }  // namespace
 
-core::Result<std::unique_ptr<Meeting>> Meeting::arrange(engine::Engine& engine,
-                                                        session::QueuePair& queue_pair,
-                                                        const Appointment& appointment) {
-  std::unique_ptr<Meeting> meeting(new (std::nothrow) Meeting(engine, queue_pair, appointment));
-  if (!meeting) return core::Errno{ENOMEM};
-  if (const int error = meeting->make_ready()) return core::Errno{error};
-  return meeting;
+core::Result<std::unique_ptr<PeerSearch>> PeerSearch::create(engine::Engine& engine,
+                                                             session::QueuePair& queue_pair,
+                                                             const PeerSearchParams& params) {
+  std::unique_ptr<PeerSearch> search(new (std::nothrow) PeerSearch(engine, queue_pair, params));
+  if (!search) return core::Errno{ENOMEM};
+  if (const int error = search->make_ready()) return core::Errno{error};
+  return search;
 }
 
-Meeting::~Meeting() {
+PeerSearch::~PeerSearch() {
   engine_.disarm(*this);
-  if (listener_) listener_->stop_expecting(appointment_.own.qp_num);
-  if (met_) queue_pair_.forget_observer();
+  if (listener_) listener_->stop_expecting(params_.own.qp_num);
+  if (found_) queue_pair_.forget_observer();
   if (own_socket_ >= 0) core::sys::close(own_socket_);
 }
 
-int Meeting::make_ready() {
-  if (!number_in_use(appointment_.own.qp_num)) {
-    core::log(core::LogLevel::kWarn,
-              "QP %u cannot be met, it has no TCP port: widen UIWARP_PORTS or end what uses them",
-              appointment_.own.qp_num);
+int PeerSearch::make_ready() {
+  if (!number_in_use(params_.own.qp_num)) {
+    core::log(
+        core::LogLevel::kWarn,
+        "QP %u cannot be reached, it has no TCP port: widen UIWARP_PORTS or end what uses them",
+        params_.own.qp_num);
     return EADDRNOTAVAIL;
   }
-  if (appointment_.own == appointment_.peer) {
-    core::Result<int> fd = transport::bind_tcp(
-        address_of(appointment_.own.gid, 0, appointment_.ifindex), {.reuse_address = false});
+  if (params_.own == params_.peer) {
+    core::Result<int> fd = transport::bind_tcp(address_of(params_.own.gid, 0, params_.ifindex),
+                                               {.reuse_address = false});
     if (fd) own_socket_ = *fd;
     return fd.error();
   }
-  if (appointment_.own > appointment_.peer) {
-    connector_.reset(new (std::nothrow)
-                         PeerConnector(engine_, appointment_.own, appointment_.peer, psns_,
-                                       appointment_.ifindex, appointment_.ird, *this));
+  if (params_.own > params_.peer) {
+    connector_.reset(new (std::nothrow) PeerConnector(engine_, params_.own, params_.peer, psns_,
+                                                      params_.ifindex, params_.ird, *this));
     return connector_ ? 0 : ENOMEM;
   }
-  core::Result<QpnListener*> listener =
-      open_listener(engine_, appointment_.own, appointment_.ifindex);
+  core::Result<QpnListener*> listener = open_listener(engine_, params_.own, params_.ifindex);
   if (!listener) {
-    core::log(core::LogLevel::kWarn, "QP %u cannot be met at %s, TCP port %u: %s",
-              appointment_.own.qp_num, text_of(appointment_.own.gid).text,
-              unsigned{port_of(appointment_.own.qp_num)}, strerrordesc_np(listener.error()));
+    core::log(core::LogLevel::kWarn, "QP %u cannot be reached at %s, TCP port %u: %s",
+              params_.own.qp_num, text_of(params_.own.gid).text,
+              unsigned{port_of(params_.own.qp_num)}, strerrordesc_np(listener.error()));
     return listener.error();
   }
   listener_ = *listener;
   return 0;
 }
 
-void Meeting::begin() {
-  if (listener_) listener_->expect(appointment_.own.qp_num, *this);
+void PeerSearch::begin() {
+  if (listener_) listener_->expect(params_.own.qp_num, *this);
   if (connector_) connector_->begin();
   if (own_socket_ < 0) return;
   // A TCP socket that connects to its own address is connected to itself.
@@ -96,17 +95,17 @@ void Meeting::begin() {
   if (to_self_) own_socket_ = -1;
 }
 
-void Meeting::hurry(uint32_t sq_psn, core::Nanoseconds patience) {
+void PeerSearch::enter_rts(uint32_t sq_psn, core::Nanoseconds time_limit) {
   psns_.send = sq_psn;
-  if (connector_ && !met_) connector_->set_send_psn(sq_psn);
+  if (connector_ && !found_) connector_->set_send_psn(sq_psn);
   // Those that wait may be challenged now.
-  if (listener_ && !met_) listener_->expect(appointment_.own.qp_num, *this);
-  step_ = patience / kSteps;
-  if (step_ > 0 && !met_) engine_.arm(*this, step_);
+  if (listener_ && !found_) listener_->expect(params_.own.qp_num, *this);
+  step_ = time_limit / kSteps;
+  if (step_ > 0 && !found_) engine_.arm(*this, step_);
 }
 
-void Meeting::expire() {
-  if (met_) return;
+void PeerSearch::expire() {
+  if (found_) return;
   const session::PeerWanted wanted = queue_pair_.peer_wanted();
   if (wanted == session::PeerWanted::kNow && steps_waited_++ == kSteps) {
     give_up();
@@ -117,8 +116,8 @@ void Meeting::expire() {
   }
 }
 
-void Meeting::give_up() {
-  const Name &own = appointment_.own, &peer = appointment_.peer;
+void PeerSearch::give_up() {
+  const Name &own = params_.own, &peer = params_.peer;
   if (wrong_proofs_ > 0) {
     core::log(core::LogLevel::kWarn,
               "QP %u at %s, in %s: its peer, QP %u at %s, did not come; who came by that name did "
@@ -144,7 +143,7 @@ void Meeting::give_up() {
   connector_.reset();
 }
 
-bool Meeting::may_challenge() {
+bool PeerSearch::may_challenge() {
   const core::Nanoseconds now = engine_.now();
   if (challenges_ >= kQuickChallenges && now - last_challenge_ < kBetweenChallenges) return false;
   ++challenges_;
@@ -152,12 +151,12 @@ bool Meeting::may_challenge() {
   return true;
 }
 
-bool Meeting::on_hello(PendingPeer& peer) {
+bool PeerSearch::on_hello(PendingPeer& peer) {
   const HandshakeMessage& hello = peer.hello();
-  if (met_ || hello.from != appointment_.peer || hello.to != appointment_.own) {
-    core::log(core::LogLevel::kInfo, "QP %u sends QP %u at %s off: %s", appointment_.own.qp_num,
+  if (found_ || hello.from != params_.peer || hello.to != params_.own) {
+    core::log(core::LogLevel::kInfo, "QP %u refuses QP %u at %s: %s", params_.own.qp_num,
               hello.from.qp_num, text_of(hello.from.gid).text,
-              met_ ? "its peer is there already" : "it was told another peer");
+              found_ ? "its peer is there already" : "it was told another peer");
     return false;
   }
   const std::optional<uint64_t> secret = secret_of_responder(psns_, hello.stage);
@@ -167,7 +166,7 @@ bool Meeting::on_hello(PendingPeer& peer) {
   const Transcript said{hello.from, hello.to, hello.stage, psns_.stage(), hello.value.first};
   const uint64_t commitment = commitment_of(said, *secret, opening);
   mpa::StartupFrame reply =
-      mpa::make_reject(wishes(peer.stream().peer_is_local(), appointment_.ird), peer.request());
+      mpa::make_reject(wishes(peer.stream().peer_is_local(), params_.ird), peer.request());
   if (!say(peer, reply,
            {MessageType::kChallenge,
             said.responder_stage,
@@ -180,39 +179,38 @@ bool Meeting::on_hello(PendingPeer& peer) {
 }
 
 // RFC 5044 7.1.2: the responder's side.
-void Meeting::on_proof(PendingPeer& peer) {
-  if (met_) return;
+void PeerSearch::on_proof(PendingPeer& peer) {
+  if (found_) return;
   if (!peer.proof_is_right()) {
     tell_of_wrong_proof(peer.hello());
     return;
   }
   mpa::Agreement agreement;
-  mpa::StartupFrame reply = mpa::make_reply(wishes(peer.stream().peer_is_local(), appointment_.ird),
+  mpa::StartupFrame reply = mpa::make_reply(wishes(peer.stream().peer_is_local(), params_.ird),
                                             peer.request(), agreement);
   if (say(peer, reply,
-          {MessageType::kOpening, peer.challenged_in(), appointment_.own, appointment_.peer,
-           peer.opening()}))
+          {MessageType::kOpening, peer.challenged_in(), params_.own, params_.peer, peer.opening()}))
     join(peer.take_stream(), agreement, {});
 }
 
 // Once by name, so that no stranger fills the log.
-void Meeting::tell_of_wrong_proof(const HandshakeMessage& hello) {
+void PeerSearch::tell_of_wrong_proof(const HandshakeMessage& hello) {
   if (wrong_proofs_++ > 0) return;
   core::log(
       core::LogLevel::kWarn,
       "QP %u at %s, in %s: who comes as its peer, QP %u at %s, in %s, does not know the PSNs. "
       "Either the two programs do not have as rq_psn what the other has as sq_psn, or it is a "
       "stranger",
-      appointment_.own.qp_num, text_of(appointment_.own.gid).text, text_of(psns_.stage()),
-      hello.from.qp_num, text_of(hello.from.gid).text, text_of(hello.stage));
+      params_.own.qp_num, text_of(params_.own.gid).text, text_of(psns_.stage()), hello.from.qp_num,
+      text_of(hello.from.gid).text, text_of(hello.stage));
 }
 
-void Meeting::on_peer_connected(transport::StreamPtr stream, const mpa::Agreement& agreement,
-                                core::Bytes leftover) {
+void PeerSearch::on_peer_connected(transport::StreamPtr stream, const mpa::Agreement& agreement,
+                                   core::Bytes leftover) {
   join(std::move(stream), agreement, leftover);
 }
 
-void Meeting::on_connected(int fd) {
+void PeerSearch::on_connected(int fd) {
   transport::StreamPtr stream =
       transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (!stream) {
@@ -223,24 +221,24 @@ void Meeting::on_connected(int fd) {
   mpa::Agreement agreement;
   agreement.initiator = true;
   agreement.crc = core::settings().crc == core::CrcPolicy::kOn;
-  agreement.ird = agreement.ord = std::max<uint16_t>(appointment_.ird, 1);
+  agreement.ird = agreement.ord = std::max<uint16_t>(params_.ird, 1);
   join(std::move(stream), agreement, {});
 }
 
-void Meeting::on_connect_failed(int error) {
+void PeerSearch::on_connect_failed(int error) {
   core::log(core::LogLevel::kWarn, "QP %u cannot be connected to itself: errno %d",
-            appointment_.own.qp_num, error);
+            params_.own.qp_num, error);
 }
 
-void Meeting::join(transport::StreamPtr stream, const mpa::Agreement& agreement,
-                   core::Bytes leftover) {
+void PeerSearch::join(transport::StreamPtr stream, const mpa::Agreement& agreement,
+                      core::Bytes leftover) {
   const int error = queue_pair_.attach(std::move(stream), agreement, leftover, this);
   if (error != 0) {
-    core::log(core::LogLevel::kInfo, "QP %u met its peer in no state to be connected",
-              appointment_.own.qp_num);
+    core::log(core::LogLevel::kInfo, "QP %u found its peer when it was in no state to be connected",
+              params_.own.qp_num);
     return;
   }
-  met_ = true;
+  found_ = true;
   engine_.disarm(*this);
 }
 

@@ -18,7 +18,7 @@ struct Sides {
   Party &ours, &other;
 };
 
-class Meetings : public OnEngine {
+class PeerSearches : public OnEngine {
  protected:
   // Both directions carry a message.
   void exchange(Party& a, Party& b) {
@@ -42,32 +42,32 @@ class Meetings : public OnEngine {
   }
 };
 
-TEST_F(Meetings, WhoeverIsReadyFirst) {
+TEST_F(PeerSearches, WhoeverIsReadyFirst) {
   for (const bool smaller_first : {true, false}) {
     Party a(*engine), b(*engine);
     Party& first = (a.name < b.name) == smaller_first ? a : b;
     Party& second = &first == &a ? b : a;
-    ASSERT_EQ(first.meet(second.name), 0);
+    ASSERT_EQ(first.search_peer(second.name), 0);
     EXPECT_EQ(first.host.state(), IBV_QPS_RTR);
     ASSERT_EQ(first.ready(), 0);
     EXPECT_EQ(first.host.state(), IBV_QPS_RTS);
-    ASSERT_EQ(second.meet(first.name), 0);
+    ASSERT_EQ(second.search_peer(first.name), 0);
     ASSERT_EQ(second.ready(), 0);
     exchange(a, b);
   }
 }
 
 // One of the two stays in RTR, as a program does that only receives.
-TEST_F(Meetings, OneInRtrAndOneInRts) {
+TEST_F(PeerSearches, OneInRtrAndOneInRts) {
   for (const bool we_wait : {true, false}) {
     for (const bool receiver_first : {true, false}) {
       Sides sides(*engine, we_wait);
       Party &receives = sides.ours, &sends = sides.other;
       Buffer from(sends.host.memory, pattern(100)), to(receives.host.memory, 100);
-      if (receiver_first) ASSERT_EQ(receives.meet(sends.name), 0);
-      ASSERT_EQ(sends.meet(receives.name), 0);
+      if (receiver_first) ASSERT_EQ(receives.search_peer(sends.name), 0);
+      ASSERT_EQ(sends.search_peer(receives.name), 0);
       ASSERT_EQ(sends.ready(), 0);
-      if (!receiver_first) ASSERT_EQ(receives.meet(sends.name), 0);
+      if (!receiver_first) ASSERT_EQ(receives.search_peer(sends.name), 0);
       ASSERT_EQ(receives.host.receive(RecvWr({to.sge()})), 0);
       ASSERT_EQ(sends.host.post(SendWr(IBV_WR_SEND, {from.sge()})), 0);
       ASSERT_TRUE(receives.wait_for_received(1));
@@ -78,14 +78,14 @@ TEST_F(Meetings, OneInRtrAndOneInRts) {
   }
 }
 
-// Nothing is proven to anybody until one of them is in RTS, and then they meet.
-TEST_F(Meetings, BothInRtrWait) {
+// Nothing is proven to anybody until one of them is in RTS, and then they connect.
+TEST_F(PeerSearches, BothInRtrWait) {
   for (const bool waiting_one_first : {true, false}) {
     Sides sides(*engine, waiting_one_first);
     Party &first = sides.ours, &second = sides.other;
-    ASSERT_EQ(first.meet(second.name), 0);
-    ASSERT_EQ(second.meet(first.name), 0);
-    usleep(20'000);  // time to meet, if they did
+    ASSERT_EQ(first.search_peer(second.name), 0);
+    ASSERT_EQ(second.search_peer(first.name), 0);
+    usleep(20'000);  // time to connect, if they did
     ASSERT_EQ(first.host.state(), IBV_QPS_RTR);
     ASSERT_EQ(first.ready(), 0);
     ASSERT_EQ(second.ready(), 0);
@@ -93,27 +93,27 @@ TEST_F(Meetings, BothInRtrWait) {
   }
 }
 
-TEST_F(Meetings, PsnsOfZeroAreLikeOthers) {
+TEST_F(PeerSearches, PsnsOfZeroAreLikeOthers) {
   Party a(*engine), b(*engine);
   a.own_psn = a.peer_psn = b.own_psn = b.peer_psn = 0;
-  ASSERT_EQ(a.meet(b.name), 0);
-  ASSERT_EQ(b.meet(a.name), 0);
+  ASSERT_EQ(a.search_peer(b.name), 0);
+  ASSERT_EQ(b.search_peer(a.name), 0);
   ASSERT_EQ(a.ready(), 0);
   ASSERT_EQ(b.ready(), 0);
   exchange(a, b);
 }
 
 // As with an adapter, which drops what comes with another PSN: the requests of neither end are
-// handler, and here both logs say why.
-TEST_F(Meetings, PsnsThatDifferFailWhatWasPosted) {
+// answered, and here both logs say why.
+TEST_F(PeerSearches, PsnsThatDifferFailWhatWasPosted) {
   for (const bool we_wait : {true, false}) {
     Sides sides(*engine, we_wait);
     Party &ours = sides.ours, &other = sides.other;
     ours.own_psn = ours.peer_psn = 0x123456;
     Buffer from_ours(ours.host.memory, pattern(10)), from_other(other.host.memory, pattern(10));
     testing::internal::CaptureStderr();
-    ASSERT_EQ(ours.meet(other.name), 0);
-    ASSERT_EQ(other.meet(ours.name), 0);
+    ASSERT_EQ(ours.search_peer(other.name), 0);
+    ASSERT_EQ(other.search_peer(ours.name), 0);
     for (Party* party : {&ours, &other}) ASSERT_EQ(party->ready(100 * core::kMillisecond), 0);
     ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from_ours.sge()})), 0);
     ASSERT_EQ(other.host.post(SendWr(IBV_WR_SEND, {from_other.sge()})), 0);
@@ -127,16 +127,16 @@ TEST_F(Meetings, PsnsThatDifferFailWhatWasPosted) {
   }
 }
 
-TEST_F(Meetings, WhatIsPostedBeforeWaits) {
+TEST_F(PeerSearches, WhatIsPostedBeforeWaits) {
   Party a(*engine), b(*engine);
   Buffer from(a.host.memory, pattern(5000)), to(b.host.memory, 5000);
-  ASSERT_EQ(a.meet(b.name), 0);
+  ASSERT_EQ(a.search_peer(b.name), 0);
   ASSERT_EQ(a.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 0)), 0);  // in RTR already
   ASSERT_EQ(a.ready(), 0);
   for (uint64_t i = 1; i < 3; ++i) ASSERT_EQ(a.host.post(SendWr(IBV_WR_SEND, {from.sge()}, i)), 0);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(b.host.receive(RecvWr({to.sge()})), 0);
   EXPECT_TRUE(a.host.sent().empty());
-  ASSERT_EQ(b.meet(a.name), 0);  // RTR is enough to receive
+  ASSERT_EQ(b.search_peer(a.name), 0);  // RTR is enough to receive
   ASSERT_TRUE(b.wait_for_received(3));
   ASSERT_TRUE(a.wait_for_sent(3));
   EXPECT_EQ(to.content(), from.content());
@@ -145,7 +145,7 @@ TEST_F(Meetings, WhatIsPostedBeforeWaits) {
   EXPECT_EQ(b.host.state(), IBV_QPS_RTS);
 }
 
-TEST_F(Meetings, ManyOnOnePortInAnyOrder) {
+TEST_F(PeerSearches, ManyOnOnePortInAnyOrder) {
   std::vector<std::unique_ptr<Party>> left, right;
   for (int i = 0; i < 20; ++i) {
     left.push_back(std::make_unique<Party>(*engine));
@@ -155,10 +155,10 @@ TEST_F(Meetings, ManyOnOnePortInAnyOrder) {
   for (int i = 0; i < 20; ++i) {
     Party& one = i % 2 ? *left[i] : *right[i];
     Party& other = i % 2 ? *right[i] : *left[i];
-    ASSERT_EQ(one.meet(other.name), 0);
+    ASSERT_EQ(one.search_peer(other.name), 0);
   }
   for (int i = 0; i < 20; ++i)
-    ASSERT_EQ((i % 2 ? right[i] : left[i])->meet((i % 2 ? left[i] : right[i])->name), 0);
+    ASSERT_EQ((i % 2 ? right[i] : left[i])->search_peer((i % 2 ? left[i] : right[i])->name), 0);
   for (int i = 0; i < 20; ++i) {
     ASSERT_EQ(left[i]->ready(), 0);
     ASSERT_EQ(right[i]->ready(), 0);
@@ -166,11 +166,11 @@ TEST_F(Meetings, ManyOnOnePortInAnyOrder) {
   }
 }
 
-TEST_F(Meetings, AQueuePairWithItself) {
+TEST_F(PeerSearches, AQueuePairWithItself) {
   Party self(*engine);
   Buffer from(self.host.memory, pattern(70000)), to(self.host.memory, 70000),
       copy(self.host.memory, 70000);
-  ASSERT_EQ(self.meet(self.name), 0);
+  ASSERT_EQ(self.search_peer(self.name), 0);
   ASSERT_EQ(self.ready(), 0);
   ASSERT_EQ(self.host.receive(RecvWr({to.sge()})), 0);
   ASSERT_EQ(self.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
@@ -184,12 +184,12 @@ TEST_F(Meetings, AQueuePairWithItself) {
   EXPECT_EQ(copy.content(), from.content());
 }
 
-TEST_F(Meetings, APeerThatNeverComesFailsWhatWasPosted) {
+TEST_F(PeerSearches, APeerThatNeverComesFailsWhatWasPosted) {
   for (const bool we_wait : {true, false}) {
     Sides sides(*engine, we_wait);
     Party &ours = sides.ours, &absent = sides.other;
     Buffer from(ours.host.memory, pattern(10));
-    ASSERT_EQ(ours.meet(absent.name), 0);
+    ASSERT_EQ(ours.search_peer(absent.name), 0);
     ASSERT_EQ(ours.ready(20 * core::kMillisecond), 0);
     ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
     ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 2)), 0);
@@ -203,13 +203,13 @@ TEST_F(Meetings, APeerThatNeverComesFailsWhatWasPosted) {
 }
 
 // The log says who was awaited, and where, at which end it may lie and what to look at.
-TEST_F(Meetings, APeerThatNeverComesIsNamed) {
+TEST_F(PeerSearches, APeerThatNeverComesIsNamed) {
   for (const bool we_wait : {true, false}) {
     Sides sides(*engine, we_wait);
     Party &ours = sides.ours, &absent = sides.other;
     Buffer from(ours.host.memory, pattern(10));
     testing::internal::CaptureStderr();
-    ASSERT_EQ(ours.meet(absent.name), 0);
+    ASSERT_EQ(ours.search_peer(absent.name), 0);
     ASSERT_EQ(ours.ready(core::kMillisecond), 0);
     ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
     EXPECT_TRUE(ours.wait_for_sent(1));
@@ -223,10 +223,10 @@ TEST_F(Meetings, APeerThatNeverComesIsNamed) {
   }
 }
 
-TEST_F(Meetings, NobodyIsBlamedWhileNothingIsPosted) {
+TEST_F(PeerSearches, NobodyIsBlamedWhileNothingIsPosted) {
   Party a(*engine), b(*engine);
   testing::internal::CaptureStderr();
-  ASSERT_EQ(a.meet(b.name), 0);
+  ASSERT_EQ(a.search_peer(b.name), 0);
   ASSERT_EQ(a.ready(core::kMillisecond), 0);
   usleep(50'000);  // many times that
   EXPECT_EQ(a.host.modify(IBV_QPS_ERR), 0);
@@ -234,28 +234,28 @@ TEST_F(Meetings, NobodyIsBlamedWhileNothingIsPosted) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(Meetings, WhatIsPostedLateWaitsAsLong) {
-  constexpr core::Nanoseconds kPatience = 400 * core::kMillisecond;
+TEST_F(PeerSearches, WhatIsPostedLateWaitsAsLong) {
+  constexpr core::Nanoseconds kTimeLimit = 400 * core::kMillisecond;
   Party a(*engine), b(*engine);
   Buffer from(a.host.memory, pattern(10));
-  ASSERT_EQ(a.meet(b.name), 0);
-  ASSERT_EQ(a.ready(kPatience), 0);
+  ASSERT_EQ(a.search_peer(b.name), 0);
+  ASSERT_EQ(a.ready(kTimeLimit), 0);
   usleep(300'000);
   const core::Nanoseconds posted = core::now();
   ASSERT_EQ(a.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
   ASSERT_TRUE(a.wait_for_sent(1));
   EXPECT_EQ(a.host.sent()[0].status, IBV_WC_RETRY_EXC_ERR);
-  EXPECT_GE(core::now() - posted, kPatience);
+  EXPECT_GE(core::now() - posted, kTimeLimit);
 }
 
 // Between RTR and RTS of the one that stays.
-TEST_F(Meetings, APeerThatDiesBeforeWeAreReady) {
+TEST_F(PeerSearches, APeerThatDiesBeforeWeAreReady) {
   for (const bool we_wait : {true, false}) {
     Sides sides(*engine, we_wait);
     Party &ours = sides.ours, &dying = sides.other;
     Buffer from(dying.host.memory, pattern(10)), to(ours.host.memory, 10);
-    ASSERT_EQ(ours.meet(dying.name), 0);
-    ASSERT_EQ(dying.meet(ours.name), 0);
+    ASSERT_EQ(ours.search_peer(dying.name), 0);
+    ASSERT_EQ(dying.search_peer(ours.name), 0);
     ASSERT_EQ(ours.host.receive(RecvWr({to.sge()}, 6)), 0);
     ASSERT_EQ(ours.host.receive(RecvWr({to.sge()}, 7)), 0);
     ASSERT_EQ(dying.ready(), 0);
@@ -277,11 +277,11 @@ TEST_F(Meetings, APeerThatDiesBeforeWeAreReady) {
   }
 }
 
-TEST_F(Meetings, NobodyNoticesThatThePeerHasGoneUntilHeWantsSomething) {
+TEST_F(PeerSearches, NobodyNoticesThatThePeerHasGoneUntilHeWantsSomething) {
   Party a(*engine);
   auto b = std::make_unique<Party>(*engine);
-  ASSERT_EQ(a.meet(b->name), 0);
-  ASSERT_EQ(b->meet(a.name), 0);
+  ASSERT_EQ(a.search_peer(b->name), 0);
+  ASSERT_EQ(b->search_peer(a.name), 0);
   ASSERT_EQ(a.ready(), 0);
   ASSERT_EQ(b->ready(), 0);
   exchange(a, *b);
@@ -309,28 +309,28 @@ TEST_F(Meetings, NobodyNoticesThatThePeerHasGoneUntilHeWantsSomething) {
   EXPECT_TRUE(a.host.events().empty());
 }
 
-TEST_F(Meetings, OnlyInInit) {
+TEST_F(PeerSearches, OnlyInInit) {
   Party a(*engine), b(*engine);
-  ASSERT_EQ(a.meet(b.name), 0);
-  EXPECT_EQ(a.meet(b.name), EINVAL);
+  ASSERT_EQ(a.search_peer(b.name), 0);
+  EXPECT_EQ(a.search_peer(b.name), EINVAL);
   Party c(*engine);
   ASSERT_EQ(c.host.modify(IBV_QPS_RESET), 0);
-  EXPECT_EQ(c.meet(b.name), EINVAL);
-  // A number that is not of this process's ports cannot be met.
+  EXPECT_EQ(c.search_peer(b.name), EINVAL);
+  // A number that is not of this process's ports cannot be reached.
   Party d(*engine);
   const Name real = std::exchange(d.name, Name{loopback_gid(), 77});
   testing::internal::CaptureStderr();
-  EXPECT_EQ(d.meet(b.name), EADDRNOTAVAIL);
+  EXPECT_EQ(d.search_peer(b.name), EADDRNOTAVAIL);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("widen UIWARP_PORTS"));
   d.name = real;
 }
 
-TEST_F(Meetings, GoingBeforeThePeerComes) {
+TEST_F(PeerSearches, GoingBeforeThePeerComes) {
   Party a(*engine), b(*engine);
-  ASSERT_EQ(a.meet(b.name), 0);
+  ASSERT_EQ(a.search_peer(b.name), 0);
   ASSERT_EQ(a.ready(), 0);
   a.leave();
-  ASSERT_EQ(b.meet(a.name), 0);
+  ASSERT_EQ(b.search_peer(a.name), 0);
   ASSERT_EQ(b.ready(), 0);
 }
 
