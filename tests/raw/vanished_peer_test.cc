@@ -127,7 +127,7 @@ TEST_F(VanishedPeer, IsNoticedWhileOthersReceive) {
 // nobody is told before something is to be sent.
 TEST_F(VanishedPeer, OfAQueuePairConnectedByNumber) {
   Pair sends(*engine, true), reads(*engine, true), blocked(*engine, true), idle(*engine, true);
-  for (Pair* x : {&sends, &reads, &blocked, &idle}) x->host.qp->be_patient(limit(), 14);
+  for (Pair* x : {&sends, &reads, &blocked, &idle}) x->host.qp->set_ack_timeout(limit(), 14);
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
   EXPECT_EQ(sends.host.qp->query(attr, IBV_QP_TIMEOUT, init), 0);
@@ -159,7 +159,7 @@ TEST_F(VanishedPeer, OfAQueuePairConnectedByNumber) {
 TEST_F(VanishedPeer, IsNotOneThatIsSlowOrIdle) {
   Pair stopped(*engine), idle(*engine), forgiven(*engine, true);
   // A time-out of 0 is for ever.
-  forgiven.host.qp->be_patient(0, 0);
+  forgiven.host.qp->set_ack_timeout(0, 0);
   vanish(forgiven.peer.fd());
   forgiven.post_write(1);
   // Its kernel answers every probe of the window that it has closed. TCP_USER_TIMEOUT would end it.

@@ -81,7 +81,7 @@ class TcpEnd final : public End,
                        session::QueuePair::Receiving::kLater);
   }
   void receive(uint32_t) override { qp_->receive(); }
-  void be_patient(uint32_t, uint8_t) override {}
+  void set_ack_timeout(uint32_t, uint8_t) override {}
   void disconnect(uint32_t) override { qp_->disconnect(); }
   bool forget_observer(uint32_t) override {
     cm_ = nullptr;

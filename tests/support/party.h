@@ -73,7 +73,7 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
                            session::QueuePair::Receiving::kLater);
   }
   void receive(uint32_t) override { host.qp->receive(); }
-  void be_patient(uint32_t, uint8_t) override {}
+  void set_ack_timeout(uint32_t, uint8_t) override {}
   void disconnect(uint32_t) override { host.qp->disconnect(); }
   bool forget_observer(uint32_t) override {
     link_ = nullptr;

@@ -46,7 +46,7 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
       link->order(kDrop);
     }
   }
-  if (ack_timeout) manager.queue_pairs().be_patient(qp_num, *ack_timeout);
+  if (ack_timeout) manager.queue_pairs().set_ack_timeout(qp_num, *ack_timeout);
   // RFC 5044 7.1.2(10): no part of start-up may last for ever.
   if (agreement.peer_to_peer)
     engine.arm(link->deadline_, manager.settings().reply_timeout_ms * core::kMillisecond);

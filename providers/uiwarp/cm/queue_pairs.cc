@@ -32,13 +32,13 @@ class VerbsQueuePairs final : public QueuePairs {
     if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->receive();
   }
 
-  void be_patient(uint32_t qp_num, uint8_t ack_timeout) override {
+  void set_ack_timeout(uint32_t qp_num, uint8_t ack_timeout) override {
     session::QueuePair* qp = verbs::find_queue_pair(qp_num);
     if (qp == nullptr) return;
     ibv_qp_attr attr{};
     attr.timeout = ack_timeout;
     attr.retry_cnt = kRetries;
-    qp->be_patient(verbs::peer_time_limit(attr), ack_timeout);
+    qp->set_ack_timeout(verbs::peer_time_limit(attr), ack_timeout);
   }
 
   void disconnect(uint32_t qp_num) override {

@@ -253,7 +253,7 @@ int QueuePair::expect_peer() {
   return EINVAL;
 }
 
-void QueuePair::be_patient(core::Nanoseconds limit, uint8_t timeout) {
+void QueuePair::set_ack_timeout(core::Nanoseconds limit, uint8_t timeout) {
   State& s = *state_;
   s.timeout.store(timeout, std::memory_order_relaxed);
   s.patience_with_peer.store(limit, std::memory_order_relaxed);

@@ -120,7 +120,7 @@ class QueuePair {
   // How long a peer that is to answer may say nothing before the connection has failed
   // (session/silence.cc); 0: for ever. Until it is called, and again from RESET on, as the settings
   // say. `timeout` is what query() shall say of it. Thread: any.
-  void be_patient(core::Nanoseconds limit, uint8_t timeout);
+  void set_ack_timeout(core::Nanoseconds limit, uint8_t timeout);
 
   // rdma_accept() has chosen it: becomes RTS now, and what is posted waits for attach() or
   // abandon(). How many Reads may be outstanding is known from attach() on. EINVAL when the QP is

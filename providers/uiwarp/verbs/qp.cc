@@ -228,7 +228,7 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   verbs::remember(qp->hints, *attr, mask);
   const bool by_number = qp->hints.dest_qp_num != 0;
   if (by_number && (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
-    qp->session->be_patient(verbs::peer_time_limit(qp->hints), qp->hints.timeout);
+    qp->session->set_ack_timeout(verbs::peer_time_limit(qp->hints), qp->hints.timeout);
   if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
     qp->pd->context->engine->run_sync([&] {
       if (target == IBV_QPS_RESET) qp->peer_search.reset();

@@ -50,7 +50,7 @@ class ManyQueuePairs final : public QueuePairs {
   void receive(uint32_t qp_num) override {
     if (FakeQueuePair* const qp = find(qp_num)) qp->receive();
   }
-  void be_patient(uint32_t, uint8_t) override {}
+  void set_ack_timeout(uint32_t, uint8_t) override {}
   void disconnect(uint32_t qp_num) override {
     if (FakeQueuePair* const qp = find(qp_num)) qp->disconnect();
   }

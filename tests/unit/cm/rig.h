@@ -123,7 +123,7 @@ class FakeQueuePairs final : public QueuePairs {
   void receive(uint32_t qp_num) override {
     if (exists(qp_num)) at(qp_num).receive();
   }
-  void be_patient(uint32_t, uint8_t timeout) override { ack_timeout = timeout; }
+  void set_ack_timeout(uint32_t, uint8_t timeout) override { ack_timeout = timeout; }
   void disconnect(uint32_t qp_num) override {
     if (exists(qp_num)) at(qp_num).disconnect();
   }
@@ -142,7 +142,7 @@ class FakeQueuePairs final : public QueuePairs {
   bool mute = false;  // initiators that never send their RTR
   uint32_t gone = 0;  // a number that cannot be found any more
   std::vector<uint32_t> abandoned;
-  int ack_timeout = -1;  // as be_patient() was told last
+  int ack_timeout = -1;  // of the last set_ack_timeout()
 
  private:
   struct Claims {
