@@ -82,7 +82,7 @@ RxStatus Rx::on_atomic_response(const Segment& segment, const ddp::UntaggedHeade
     return refuse(TermCode::kRemoteOperationUnspecified);
   const rdmap::AtomicResponse response = rdmap::decode_atomic_response(segment.payload().data());
   if (response.id != request->cookie) return refuse(TermCode::kRemoteOperationUnspecified);
-  const SendRequest& wr = shared_->send_queue->slot(request->slot);
+  const SendWqe& wr = shared_->send_queue->slot(request->slot);
   // Verbs give it in host order.
   const core::Bytes original(reinterpret_cast<const uint8_t*>(&response.original),
                              sizeof response.original);

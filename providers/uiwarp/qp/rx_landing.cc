@@ -81,7 +81,7 @@ bool Rx::find_sges(Landing& out, uint64_t ahead) const {
   uint32_t count = receive_.sge_count, pd = shared_->receive_pd;
   uint64_t offset = send_octets_;
   if (open_.tagged) {
-    const SendRequest& wr = shared_->send_queue->slot(shared_->outstanding_requests.front()->slot);
+    const SendWqe& wr = shared_->send_queue->slot(shared_->outstanding_requests.front()->slot);
     sges = wr.sges();
     count = wr.sge_count;
     pd = shared_->pd;

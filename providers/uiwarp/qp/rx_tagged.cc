@@ -102,7 +102,7 @@ RxStatus Rx::on_read_response(const Segment& segment, const ddp::TaggedHeader& h
 RxStatus Rx::place_response(core::Bytes payload) {
   if (payload.empty()) return RxStatus::kOk;
   const OutstandingRequest& read = *shared_->outstanding_requests.front();
-  const SendRequest& wr = shared_->send_queue->slot(read.slot);
+  const SendWqe& wr = shared_->send_queue->slot(read.slot);
   if (!scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count, response_octets_,
                payload))
     return raise_sink(read.slot);

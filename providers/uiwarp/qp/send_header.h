@@ -11,14 +11,14 @@
 
 namespace uiw::qp {
 
-inline rdmap::Opcode send_opcode(const SendRequest& wr) {
+inline rdmap::Opcode send_opcode(const SendWqe& wr) {
   if (wr.opcode == IBV_WR_SEND_WITH_INV)
     return wr.solicited ? rdmap::Opcode::kSendSeInvalidate : rdmap::Opcode::kSendInvalidate;
   return wr.solicited ? rdmap::Opcode::kSendSe : rdmap::Opcode::kSend;
 }
 
 // Of the segment that begins `offset` octets into the message. Returns the end.
-inline uint8_t* encode_send_header(uint8_t* at, const SendRequest& wr, uint32_t offset, bool last) {
+inline uint8_t* encode_send_header(uint8_t* at, const SendWqe& wr, uint32_t offset, bool last) {
   if (rule_of(wr.opcode).remote == Remote::kRdma)
     return ddp::encode(at, ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kWrite), wr.rkey,
                                              wr.remote_addr + offset});

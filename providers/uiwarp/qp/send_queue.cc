@@ -44,7 +44,7 @@ bool atomic_fits(const ibv_send_wr& wr, uint64_t length) {
   return length >= kAtomicSize && wr.wr.atomic.remote_addr % kAtomicSize == 0;
 }
 
-void keep_remote(SendRequest& slot, const ibv_send_wr& wr, Remote remote) {
+void keep_remote(SendWqe& slot, const ibv_send_wr& wr, Remote remote) {
   switch (remote) {
     case Remote::kNone:
       return;
@@ -84,7 +84,7 @@ std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
   queue->mask_ = slots - 1;
   queue->max_sge_ = max_sge;
   queue->max_inline_ = max_inline;
-  queue->slots_.reset(new (std::nothrow) SendRequest[slots]);
+  queue->slots_.reset(new (std::nothrow) SendWqe[slots]);
   queue->payload_.reset(new (std::nothrow) uint8_t[slots * area + 1]);
   if (!queue->slots_ || !queue->payload_) return nullptr;
   for (uint64_t i = 0; i < slots; ++i)
@@ -130,7 +130,7 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets) {
 
   const uint64_t index = posted_.load(std::memory_order_relaxed) + added_;
   if (index - freed_.load(std::memory_order_acquire) >= depth_) return ENOMEM;
-  SendRequest& slot = this->slot(index);
+  SendWqe& slot = this->slot(index);
   slot.wr_id = wr.wr_id;
   slot.opcode = wr.opcode;
   slot.length = static_cast<uint32_t>(length);

@@ -22,8 +22,9 @@
 
 namespace uiw::qp {
 
-// One cache line: for a small message little else is touched.
-struct alignas(64) SendRequest {
+// A work queue element of a send queue: what is kept of an ibv_send_wr. One cache line, because for
+// a small message little else is touched.
+struct alignas(64) SendWqe {
   uint64_t wr_id = 0;
   uint64_t remote_addr = 0;
   struct Operands {
@@ -56,14 +57,14 @@ struct alignas(64) SendRequest {
     const bool here = sge_count == 1 && rule_of(opcode).remote != Remote::kAtomic;
     return here ? &only_sge : reinterpret_cast<ibv_sge*>(inline_data);
   }
-  const ibv_sge* sges() const { return const_cast<SendRequest*>(this)->sges(); }
+  const ibv_sge* sges() const { return const_cast<SendWqe*>(this)->sges(); }
   mem::Binding binding() const {
     mem::Binding out;
     std::memcpy(&out, inline_data, sizeof out);
     return out;
   }
 };
-static_assert(sizeof(SendRequest) == 64);
+static_assert(sizeof(SendWqe) == 64);
 
 inline constexpr uint64_t kNoSlot = ~0ull;
 // Whichever is the oldest that is outstanding when it comes to that.
@@ -99,10 +100,10 @@ class SendQueue {
 
   // --- Thread: the sender ---
   bool has_unstarted() const { return started_ != posted_.load(std::memory_order_acquire); }
-  SendRequest& first_unstarted() { return slot(started_); }
+  SendWqe& first_unstarted() { return slot(started_); }
   uint64_t start() { return started_++; }
   bool has_unretired() const { return retired_.load(std::memory_order_relaxed) != started_; }
-  SendRequest& first_unretired() { return slot(retired_.load(std::memory_order_relaxed)); }
+  SendWqe& first_unretired() { return slot(retired_.load(std::memory_order_relaxed)); }
   void retire() {
     if (first_unretired().signaled)
       signaled_retired_.store(signaled_retired_.load(std::memory_order_relaxed) + 1);
@@ -117,7 +118,7 @@ class SendQueue {
   uint64_t started() const { return started_; }
   uint64_t retired() const { return retired_.load(std::memory_order_relaxed); }
   // Also the receiver, for a started WR.
-  SendRequest& slot(uint64_t index) { return slots_[index & mask_]; }
+  SendWqe& slot(uint64_t index) { return slots_[index & mask_]; }
 
  private:
   SendQueue() = default;
@@ -125,7 +126,7 @@ class SendQueue {
   core::Spinlock lock_;  // producers
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
   uint64_t mask_ = 0;  // of slots, a power of two of them
-  std::unique_ptr<SendRequest[]> slots_;
+  std::unique_ptr<SendWqe[]> slots_;
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline octets, one area per slot
   uint32_t added_ = 0,
            signaled_added_ =

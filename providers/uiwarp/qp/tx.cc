@@ -41,7 +41,7 @@ static_assert(kPacketsPerCopiedBatch * kPacket + kArenaBesidesPayload <= TxBatch
 constexpr uint32_t kWorthAnnouncing = kWorthLanding + ddp::kUntaggedHeaderSize;
 
 // Whether the segment whose header a Terminate echoes was of this WR.
-bool caused_by(const rdmap::Terminate& t, const SendRequest& wr) {
+bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
   const OpcodeRule& rule = rule_of(wr.opcode);
   if (ddp::is_tagged(t.ddp_header[0])) {
     const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
@@ -112,7 +112,7 @@ bool Tx::worth_staggering(uint64_t length) const {
 
 // Whether message_ should begin further on. Only at the beginning of a batch: what comes behind it
 // lies anywhere.
-bool Tx::to_stagger(const SendRequest& wr, uint32_t header_size) const {
+bool Tx::to_stagger(const SendWqe& wr, uint32_t header_size) const {
   if (!long_fpdus_ || message_.offset > 0 || batch_->total() >= stagger::kDistance) return false;
   if (!worth_staggering(message_.length) || wr.is_inline) return false;
   const ibv_sge& first = wr.sges()[0];
@@ -218,7 +218,7 @@ bool Tx::run_local_requests() {
   SendQueue& queue = *shared_->send_queue;
   bool ran = false;
   while (startable() && rule_of(queue.first_unstarted().opcode).local) {
-    SendRequest& wr = queue.first_unstarted();
+    SendWqe& wr = queue.first_unstarted();
     if (wr.fence && shared_->outstanding_requests.size() > 0) break;  // conformance OC-13
     queue.start();
     if (!run(wr)) {
@@ -232,7 +232,7 @@ bool Tx::run_local_requests() {
   return true;
 }
 
-bool Tx::run(const SendRequest& wr) {
+bool Tx::run(const SendWqe& wr) {
   if (wr.opcode == IBV_WR_BIND_MW)
     return shared_->memory->bind(shared_->stream(), wr.binding()) == 0;
   return shared_->memory->invalidate(shared_->stream(), wr.rkey) == mem::Invalidation::kDone;
@@ -241,7 +241,7 @@ bool Tx::run(const SendRequest& wr) {
 bool Tx::pick_work_request() {
   SendQueue& queue = *shared_->send_queue;
   if (!startable()) return false;
-  SendRequest& wr = queue.first_unstarted();
+  SendWqe& wr = queue.first_unstarted();
   const OpcodeRule& rule = rule_of(wr.opcode);
   // One whose fence has opened a moment ago: the answer that opened it is news, and brings us back.
   if (rule.local) return false;
@@ -272,7 +272,7 @@ bool Tx::leave_reads(uint32_t unanswered) {
   return few;
 }
 
-bool Tx::start_work_request(SendRequest& wr) {
+bool Tx::start_work_request(SendWqe& wr) {
   if (!ensure_batch()) return false;
   const uint64_t slot = shared_->send_queue->start();
   if (!local_sges_valid(wr)) {
@@ -296,7 +296,7 @@ bool Tx::start_work_request(SendRequest& wr) {
   return true;
 }
 
-void Tx::start_request(SendRequest& wr, uint64_t slot) {
+void Tx::start_request(SendWqe& wr, uint64_t slot) {
   const bool atomic = rule_of(wr.opcode).remote == Remote::kAtomic;
   wr.cookie = next_cookie();
   wr.msn = request_msn_;
@@ -311,7 +311,7 @@ void Tx::start_request(SendRequest& wr, uint64_t slot) {
 // Checks that what is used of every SGE lies in a region of this QP's protection domain, and
 // translates those that are to be sent into addresses of this process. Zero-length SGEs are not
 // looked at (conformance 3.1), nor is what an atomic's answer does not fill.
-bool Tx::local_sges_valid(SendRequest& wr) {
+bool Tx::local_sges_valid(SendWqe& wr) {
   const bool is_sink = rule_of(wr.opcode).answered;
   uint32_t left = wr.length;
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
@@ -328,14 +328,14 @@ bool Tx::local_sges_valid(SendRequest& wr) {
   return true;
 }
 
-void Tx::raise_local(SendRequest& wr, ibv_wc_status status) {
+void Tx::raise_local(SendWqe& wr, ibv_wc_status status) {
   wr.status = status;
   fault_.raised = true;
   // RFC 5040 7.1(1): an error that no incoming message caused is told without headers.
   fault_.terminate = {.code = core::TermCode::kLocalCatastrophic};
 }
 
-void Tx::complete(SendRequest& wr, ibv_wc_status status) {
+void Tx::complete(SendWqe& wr, ibv_wc_status status) {
   const bool told = wr.signaled || status != IBV_WC_SUCCESS;
   if (!told) return shared_->send_queue->retire();
   ibv_wc wc{};
@@ -353,7 +353,7 @@ void Tx::complete(SendRequest& wr, ibv_wc_status status) {
 void Tx::retire() {
   SendQueue& queue = *shared_->send_queue;
   while (queue.has_unretired()) {
-    SendRequest& wr = queue.first_unretired();
+    SendWqe& wr = queue.first_unretired();
     if (!wr.done.load(std::memory_order_acquire)) return;
     complete(wr, IBV_WC_SUCCESS);
   }
@@ -402,7 +402,7 @@ void Tx::flush(Shared& shared) {
       if (!queue.has_unstarted()) return;
       queue.start();
     }
-    SendRequest& wr = queue.first_unretired();
+    SendWqe& wr = queue.first_unretired();
     ibv_wc_status status = wr.status;
     // Once one WR failed, everything behind it is flushed, also what had already been sent.
     if (status == IBV_WC_SUCCESS && (flushing_ || !wr.done.load(std::memory_order_acquire)))
@@ -417,7 +417,7 @@ bool Tx::blame(const rdmap::Terminate& t) {
   SendQueue& queue = *shared_->send_queue;
   if (!t.has_ddp_header) return false;
   for (uint64_t i = queue.retired(); i != queue.started(); ++i) {
-    SendRequest& wr = queue.slot(i);
+    SendWqe& wr = queue.slot(i);
     if (wr.done.load(std::memory_order_acquire) || !caused_by(t, wr)) continue;
     const bool protection = core::layer_of(t.code) < 2 && core::etype_of(t.code) == 1 &&
                             t.code != core::TermCode::kRemoteCannotInvalidate;

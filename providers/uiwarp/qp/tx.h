@@ -127,17 +127,17 @@ class Tx {
   bool pick();
   bool startable() const;
   bool run_local_requests();
-  bool run(const SendRequest& wr);
+  bool run(const SendWqe& wr);
   bool begin_response(const InboundRequest& request);
   bool pick_work_request();
   bool leave_reads(uint32_t unanswered);
-  bool start_work_request(SendRequest& wr);
+  bool start_work_request(SendWqe& wr);
   // tx_small.cc
-  bool is_small(const SendRequest& wr) const;
+  bool is_small(const SendWqe& wr) const;
   bool build_small_messages();
-  bool build_small(SendRequest& wr, uint64_t slot);
-  void start_request(SendRequest& wr, uint64_t slot);
-  bool local_sges_valid(SendRequest& wr);
+  bool build_small(SendWqe& wr, uint64_t slot);
+  void start_request(SendWqe& wr, uint64_t slot);
+  bool local_sges_valid(SendWqe& wr);
   void build_rtr();
   void build_empty_write(uint32_t stag, uint64_t to);
   uint32_t largest_ulpdu() const;
@@ -145,15 +145,15 @@ class Tx {
   bool say_welcome();
   bool worth_announcing(uint64_t length) const;
   bool worth_staggering(uint64_t length) const;
-  bool to_stagger(const SendRequest& wr, uint32_t header_size) const;
+  bool to_stagger(const SendWqe& wr, uint32_t header_size) const;
   void build_read_request(const rdmap::ReadRequest& request);
   bool build_segment();
   bool build_response_segment();
-  void build_immediate(const SendRequest& wr);
+  void build_immediate(const SendWqe& wr);
   // tx_atomic.cc
-  void build_atomic_request(const SendRequest& wr);
+  void build_atomic_request(const SendWqe& wr);
   void build_atomic_response(const rdmap::AtomicResponse& response);
-  void build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
+  void build_fpdu(uint32_t header_size, const SendWqe* gather, const uint8_t* payload,
                   uint32_t payload_size, uint64_t completed_slot, bool copied = false);
   // Copies what goes out, and has it in the running value of its FPDU's CRC where there is one.
   void copy(uint8_t* to, const void* from, uint32_t size, uint32_t& crc) const {
@@ -163,15 +163,15 @@ class Tx {
       core::copy(to, from, size);
   }
   template <class Add>
-  void for_each_piece(const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
+  void for_each_piece(const SendWqe* gather, const uint8_t* payload, uint32_t payload_size,
                       Add&& add);
-  void build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
+  void build_marked_fpdu(uint32_t header_size, const SendWqe* gather, const uint8_t* payload,
                          uint32_t payload_size, uint64_t completed_slot);
   bool has_room(uint32_t copied) const;
   void append_terminate(const rdmap::Terminate& terminate);
-  void complete(SendRequest& wr, ibv_wc_status status);
+  void complete(SendWqe& wr, ibv_wc_status status);
   bool blame(const rdmap::Terminate& terminate);
-  void raise_local(SendRequest& wr, ibv_wc_status status);
+  void raise_local(SendWqe& wr, ibv_wc_status status);
   bool ensure_batch();
   void raise_no_memory();
   uint32_t next_cookie();

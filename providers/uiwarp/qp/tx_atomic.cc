@@ -5,7 +5,7 @@
 
 namespace uiw::qp {
 
-void Tx::build_atomic_request(const SendRequest& wr) {
+void Tx::build_atomic_request(const SendWqe& wr) {
   const bool swaps = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   // RFC 7306 5.2.1: numbered with the Read Requests.

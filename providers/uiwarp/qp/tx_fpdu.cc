@@ -63,7 +63,7 @@ void Tx::build_read_request(const rdmap::ReadRequest& request) {
 bool Tx::build_segment() {
   if (message_.kind == Message::kReadResponse) return build_response_segment();
   if (!ensure_batch()) return false;  // a long message goes on where a batch ended
-  SendRequest& wr = shared_->send_queue->slot(message_.slot);
+  SendWqe& wr = shared_->send_queue->slot(message_.slot);
   if (message_.kind == Message::kImmediate) {
     build_immediate(wr);
     message_ = {};
@@ -105,7 +105,7 @@ bool Tx::build_segment() {
 }
 
 // RFC 7306 6.3: 8 octets on the queue of the Sends.
-void Tx::build_immediate(const SendRequest& wr) {
+void Tx::build_immediate(const SendWqe& wr) {
   const rdmap::Opcode opcode =
       wr.solicited ? rdmap::Opcode::kImmediateSe : rdmap::Opcode::kImmediate;
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
@@ -182,7 +182,7 @@ bool Tx::build_response_segment() {
 // Calls add(octets, size) for what an FPDU carries: `payload`, or the SGEs of `gather` at the
 // message's position, which moves on.
 template <class Add>
-void Tx::for_each_piece(const SendRequest* gather, const uint8_t* payload, uint32_t payload_size,
+void Tx::for_each_piece(const SendWqe* gather, const uint8_t* payload, uint32_t payload_size,
                         Add&& add) {
   if (!gather) {
     if (payload_size > 0) add(payload, payload_size);
@@ -203,7 +203,7 @@ void Tx::for_each_piece(const SendRequest* gather, const uint8_t* payload, uint3
 
 // The header (behind room for the length) is at arena_end(). The payload comes from `payload`, or
 // from the SGEs of `gather` at the message's position. `copied`: also what need not be.
-void Tx::build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
+void Tx::build_fpdu(uint32_t header_size, const SendWqe* gather, const uint8_t* payload,
                     uint32_t payload_size, uint64_t completed_slot, bool copied) {
   uint8_t* const start = batch_->arena_end();
   core::store_be16(start, static_cast<uint16_t>(header_size + payload_size));
@@ -231,7 +231,7 @@ void Tx::build_fpdu(uint32_t header_size, const SendRequest* gather, const uint8
 // The same with markers (RFC 5044 4.3). All of it is copied, also without CRC: the peers that want
 // markers are adapters on an Ethernet, and a piece of iovec between any two markers would cost more
 // than the copy.
-void Tx::build_marked_fpdu(uint32_t header_size, const SendRequest* gather, const uint8_t* payload,
+void Tx::build_marked_fpdu(uint32_t header_size, const SendWqe* gather, const uint8_t* payload,
                            uint32_t payload_size, uint64_t completed_slot) {
   // The header lies where the FPDU is to begin.
   uint8_t header[kMaxHeader];

@@ -13,7 +13,7 @@
 
 namespace uiw::qp {
 
-bool Tx::is_small(const SendRequest& wr) const {
+bool Tx::is_small(const SendWqe& wr) const {
   const OpcodeRule& rule = rule_of(wr.opcode);
   return wr.length <= small_ && rule.may_inline && !rule.immediate && !markers_;
 }
@@ -28,7 +28,7 @@ bool Tx::build_small_messages() {
   const uint64_t end = one ? queue.started() + 1 : std::min(queue.posted(), start_limit_);
   do {
     const uint64_t slot = queue.start();
-    SendRequest& wr = queue.slot(slot);
+    SendWqe& wr = queue.slot(slot);
     if (!build_small(wr, slot)) {
       raise_local(wr, IBV_WC_LOC_PROT_ERR);
       return false;
@@ -39,7 +39,7 @@ bool Tx::build_small_messages() {
 }
 
 // False: an SGE is not memory of this protection domain; then nothing was added.
-inline bool Tx::build_small(SendRequest& wr, uint64_t slot) {
+inline bool Tx::build_small(SendWqe& wr, uint64_t slot) {
   uint8_t* const start = batch_->arena_end();
   uint8_t* const ulpdu = start + mpa::kLengthSize;
   if (rule_of(wr.opcode).queue == ddp::kQnSend) wr.msn = send_msn_++;

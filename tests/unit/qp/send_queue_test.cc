@@ -40,7 +40,7 @@ TEST(SendQueue, KeepsWhatWasPosted) {
   wr.to(0x3000, 0x44).flags(IBV_SEND_FENCE | IBV_SEND_SOLICITED);
   ASSERT_EQ(test::post(*queue, wr.get()), 0);
   wr.sges[0].addr = 0;  // the caller's list may change
-  const qp::SendRequest& slot = queue->first_unstarted();
+  const qp::SendWqe& slot = queue->first_unstarted();
   EXPECT_EQ(slot.wr_id, 99u);
   EXPECT_EQ(slot.opcode, IBV_WR_RDMA_READ);
   EXPECT_EQ(slot.remote_addr, 0x3000u);
@@ -125,7 +125,7 @@ TEST(SendQueue, FlagsThatNobodyKnowsAreIgnored) {
     const unsigned flag = 1u << bit;
     if (flag & kKnown) continue;
     ASSERT_EQ(post(*queue, SendWr(IBV_WR_SEND).flags(flag)), 0) << bit;
-    const qp::SendRequest& slot = queue->slot(queue->start());
+    const qp::SendWqe& slot = queue->slot(queue->start());
     EXPECT_FALSE(slot.fence || slot.signaled || slot.solicited || slot.is_inline) << bit;
   }
 }
@@ -137,7 +137,7 @@ TEST(SendQueue, KeepsTheOperandsOfAtomics) {
             0);
   ASSERT_EQ(
       post(*queue, SendWr(IBV_WR_ATOMIC_CMP_AND_SWP, {sink, sink}).atomic(0x3010, 0x45, 5, 6)), 0);
-  const qp::SendRequest& add = queue->slot(queue->start());
+  const qp::SendWqe& add = queue->slot(queue->start());
   EXPECT_EQ(add.remote_addr, 0x3008u);
   EXPECT_EQ(add.rkey, 0x44u);
   EXPECT_EQ(add.operands.add_or_swap, 5u);
@@ -145,7 +145,7 @@ TEST(SendQueue, KeepsTheOperandsOfAtomics) {
   EXPECT_EQ(add.length, 8u);
   EXPECT_EQ(add.sges()[0].addr, 0x1000u);  // beside them
   EXPECT_EQ(add.sges()[0].lkey, 7u);
-  const qp::SendRequest& swap = queue->slot(queue->start());
+  const qp::SendWqe& swap = queue->slot(queue->start());
   EXPECT_EQ(swap.remote_addr, 0x3010u);
   EXPECT_EQ(swap.rkey, 0x45u);
   EXPECT_EQ(swap.operands.add_or_swap, 6u);
@@ -161,7 +161,7 @@ TEST(SendQueue, KeepsOneSgeAsItKeepsMany) {
   ASSERT_EQ(post(*queue, SendWr(IBV_WR_SEND, {{0x2000, 5, 7}, {0x3000, 6, 8}, {0x4000, 7, 9}})), 0);
   ASSERT_EQ(post(*queue, SendWr(IBV_WR_RDMA_READ, {{0x5000, 8, 10}}).to(0x6000, 1)), 0);
   for (uint64_t place : {0x1000u, 0x2000u, 0x5000u}) {
-    const qp::SendRequest& slot = queue->slot(queue->start());
+    const qp::SendWqe& slot = queue->slot(queue->start());
     for (uint32_t i = 0; i < slot.sge_count; ++i)
       EXPECT_EQ(slot.sges()[i].addr, place + 0x1000u * i);
   }
@@ -188,7 +188,7 @@ TEST(SendQueue, KeepsImmediateData) {
   auto queue = qp::SendQueue::create(2, 2, 16);
   ASSERT_EQ(post(*queue, SendWr(IBV_WR_RDMA_WRITE_WITH_IMM).to(0x3000, 0x44).immediate(0xdeadbeef)),
             0);
-  const qp::SendRequest& slot = queue->first_unstarted();
+  const qp::SendWqe& slot = queue->first_unstarted();
   EXPECT_EQ(slot.immediate, 0xefbeaddeu);  // network order in memory
   EXPECT_EQ(slot.remote_addr, 0x3000u);
   EXPECT_EQ(slot.rkey, 0x44u);
