@@ -18,7 +18,7 @@ namespace {
 // Sends the rest of a frame that did not fit into the socket.
 class StartupCloser final : private transport::StreamHandler,
                             private engine::Timer,
-                            private engine::Lodger {
+                            private engine::OrphanedSocket {
  public:
   StartupCloser(engine::Engine& engine, StreamPtr stream, Outbox outbox, core::Nanoseconds at_most)
       : engine_(engine),
@@ -27,7 +27,7 @@ class StartupCloser final : private transport::StreamHandler,
         at_most_(at_most) {}
 
   void begin() {
-    engine_.lodge(*this, engine::Standing::kStranger);
+    engine_.adopt(*this, engine::Standing::kStranger);
     engine_.arm(*this, at_most_);
     stream_->set_handler(this);
     stream_->want_writable();
@@ -47,7 +47,7 @@ class StartupCloser final : private transport::StreamHandler,
     StreamPtr stream = std::move(stream_);
     const core::Nanoseconds at_most = at_most_;
     stream->set_handler(nullptr);
-    end();  // first: the next lodger may send the oldest away
+    end();  // first: the next orphaned socket may evict the oldest
     if (error == 0)
       session::linger(engine, std::move(stream), at_most, engine::Standing::kStranger);
   }
@@ -58,7 +58,7 @@ class StartupCloser final : private transport::StreamHandler,
   }
 
   void end() {
-    engine_.leave(*this);
+    engine_.release(*this);
     delete this;
   }
 

@@ -27,7 +27,7 @@
 namespace uiw::engine {
 namespace {
 
-// How long lodgers (sockets waiting for their peers' FIN) may stay when the last user has gone.
+// How long orphaned sockets may wait for their peers' FIN when the last user has gone.
 constexpr core::Nanoseconds kStopGrace = 200 * core::kMillisecond;
 
 core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
@@ -53,7 +53,7 @@ core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
 
 }  // namespace
 
-using Lodgers = core::List<Lodger, &Lodger::among_lodgers>;
+using Orphans = core::List<OrphanedSocket, &OrphanedSocket::among_orphans>;
 
 struct Engine::State {
   // The engine thread. What posters ask about with each message, so nothing here changes often.
@@ -78,7 +78,7 @@ struct Engine::State {
   Watches watches;
   // Asked once per turn, and not before somebody wants to know: what has arrived comes first.
   core::Nanoseconds turn_time = 0;  // 0: nobody did
-  Lodgers lodgers[2];               // by standing, oldest first
+  Orphans orphans[2];               // by standing, oldest first
   core::Pages scratch;
   uint64_t direct_octets = 0;  // received directly in this turn
   uint64_t sent_octets = 0;    // since octets came last
@@ -96,7 +96,7 @@ struct Engine::State {
   static void add(std::atomic<uint64_t>& counter, uint64_t more) {
     counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
-  bool has_lodgers() const { return !lodgers[0].empty() || !lodgers[1].empty(); }
+  bool has_orphans() const { return !orphans[0].empty() || !orphans[1].empty(); }
   bool may_leave();
   core::Nanoseconds sleep_until() const;
 
@@ -108,10 +108,10 @@ struct Engine::State {
 
 // Once stopping: whether nothing keeps the thread any more.
 bool Engine::State::may_leave() {
-  if (has_lodgers() && evict_at == Backend::kForever) evict_at = now() + kStopGrace;
-  if (has_lodgers() && now() < evict_at) return false;
-  for (Lodgers& of : lodgers) {
-    while (Lodger* oldest = of.first()) oldest->evict();
+  if (has_orphans() && evict_at == Backend::kForever) evict_at = now() + kStopGrace;
+  if (has_orphans() && now() < evict_at) return false;
+  for (Orphans& of : orphans) {
+    while (OrphanedSocket* oldest = of.first()) oldest->evict();
   }
   watches.stop();
   // What is neither finished nor cancelled would never end.
@@ -142,7 +142,7 @@ void Engine::State::run_tasks() {
 
 core::Nanoseconds Engine::State::sleep_until() const {
   const core::Nanoseconds timer = timers.empty() ? Backend::kForever : timers.next_deadline();
-  return has_lodgers() ? std::min(evict_at, timer) : timer;
+  return has_orphans() ? std::min(evict_at, timer) : timer;
 }
 
 void Engine::State::loop() {
@@ -242,15 +242,15 @@ uint32_t Engine::most_strangers() {
   return core::number_of_descriptors(core::kRefused);
 }
 
-void Engine::lodge(Lodger& lodger, Standing standing) {
-  lodger.standing = standing;
-  Lodgers& with = state_->lodgers[static_cast<size_t>(standing)];
+void Engine::adopt(OrphanedSocket& orphan, Standing standing) {
+  orphan.standing = standing;
+  Orphans& with = state_->orphans[static_cast<size_t>(standing)];
   if (standing == Standing::kStranger && with.size() >= most_strangers()) with.first()->evict();
-  with.append(lodger);
+  with.append(orphan);
 }
 
-void Engine::leave(Lodger& lodger) {
-  state_->lodgers[static_cast<size_t>(lodger.standing)].remove(lodger);
+void Engine::release(OrphanedSocket& orphan) {
+  state_->orphans[static_cast<size_t>(orphan.standing)].remove(orphan);
 }
 
 bool Engine::on_engine_thread() const {

@@ -19,7 +19,7 @@ namespace uiw::engine {
 
 class Backend;
 class Engine;
-class Lodger;
+class OrphanedSocket;
 class Op;
 class Task;
 class Timer;
@@ -81,7 +81,7 @@ class WatchState {
   Watch* previous_ = nullptr;
 };
 
-// Whose socket a lodger has.
+// Whose socket an orphaned one was.
 enum class Standing : uint8_t {
   kPeer,      // somebody's to whom the program was connected: as many as it had connections
   kStranger,  // anybody's: only so many, and the oldest goes when one more comes
@@ -139,19 +139,19 @@ class Watch : public WatchState {
   ~Watch();
 };
 
-// Something that lives on the engine with no owner elsewhere (a socket in its last seconds). It
-// ends itself; when the engine stops it is given a moment, then evicted. So is the oldest of the
-// strangers' when they are too many. Thread: engine.
-class Lodger {
+// A socket that its owner has given up while it still waits for the peer's FIN. It ends itself;
+// when the engine stops it gets a moment, then it is evicted. So is the oldest of the strangers'
+// sockets when they are too many. Thread: engine.
+class OrphanedSocket {
  public:
-  virtual void evict() = 0;  // must leave()
+  virtual void evict() = 0;  // must call release()
 
   // Of the engine.
-  core::ListLink<Lodger> among_lodgers;
+  core::ListLink<OrphanedSocket> among_orphans;
   Standing standing = Standing::kPeer;
 
  protected:
-  ~Lodger() = default;
+  ~OrphanedSocket() = default;
 };
 
 class Engine {
@@ -159,9 +159,9 @@ class Engine {
   // Starts the thread, on the backend that settings().engine names. errno values: EMFILE, ENOMEM,
   // EAGAIN; EPERM or ENOSYS when the settings want io_uring and the system refuses it.
   static core::Result<std::unique_ptr<Engine>> start();
-  // Runs what was posted, gives lodgers a moment, waits for cancelled operations, then stops and
-  // joins the thread. No operation may be in flight that was neither cancelled nor is a lodger's.
-  // Thread: any but the engine's.
+  // Runs what was posted, gives orphaned sockets a moment, waits for cancelled operations, then
+  // stops and joins the thread. No operation may be in flight that was neither cancelled nor is an
+  // orphaned socket's. Thread: any but the engine's.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -185,8 +185,8 @@ class Engine {
   // Of strangers' a share of the descriptors that the process may have. All are on the first
   // engine, where connections are made.
   static uint32_t most_strangers();
-  void lodge(Lodger& lodger, Standing standing = Standing::kPeer);
-  void leave(Lodger& lodger);  // once per lodge()
+  void adopt(OrphanedSocket& orphan, Standing standing = Standing::kPeer);
+  void release(OrphanedSocket& orphan);  // once per adopt()
 
   void arm(Timer& timer, core::Nanoseconds from_now);
   void disarm(Timer& timer);

@@ -9,13 +9,13 @@ namespace {
 
 class Lingering final : public transport::StreamHandler,
                         public engine::Timer,
-                        public engine::Lodger {
+                        public engine::OrphanedSocket {
  public:
   Lingering(engine::Engine& engine, transport::StreamPtr stream)
       : engine_(engine), stream_(std::move(stream)) {}
 
   void begin(core::Nanoseconds at_most, engine::Standing whose) {
-    engine_.lodge(*this, whose);
+    engine_.adopt(*this, whose);
     engine_.arm(*this, at_most);
     stream_->shutdown_write();
     stream_->resume_receive();
@@ -31,7 +31,7 @@ class Lingering final : public transport::StreamHandler,
   void evict() override { end(); }
 
   void end() {
-    engine_.leave(*this);
+    engine_.release(*this);
     delete this;
   }
 

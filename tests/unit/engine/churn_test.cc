@@ -27,11 +27,11 @@ class EngineChurn : public testing::TestWithParam<uint32_t> {
 };
 INSTANTIATE_TEST_SUITE_P(BySeed, EngineChurn, testing::Values(1, 2));
 
-// ---- lodgers ----
+// ---- orphaned sockets ----
 
-struct LastSeconds final : Lodger {
+struct LastSeconds final : OrphanedSocket {
   void evict() override {
-    engine->leave(*this);
+    engine->release(*this);
     ++evicted;
     there = false;
   }
@@ -56,14 +56,14 @@ TEST_P(EngineChurn, TheOldestStrangerGoesAndNobodyElse) {
       LastSeconds& guest = stranger ? strangers[i] : peers[i];
       if (guest.there && below(8) > 0) continue;  // so that there are as many as may be
       if (guest.there) {
-        engine->leave(guest);
+        engine->release(guest);
         guest.there = false;
         if (stranger) model.erase(at[i]);
         continue;
       }
       LastSeconds* const oldest = stranger && model.size() >= most ? model.front() : nullptr;
       const int evicted = oldest ? oldest->evicted : 0;
-      engine->lodge(guest, stranger ? Standing::kStranger : Standing::kPeer);
+      engine->adopt(guest, stranger ? Standing::kStranger : Standing::kPeer);
       guest.there = true;
       if (stranger) at[i] = model.insert(model.end(), &guest);
       if (!oldest) continue;

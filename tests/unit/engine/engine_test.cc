@@ -209,17 +209,17 @@ TEST(Engine, DescriptorsAreNotInherited) {
   EXPECT_EQ(ours, descriptors_of(*engine));
 }
 
-TEST(Engine, StoppingWaitsForLodgersThatLeave) {
+TEST(Engine, StoppingWaitsForOrphansThatEnd) {
   auto engine = test::start_engine();
-  struct Guest final : Lodger, Timer {
+  struct Guest final : OrphanedSocket, Timer {
     Engine* engine;
     bool* left;
     void expire() override {
-      engine->leave(*this);
+      engine->release(*this);
       *left = true;
     }
     void evict() override {
-      engine->leave(*this);
+      engine->release(*this);
       ADD_FAILURE() << "evicted before its time";
     }
   };
@@ -229,7 +229,7 @@ TEST(Engine, StoppingWaitsForLodgersThatLeave) {
     for (int i = 0; i < 3; ++i) {
       guests[i].engine = engine.get();
       guests[i].left = &left[i];
-      engine->lodge(guests[i]);
+      engine->adopt(guests[i]);
     }
     engine->arm(guests[1], 0);
     engine->arm(guests[0], core::kMillisecond);
@@ -239,18 +239,18 @@ TEST(Engine, StoppingWaitsForLodgersThatLeave) {
   EXPECT_TRUE(left[0] && left[1] && left[2]);
 }
 
-TEST(Engine, StoppingEvictsLodgersThatStay) {
+TEST(Engine, StoppingEvictsOrphansThatStay) {
   auto engine = test::start_engine();
-  struct Guest final : Lodger {
+  struct Guest final : OrphanedSocket {
     Engine* engine;
     int evictions = 0;
     void evict() override {
       ++evictions;
-      engine->leave(*this);
+      engine->release(*this);
     }
   } guest;
   guest.engine = engine.get();
-  engine->run_sync([&] { engine->lodge(guest); });
+  engine->run_sync([&] { engine->adopt(guest); });
   engine.reset();
   EXPECT_EQ(guest.evictions, 1);
 }
@@ -258,12 +258,12 @@ TEST(Engine, StoppingEvictsLodgersThatStay) {
 TEST(Engine, TheOldestStrangerGoesWhenThereAreTooMany) {
   auto engine = test::start_engine();  // before: liburing raises a limit that is low
   const uiw::test::DescriptorLimit few(16 * 20);
-  struct Guest final : Lodger {
+  struct Guest final : OrphanedSocket {
     Engine* engine = nullptr;
     int evictions = 0;
     void evict() override {
       ++evictions;
-      engine->leave(*this);
+      engine->release(*this);
     }
   };
   Guest strangers[23], peers[23];
@@ -271,8 +271,8 @@ TEST(Engine, TheOldestStrangerGoesWhenThereAreTooMany) {
     EXPECT_EQ(Engine::most_strangers(), 20u);
     for (int i = 0; i < 23; ++i) {
       strangers[i].engine = peers[i].engine = engine.get();
-      engine->lodge(peers[i]);
-      engine->lodge(strangers[i], Standing::kStranger);
+      engine->adopt(peers[i]);
+      engine->adopt(strangers[i], Standing::kStranger);
     }
     for (int i = 0; i < 23; ++i) {
       EXPECT_EQ(strangers[i].evictions, i < 3) << i;
