@@ -67,20 +67,20 @@ int Table::change_access(uint32_t stag, uint32_t access) {
   return 0;
 }
 
-void Table::Impl::ask_keepers() {
-  const std::lock_guard lock(keepers_mutex);
-  for (Keeper* keeper = keepers.first(); keeper; keeper = keepers.next(*keeper))
-    keeper->give_back();
+void Table::Impl::ask_pin_holders() {
+  const std::lock_guard lock(pin_holders_mutex);
+  for (PinHolder* holder = pin_holders.first(); holder; holder = pin_holders.next(*holder))
+    holder->give_back();
 }
 
-void Table::join(Keeper& keeper) {
-  const std::lock_guard lock(impl_->keepers_mutex);
-  impl_->keepers.append(keeper);
+void Table::join(PinHolder& holder) {
+  const std::lock_guard lock(impl_->pin_holders_mutex);
+  impl_->pin_holders.append(holder);
 }
 
-void Table::leave(Keeper& keeper) {
-  const std::lock_guard lock(impl_->keepers_mutex);
-  impl_->keepers.remove(keeper);
+void Table::leave(PinHolder& holder) {
+  const std::lock_guard lock(impl_->pin_holders_mutex);
+  impl_->pin_holders.remove(holder);
 }
 
 RegionRef Table::find(uint32_t stag, Side side) const {

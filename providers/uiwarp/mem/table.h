@@ -102,18 +102,18 @@ class RegionRef {
   std::atomic<uint32_t>* count_ = nullptr;  // of the references, this one among them
 };
 
-// Who keeps references of regions for longer than a copy takes, until others have done something: a
+// Holds references of regions for longer than a copy takes, until others have done something: a
 // sender whose socket is full.
-class Keeper {
+class PinHolder {
  public:
-  // Somebody waits for a region that is no longer valid, perhaps one that is kept here: to be given
+  // Somebody waits for a region that is no longer valid, perhaps one that is held here: to be given
   // back soon. Must neither block nor call the table. Thread: any.
   virtual void give_back() = 0;
 
-  core::ListLink<Keeper> among_keepers;  // the table's
+  core::ListLink<PinHolder> among_pin_holders;  // the table's
 
  protected:
-  ~Keeper() = default;
+  ~PinHolder() = default;
 };
 
 // What a memory window is to show of a region.
@@ -150,18 +150,18 @@ class Table {
 
   // Revokes and waits until nobody holds a reference. EINVAL when there is no such region; EBUSY
   // while a memory window is bound to it.
-  // Thread: any that holds no RegionRef of it, and that no keeper needs to give it back. Unbounded
-  // only if a holder never lets go, though the keepers were asked.
+  // Thread: any that holds no RegionRef of it, and that no PinHolder needs to give it back.
+  // Unbounded only if somebody never lets go, though the pin holders were asked.
   int remove(uint32_t stag);
 
   // Grants and revokes rights of a region that keeps its STag, which is not valid meanwhile. Waits,
   // and errors, as remove().
   int change_access(uint32_t stag, uint32_t access);
 
-  // From join() until leave() has returned `keeper` is asked by whoever waits. What was revoked a
+  // From join() until leave() has returned `holder` is asked by whoever waits. What was revoked a
   // moment before join() it finds itself (Region::is_live). Not twice. Thread: any.
-  void join(Keeper& keeper);
-  void leave(Keeper& keeper);
+  void join(PinHolder& holder);
+  void leave(PinHolder& holder);
 
   // A new memory window, not bound. Its STag is not valid but names the window. ENOMEM at the limit
   // of `max` windows. Thread: any, as all of the following.

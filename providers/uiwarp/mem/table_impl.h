@@ -91,14 +91,14 @@ struct Table::Impl {
   // Half of the buckets are free, so two random indices suffice on average.
   static_assert(kCapacity * 2 == size_t{1} << AllBuckets::kMaxBits);
 
-  mutable std::mutex mutex;  // all but `keepers`; readers look into the first two without it
+  mutable std::mutex mutex;  // all but `pin_holders`; readers look into the first two without it
   AllBuckets buckets;
   AllSlots slots;
   std::atomic<size_t> regions{0}, windows{0};
   Window* stream_windows = nullptr;  // those bound to a stream
   uint32_t trim_below = 0;           // taken slots: half of the most there were since the last trim
-  std::mutex keepers_mutex;          // never with `mutex`; nothing of ours is taken inside
-  core::List<Keeper, &Keeper::among_keepers> keepers;
+  std::mutex pin_holders_mutex;      // never with `mutex`; nothing of ours is taken inside
+  core::List<PinHolder, &PinHolder::among_pin_holders> pin_holders;
   RandomNumbers random;
   static constexpr size_t kRecent = 1024;
   uint32_t recent[kRecent] = {};  // indices given back last; 0: none
@@ -219,13 +219,13 @@ struct Table::Impl {
       for (unsigned round = 0; refs.load(std::memory_order_seq_cst) != 0; ++round) {
         // Whoever copies a little is done by then. Once is enough: who keeps a reference for long
         // has joined before, or finds out when it joins. None is kept of a memory window.
-        if (round == kRoundsOfCopies && !slot->is_window()) ask_keepers();
+        if (round == kRoundsOfCopies && !slot->is_window()) ask_pin_holders();
         wait_a_little(round);
       }
     }
   }
 
-  void ask_keepers();
+  void ask_pin_holders();
 
   void link_to_stream(Window* window) {
     window->next = stream_windows;

@@ -35,7 +35,7 @@ enum SenderRequest : uint32_t {
   kTellCompleted = 1u << 10,  // ring kSendsComplete when what TCP has taken is complete
 };
 
-class Sender final : public mem::Keeper {
+class Sender final : public mem::PinHolder {
  public:
   explicit Sender(State& owner) : owner_(owner) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What events, ids, endpoints, sockets in their last seconds, pending peers and keepers of regions
+// What events, ids, endpoints, sockets in their last seconds, pending peers and holders of regions
 // are kept in, while they come and go by the million.
 #include "core/list.h"
 

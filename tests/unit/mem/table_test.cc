@@ -162,9 +162,9 @@ TEST(Table, RemoveWaitsForTheLastReference) {
 }
 
 // Keeps a reference until it is asked, and a little longer, as a queue pair's engine does.
-class SlowKeeper final : public Keeper {
+class SlowPinHolder final : public PinHolder {
  public:
-  explicit SlowKeeper(RegionRef&& region) : kept(std::move(region)) {}
+  explicit SlowPinHolder(RegionRef&& region) : kept(std::move(region)) {}
   void give_back() override { asked = true; }
   void wait_and_let_go() {
     while (!asked) std::this_thread::yield();
@@ -178,8 +178,8 @@ TEST(Table, RemoveAsksThoseWhoKeepAReference) {
   Table table;
   uint8_t memory[16];
   const uint32_t stag = must_add(table, memory), other = must_add(table, memory);
-  SlowKeeper first(table.find(stag)), second(table.find(stag, Side::kSend)), third({});
-  for (SlowKeeper* keeper : {&first, &second, &third}) table.join(*keeper);
+  SlowPinHolder first(table.find(stag)), second(table.find(stag, Side::kSend)), third({});
+  for (SlowPinHolder* holder : {&first, &second, &third}) table.join(*holder);
   table.leave(third);
   EXPECT_EQ(table.remove(other), 0);
   EXPECT_FALSE(first.asked) << "nobody had that one";
@@ -198,12 +198,12 @@ TEST(Table, ChangeOfAccessAsksThoseWhoKeepAReference) {
   Table table;
   uint8_t memory[16];
   const uint32_t stag = must_add(table, memory);
-  SlowKeeper keeper(table.find(stag));
-  table.join(keeper);
-  std::thread engine([&] { keeper.wait_and_let_go(); });
+  SlowPinHolder holder(table.find(stag));
+  table.join(holder);
+  std::thread engine([&] { holder.wait_and_let_go(); });
   EXPECT_EQ(table.change_access(stag, kRemoteRead), 0);
   engine.join();
-  table.leave(keeper);
+  table.leave(holder);
 }
 
 // One thread per slot registers, writes a mark beside the memory, deregisters, changes the mark;
