@@ -60,7 +60,7 @@ struct Engine::State {
   pthread_t thread{};
   const unsigned generation = core::generation();  // of the process that has the thread
   std::atomic<bool> stopping{false};
-  std::atomic<uint32_t> tenants{0};
+  std::atomic<uint32_t> load{0};
 
   // Shared by all threads.
   Mailbox mailbox;
@@ -341,8 +341,8 @@ bool Engine::flush() {
   return state_->backend->flush();
 }
 
-std::atomic<uint32_t>& Engine::tenants() {
-  return state_->tenants;
+std::atomic<uint32_t>& Engine::load() {
+  return state_->load;
 }
 
 const Engine::Counters& Engine::counters() const {

@@ -234,7 +234,7 @@ class Engine {
   };
   const Counters& counters() const;
   // For whoever has the choice between engines: how many have chosen this one. Thread: any.
-  std::atomic<uint32_t>& tenants();
+  std::atomic<uint32_t>& load();
   const char* backend_name() const;  // "io_uring" or "epoll"
 
  private:

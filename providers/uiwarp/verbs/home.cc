@@ -26,15 +26,15 @@ core::Result<engine::Engine*> choose(const engine::EngineRef& engines, uint32_t 
   for (uint32_t i = 0; i < engine_count(); ++i) {
     core::Result<engine::Engine*> engine = engines.at(i);
     if (!engine) return least ? least : engine;
-    if (!least || (*engine)->tenants() < least->tenants()) least = *engine;
-    if (least->tenants() == 0) break;  // the next one may not even be running
+    if (!least || (*engine)->load() < least->load()) least = *engine;
+    if (least->load() == 0) break;  // the next one may not even be running
   }
   return least;
 }
 
 void move_in(uiwarp_cq& cq, engine::Engine& engine) {
-  if (!cq.queue->claim(engine) || cq.is_tenant.exchange(true)) return;
-  engine.tenants().fetch_add(1, std::memory_order_relaxed);
+  if (!cq.queue->claim(engine) || cq.counts_as_load.exchange(true)) return;
+  engine.load().fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ core::Result<engine::Engine*> home_of(uiwarp_cq& receives, uiwarp_cq& sends) {
 }
 
 void leave_home(uiwarp_cq& cq) {
-  if (cq.is_tenant) cq.queue->home()->tenants().fetch_sub(1, std::memory_order_relaxed);
+  if (cq.counts_as_load) cq.queue->home()->load().fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace uiw::verbs
