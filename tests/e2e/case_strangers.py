@@ -13,7 +13,7 @@ import false_peer
 from harness import expect, wait_until
 from case_exchange import gid_index, meeting_place
 from registry import LO4, case
-from stranger import Guest
+from stranger import PendingPeer
 
 LO4_6 = LO4 + ["lo6-user"]
 NO_ANSWER = "transport retry counter exceeded"
@@ -160,7 +160,7 @@ def strangers(world):
             with contextlib.suppress(ConnectionError):   # who has made room already
                 one.send(b"MPA ID Req")
         expect(closed_without_a_word(silent[0]), "the oldest do not make room", server)
-        # 256 guests and a few of its own; what the kernel has just accepted is closed a moment later.
+        # 256 pending peers and a few of its own; what the kernel has just accepted is closed a moment later.
         wait_until(lambda: descriptors(server) <= before + 300, 20 * world.slow, "the crowd costs 300 descriptors at most")
     finally:
         for one in crowd:
@@ -186,11 +186,11 @@ def impostor(world):
     server = world.start_server(*pingpong(world, port), port=port)
     gid = socket.inet_pton(socket.AF_INET6, GID[world.place])
     own_psn, peer = 0x5a5a5a, (0xffffff, gid)   # the greater name, which calls
-    guests = []
+    pending = []
 
     def comes():
-        guests.append(Guest(peer, name, world.server))
-        return guests[-1]
+        pending.append(PendingPeer(peer, name, world.server))
+        return pending[-1]
 
     try:
         with socket.create_connection((meeting_place(world), port)) as meeting:
@@ -222,8 +222,8 @@ def impostor(world):
             pass
         expect(server.output.count("does not know the PSNs") == 1, "the log does not tell of strangers, once", server)
     finally:
-        for guest in guests:
-            guest.close()
+        for pending_peer in pending:
+            pending_peer.close()
     server.signal(signal.SIGTERM)
 
 
@@ -238,11 +238,11 @@ def among_strangers(world):
             if done.is_set():
                 return
             try:
-                guest = Guest((peers << 8 | ends & 255, gid), (ours << 8 | ends >> 8, gid), world.server)
-                guest.connection.settimeout(0.01)   # whom the server does not expect yet hears nothing for seconds
-                if guest.is_challenged():
-                    taken.append(guest.is_taken(ends, ends))
-                guest.close()
+                pending_peer = PendingPeer((peers << 8 | ends & 255, gid), (ours << 8 | ends >> 8, gid), world.server)
+                pending_peer.connection.settimeout(0.01)   # whom the server does not expect yet hears nothing for seconds
+                if pending_peer.is_challenged():
+                    taken.append(pending_peer.is_taken(ends, ends))
+                pending_peer.close()
             except (ConnectionError, TimeoutError):
                 pass
 

@@ -37,8 +37,8 @@ def siphash(key, numbers):
     return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
-class Guest:
-    """Calls the queue pair `to` as the queue pair `name`: each is (number, GID)."""
+class PendingPeer:
+    """Connects to the queue pair `to` as the queue pair `name`: each is (number, GID)."""
 
     def __init__(self, name, to, address):
         self.name, self.to, self.nonce = name, to, int.from_bytes(os.urandom(8), "big")
