@@ -92,7 +92,7 @@ class QpnListenersChurn : public QpnListeners, public testing::WithParamInterfac
 };
 
 // One queue pair stays, so its port does: whatever other peers came there, at whichever addresses,
-// and whoever came and in whatever way he went, it holds no more than who is there.
+// and whoever came and however it went, it holds no more than those that are there.
 TEST_P(QpnListenersChurn, HoldNothingOfThoseThatWent) {
   constexpr int kRounds = 400;
   std::mt19937 random(GetParam());

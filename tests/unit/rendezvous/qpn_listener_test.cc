@@ -63,7 +63,7 @@ TEST_F(QpnListeners, StrangersAreSentOffWithoutAnAnswer) {
        [&] {
          return from_to(peer, {in6addr_loopback, party.name.qp_num});
        }},
-      {"an address that is not his",
+      {"an address that is not its own",
        [&] {
          return from_to({in6addr_loopback, peer.qp_num}, party.name);
        }},
@@ -202,7 +202,7 @@ TEST_F(QpnListeners, WhoIsInRtrProvesTheOtherPsn) {
   RawPeer peer = call(party);
   ASSERT_TRUE(peer.send(octets_of(request(says))));
   RawPeer later = call(party);
-  ASSERT_TRUE(ask(later, hello(party)));  // the engine has seen the other one: he waits
+  ASSERT_TRUE(ask(later, hello(party)));  // the engine has seen the other one: it waits
   EXPECT_EQ(recv(peer.fd(), nullptr, 0, MSG_DONTWAIT), -1);
   ASSERT_EQ(party.ready(), 0);
   const auto challenge = said_in_reply(peer, true);
@@ -246,8 +246,8 @@ TEST_F(QpnListeners, OneWhoComesTooSoonWaits) {
   prove(peer, says, *challenge);
 }
 
-// Whoever says the right words second, from the same host, is too late, and the first keeps what he
-// has.
+// Whoever sends the right messages second, from the same host, is too late, and the first keeps its
+// connection.
 TEST_F(QpnListeners, ThePeerComesOnce) {
   Party party(*engine);
   ASSERT_EQ(party.search_peer(peer_of(party)), 0);
@@ -300,7 +300,7 @@ TEST_F(QpnListenerTimeouts, WhoWaitsTooLongIsSentOff) {
   ASSERT_TRUE(peer.send(octets_of(request(hello(early)))));
   EXPECT_EQ(peer.receive_all(), Octets());
   ASSERT_EQ(early.search_peer(peer_of(early)), 0);
-  expect_welcome(early);  // he comes again
+  expect_welcome(early);  // it comes again
 }
 
 // Others of this host's addresses stay closed, and to other processes, too.
