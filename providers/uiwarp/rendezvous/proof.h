@@ -6,8 +6,7 @@
 // them. So neither end sends such a value to an end that may not be the peer, with one exception:
 //   1. the initiator sends a nonce;
 //   2. the responder sends a commitment: a hash of what was sent and of the PSNs, under a key of
-//   128
-//      random bits. Without the key it reveals nothing;
+//      128 random bits. Without the key it reveals nothing;
 //   3. the initiator sends its proof: a hash of all that under the PSNs. When it is wrong the
 //      responder closes the connection;
 //   4. the responder sends the key, by which the initiator checks that the PSNs were known to the
