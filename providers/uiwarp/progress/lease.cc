@@ -86,6 +86,7 @@ void Lease::leave() {
   do {
     const size_t count = count_.load(std::memory_order_relaxed);
     const bool armed = core::take_down(armed_);
+    if (core::take_down(look_missed_)) send_old(core::ticks(), false);
     for (size_t i = 0; i < count; ++i) {
       Member& member = *members_[i];
       if (core::take_down(member.engine_waits_)) member.post_to_engine();
@@ -119,7 +120,9 @@ void Lease::progress() {
   for (size_t i = 0; empty && i < count; ++i) done |= members_[i]->send_coalesced();
   const bool yield = !done && ++empty_rounds_ % tuning::kLeasedPollsPerYield == 0;
   progress_at_ = core::ticks();
-  if (const uint64_t in = plan_.polled(progress_at_)) look_in(in, progress_at_);
+  // Another thread may have deferred something since it was this member's turn.
+  if (const uint64_t in = plan_.polled(progress_at_))
+    look_in(std::min(in, due_in(progress_at_)), progress_at_);
   leave();
   if (yield) sched_yield();
 }
@@ -167,20 +170,26 @@ void Lease::sends(uint64_t now, uint64_t bytes) {
 void Lease::put_off(uint64_t now) {
   if (!role_.try_enter()) return;
   const bool starved = any_needs_polls() && now >= progress_at_ + silence_;
-  if (count_.load(std::memory_order_relaxed) > 0 && !starved)
-    look_in(std::min(send_old(now, false), silence_), now);
+  if (count_.load(std::memory_order_relaxed) > 0 && !starved) {
+    send_old(now, false);
+    const uint64_t then = core::ticks();
+    look_in(std::min(due_in(then), silence_), then);
+  }
   leave();
 }
 
-// The holder's. Sends what has waited for half of the time that it may; in how many ticks the next
-// one is due. UINT64_MAX: nothing waits.
-uint64_t Lease::send_old(uint64_t now, bool left) {
+// The holder's. Sends what has waited for half of the time that it may.
+void Lease::send_old(uint64_t now, bool left) {
   for (size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i)
     members_[i]->send_overdue(now, most_deferred_ / 2, left);
+}
+
+// The holder's. In how many ticks what waits is due; UINT64_MAX: nothing waits.
+uint64_t Lease::due_in(uint64_t now) const {
   const uint64_t first = oldest();
   if (first == UINT64_MAX) return UINT64_MAX;
-  const uint64_t waited = now > first ? now - first : 0;
-  return most_deferred_ - std::min(waited, most_deferred_ / 2);
+  const uint64_t due = first + most_deferred_;
+  return due > now ? due - now : 1;
 }
 
 uint64_t Lease::oldest() const {
@@ -212,11 +221,13 @@ bool Lease::any_sends() const {
 
 void Lease::expire() {
   const uint64_t now = core::ticks();
-  if (!role_.try_enter()) {  // a poller is inside, and does what is due
+  look_missed_.store(true, std::memory_order_seq_cst);
+  if (!role_.enter()) {  // a poller is inside, and does what is due before it leaves
     const std::lock_guard hold(look_lock_);
     set_look(most_deferred_, now);
     return;
   }
+  look_missed_.store(false, std::memory_order_relaxed);
   const size_t all = count_.load(std::memory_order_relaxed);
   const LeasePolicy::Verdict verdict =
       policy_.look({.now = now,
@@ -226,7 +237,7 @@ void Lease::expire() {
                     .sends = any_sends(),
                     .needs_polls = any_needs_polls()});
   plan_.looked();
-  const uint64_t due_in = send_old(now, verdict.left);
+  send_old(now, verdict.left);
   std::array<Member*, tuning::kMostLeased> revoked{};
   std::array<bool, tuning::kMostLeased> received{};
   size_t count = 0;
@@ -237,7 +248,10 @@ void Lease::expire() {
     received[count++] = member.received_;
     remove(i - 1);
   }
-  if (count_.load(std::memory_order_relaxed) > 0) look_in(std::min(due_in, verdict.look_in), now);
+  if (count_.load(std::memory_order_relaxed) > 0) {
+    const uint64_t then = core::ticks();
+    look_in(std::min(due_in(then), verdict.look_in), then);
+  }
   leave();
   for (size_t i = 0; i < count; ++i) revoked[i]->on_revoked(received[i]);
 }

@@ -61,7 +61,8 @@ class Lease final : public queue::Progress, public engine::Watch {
   bool any_sends() const;
   bool any_needs_polls() const;
   uint64_t oldest() const;
-  uint64_t send_old(uint64_t now, bool left);
+  uint64_t due_in(uint64_t now) const;
+  void send_old(uint64_t now, bool left);
   void look_in(uint64_t ticks, uint64_t now);
   void set_look(uint64_t ticks, uint64_t now);
   void bring_forward(uint64_t now);
@@ -74,6 +75,7 @@ class Lease final : public queue::Progress, public engine::Watch {
   std::atomic<size_t> count_{0};                              // changed by the holder
   std::array<Member*, core::tuning::kMostLeased> members_{};  // the holder's
   std::atomic<bool> armed_{false};                            // the queue was armed
+  std::atomic<bool> look_missed_{false};                      // the engine came while it was held
   core::Pages buffer_;                                        // the holder's
   uint32_t empty_rounds_ = 0;                                 // the holder's
   uint64_t progress_at_ = 0;                                  // the holder's, in ticks

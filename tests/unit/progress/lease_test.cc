@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -36,6 +37,7 @@ class Counting final : public Member {
   bool receive(std::span<uint8_t> buffer) override {
     EXPECT_FALSE(buffer.empty());
     ++receives;
+    if (while_received) while_received();
     return arrived.exchange(false);
   }
   void pause_receiving() override { ++paused; }
@@ -46,6 +48,7 @@ class Counting final : public Member {
     revoked_while_received = was_received;
   }
 
+  std::function<void()> while_received;  // set while nobody polls
   std::atomic<uint64_t> since{0};
   std::atomic<bool> deferred{false}, coalesced{false}, unsent{false}, arrived{false};
   std::atomic<int> sent_by_poll{0}, coalesced_by_poll{0}, sent_as_old{0}, receives{0}, paused{0},
@@ -133,6 +136,22 @@ TEST_F(Leases, TheEngineSendsWhatIsDeferredThoughNobodyComes) {
     test::poll_until([&] { return !one.deferred; });
   }
   EXPECT_EQ(one.sent_by_poll, 0);
+}
+
+// The engine comes while a poller is inside, which then sends before it leaves what another thread
+// has deferred meanwhile.
+TEST_F(Leases, APollerThatIsInsideForLongSendsWhatWasDeferredMeanwhile) {
+  grant(one, true);
+  one.while_received = [&] {
+    const uint64_t wakes = engine->counters().wakes;
+    const core::Nanoseconds until = core::now() + core::tuning::kMostDeferred;
+    defer(one);
+    test::poll_until([&] { return engine->counters().wakes > wakes && core::now() > until; });
+  };
+  poll();
+  one.while_received = nullptr;
+  EXPECT_FALSE(one.deferred);
+  EXPECT_EQ(one.sent_as_old, 1);
 }
 
 TEST_F(Leases, TheEngineTakesBackWhatNobodyUses) {
