@@ -91,7 +91,9 @@ def exchange(world, tool, arguments, seconds, family=(), port=None, settings=Non
     expect(result, f"{' '.join(map(str, common))} printed no result", client, server)
     for row in result:
         # Message rate, typical latency or (-D) transactions per second: a bandwidth of a few small messages may
-        # round to 0.00.
+        # round to 0.00. Where perftest could not measure the clock's speed, which it says, all of it is 0.
+        if "Correlation coefficient" in client.output:
+            continue
         expect(row[min(4, len(row) - 1)] > 0, f"the result is not positive: {row}", client, server)
     return result, client, server
 

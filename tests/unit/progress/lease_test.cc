@@ -65,6 +65,13 @@ class Leases : public testing::Test {
       EXPECT_TRUE(lease->grant(member, receiving));
     });
   }
+  // The engine takes back what a slow test has not used for a millisecond.
+  void grant_again(Counting& member, bool receiving) {
+    engine->run_sync([&] {
+      lease = Lease::of(*engine, *cq);
+      if (!member.lease()) lease->grant(member, receiving);
+    });
+  }
   void poll() {
     ibv_wc wc;
     EXPECT_EQ(cq->poll(1, &wc), 0);
@@ -131,24 +138,29 @@ TEST_F(Leases, CoalescedReadsGoWhenNothingElseHappens) {
 
 TEST_F(Leases, TheEngineSendsWhatIsDeferredThoughNobodyComes) {
   for (int round = 0; round < 100; ++round) {
-    if (!one.lease()) grant(one, false);
+    grant_again(one, false);
     defer(one);
-    test::poll_until([&] { return !one.deferred; });
+    test::poll_until([&] { return !one.deferred || one.revoked > 0; });
+    one.deferred = false;
+    one.revoked = 0;
   }
   EXPECT_EQ(one.sent_by_poll, 0);
+  EXPECT_GT(one.sent_as_old, 0);
 }
 
 // The engine comes while a poller is inside, which then sends before it leaves what another thread
 // has deferred meanwhile.
 TEST_F(Leases, APollerThatIsInsideForLongSendsWhatWasDeferredMeanwhile) {
-  grant(one, true);
   one.while_received = [&] {
     const uint64_t wakes = engine->counters().wakes;
     const core::Nanoseconds until = core::now() + core::tuning::kMostDeferred;
     defer(one);
     test::poll_until([&] { return engine->counters().wakes > wakes && core::now() > until; });
   };
-  poll();
+  while (one.receives == 0) {
+    grant_again(one, true);
+    poll();
+  }
   one.while_received = nullptr;
   EXPECT_FALSE(one.deferred);
   EXPECT_EQ(one.sent_as_old, 1);
