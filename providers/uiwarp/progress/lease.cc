@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/flag.h"
@@ -64,18 +65,16 @@ bool Lease::revoke(Member& member, bool come_back) {
     leave();  // a poller was quicker: `member` is posted already
     return false;
   }
-  const bool received = member.received_;
-  remove(
-      static_cast<size_t>(std::find(members_.begin(), members_.end(), &member) - members_.begin()));
+  const auto all = members();
+  remove(static_cast<size_t>(std::find(all.begin(), all.end(), &member) - all.begin()));
   leave();
-  member.on_revoked(received);
+  member.on_revoked(std::exchange(member.received_, false));
   return true;
 }
 
 void Lease::remove(size_t index) {
   const size_t left = count_.load(std::memory_order_relaxed) - 1;
   members_[index]->lease_ = nullptr;
-  members_[index]->received_ = false;
   members_[index] = members_[left];
   count_.store(left, std::memory_order_relaxed);
   if (left == 0) engine_.unwatch(*this);
@@ -84,16 +83,14 @@ void Lease::remove(size_t index) {
 // Whoever knocked has said before what it wants.
 void Lease::leave() {
   do {
-    const size_t count = count_.load(std::memory_order_relaxed);
     const bool armed = core::take_down(armed_);
     if (core::take_down(look_missed_)) send_old(core::ticks(), false);
-    for (size_t i = 0; i < count; ++i) {
-      Member& member = *members_[i];
-      if (core::take_down(member.engine_waits_)) member.post_to_engine();
+    for (Member* const member : members()) {
+      if (core::take_down(member->engine_waits_)) member->post_to_engine();
       if (armed) {
-        member.send_deferred();
-        member.send_coalesced();
-        member.return_wanted();
+        member->send_deferred();
+        member->send_coalesced();
+        member->return_wanted();
       }
     }
   } while (!role_.leave());
@@ -103,21 +100,20 @@ void Lease::progress() {
   if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return;
   if (!role_.try_enter()) return;
   bool done = false;
-  const size_t count = count_.load(std::memory_order_relaxed);
-  for (size_t i = 0; i < count; ++i) {
-    Member& member = *members_[i];
-    done |= member.send_deferred();
-    done |= member.send_on();
-    if (!member.received_) continue;
-    if (member.receive({buffer_.get(), kBufferSize})) {
-      member.idle_rounds_ = 0;
+  const auto all = members();
+  for (Member* const member : all) {
+    done |= member->send_deferred();
+    done |= member->send_on();
+    if (!member->received_) continue;
+    if (member->receive({buffer_.get(), kBufferSize})) {
+      member->idle_rounds_ = 0;
       done = true;
-    } else if (++member.idle_rounds_ == tuning::kIdleRounds && count > 1) {
-      member.return_wanted();
+    } else if (++member->idle_rounds_ == tuning::kIdleRounds && all.size() > 1) {
+      member->return_wanted();
     }
   }
-  const bool empty = !done;
-  for (size_t i = 0; empty && i < count; ++i) done |= members_[i]->send_coalesced();
+  if (!done)
+    for (Member* const member : all) done |= member->send_coalesced();
   const bool yield = !done && ++empty_rounds_ % tuning::kLeasedPollsPerYield == 0;
   progress_at_ = core::ticks();
   // Another thread may have deferred something since it was this member's turn.
@@ -169,8 +165,8 @@ void Lease::sends(uint64_t now, uint64_t bytes) {
 // Who posts on and on saves the engine a look; but who needs polls is not to wait for ever.
 void Lease::put_off(uint64_t now) {
   if (!role_.try_enter()) return;
-  const bool starved = any_needs_polls() && now >= progress_at_ + silence_;
-  if (count_.load(std::memory_order_relaxed) > 0 && !starved) {
+  const bool starved = now >= progress_at_ + silence_ && any(needs_polls);
+  if (!members().empty() && !starved) {
     send_old(now, false);
     const uint64_t then = core::ticks();
     look_in(std::min(due_in(then), silence_), then);
@@ -180,8 +176,7 @@ void Lease::put_off(uint64_t now) {
 
 // The holder's. Sends what has waited for half of the time that it may.
 void Lease::send_old(uint64_t now, bool left) {
-  for (size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i)
-    members_[i]->send_overdue(now, most_deferred_ / 2, left);
+  for (Member* const member : members()) member->send_overdue(now, most_deferred_ / 2, left);
 }
 
 // The holder's. In how many ticks what waits is due; UINT64_MAX: nothing waits.
@@ -194,8 +189,7 @@ uint64_t Lease::due_in(uint64_t now) const {
 
 uint64_t Lease::oldest() const {
   uint64_t first = UINT64_MAX;
-  for (size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i)
-    first = std::min(first, members_[i]->waits_since());
+  for (const Member* const member : members()) first = std::min(first, member->waits_since());
   return first;
 }
 
@@ -205,18 +199,13 @@ void Lease::on_arm() {
   if (role_.enter()) leave();
 }
 
-bool Lease::needs_polls(const Member& member) {
-  return member.received_ || member.has_unsent();
+bool Lease::needs_polls(const Member* member) {
+  return member->received_ || member->has_unsent();
 }
 
-bool Lease::any_needs_polls() const {
-  const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
-  return std::any_of(members_.begin(), end, [](const Member* one) { return needs_polls(*one); });
-}
-
-bool Lease::any_sends() const {
-  const auto end = members_.begin() + count_.load(std::memory_order_relaxed);
-  return std::any_of(members_.begin(), end, [](const Member* one) { return one->is_sending(); });
+bool Lease::any(bool (*is)(const Member*)) const {
+  const auto all = members();
+  return std::any_of(all.begin(), all.end(), is);
 }
 
 void Lease::expire() {
@@ -228,32 +217,29 @@ void Lease::expire() {
     return;
   }
   look_missed_.store(false, std::memory_order_relaxed);
-  const size_t all = count_.load(std::memory_order_relaxed);
   const LeasePolicy::Verdict verdict =
       policy_.look({.now = now,
                     .empty_poll_at = progress_at_,
                     .posted_at = posted_at_.load(std::memory_order_relaxed),
                     .polls = cq_.polls(),
-                    .sends = any_sends(),
-                    .needs_polls = any_needs_polls()});
+                    .sends = any([](const Member* one) { return one->is_sending(); }),
+                    .needs_polls = any(needs_polls)});
   plan_.looked();
   send_old(now, verdict.left);
   std::array<Member*, tuning::kMostLeased> revoked{};
-  std::array<bool, tuning::kMostLeased> received{};
   size_t count = 0;
-  for (size_t i = all; i > 0 && verdict.end != LeaseEnd::kNot; --i) {
-    Member& member = *members_[i - 1];
-    if (verdict.end == LeaseEnd::kOfPolls && !needs_polls(member)) continue;
-    revoked[count] = &member;
-    received[count++] = member.received_;
+  for (size_t i = members().size(); i > 0 && verdict.end != LeaseEnd::kNot; --i) {
+    if (verdict.end == LeaseEnd::kOfPolls && !needs_polls(members_[i - 1])) continue;
+    revoked[count++] = members_[i - 1];
     remove(i - 1);
   }
-  if (count_.load(std::memory_order_relaxed) > 0) {
+  if (!members().empty()) {
     const uint64_t then = core::ticks();
     look_in(std::min(due_in(then), verdict.look_in), then);
   }
   leave();
-  for (size_t i = 0; i < count; ++i) revoked[i]->on_revoked(received[i]);
+  for (Member* const member : std::span(revoked).first(count))
+    member->on_revoked(std::exchange(member->received_, false));
 }
 
 }  // namespace uiw::progress

@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <span>
 
 #include "core/pages.h"
 #include "core/spinlock.h"
@@ -58,8 +59,11 @@ class Lease final : public queue::Progress, public engine::Watch {
   void expire() override;
   void remove(size_t index);
   void leave();
-  bool any_sends() const;
-  bool any_needs_polls() const;
+  // The holder's.
+  std::span<Member* const> members() const {
+    return {members_.data(), count_.load(std::memory_order_relaxed)};
+  }
+  bool any(bool (*is)(const Member*)) const;
   uint64_t oldest() const;
   uint64_t due_in(uint64_t now) const;
   void send_old(uint64_t now, bool left);
@@ -67,7 +71,7 @@ class Lease final : public queue::Progress, public engine::Watch {
   void set_look(uint64_t ticks, uint64_t now);
   void bring_forward(uint64_t now);
   void put_off(uint64_t now);
-  static bool needs_polls(const Member& member);
+  static bool needs_polls(const Member* member);
 
   engine::Engine& engine_;
   queue::CompletionQueue& cq_;

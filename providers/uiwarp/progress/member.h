@@ -15,8 +15,8 @@ class MemberState {
  public:
   // The lease that it is in; null: none. Thread: engine.
   Lease* lease() const { return lease_; }
-  // Its bytes are received by the lease's pollers. Thread: the lease's holder, or the engine while
-  // it has no lease.
+  // Its bytes are received by the lease's pollers, or were until on_revoked(). Thread: the lease's
+  // holder, or the engine while it has no lease.
   bool is_received_by_pollers() const { return received_; }
 
  private:

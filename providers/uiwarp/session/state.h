@@ -18,7 +18,6 @@
 #include "progress/grant_policy.h"
 #include "progress/lease.h"
 #include "qp/connection.h"
-#include "queue/role.h"
 #include "session/end_plan.h"
 #include "session/life.h"
 #include "session/queue_pair.h"
