@@ -61,6 +61,12 @@ def lost_the_race(client):
     return crashed or "Event: RDMA_CM_EVENT_REJECTED; error: -111" in client.output
 
 
+def lost_the_clock(client):
+    """perftest measures how fast the processor counts before it begins. Where others keep that processor busy the
+    samples do not agree, which it says, and all its results are 0."""
+    return "Correlation coefficient" in client.output
+
+
 def forgets_memory(tool):
     """Without -R, ib_send_bw before 23.07 does not deregister what it counts credits in (it does that on iWARP
     only), cannot deallocate its protection domain then, and ends with 1 when all is done."""
@@ -78,8 +84,8 @@ def exchange(world, tool, arguments, seconds, family=(), port=None, settings=Non
     server = world.start_server(*common, port=port, settings=server_settings or settings)
     client = world.start(side, *common, world.server, settings=settings)
     world.finish(client, seconds, None, server)
-    if lost_the_race(client) and attempts > 1:
-        print(f"{tool}: its client was faster than its server's second listener; once more")
+    if (lost_the_race(client) or lost_the_clock(client)) and attempts > 1:
+        print(f"{tool}: its client came too early, or did not know how fast its clock is; once more")
         server.destroy()
         return exchange(world, tool, arguments, seconds, family, port, settings, attempts - 1, cm, side,
                         server_settings)
@@ -91,9 +97,7 @@ def exchange(world, tool, arguments, seconds, family=(), port=None, settings=Non
     expect(result, f"{' '.join(map(str, common))} printed no result", client, server)
     for row in result:
         # Message rate, typical latency or (-D) transactions per second: a bandwidth of a few small messages may
-        # round to 0.00. Where perftest could not measure the clock's speed, which it says, all of it is 0.
-        if "Correlation coefficient" in client.output:
-            continue
+        # round to 0.00.
         expect(row[min(4, len(row) - 1)] > 0, f"the result is not positive: {row}", client, server)
     return result, client, server
 

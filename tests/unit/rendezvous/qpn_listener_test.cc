@@ -113,9 +113,7 @@ TEST_F(QpnListeners, EveryTruncationOfARequestGetsNoAnswer) {
     RawPeer peer = call(party);
     const auto challenge = ask(peer, says);
     ASSERT_TRUE(challenge);
-    HandshakeMessage proof = says;
-    proof.type = MessageType::kProof;
-    proof.value.first = right_proof(says, *challenge);
+    HandshakeMessage proof = proof_behind(says, right_proof(says, *challenge));
     ASSERT_TRUE(peer.send({octets_of(request(proof)).data(), size}));
     peer.finish();
     EXPECT_EQ(peer.receive_all(), Octets()) << size;
@@ -148,9 +146,7 @@ TEST_F(QpnListeners, AWrongProofGetsNoAnswer) {
     RawPeer stranger = call(party);
     const auto challenge = ask(stranger, says);
     ASSERT_TRUE(challenge);
-    HandshakeMessage proof = says;
-    proof.type = MessageType::kProof;
-    proof.value.first = right_proof(says, *challenge);
+    HandshakeMessage proof = proof_behind(says, right_proof(says, *challenge));
     change(proof);
     ASSERT_TRUE(stranger.send(octets_of(request(proof))));
     EXPECT_EQ(stranger.receive_all(), Octets()) << what;

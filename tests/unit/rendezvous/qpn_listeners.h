@@ -56,11 +56,14 @@ class QpnListeners : public OnEngine {
     }
     return challenge;
   }
-  static bool give(RawPeer& peer, const HandshakeMessage& hello, uint64_t proof) {
+  static HandshakeMessage proof_behind(const HandshakeMessage& hello, uint64_t proof) {
     HandshakeMessage says = hello;
     says.type = MessageType::kProof;
     says.value = {proof, 0};
-    return peer.send(octets_of(request(says)));
+    return says;
+  }
+  static bool give(RawPeer& peer, const HandshakeMessage& hello, uint64_t proof) {
+    return peer.send(octets_of(request(proof_behind(hello, proof))));
   }
   // The right peer gets in: nothing that was before has done any harm.
   static RawPeer expect_welcome(Party& party) {
