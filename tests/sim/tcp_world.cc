@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Real queue pairs over loopback TCP, each host with an engine of its own; connections may be made
 // on another one.
-#include "sim/world.h"
+#include "sim/queue_pair_end.h"
 #include "support/host.h"
 #include "unit/cm/rig.h"
 
@@ -9,60 +9,12 @@ namespace uiw::test {
 
 namespace {
 
-class TcpEnd final : public End,
-                     public session::ConnectionObserver,
-                     public session::QueuePairEvents,
-                     public session::SrqEvents,
-                     public cm::QueuePairs {
+class TcpEnd final : public QueuePairEnd, public cm::QueuePairs {
  public:
-  // `engine` serves the queue pair, `making` makes its connection.
-  TcpEnd(engine::Engine& engine, engine::Engine& making, mem::Table& table, uint32_t number,
-         const EndOptions& wanted)
-      : End(table, number, wanted), making_(making) {
-    session::QueuePairOptions o;
-    o.qp_num = number;
-    o.pd = o.srq_pd = kPd;
-    o.memory = &table;
-    o.send_cq = send_cq.get();
-    o.recv_cq = recv_cq.get();
-    o.srq = wanted.srq;
-    o.events = this;
-    o.srq_events = this;
-    o.cap = {.max_send_wr = wanted.depth,
-             .max_recv_wr = wanted.receives,
-             .max_send_sge = queue::kMaxSge,
-             .max_recv_sge = queue::kMaxSge,
-             .max_inline_data = 512};
-    qp_ = session::QueuePair::create(engine, o);
-  }
+  using QueuePairEnd::attach;
+  using QueuePairEnd::disconnect;
+  using QueuePairEnd::QueuePairEnd;
 
-  void attach(int fd, int buffer, bool initiator) {
-    fd_ = fd;
-    agreement = agreement_of(options, initiator);
-    transport::StreamPtr stream = transport::TcpStream::adopt(making_, fd);
-    if (buffer) {
-      setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
-      setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
-    }
-    int result = -1;
-    making_.run_sync([&] { result = qp_->attach(std::move(stream), agreement, {}, this); });
-    EXPECT_EQ(result, 0);
-  }
-
-  int post_send(ibv_send_wr* wr, ibv_send_wr** bad) override { return qp_->post_send(wr, bad); }
-  int post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) override { return qp_->post_recv(wr, bad); }
-  void disconnect() override {
-    making_.run_sync([&] { qp_->disconnect(); });
-  }
-  void to_error() override {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_ERR;
-    EXPECT_EQ(qp_->modify(attr, IBV_QP_STATE), 0);
-  }
-  void destroy() override {
-    if (qp_) making_.run_sync([&] { qp_->forget_observer(); });
-    qp_.reset();
-  }
   void reset_connection() override {
     sockaddr nowhere{};
     nowhere.sa_family = AF_UNSPEC;  // disconnects at once: RST
@@ -89,23 +41,16 @@ class TcpEnd final : public End,
   }
 
   void on_first_fpdu() override {
-    notice({.kind = Notice::kFirstFpdu});
+    QueuePairEnd::on_first_fpdu();
     if (cm_) cm_->on_first_fpdu();
   }
   void on_connection_ended(int error) override {
-    notice({.kind = Notice::kEnded, .error = error});
+    QueuePairEnd::on_connection_ended(error);
     if (auto* told = std::exchange(cm_, nullptr)) told->on_connection_ended(error);
   }
-  void on_async_event(ibv_event_type type) override {
-    notice({.kind = Notice::kAsync, .event = type});
-  }
-  void on_srq_limit() override { notice({.kind = Notice::kSrqLimit}); }
 
  private:
-  engine::Engine& making_;
-  std::unique_ptr<session::QueuePair> qp_;
   session::ConnectionObserver* cm_ = nullptr;
-  int fd_ = -1;
 };
 
 // An application with an id for its end.
@@ -150,8 +95,13 @@ class TcpWorld final : public World {
     const SocketEnds sockets = connect_sockets(medium_.socket_buffer ? 1460 : 0);
     auto a = std::make_unique<TcpEnd>(*engines_[0], making(0), first_memory, ++qp_num_, first);
     auto b = std::make_unique<TcpEnd>(*engines_[1], making(1), second_memory, ++qp_num_, second);
-    b->attach(sockets.ours, medium_.socket_buffer, false);
-    a->attach(sockets.theirs, medium_.socket_buffer, true);
+    b->attach(sockets.ours, agreement_of(second, false));
+    a->attach(sockets.theirs, agreement_of(first, true));
+    if (const int size = medium_.socket_buffer) {
+      for (const int fd : {sockets.ours, sockets.theirs})
+        for (const int option : {SO_SNDBUF, SO_RCVBUF})
+          setsockopt(fd, SOL_SOCKET, option, &size, sizeof size);
+    }
     ends_.push_back(std::move(a));
     ends_.push_back(std::move(b));
     return {ends_[ends_.size() - 2].get(), ends_.back().get()};
@@ -217,8 +167,20 @@ class TcpWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> create_tcp_world(const Medium& medium) {
+std::unique_ptr<World> World::create(const Medium& medium) {
   return std::make_unique<TcpWorld>(medium);
+}
+
+std::vector<Medium> media(uint32_t) {
+  return {{.tcp = true, .crc = true, .name = "crc"},
+          {.tcp = true, .crc = false, .name = "plain"},
+          {.tcp = true, .crc = true, .socket_buffer = 8192, .name = "narrow"},
+          {.tcp = true, .crc = true, .elsewhere = true, .name = "elsewhere"},
+          {.tcp = true,
+           .crc = true,
+           .markers_to_first = true,
+           .markers_to_second = true,
+           .name = "markers"}};
 }
 
 }  // namespace uiw::test

@@ -269,7 +269,6 @@ TEST_P(Threads, PostsRaceWithTheEnd) {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Tcp, Threads, testing::ValuesIn(over_tcp()),
-                         [](const auto& the) { return the.param.name; });
+UIWARP_EVERYWHERE(Threads, 0);
 
 }  // namespace uiw::test

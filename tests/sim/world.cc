@@ -11,8 +11,10 @@ End::End(mem::Table& its_memory, uint32_t its_qp_num, const EndOptions& its_opti
       recv_cq(queue::CompletionQueue::create(8192, nullptr)) {}
 
 void End::collect_locked() {
-  for (const ibv_wc& wc : drain(*send_cq)) sent_.push_back(wc);
-  for (const ibv_wc& wc : drain(*recv_cq)) received_.push_back(wc);
+  ibv_wc wc[16];
+  for (int count; (count = send_cq->poll(16, wc)) > 0;) sent_.insert(sent_.end(), wc, wc + count);
+  for (int count; (count = recv_cq->poll(16, wc)) > 0;)
+    received_.insert(received_.end(), wc, wc + count);
 }
 
 void End::collect() {
@@ -93,10 +95,6 @@ mpa::Agreement agreement_of(const EndOptions& options, bool initiator) {
 
 void PrintTo(const Medium& medium, std::ostream* out) {
   *out << medium.name;
-}
-
-std::unique_ptr<World> World::create(const Medium& medium) {
-  return medium.tcp ? create_tcp_world(medium) : create_sim_world(medium);
 }
 
 }  // namespace uiw::test

@@ -88,7 +88,8 @@ class End {
 
  private:
   void collect_locked();
-  std::mutex mutex_;
+  // In the simulator a poll may run others, which call here, before it takes what is there.
+  std::recursive_mutex mutex_;
   std::vector<ibv_wc> sent_, received_;
   std::vector<Notice> notices_;
 };
@@ -128,8 +129,5 @@ class World {
 
   mem::Table first_memory, second_memory;
 };
-
-std::unique_ptr<World> create_sim_world(const Medium& medium);
-std::unique_ptr<World> create_tcp_world(const Medium& medium);
 
 }  // namespace uiw::test

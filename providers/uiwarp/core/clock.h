@@ -15,8 +15,9 @@ Nanoseconds now();  // CLOCK_MONOTONIC
 
 // A counter that is cheap to read, for short times only: how fast it runs is measured once, and it
 // may differ between processors. (The clock costs 25 ns, in some virtual machines 70.)
+// UIWARP_VIRTUAL_TIME: tests/sim, where now() is not the system's.
 inline uint64_t ticks() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(UIWARP_VIRTUAL_TIME)
   return __builtin_ia32_rdtsc();
 #else
   return static_cast<uint64_t>(now());

@@ -284,6 +284,11 @@ void Engine::post_and_wait(Task& task) {
   sem_destroy(&waited.done);
 }
 
+void Engine::wait_for(std::binary_semaphore& released) {
+  UIW_ASSERT(!on_engine_thread());
+  released.acquire();
+}
+
 void Engine::arm(Timer& timer, core::Nanoseconds from_now) {
   state_->timers.arm(this, timer, state_->now() + from_now);
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <semaphore>
 #include <span>
 #include <type_traits>
 
@@ -179,6 +180,8 @@ class Engine {
   // No lock that engine code takes may be held. After fork() the child's call does nothing.
   template <class Call>
   void run_sync(Call&& call);
+  // Waits until the engine releases it. Not in a fork's child. Thread: any but the engine's.
+  void wait_for(std::binary_semaphore& released);
 
   // All below: thread engine.
 

@@ -80,7 +80,7 @@ void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
 }
 
 void QueuePair::free_when_released() {
-  state_->released.acquire();
+  state_->engine.wait_for(state_->released);
   state_->options.memory->end_stream(state_->options.qp_num);
   state_->purge_completions();
   state_.reset();
@@ -181,7 +181,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
       // "RESET" is allowed from every state (ibv_modify_qp). A connection that still runs ends as
       // by ibv_destroy_qp, and what the engine had to do with it is over when this returns.
       s.ring(kDestroy);
-      s.released.acquire();
+      s.engine.wait_for(s.released);
       for (;;) {
         int result = 0;
         s.engine.run_sync([&] { result = s.reset(); });

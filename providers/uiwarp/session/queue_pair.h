@@ -154,6 +154,7 @@ class QueuePair {
   void disconnect();
 
  private:
+  friend class InsideQueuePair;  // tests/sim
   QueuePair();
   void free_when_released();
   std::unique_ptr<State> state_;  // null: has ended

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// One end of a connection: a session::QueuePair, over whatever carries its bytes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "engine/engine.h"
+#include "session/queue_pair.h"
+#include "sim/world.h"
+
+namespace uiw::test {
+
+class QueuePairEnd : public End,
+                     public session::ConnectionObserver,
+                     public session::QueuePairEvents,
+                     public session::SrqEvents {
+ public:
+  // `engine` serves the queue pair, `making` makes its connection.
+  QueuePairEnd(engine::Engine& engine, engine::Engine& making, mem::Table& table, uint32_t number,
+               const EndOptions& wanted)
+      : End(table, number, wanted), making_(making) {
+    session::QueuePairOptions o;
+    o.qp_num = number;
+    o.pd = o.srq_pd = kPd;
+    o.memory = &table;
+    o.send_cq = send_cq.get();
+    o.recv_cq = recv_cq.get();
+    o.srq = wanted.srq;
+    o.events = this;
+    o.srq_events = this;
+    o.cap = {.max_send_wr = wanted.depth,
+             .max_recv_wr = wanted.receives,
+             .max_send_sge = queue::kMaxSge,
+             .max_recv_sge = queue::kMaxSge,
+             .max_inline_data = 512};
+    qp_ = session::QueuePair::create(engine, o);
+  }
+
+  // Full operation on a connected socket.
+  void attach(int fd, const mpa::Agreement& agreed) {
+    fd_ = fd;
+    agreement = agreed;
+    transport::StreamPtr stream = transport::TcpStream::adopt(making_, fd);
+    int result = -1;
+    making_.run_sync([&] { result = qp_->attach(std::move(stream), agreed, {}, this); });
+    EXPECT_EQ(result, 0);
+  }
+
+  int post_send(ibv_send_wr* wr, ibv_send_wr** bad) override { return qp_->post_send(wr, bad); }
+  int post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) override { return qp_->post_recv(wr, bad); }
+  void disconnect() override {
+    making_.run_sync([&] { qp_->disconnect(); });
+  }
+  void to_error() override {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(qp_->modify(attr, IBV_QP_STATE), 0);
+  }
+  void destroy() override {
+    if (qp_) making_.run_sync([&] { qp_->forget_observer(); });
+    qp_.reset();
+  }
+
+  void on_first_fpdu() override { notice({.kind = Notice::kFirstFpdu}); }
+  void on_connection_ended(int error) override { notice({.kind = Notice::kEnded, .error = error}); }
+  void on_async_event(ibv_event_type type) override {
+    notice({.kind = Notice::kAsync, .event = type});
+  }
+  void on_srq_limit() override { notice({.kind = Notice::kSrqLimit}); }
+
+ protected:
+  engine::Engine& making_;
+  std::unique_ptr<session::QueuePair> qp_;
+  int fd_ = -1;
+};
+
+}  // namespace uiw::test
