@@ -2,7 +2,6 @@
 #include "cm/startup_closer.h"
 
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "core/crc32c.h"
@@ -10,74 +9,17 @@
 #include "mpa/markers.h"
 #include "rdmap/header.h"
 #include "rdmap/terminate.h"
-#include "session/linger.h"
+#include "transport/lingering_close.h"
 
 namespace uiw::cm {
 namespace {
 
-// Sends the rest of a frame that did not fit into the socket.
-class StartupCloser final : private transport::StreamHandler,
-                            private engine::Timer,
-                            private engine::OrphanedSocket {
- public:
-  StartupCloser(engine::Engine& engine, StreamPtr stream, Outbox outbox, core::Nanoseconds at_most)
-      : engine_(engine),
-        stream_(std::move(stream)),
-        outbox_(std::move(outbox)),
-        at_most_(at_most) {}
-
-  void begin() {
-    engine_.adopt(*this, engine::Standing::kStranger);
-    engine_.arm(*this, at_most_);
-    stream_->set_handler(this);
-    stream_->want_writable();
-  }
-
- private:
-  void on_octets(core::Bytes) override {}  // nothing that the peer still sends matters
-  void on_end_of_stream() override { end(); }
-  void on_error(int) override { end(); }
-  void on_writable() override {
-    const int error = outbox_.flush(*stream_);
-    if (error == EAGAIN) {
-      stream_->want_writable();
-      return;
-    }
-    engine::Engine& engine = engine_;
-    StreamPtr stream = std::move(stream_);
-    const core::Nanoseconds at_most = at_most_;
-    stream->set_handler(nullptr);
-    end();  // first: the next orphaned socket may evict the oldest
-    if (error == 0)
-      session::linger(engine, std::move(stream), at_most, engine::Standing::kStranger);
-  }
-  void expire() override { evict(); }
-  void evict() override {
-    stream_->set_abortive();
-    end();
-  }
-
-  void end() {
-    engine_.release(*this);
-    delete this;
-  }
-
-  engine::Engine& engine_;
-  StreamPtr stream_;
-  Outbox outbox_;
-  const core::Nanoseconds at_most_;
-};
-
 void send_and_close(engine::Engine& engine, StreamPtr stream, Outbox outbox,
                     core::Nanoseconds at_most) {
   const int error = outbox.flush(*stream);
-  if (error == 0) {
-    session::linger(engine, std::move(stream), at_most, engine::Standing::kStranger);
-  } else if (error == EAGAIN) {
-    auto* closer =
-        new (std::nothrow) StartupCloser(engine, std::move(stream), std::move(outbox), at_most);
-    if (closer != nullptr) closer->begin();
-  }
+  if (error == 0 || error == EAGAIN)
+    transport::lingering_close(engine, std::move(stream), at_most, engine::Standing::kStranger,
+                               outbox.take_rest());
 }
 
 }  // namespace

@@ -21,8 +21,8 @@
 #include "core/log.h"
 #include "core/settings.h"
 #include "qp/stagger.h"
-#include "session/linger.h"
 #include "session/state.h"
+#include "transport/lingering_close.h"
 
 namespace uiw::session {
 
@@ -253,8 +253,9 @@ void State::sender_stopped() {
   if (life.broken || (life.inbound != Inbound::kOpen && life.outbound == Outbound::kFinSent)) {
     stream.reset();
   } else {
-    linger(engine, std::move(stream), core::settings().close_timeout_ms * core::kMillisecond,
-           engine::Standing::kPeer);
+    transport::lingering_close(engine, std::move(stream),
+                               core::settings().close_timeout_ms * core::kMillisecond,
+                               engine::Standing::kPeer);
   }
   life.enter(Phase::kOver);
   if (life.failure != Failure::kNone || !by_number.load(std::memory_order_relaxed))

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "core/bytes.h"
 #include "core/settings.h"
 #include "mpa/negotiator.h"
 #include "mpa/startup_frame.h"
+#include "transport/lingering_close.h"
 #include "transport/tcp_stream.h"
 
 namespace uiw::startup {
@@ -39,6 +41,8 @@ class Outbox {
   // The same by a socket that is no stream yet, nor connected, perhaps: EAGAIN then. Thread: any.
   int flush(int fd);
   bool begun() const { return sent_ > 0; }
+  // What is still to be sent is the caller's.
+  transport::Unsent take_rest() { return {std::move(octets_), sent_, size_}; }
 
  private:
   template <class Send>
