@@ -2,7 +2,7 @@
 // How long a message will be, between two uiwarps. Pure. Thread: any.
 //
 // A segment says where its message goes on, not where it ends, so a receiver that does not want to
-// write to memory that the peer never named can receive one segment in a call to its place, not
+// write to memory that the peer never named can place one segment in a call directly, not
 // several. For a Read it knows the length. Before a long Send or Write, to a peer that has made
 // itself known (long_fpdus.h), an empty Write says it: to others, too, that would be an empty Write
 // that places nothing (RFC 5041 5.2). doc/decisions/014-several-segments-in-a-call.md
@@ -19,8 +19,8 @@ struct Announcement {
   uint32_t segment = 0;  // octets of payload in each of its segments, but for the last one
 };
 
-// Of a segment, less than this is collected and copied: not worth a place of its own.
-inline constexpr uint32_t kWorthLanding = 8192;
+// A segment with less payload than this is collected and copied: not worth placing directly.
+inline constexpr uint32_t kMinDirectPlacement = 8192;
 
 // The upper half of the Tagged Offset, "uiwm"; the lower one is the length, the STag the segment.
 inline constexpr uint32_t kAnnounces = 0x7569776d;

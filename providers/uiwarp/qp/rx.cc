@@ -116,7 +116,7 @@ inline bool Rx::crc_is_right(Bytes fpdu) const {
 
 // What begins in one receive and ends in the next is copied once more.
 size_t Rx::good_size(size_t room) const {
-  if (last_fpdu_ < kWorthLanding || open_.active || waiting_ != RxStatus::kOk) return room;
+  if (last_fpdu_ < kMinDirectPlacement || open_.active || waiting_ != RxStatus::kOk) return room;
   size_t rest = 0;
   if (!staging_.empty()) {
     const mpa::Extent begun = extent(staging_.octets());

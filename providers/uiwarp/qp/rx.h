@@ -4,8 +4,8 @@
 // connection's receive side (the engine).
 //
 // With CRC an FPDU is verified whole before any of it is placed (RFC 5044 6). Without, a large one
-// is placed by parts as it comes (rx_parts.cc), or received straight into its place
-// (rx_landing.cc). It is checked in the order of conformance A14: version, opcode, QN, MSN, buffer,
+// is placed by parts as it comes (rx_parts.cc), or received directly into place
+// (rx_direct.cc). It is checked in the order of conformance A14: version, opcode, QN, MSN, buffer,
 // MO, length; tagged: STag, protection domain, rights, wrap, bounds.
 #pragma once
 
@@ -20,7 +20,7 @@
 #include "mem/last_region.h"
 #include "mpa/framing.h"
 #include "qp/announcement.h"
-#include "qp/landing.h"
+#include "qp/direct_placement.h"
 #include "qp/rx_staging.h"
 #include "qp/shared.h"
 #include "queue/completion_batch.h"
@@ -57,17 +57,17 @@ class Rx {
 
   RxStatus on_octets(core::Bytes octets);
 
-  // Where the next octets of the stream belong, when that is known before they are there. False
-  // when there is no such place, or too little of it: then nothing is held, and what comes is fed
-  // to on_octets().
-  bool land(Landing& out);
-  bool may_land() const { return open_.active && open_.left >= kWorthLanding; }
-  // How much of `room` to receive when there is no such place, so that it is likely to end where
-  // an FPDU does.
+  // Plans where the next bytes of the stream are received, when their place is known before they
+  // have come. False when it is not, or for too few of them: then no region is referenced, and what
+  // comes is fed to on_octets().
+  bool plan_placement(DirectPlacement& out);
+  bool may_place_directly() const { return open_.active && open_.left >= kMinDirectPlacement; }
+  // How much of `room` to receive without direct placement, so that it is likely to end where an
+  // FPDU does.
   size_t good_size(size_t room) const;
-  // The next `octets` of the stream were received there and, what it had no room for, to `behind`.
-  // Lets go of its memory.
-  RxStatus landed(Landing& landing, size_t octets, core::Bytes behind = {});
+  // The next `octets` of the stream were received as planned and, what did not fit, into `behind`.
+  // Drops the references of regions.
+  RxStatus placed_directly(DirectPlacement& placement, size_t octets, core::Bytes behind = {});
   // After kWantReceive and kWantSender. The same statuses; the same again when nothing has changed.
   RxStatus resume();
   bool wants_sender() const { return waiting_ == RxStatus::kWantSender; }
@@ -133,7 +133,7 @@ class Rx {
     news_ = true;
   }
   // rx_parts.cc
-  static constexpr size_t kHead = Landing::kHead;
+  static constexpr size_t kHead = DirectPlacement::kHead;
   bool may_come_by_parts(size_t missing) const;
   bool comes_by_parts(core::Bytes seen) const;
   RxStatus begin_parts(core::Bytes seen);
@@ -141,17 +141,17 @@ class Rx {
   RxStatus place(core::Bytes payload);
   RxStatus finish(const Segment& segment);
   Segment open_segment() const;
-  // rx_landing.cc
+  // rx_direct.cc
   struct Expected {
     uint64_t octets = 0;   // of the message, behind the segment that has begun
     uint32_t segment = 0;  // payload of each, but for the last one
   };
   Expected expected() const;
-  bool find_write(Landing& out, uint64_t ahead) const;
-  bool find_sges(Landing& out, uint64_t ahead) const;
-  void add_ahead(Landing& out, Expected expected, uint64_t room, uint32_t held_back) const;
-  static bool take_unexpected(const Landing& landing, size_t octets, RxStaging& rest);
-  RxStatus take_expected(const Landing& landing, size_t octets);
+  bool find_write(DirectPlacement& out, uint64_t ahead) const;
+  bool find_sges(DirectPlacement& out, uint64_t ahead) const;
+  void add_ahead(DirectPlacement& out, Expected expected, uint64_t room, uint32_t held_back) const;
+  static bool take_unexpected(const DirectPlacement& placement, size_t octets, RxStaging& rest);
+  RxStatus take_expected(const DirectPlacement& placement, size_t octets);
   void advance(size_t octets);
   // rx_untagged.cc
   RxStatus on_untagged(const Segment& segment, rdmap::Opcode opcode);

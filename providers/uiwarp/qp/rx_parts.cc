@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Large segments without CRC: their header is checked when it has come, their payload placed as it
-// comes, or received straight into its place (rx_landing.cc). What a message brings is told when
+// comes, or received directly into place (rx_direct.cc). What a message brings is told when
 // its last octet is there.
 #include <algorithm>
 #include <cstring>

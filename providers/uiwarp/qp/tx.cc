@@ -38,7 +38,7 @@ constexpr uint32_t kPacketsPerCopiedBatch = 8;
 static_assert(kPacketsPerCopiedBatch * kPacket + kArenaBesidesPayload <= TxBatch::kArena);
 
 // So much has to come behind the first segment, with a header.
-constexpr uint32_t kWorthAnnouncing = kWorthLanding + ddp::kUntaggedHeaderSize;
+constexpr uint32_t kWorthAnnouncing = kMinDirectPlacement + ddp::kUntaggedHeaderSize;
 
 // Whether the segment whose header a Terminate echoes was of this WR.
 bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
@@ -99,7 +99,7 @@ bool Tx::welcome_first(uint64_t length) const {
   return long_fpdus::several_segments(emss_, largest_ulpdu()) > emss_ || worth_announcing(length);
 }
 
-// What is verified first, or has markers in it, is not received to its place.
+// What is verified first, or has markers in it, is not placed directly.
 bool Tx::worth_announcing(uint64_t length) const {
   return !crc_ && !markers_ && mulpdu_ >= kWorthAnnouncing && length >= mulpdu_ + kWorthAnnouncing;
 }

@@ -103,24 +103,25 @@ void State::on_octets(core::Bytes octets) {
 
 long State::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
   qp::Rx& rx = connection->rx;
-  qp::Landing landing;
-  if (!rx.land(landing)) {
+  qp::DirectPlacement placement;
+  if (!rx.plan_placement(placement)) {
     const long got = stream->receive_now(buffer.data(), rx.good_size(buffer.size()));
     if (got > 0) status = rx.on_octets(buffer.first(static_cast<size_t>(got)));
     return got;
   }
-  landing.pieces[landing.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
-  const long got = stream->receive_now(landing.pieces.data(), landing.count + 1);
-  if (got > 0) status = rx.landed(landing, static_cast<size_t>(got), buffer);
+  placement.pieces[placement.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
+  const long got = stream->receive_now(placement.pieces.data(), placement.count + 1);
+  if (got > 0) status = rx.placed_directly(placement, static_cast<size_t>(got), buffer);
   return got;
 }
 
-// Large segments go straight to their places for as long as octets are there.
+// Large segments are placed directly for as long as octets are there.
 size_t State::receive_directly() {
   const std::span<uint8_t> behind = engine.scratch();
   size_t octets = 0;
   for (int share = kDirectReceives; share > 0 && octets < kDirectOctets; --share) {
-    if (!life.takes_input() || life.pause != Pause::kNone || !connection->rx.may_land()) break;
+    if (!life.takes_input() || life.pause != Pause::kNone || !connection->rx.may_place_directly())
+      break;
     qp::RxStatus status = qp::RxStatus::kOk;
     const long got = receive_once(behind, status);
     if (got == -EAGAIN) break;
@@ -134,9 +135,9 @@ size_t State::receive_directly() {
   }
   if (!stream) return octets;
   const qp::Rx& rx = connection->rx;
-  const size_t most = !life.takes_input() ? 0
-                      : rx.may_land()     ? kBeginning
-                                          : rx.good_size(engine::Engine::kReceiveBuffer);
+  const size_t most = !life.takes_input()       ? 0
+                      : rx.may_place_directly() ? kBeginning
+                                                : rx.good_size(engine::Engine::kReceiveBuffer);
   stream->receive_at_most(static_cast<uint32_t>(most));
   return octets;
 }

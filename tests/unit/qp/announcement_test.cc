@@ -82,7 +82,7 @@ TEST(Announcement, IsNotForMessagesThatGainNothing) {
   EXPECT_EQ(announcements(ulpdus_of(m.transmit(), false)), 1u);
 }
 
-// Nothing that has to be verified first is received to its place.
+// Nothing that has to be verified first is placed directly.
 TEST(Announcement, IsNotForConnectionsWithCrcOrMarkers) {
   Acquainted crc({.crc = true}), marked({.crc = false, .tx_markers = true});
   for (Machine* m : {&crc, &marked}) {

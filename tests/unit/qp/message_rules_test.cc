@@ -120,7 +120,7 @@ TEST(MessageRules, ANumberCountsOneMessageAndNoSegment) {
 }
 
 // Of every way to cut it, a message of exactly the receive's size fits, and one octet more does
-// not. Of what is too long nothing lands behind the receive.
+// not. Of what is too long nothing is placed behind the receive.
 TEST(MessageRules, AReceiveHoldsItsSizeToTheOctet) {
   constexpr size_t kSize = 99;
   for (size_t excess : {0u, 1u, 2u, 100u}) {

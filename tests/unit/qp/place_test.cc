@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "qp/announcement.h"
-#include "support/landing.h"
+#include "support/direct_placement.h"
 #include "support/scene.h"
 
 namespace uiw::test {
@@ -115,17 +115,17 @@ TEST_F(PlaceTest, TheEndOfALargeSegmentIsNotReceivedDirectly) {
     Machine m({.crc = false});
     const Octets octets = fpdu(tagged(0, stag(m, to, kSize), kStart, content), false);
     ASSERT_EQ(m.feed({octets.data(), kFirst}), RxStatus::kOk);
-    size_t landed = 0;
+    size_t placed = 0;
     {
-      qp::Landing landing;
-      ASSERT_TRUE(m.rx().land(landing));
-      ASSERT_EQ(landing.count, 1u);
-      landed = landing.size;
-      std::memcpy(landing.pieces[0].iov_base, octets.data() + kFirst, landed);
-      ASSERT_EQ(m.rx().landed(landing, landed), RxStatus::kOk);
+      qp::DirectPlacement placement;
+      ASSERT_TRUE(m.rx().plan_placement(placement));
+      ASSERT_EQ(placement.count, 1u);
+      placed = placement.size;
+      std::memcpy(placement.pieces[0].iov_base, octets.data() + kFirst, placed);
+      ASSERT_EQ(m.rx().placed_directly(placement, placed), RxStatus::kOk);
     }
     EXPECT_EQ(watch->touched, 0);
-    EXPECT_EQ(m.feed({octets.data() + kFirst + landed, octets.size() - kFirst - landed}),
+    EXPECT_EQ(m.feed({octets.data() + kFirst + placed, octets.size() - kFirst - placed}),
               RxStatus::kOk);
   });
 }
@@ -143,11 +143,11 @@ TEST_F(PlaceTest, TheEndOfAnAnnouncedWriteIsNotReceivedDirectly) {
     octets = concat(std::move(octets),
                     fpdu(tagged(0, key, kStart + kSegment, {middle, content.end()}), false));
     ASSERT_EQ(m.feed({octets.data(), kFirst}), RxStatus::kOk);
-    size_t landed = 0;
+    size_t placed = 0;
     const size_t end = octets.size() - 20;  // all but the end
-    ASSERT_EQ(receive_to_place(m.rx(), {octets.data() + kFirst, end - kFirst}, &landed),
+    ASSERT_EQ(receive_directly(m.rx(), {octets.data() + kFirst, end - kFirst}, &placed),
               RxStatus::kOk);
-    EXPECT_EQ(landed, end - kFirst);
+    EXPECT_EQ(placed, end - kFirst);
     EXPECT_EQ(watch->touched, 0);
     EXPECT_EQ(m.feed({octets.data() + end, octets.size() - end}), RxStatus::kOk);
   });

@@ -3,7 +3,7 @@
 // ordinary segments have to do they have to do as well: tests/sim runs everything with both.
 #include <gtest/gtest.h>
 
-#include "support/landing.h"
+#include "support/direct_placement.h"
 #include "support/scene.h"
 
 namespace uiw::test {
@@ -25,8 +25,8 @@ TEST(RxParts, AWriteIsPlacedAsItComes) {
   EXPECT_TRUE(std::equal(content.begin(), content.begin() + 1000, target.data()));
   EXPECT_EQ(target.data()[1000], 0);
   EXPECT_FALSE(m.rx().at_boundary());
-  ASSERT_TRUE(m.rx().may_land());
-  ASSERT_EQ(receive_to_place(m.rx(), {octets.data() + 1016, octets.size() - 1017}), RxStatus::kOk);
+  ASSERT_TRUE(m.rx().may_place_directly());
+  ASSERT_EQ(receive_directly(m.rx(), {octets.data() + 1016, octets.size() - 1017}), RxStatus::kOk);
   EXPECT_TRUE(target.content() == content);
   EXPECT_FALSE(m.rx().at_boundary());  // an octet of the CRC field is missing
   ASSERT_EQ(m.feed({octets.data() + octets.size() - 1, 1}), RxStatus::kOk);
@@ -39,7 +39,7 @@ TEST(RxParts, WithCrcNothingIsPlacedUnverified) {
   Octets octets = fpdu(tagged(0, target.stag(), target.start(), pattern(kSize)));
   octets.back() ^= 1;
   ASSERT_EQ(m.feed({octets.data(), octets.size() - 1}), RxStatus::kOk);
-  EXPECT_FALSE(m.rx().may_land());
+  EXPECT_FALSE(m.rx().may_place_directly());
   EXPECT_EQ(m.feed({octets.data() + octets.size() - 1, 1}), RxStatus::kFault);
   EXPECT_TRUE(target.content() == Octets(kSize));
 }
@@ -87,8 +87,8 @@ TEST(RxParts, HeadersMayComeInPieces) {
     const Octets content = pattern(kSize), octets = fpdu(untagged(3, 0, 1, 0, content), false);
     ASSERT_EQ(m.feed({octets.data(), head}), RxStatus::kOk);
     ASSERT_EQ(m.feed({octets.data() + head, 25}), RxStatus::kOk);
-    ASSERT_TRUE(m.rx().may_land());
-    ASSERT_EQ(receive_to_place(m.rx(), {octets.data() + head + 25, octets.size() - head - 25}),
+    ASSERT_TRUE(m.rx().may_place_directly());
+    ASSERT_EQ(receive_directly(m.rx(), {octets.data() + head + 25, octets.size() - head - 25}),
               RxStatus::kOk);
     const std::vector<ibv_wc> got = m.received();
     ASSERT_EQ(got.size(), 1u);
@@ -106,10 +106,10 @@ TEST(RxParts, ASendWaitsForItsReceive) {
     const Octets content = pattern(kSize), octets = fpdu(untagged(3, 0, 1, 0, content), false);
     ASSERT_EQ(m.feed({octets.data(), 10}), RxStatus::kOk);
     ASSERT_EQ(m.feed({octets.data() + 10, there - 10}), RxStatus::kWantReceive);
-    EXPECT_FALSE(m.rx().may_land());
+    EXPECT_FALSE(m.rx().may_place_directly());
     m.receive(RecvWr({to.sge()}, 7));
     ASSERT_EQ(m.rx().resume(), RxStatus::kOk);
-    ASSERT_EQ(receive_to_place(m.rx(), {octets.data() + there, octets.size() - there}),
+    ASSERT_EQ(receive_directly(m.rx(), {octets.data() + there, octets.size() - there}),
               RxStatus::kOk);
     EXPECT_EQ(m.received().size(), 1u);
     EXPECT_TRUE(to.content() == content);
@@ -123,8 +123,8 @@ TEST(RxParts, MemoryMayGoAwayInBetween) {
   const uint32_t stag = target.stag();
   ASSERT_EQ(m.feed({octets.data(), 5000}), RxStatus::kOk);
   target.deregister();
-  qp::Landing landing;
-  EXPECT_FALSE(m.rx().land(landing));
+  qp::DirectPlacement placement;
+  EXPECT_FALSE(m.rx().plan_placement(placement));
   EXPECT_EQ(m.feed({octets.data() + 5000, 100}), RxStatus::kFault);
   EXPECT_EQ(static_cast<uint16_t>(m.rx().fault().terminate.code), 0x1100);
   // What is echoed is the segment as it came.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Large messages without CRC, announced rightly, wrongly or not at all, cut as a stranger likes,
-// and received to their places or fed, in any pieces. Whatever comes, nothing is written but where
+// and placed directly or fed, in any pieces. Whatever comes, nothing is written but where
 // the peer has named or announced something, or where the program has posted something. First
 // octet: how much is posted. Then segments of three octets each; from a zero octet on, pieces.
 #pragma once
@@ -17,17 +17,17 @@
 #include "mpa/framing.h"
 #include "qp/announcement.h"
 #include "qp/connection.h"
-#include "support/landing.h"
+#include "support/direct_placement.h"
 #include "support/post.h"
 #include "support/wiring.h"
 
 namespace uiw::test {
 
-class LandingHarness {
+class DirectPlacementHarness {
  public:
   static void run(const uint8_t* data, size_t size) {
     if (size == 0) return;
-    LandingHarness harness(data[0]);
+    DirectPlacementHarness harness(data[0]);
     size_t at = 1;
     for (; at + 3 <= size && data[at] != 0 && harness.stream_.size() < kMostOctets; at += 3)
       harness.add(data[at], data[at + 1], data[at + 2]);
@@ -62,7 +62,7 @@ class LandingHarness {
     std::vector<std::pair<uint64_t, uint64_t>> allowed;  // from, so many octets
   };
 
-  explicit LandingHarness(uint8_t posts)
+  explicit DirectPlacementHarness(uint8_t posts)
       : sends_(qp::SendQueue::create(8, 4, 0)),
         receives_(queue::ReceiveQueue::create(8, 4)),
         send_cq_(queue::CompletionQueue::create(64, nullptr)),
@@ -187,7 +187,7 @@ class LandingHarness {
       if (!pieces.empty()) pieces = pieces.subspan(1);
       const size_t size = std::min(
           kPieces[piece & 7] - std::min<size_t>(piece >> 4, kPieces[piece & 7] - 1), left.size());
-      status = piece & 8 ? receive_to_place(rx, left.first(size)) : rx.on_octets(left.first(size));
+      status = piece & 8 ? receive_directly(rx, left.first(size)) : rx.on_octets(left.first(size));
       left = left.subspan(size);
     }
     if (status == qp::RxStatus::kWantReceive) CHECK(rx.give_up_waiting() == qp::RxStatus::kFault);

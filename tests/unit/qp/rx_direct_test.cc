@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Several segments of a message received to their places by one call, where it is known how long
-// the message is; and what happens where the peer sends something else.
+// Several segments of a message placed directly by one call, where the length of the message is
+// known; and what happens where the peer sends something else.
 #include <gtest/gtest.h>
 
 #include "qp/announcement.h"
-#include "support/landing.h"
+#include "support/direct_placement.h"
 #include "support/scene.h"
 
 namespace uiw::test {
@@ -13,7 +13,7 @@ namespace {
 using qp::RxStatus;
 
 constexpr size_t kSegment = 20001, kMessage = 3 * kSegment + 9000;
-constexpr size_t kHead = 20;  // what is seen of a message before anything of it is landed
+constexpr size_t kHead = 20;  // what is seen of a message before anything of it is placed
 
 Octets announcing(size_t length, size_t segment) {
   const qp::Announcement announcement{static_cast<uint32_t>(length),
@@ -102,50 +102,50 @@ struct Scene {
   uint32_t sink_ = 0;
 };
 
-TEST(RxLanding, AMessageOfKnownLengthIsReceivedByOneCall) {
+TEST(RxDirect, AMessageOfKnownLengthIsReceivedByOneCall) {
   for (Kind kind : kKinds) {
     Scene scene(kind);
     const Octets message = scene.message();
     ASSERT_EQ(scene.m.feed({message.data(), kHead}), RxStatus::kOk);
-    size_t landed = 0;
-    ASSERT_EQ(receive_to_place(scene.m.rx(), core::Bytes(message).subspan(kHead), &landed),
+    size_t placed = 0;
+    ASSERT_EQ(receive_directly(scene.m.rx(), core::Bytes(message).subspan(kHead), &placed),
               RxStatus::kOk);
     // All but what is behind the last payload, and the end of a Write.
     const size_t trailer = 4 + -(2 + (kind == Kind::kSend ? 18 : 14) + kMessage % kSegment) % 4;
-    EXPECT_EQ(landed, message.size() - kHead - trailer - (kind == Kind::kWrite ? 8 : 0));
+    EXPECT_EQ(placed, message.size() - kHead - trailer - (kind == Kind::kWrite ? 8 : 0));
     scene.expect_there();
   }
 }
 
-TEST(RxLanding, ItIsNoMoreThanTheMessageAndEightSegments) {
+TEST(RxDirect, ItIsNoMoreThanTheMessageAndEightSegments) {
   for (Kind kind : kKinds) {
     Scene scene(kind);
     const Octets message = scene.message();
     ASSERT_EQ(scene.m.feed({message.data(), kHead}), RxStatus::kOk);
-    qp::Landing landing;
-    ASSERT_TRUE(scene.m.rx().land(landing));
-    ASSERT_EQ(landing.count, 7u);
+    qp::DirectPlacement placement;
+    ASSERT_TRUE(scene.m.rx().plan_placement(placement));
+    ASSERT_EQ(placement.count, 7u);
     const uint8_t* const begin = scene.to.data() + 500;
-    for (size_t i = 0; i < landing.count; i += 2) {
-      const auto* place = static_cast<const uint8_t*>(landing.pieces[i].iov_base);
+    for (size_t i = 0; i < placement.count; i += 2) {
+      const auto* place = static_cast<const uint8_t*>(placement.pieces[i].iov_base);
       EXPECT_GE(place, begin);
-      EXPECT_LE(place + landing.pieces[i].iov_len, begin + kMessage);
+      EXPECT_LE(place + placement.pieces[i].iov_len, begin + kMessage);
     }
-    ASSERT_EQ(scene.m.rx().landed(landing, 0), RxStatus::kOk);
+    ASSERT_EQ(scene.m.rx().placed_directly(placement, 0), RxStatus::kOk);
   }
   Machine m({.crc = false});
   Buffer sink(m.memory, 20 * kSegment);
   const Octets content = pattern(sink.size());
   const Octets message = an_answer(read_into(m, {sink.sge()}), content);
   ASSERT_EQ(m.feed({message.data(), kHead}), RxStatus::kOk);
-  size_t landed = 0;
-  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(message).subspan(kHead), &landed), RxStatus::kOk);
-  EXPECT_GT(landed, 9 * kSegment);
-  EXPECT_LT(landed, 9 * kSegment + 1000);
+  size_t placed = 0;
+  ASSERT_EQ(receive_directly(m.rx(), core::Bytes(message).subspan(kHead), &placed), RxStatus::kOk);
+  EXPECT_GT(placed, 9 * kSegment);
+  EXPECT_LT(placed, 9 * kSegment + 1000);
   EXPECT_TRUE(sink.content() == content);
 }
 
-TEST(RxLanding, ItMayEndAnywhere) {
+TEST(RxDirect, ItMayEndAnywhere) {
   for (Kind kind : kKinds) {
     const size_t size = Scene(kind).message().size();
     std::vector<size_t> ends;
@@ -159,15 +159,15 @@ TEST(RxLanding, ItMayEndAnywhere) {
       const Octets message = scene.message();
       const core::Bytes octets = message;
       ASSERT_EQ(scene.m.feed(octets.first(kHead)), RxStatus::kOk);
-      ASSERT_EQ(receive_to_place(scene.m.rx(), octets.subspan(kHead, end - kHead)), RxStatus::kOk);
-      ASSERT_EQ(receive_to_place(scene.m.rx(), octets.subspan(end)), RxStatus::kOk);
+      ASSERT_EQ(receive_directly(scene.m.rx(), octets.subspan(kHead, end - kHead)), RxStatus::kOk);
+      ASSERT_EQ(receive_directly(scene.m.rx(), octets.subspan(end)), RxStatus::kOk);
       scene.expect_there();
       if (testing::Test::HasFailure()) return;
     }
   }
 }
 
-TEST(RxLanding, ThePeerMayCutItOtherwise) {
+TEST(RxDirect, ThePeerMayCutItOtherwise) {
   for (Kind kind : kKinds) {
     for (size_t size : {100u, 7000u, 20000u, 20002u, 30000u, 60000u}) {
       for (size_t first : {kHead, 30000ul, 50000ul}) {
@@ -176,9 +176,9 @@ TEST(RxLanding, ThePeerMayCutItOtherwise) {
         const Octets message = scene.message(size);
         const core::Bytes octets = message;
         ASSERT_EQ(scene.m.feed(octets.first(kHead)), RxStatus::kOk);
-        ASSERT_EQ(receive_to_place(scene.m.rx(), octets.subspan(kHead, first - kHead)),
+        ASSERT_EQ(receive_directly(scene.m.rx(), octets.subspan(kHead, first - kHead)),
                   RxStatus::kOk);
-        ASSERT_EQ(receive_to_place(scene.m.rx(), octets.subspan(first)), RxStatus::kOk);
+        ASSERT_EQ(receive_directly(scene.m.rx(), octets.subspan(first)), RxStatus::kOk);
         scene.expect_there();
       }
     }
@@ -187,7 +187,7 @@ TEST(RxLanding, ThePeerMayCutItOtherwise) {
 
 // Announced for more than comes: what follows was received to wrong places, and is taken from
 // there.
-TEST(RxLanding, WhatFollowsAMessageThatEndsEarlyIsNotLost) {
+TEST(RxDirect, WhatFollowsAMessageThatEndsEarlyIsNotLost) {
   for (size_t announced : {2 * kSegment, kMessage, size_t{0xffffffff}}) {
     Machine m({.crc = false, .long_fpdus = true});
     Buffer first(m.memory, kMessage), second(m.memory, kMessage);
@@ -199,7 +199,7 @@ TEST(RxLanding, WhatFollowsAMessageThatEndsEarlyIsNotLost) {
     stream = concat(std::move(stream), fpdu(untagged(3, 0, 1, kSegment, pattern(10), true), false));
     stream = concat(std::move(stream), a_send(2, other));
     ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
-    ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kOk);
+    ASSERT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kOk);
     const std::vector<ibv_wc> done = m.received();
     ASSERT_EQ(done.size(), 2u);
     EXPECT_EQ(done[0].byte_len, kSegment + 10);
@@ -210,19 +210,19 @@ TEST(RxLanding, WhatFollowsAMessageThatEndsEarlyIsNotLost) {
 }
 
 // The announcement is of octets in a row from where the Write began.
-TEST(RxLanding, NothingIsExpectedOfAWriteThatGoesOnElsewhere) {
+TEST(RxDirect, NothingIsExpectedOfAWriteThatGoesOnElsewhere) {
   Scene scene(Kind::kWrite);
   const Octets first = fpdu(scene.segment(0, pattern(kSegment), false), false);
   const Octets second = fpdu(scene.segment(kSegment + 4, pattern(kSegment), false), false);
   ASSERT_EQ(scene.m.feed(first), RxStatus::kOk);
   ASSERT_EQ(scene.m.feed({second.data(), kHead}), RxStatus::kOk);
-  qp::Landing landing;
-  ASSERT_TRUE(scene.m.rx().land(landing));
-  EXPECT_EQ(landing.count, 1u);
+  qp::DirectPlacement placement;
+  ASSERT_TRUE(scene.m.rx().plan_placement(placement));
+  EXPECT_EQ(placement.count, 1u);
 }
 
 // Of the size that is expected, but another.
-TEST(RxLanding, ASegmentForAnotherPlaceGoesThere) {
+TEST(RxDirect, ASegmentForAnotherPlaceGoesThere) {
   Scene scene(Kind::kWrite);
   Buffer other(scene.m.memory, kMessage);
   const Octets elsewhere = pattern(kSegment, 9);
@@ -233,7 +233,7 @@ TEST(RxLanding, ASegmentForAnotherPlaceGoesThere) {
       concat(std::move(stream), fpdu(scene.segment(kSegment, Octets(kSegment, 1), false), false));
   stream = concat(std::move(stream), fpdu(scene.segment(0, pattern(kSegment, 3), true), false));
   ASSERT_EQ(scene.m.feed({stream.data(), kHead}), RxStatus::kOk);
-  ASSERT_EQ(receive_to_place(scene.m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kOk);
+  ASSERT_EQ(receive_directly(scene.m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kOk);
   const Octets first = pattern(kSegment, 3);
   const uint8_t* const place = scene.to.data() + 500;
   EXPECT_TRUE(std::equal(first.begin(), first.end(), place));
@@ -241,7 +241,7 @@ TEST(RxLanding, ASegmentForAnotherPlaceGoesThere) {
   EXPECT_TRUE(std::equal(elsewhere.begin(), elsewhere.end(), other.data() + 7));
 }
 
-TEST(RxLanding, WithoutAnAnnouncementItIsOneSegment) {
+TEST(RxDirect, WithoutAnAnnouncementItIsOneSegment) {
   for (Kind kind : {Kind::kWrite, Kind::kSend}) {
     // None; of nothing; of another cut; of less than has come; not heard.
     for (auto [announced, segment] : {std::pair<size_t, size_t>{0, 0},
@@ -253,17 +253,17 @@ TEST(RxLanding, WithoutAnAnnouncementItIsOneSegment) {
       Scene scene(kind, announced, segment);
       const Octets message = scene.message();
       ASSERT_EQ(scene.m.feed({message.data(), kHead}), RxStatus::kOk);
-      qp::Landing landing;
-      ASSERT_TRUE(scene.m.rx().land(landing));
-      EXPECT_EQ(landing.count, 1u) << announced << " " << segment;
-      ASSERT_EQ(scene.m.rx().landed(landing, 0), RxStatus::kOk);
-      ASSERT_EQ(receive_to_place(scene.m.rx(), core::Bytes(message).subspan(kHead)), RxStatus::kOk);
+      qp::DirectPlacement placement;
+      ASSERT_TRUE(scene.m.rx().plan_placement(placement));
+      EXPECT_EQ(placement.count, 1u) << announced << " " << segment;
+      ASSERT_EQ(scene.m.rx().placed_directly(placement, 0), RxStatus::kOk);
+      ASSERT_EQ(receive_directly(scene.m.rx(), core::Bytes(message).subspan(kHead)), RxStatus::kOk);
       scene.expect_there();
     }
   }
 }
 
-TEST(RxLanding, AnAnnouncementIsOfOneMessage) {
+TEST(RxDirect, AnAnnouncementIsOfOneMessage) {
   Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, kMessage);
   Octets stream = announcing(kMessage, kSegment);
@@ -273,52 +273,52 @@ TEST(RxLanding, AnAnnouncementIsOfOneMessage) {
   const size_t before = stream.size();
   stream = concat(std::move(stream), a_write(to, pattern(kMessage, 3)));
   ASSERT_EQ(m.feed({stream.data(), 40 + kHead}), RxStatus::kOk);
-  size_t landed = 0;
-  ASSERT_EQ(receive_to_place(m.rx(), {stream.data() + 40 + kHead, before - 40 - kHead}, &landed),
+  size_t placed = 0;
+  ASSERT_EQ(receive_directly(m.rx(), {stream.data() + 40 + kHead, before - 40 - kHead}, &placed),
             RxStatus::kOk);
-  EXPECT_GT(landed, kMessage - 100);
+  EXPECT_GT(placed, kMessage - 100);
   ASSERT_EQ(m.feed({stream.data() + before, kHead}), RxStatus::kOk);
-  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(before + kHead), &landed),
+  ASSERT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(before + kHead), &placed),
             RxStatus::kOk);
-  EXPECT_LT(landed, kSegment);
+  EXPECT_LT(placed, kSegment);
   EXPECT_TRUE(to.content() == pattern(kMessage, 3));
 }
 
 // RFC 5041 7.1: a range that the peer may not write to is none to receive to, whatever it
 // announces.
-TEST(RxLanding, NothingIsReceivedOutsideOfARegion) {
+TEST(RxDirect, NothingIsReceivedOutsideOfARegion) {
   Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, 2 * kSegment + 100);
   const Octets content = pattern(kMessage);
   Octets stream = announcing(kMessage, kSegment);
   stream = concat(std::move(stream), a_write(to, content));
   ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
-  qp::Landing landing;
-  ASSERT_TRUE(m.rx().land(landing));
-  EXPECT_EQ(landing.count, 1u);
-  ASSERT_EQ(m.rx().landed(landing, 0), RxStatus::kOk);
-  EXPECT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kFault);
+  qp::DirectPlacement placement;
+  ASSERT_TRUE(m.rx().plan_placement(placement));
+  EXPECT_EQ(placement.count, 1u);
+  ASSERT_EQ(m.rx().placed_directly(placement, 0), RxStatus::kOk);
+  EXPECT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kFault);
   EXPECT_EQ(static_cast<uint16_t>(m.rx().fault().terminate.code), 0x1101);
   EXPECT_TRUE(std::equal(content.begin(), content.begin() + 2 * kSegment, to.data()));
 }
 
 // Of a receive that is longer than its region the message needs no more than the region has.
-TEST(RxLanding, OnlyWhatIsPlacedIsChecked) {
+TEST(RxDirect, OnlyWhatIsPlacedIsChecked) {
   Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, kMessage);
   m.receive(RecvWr({{to.start(), 2 * kMessage, to.stag()}}, 7));
   const Octets content = pattern(kMessage);
   const Octets stream = concat(announcing(kMessage, kSegment), a_send(1, content));
   ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
-  size_t landed = 0;
-  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead), &landed),
+  size_t placed = 0;
+  ASSERT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(20 + kHead), &placed),
             RxStatus::kOk);
-  EXPECT_GT(landed, 2 * kSegment);
+  EXPECT_GT(placed, 2 * kSegment);
   EXPECT_EQ(m.received().at(0).status, IBV_WC_SUCCESS);
   EXPECT_TRUE(to.content() == content);
 }
 
-TEST(RxLanding, WhatIsAheadIsInOnePieceOfMemory) {
+TEST(RxDirect, WhatIsAheadIsInOnePieceOfMemory) {
   for (size_t first : {10000ul, kSegment, 2 * kSegment + 5}) {
     Machine m({.crc = false});
     Buffer to(m.memory, kMessage);
@@ -326,14 +326,14 @@ TEST(RxLanding, WhatIsAheadIsInOnePieceOfMemory) {
     const uint32_t sink = read_into(m, {to.sge(0, first), to.sge(first, kMessage - first)});
     const Octets message = an_answer(sink, content);
     ASSERT_EQ(m.feed({message.data(), kHead}), RxStatus::kOk);
-    ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(message).subspan(kHead)), RxStatus::kOk);
+    ASSERT_EQ(receive_directly(m.rx(), core::Bytes(message).subspan(kHead)), RxStatus::kOk);
     m.tx().retire();
     EXPECT_EQ(m.sent().size(), 1u);
     EXPECT_TRUE(to.content() == content);
   }
 }
 
-TEST(RxLanding, AWrongAnswerIsAFaultOfThePeer) {
+TEST(RxDirect, AWrongAnswerIsAFaultOfThePeer) {
   Machine m({.crc = false});
   Buffer to(m.memory, kMessage);
   const uint32_t sink = read_into(m, {to.sge()});
@@ -341,13 +341,13 @@ TEST(RxLanding, AWrongAnswerIsAFaultOfThePeer) {
   stream = concat(std::move(stream),
                   fpdu(tagged(2, sink, kSegment + 1, pattern(kSegment), false), false));
   ASSERT_EQ(m.feed({stream.data(), kHead}), RxStatus::kOk);
-  EXPECT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kFault);
+  EXPECT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kFault);
   EXPECT_EQ(static_cast<uint16_t>(m.rx().fault().terminate.code), 0x1101);
   EXPECT_EQ(m.rx().fault().failed_status, IBV_WC_BAD_RESP_ERR);
 }
 
-// Otherwise invalidating would wait for the landing that holds the window, for ever.
-TEST(RxLanding, WhatWasReceivedToAWindowMayInvalidateIt) {
+// Otherwise invalidating would wait for the placement that holds the window, for ever.
+TEST(RxDirect, WhatWasReceivedToAWindowMayInvalidateIt) {
   Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, kMessage, kAllAccess | mem::kMwBind), inbox(m.memory, kMessage);
   const uint32_t window = *m.memory.add_window(kPd, mem::WindowType::kType2, 10);
@@ -364,14 +364,14 @@ TEST(RxLanding, WhatWasReceivedToAWindowMayInvalidateIt) {
   // As announced the first time, and as an invalidation where a segment is expected.
   stream[20 + 2] &= static_cast<uint8_t>(~0x40);
   ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
-  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kOk);
+  ASSERT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kOk);
   const std::vector<ibv_wc> done = m.received();
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].wc_flags, static_cast<unsigned>(IBV_WC_WITH_INV));
   EXPECT_EQ(done[0].byte_len, 30000u);
 }
 
-TEST(RxLanding, ASendBehindItWaitsForItsReceive) {
+TEST(RxDirect, ASendBehindItWaitsForItsReceive) {
   Machine m({.crc = false, .wait_for_receive = true});
   Buffer to(m.memory, kMessage), second(m.memory, 100000);
   const uint32_t sink = read_into(m, {to.sge()});
@@ -379,7 +379,7 @@ TEST(RxLanding, ASendBehindItWaitsForItsReceive) {
   Octets stream = an_answer(sink, content);
   stream = concat(std::move(stream), a_send(1, sent, 50000));
   ASSERT_EQ(m.feed({stream.data(), kHead}), RxStatus::kOk);
-  ASSERT_EQ(receive_to_place(m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kWantReceive);
+  ASSERT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(kHead)), RxStatus::kWantReceive);
   m.receive(RecvWr({second.sge()}, 9));
   ASSERT_EQ(m.rx().resume(), RxStatus::kOk);
   ASSERT_EQ(m.received().size(), 1u);

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "fuzz/landing_harness.h"
+#include "fuzz/direct_placement_harness.h"
 
 namespace uiw::test {
 namespace {
@@ -34,11 +34,11 @@ std::vector<uint8_t> input(uint32_t seed) {
   return out;
 }
 
-TEST(LandingRandom, NothingIsWrittenThatNobodyNamed) {
+TEST(DirectPlacementRandom, NothingIsWrittenThatNobodyNamed) {
   for (uint32_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE(seed);
     const std::vector<uint8_t> octets = input(seed);
-    LandingHarness::run(octets.data(), octets.size());
+    DirectPlacementHarness::run(octets.data(), octets.size());
   }
 }
 

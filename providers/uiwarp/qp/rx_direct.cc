@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Receiving straight to where payload belongs: the rest of a large segment, and further ones of its
-// message as they are expected. What comes between their payloads is looked at afterwards. Whatever
-// was expected wrongly lies inside the message all the same: of a Read we asked for it, of others
-// the peer has announced it (announcement.h); it is taken from there and placed again.
+// Direct placement: receives the rest of a large segment, and further segments of its message as
+// they are expected, into the memory that their payload belongs to. What comes between the payloads
+// is checked afterwards. Payload that was expected wrongly lies inside of the message all the same:
+// the length of a Read is ours, of other messages the peer has announced it (announcement.h). It is
+// copied from there and placed again.
 // doc/decisions/014-several-segments-in-a-call.md
 #include <algorithm>
 #include <cstring>
@@ -40,16 +41,17 @@ Rx::Expected Rx::expected() const {
   return {message.length - begun, payload};
 }
 
-bool Rx::land(Landing& out) {
-  if (!may_land() || ended_ || waiting_ != RxStatus::kOk) return false;
+bool Rx::plan_placement(DirectPlacement& out) {
+  if (!may_place_directly() || ended_ || waiting_ != RxStatus::kOk) return false;
   const Expected expected = this->expected();
-  const uint64_t ahead = std::min<uint64_t>(expected.octets, expected.segment * Landing::kAhead);
+  const uint64_t ahead =
+      std::min<uint64_t>(expected.octets, expected.segment * DirectPlacement::kAhead);
   const bool write = open_.opcode() == Opcode::kWrite;
   if (!(write ? find_write(out, ahead) : find_sges(out, ahead))) return false;
   uint64_t found = 0;
   for (size_t i = 0; i < out.count; ++i) found += out.pieces[i].iov_len;
   const uint64_t room = found - std::min<uint64_t>(found, open_.left);
-  // In what order the kernel stores is unknown: the end of a Write is placed here.
+  // In what order the kernel stores is unknown, so the end of a Write is placed by us.
   const uint32_t held_back = write ? kPlacedLast : 0;
   out.pieces[0].iov_len -= room + held_back;
   out.size = out.open = found - room - held_back;
@@ -57,8 +59,8 @@ bool Rx::land(Landing& out) {
   return true;
 }
 
-// Whatever is wrong is told when the octets are there.
-bool Rx::find_write(Landing& out, uint64_t ahead) const {
+// Does not report faults: on_octets() does, when the bytes have come.
+bool Rx::find_write(DirectPlacement& out, uint64_t ahead) const {
   const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
   const uint64_t to = header.to + (open_segment().payload_size() - open_.left);
   mem::RegionRef region = shared_->memory->find(header.stag);
@@ -76,7 +78,7 @@ bool Rx::find_write(Landing& out, uint64_t ahead) const {
   return true;
 }
 
-bool Rx::find_sges(Landing& out, uint64_t ahead) const {
+bool Rx::find_sges(DirectPlacement& out, uint64_t ahead) const {
   const ibv_sge* sges = receive_.sges;
   uint32_t count = receive_.sge_count, pd = shared_->receive_pd;
   uint64_t offset = send_octets_;
@@ -89,7 +91,7 @@ bool Rx::find_sges(Landing& out, uint64_t ahead) const {
   }
   out.count = 0;
   const auto take = [&](const ibv_sge& sge, uint64_t at, uint64_t size) {
-    if (out.count == Landing::kPlaces) return false;
+    if (out.count == DirectPlacement::kMaxSges) return false;
     mem::RegionRef region = shared_->memory->find(sge.lkey);
     if (!region ||
         mem::check(*region, pd, sge.addr + at, size, mem::kLocalWrite) != mem::Fault::kNone)
@@ -100,7 +102,7 @@ bool Rx::find_sges(Landing& out, uint64_t ahead) const {
   };
   for_each_sge(sges, count, offset, open_.left + ahead, take);
   if (out.count == 1) return true;
-  // What is ahead has to be in one piece with the rest of this one.
+  // Further segments are received only behind it in the same piece of memory.
   size_t left = open_.left;
   for (size_t i = 0; i < out.count; ++i) {
     iovec& piece = out.pieces[i];
@@ -110,30 +112,33 @@ bool Rx::find_sges(Landing& out, uint64_t ahead) const {
   return out.count > 0;
 }
 
-// Behind the rest of this segment, all of it in one piece of memory, come `room` octets more.
-void Rx::add_ahead(Landing& out, Expected expected, uint64_t room, uint32_t held_back) const {
+// Behind the rest of this segment, in the same piece of memory, there is room for `room` bytes
+// more.
+void Rx::add_ahead(DirectPlacement& out, Expected expected, uint64_t room,
+                   uint32_t held_back) const {
   auto* at = static_cast<uint8_t*>(out.pieces[0].iov_base) + open_.left;
   const Segment segment = open_segment();
   uint8_t header[ddp::kUntaggedHeaderSize];
   std::memcpy(header, open_.header, sizeof header);
   uint32_t passed = segment.payload_size(), trailer = open_.trailer;
-  while (out.next_count < Landing::kAhead) {
+  while (out.next_count < DirectPlacement::kAhead) {
     const auto size = static_cast<uint32_t>(std::min<uint64_t>(expected.octets, expected.segment));
-    if (size < kWorthLanding || size > room) return;
+    if (size < kMinDirectPlacement || size > room) return;
     room -= size;
     expected.octets -= size;
     ddp::move_on(header, passed, expected.octets == 0);
-    Landing::Next& next = out.next[out.next_count++];
+    DirectPlacement::Next& next = out.next[out.next_count++];
     next.lead = held_back + trailer;
     next.head = mpa::kLengthSize + segment.header_size;
     const uint32_t ulpdu_size = segment.header_size + size;
     core::store_be16(next.expected, static_cast<uint16_t>(ulpdu_size));
     std::memcpy(next.expected + mpa::kLengthSize, header, segment.header_size);
-    const uint32_t early = Landing::kHead - next.head;  // payload that comes with the header
-    next.place = at + early;
+    const uint32_t early =
+        DirectPlacement::kHead - next.head;  // payload that comes with the header
+    next.payload = at + early;
     next.size = size - early - held_back;
     out.pieces[out.count++] = {next.between, next.between_size()};
-    out.pieces[out.count++] = {next.place, next.size};
+    out.pieces[out.count++] = {next.payload, next.size};
     out.size += next.between_size() + next.size;
     at += size;
     passed = size;
@@ -141,13 +146,13 @@ void Rx::add_ahead(Landing& out, Expected expected, uint64_t room, uint32_t held
   }
 }
 
-// Of `octets` behind the open segment, copies to `rest` the first segment that is not the one that
-// was expected, and all behind it. False: out of memory.
-bool Rx::take_unexpected(const Landing& landing, size_t octets, RxStaging& rest) {
+// Of `octets` behind the open segment, copies to `rest` the first segment that differs from the
+// expected one, and all behind it. False: out of memory.
+bool Rx::take_unexpected(const DirectPlacement& placement, size_t octets, RxStaging& rest) {
   size_t i = 0;
-  for (; i < landing.next_count; ++i) {
-    const Landing::Next& next = landing.next[i];
-    // Of what has no payload yet nothing is anywhere.
+  for (; i < placement.next_count; ++i) {
+    const DirectPlacement::Next& next = placement.next[i];
+    // No payload of this segment has come yet.
     if (octets <= next.between_size()) return true;
     if (std::memcmp(next.between + next.lead, next.expected, next.head) != 0) break;
     octets -= std::min<size_t>(octets, next.between_size() + next.size);
@@ -157,17 +162,17 @@ bool Rx::take_unexpected(const Landing& landing, size_t octets, RxStaging& rest)
     octets -= size;
     return rest.append({from, size});
   };
-  for (; i < landing.next_count && octets > 0; ++i) {
-    const Landing::Next& next = landing.next[i];
-    if (!keep(next.between, next.between_size()) || !keep(next.place, next.size)) return false;
+  for (; i < placement.next_count && octets > 0; ++i) {
+    const DirectPlacement::Next& next = placement.next[i];
+    if (!keep(next.between, next.between_size()) || !keep(next.payload, next.size)) return false;
   }
   return true;
 }
 
-// Of `octets` behind the open segment the payload is where it belongs.
-RxStatus Rx::take_expected(const Landing& landing, size_t octets) {
+// Of `octets` behind the open segment the payload has been placed.
+RxStatus Rx::take_expected(const DirectPlacement& placement, size_t octets) {
   for (size_t i = 0; octets > 0; ++i) {
-    const Landing::Next& next = landing.next[i];
+    const DirectPlacement::Next& next = placement.next[i];
     const size_t between = std::min<size_t>(octets, next.between_size());
     const size_t payload = std::min<size_t>(octets - between, next.size);
     const RxStatus status = take({next.between, between});
@@ -178,26 +183,26 @@ RxStatus Rx::take_expected(const Landing& landing, size_t octets) {
   return RxStatus::kOk;
 }
 
-RxStatus Rx::landed(Landing& landing, size_t octets, Bytes behind) {
+RxStatus Rx::placed_directly(DirectPlacement& placement, size_t octets, Bytes behind) {
   sends_first_ = false;
-  const size_t landed = std::min(octets, landing.size);
-  const size_t open = std::min(landed, landing.open);
+  const size_t placed = std::min(octets, placement.size);
+  const size_t open = std::min(placed, placement.open);
   RxStaging rest;
-  const bool kept = take_unexpected(landing, landed - open, rest);
+  const bool kept = take_unexpected(placement, placed - open, rest);
   // What has come may want to invalidate what these hold.
-  for (mem::RegionRef& region : landing.regions) region.reset();
+  for (mem::RegionRef& region : placement.regions) region.reset();
   if (!kept) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
   advance(open);
-  RxStatus status = take_expected(landing, landed - open - rest.size());
+  RxStatus status = take_expected(placement, placed - open - rest.size());
   regions_.release();
   if (status == RxStatus::kOk) status = on_octets(rest.octets());
   // Behind a fault nothing is looked at; behind a Send that waits for its receive all is kept.
   if (status == RxStatus::kOk || has_to_wait(status))
-    status = on_octets(behind.first(octets - landed));
+    status = on_octets(behind.first(octets - placed));
   return status;
 }
 
-// `octets` of the open segment's payload are where they belong.
+// `octets` of the open segment's payload have been placed.
 void Rx::advance(size_t octets) {
   UIW_ASSERT(octets == 0 || (open_.active && octets <= open_.left));
   open_.left -= static_cast<uint32_t>(octets);
