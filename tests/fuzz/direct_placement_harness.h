@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Large messages without CRC, announced rightly, wrongly or not at all, cut as a stranger likes,
+// Large messages without CRC, with a right length hint, a wrong one or none, cut in any way,
 // and placed directly or fed, in any pieces. Whatever comes, nothing is written but where
-// the peer has named or announced something, or where the program has posted something. First
-// octet: how much is posted. Then segments of three octets each; from a zero octet on, pieces.
+// the peer has named something or sent a hint of it, or where the program has posted something.
+// First octet: how much is posted. Then segments of three octets each; from a zero octet on,
+// pieces.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@
 #include "ddp/header.h"
 #include "fuzz/check.h"
 #include "mpa/framing.h"
-#include "qp/announcement.h"
 #include "qp/connection.h"
+#include "qp/peer_hints.h"
 #include "support/direct_placement.h"
 #include "support/post.h"
 #include "support/wiring.h"
@@ -122,19 +123,19 @@ class DirectPlacementHarness {
     const uint32_t size = how & 0x80 ? segment_ : kSizes[how & 7];
     const bool last = what & 0x10, continues = what & 0x20;
     switch (what & 3) {
-      case 0: {  // an announcement, which ends a Write as any other would
+      case 0: {  // a length hint, which ends a Write as any other would
         writing_ = false;
         segment_ = how & 0x40 ? kSizes[where & 7] : size;
-        announced_ = how & 0x20 ? 0xffffffffu : segment_ * (where >> 4) + (where & 0xf);
+        hinted_ = how & 0x20 ? 0xffffffffu : segment_ * (where >> 4) + (where & 0xf);
         return append(ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kWrite), segment_,
-                                        qp::announcing_to({announced_, segment_})},
+                                        qp::length_hint_offset({hinted_, segment_})},
                       0);
       }
       case 1: {  // a Write
         const uint64_t at = continues ? write_at_ : where * 240u;
         if (at + size <= kArea) target_.allow(at, size);
-        // Also what it was announced to be.
-        if (!writing_ && size > 0) target_.allow(at, std::exchange(announced_, 0));
+        // Also as much as its hint said.
+        if (!writing_ && size > 0) target_.allow(at, std::exchange(hinted_, 0));
         writing_ = !last;
         write_at_ = at + size;
         return append(ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kWrite), target_.stag,
@@ -201,7 +202,7 @@ class DirectPlacementHarness {
   Area target_, inbox_, sink_;
   qp::Connection connection_;
   std::vector<uint8_t> stream_;
-  uint32_t segment_ = 9000, announced_ = 0;
+  uint32_t segment_ = 9000, hinted_ = 0;
   uint64_t write_at_ = 0, answer_at_ = 0, answered_ = 0;
   uint32_t send_at_ = 0, msn_ = 1;
   bool writing_ = false;

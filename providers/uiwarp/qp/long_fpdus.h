@@ -2,10 +2,8 @@
 // FPDUs of several TCP segments, between two uiwarps. Pure. Thread: any.
 //
 // That FPDUs SHOULD fit a TCP segment (RFC 5044 4.5, 5.1) serves receivers that take segments as
-// they come. Who reads from a socket gains nothing by it, and both ends pay for every FPDU. The two
-// have to know of each other: who is about to send a message of several segments first sends an
-// empty Write to the Tagged Offset kWelcome, and is answered by another. To anybody else that is an
-// empty Write: nothing is placed, so STag and Tagged Offset are not looked at (RFC 5041 5.2).
+// they come. A receiver that reads from a socket gains nothing by it, and both ends pay for every
+// FPDU. The two know of each other by the capability hint (peer_hints.h).
 // doc/decisions/012-long-fpdus.md
 #pragma once
 
@@ -15,9 +13,6 @@
 #include "mpa/framing.h"
 
 namespace uiw::qp::long_fpdus {
-
-// "I take FPDUs of any size": the characters "uiwarp01".
-inline constexpr uint64_t kWelcome = 0x7569776172703031;
 
 // As many whole segments of `emss` octets, which are not none, as `octets` hold, at least one.
 inline constexpr uint32_t whole_segments(uint32_t emss, uint32_t octets) {

@@ -19,8 +19,8 @@
 #include "ddp/header.h"
 #include "mem/last_region.h"
 #include "mpa/framing.h"
-#include "qp/announcement.h"
 #include "qp/direct_placement.h"
+#include "qp/peer_hints.h"
 #include "qp/rx_staging.h"
 #include "qp/shared.h"
 #include "queue/completion_batch.h"
@@ -171,7 +171,7 @@ class Rx {
   // rx_tagged.cc
   RxStatus on_tagged(const Segment& segment, rdmap::Opcode opcode);
   RxStatus on_write(const Segment& segment, const ddp::TaggedHeader& header);
-  void hear_of_peer(const ddp::TaggedHeader& header);
+  void take_hint(const ddp::TaggedHeader& header);
   RxStatus find_sink(const Segment& segment, uint64_t to, uint64_t length,
                      mem::LastRegion::Found& region);
   RxStatus finish_write();
@@ -203,8 +203,8 @@ class Rx {
   uint64_t response_octets_ = 0;                   // of the oldest outstanding Read, placed so far
   uint64_t write_octets_ = 0;                      // of the last Write, complete or not
   uint64_t write_from_ = 0;                        // the Tagged Offset where it began
-  Announcement announced_;                         // of the next Send or Write
-  Announcement this_write_, this_send_;            // of those that have begun
+  LengthHint length_hint_;                         // of the next Send or Write
+  LengthHint write_hint_, send_hint_;              // of those that have begun
   uint32_t send_msn_ = 1;     // next expected on QN 0; of the message in progress while receiving_
   uint32_t request_msn_ = 1;  // next expected on QN 1
   uint32_t atomic_msn_ = 1;   // next expected on QN 3

@@ -2,7 +2,7 @@
 // Direct placement: receives the rest of a large segment, and further segments of its message as
 // they are expected, into the memory that their payload belongs to. What comes between the payloads
 // is checked afterwards. Payload that was expected wrongly lies inside of the message all the same:
-// the length of a Read is ours, of other messages the peer has announced it (announcement.h). It is
+// the length of a Read is ours, of other messages the peer gave it in a hint (peer_hints.h). It is
 // copied from there and placed again.
 // doc/decisions/014-several-segments-in-a-call.md
 #include <algorithm>
@@ -20,15 +20,15 @@ using core::Bytes;
 using core::TermCode;
 using rdmap::Opcode;
 
-// What the message has behind the segment that has begun, and how it is cut: by uiwarp as the
-// announcement says, by others most likely as before.
+// What the message has behind the segment that has begun, and how it is cut: by uiwarp as
+// its length hint says, by others most likely as before.
 Rx::Expected Rx::expected() const {
   if (ddp::is_last(open_.header[0])) return {};
   const uint32_t payload = open_segment().payload_size();
-  Announcement message = this_write_;
+  LengthHint message = write_hint_;
   uint64_t begun = write_octets_;
   if (!open_.tagged) {
-    message = this_send_;
+    message = send_hint_;
     begun = uint64_t{send_octets_} + open_.left;
   } else if (open_.opcode() == Opcode::kReadResponse) {
     message = {shared_->outstanding_requests.front()->length, payload};
@@ -36,7 +36,7 @@ Rx::Expected Rx::expected() const {
   } else if (ddp::decode_tagged(open_.header).to != write_from_ + write_octets_ - payload) {
     return {};  // not where it was to go on
   }
-  // Another size than announced: then nothing is known.
+  // The segment differs from the hint: then nothing is known.
   if (message.length <= begun || message.segment != payload) return {};
   return {message.length - begun, payload};
 }

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "qp/long_fpdus.h"
+#include "qp/peer_hints.h"
 #include "qp/place.h"
 #include "qp/rx.h"
 #include "qp/scatter.h"
@@ -27,14 +27,14 @@ RxStatus Rx::on_tagged(const Segment& segment, Opcode opcode) {
 
 RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   if (!write_begun_ && segment.payload_size() > 0) {
-    this_write_ = std::exchange(announced_, {});
+    write_hint_ = std::exchange(length_hint_, {});
     write_from_ = header.to;
   }
   write_octets_ = (write_begun_ ? write_octets_ : 0) + segment.payload_size();
   write_begun_ = !header.last;
   write_ended_ = header.last;
   if (segment.payload_size() == 0) {  // RFC 5041 5.2: STag and TO are not checked then
-    if (shared_->long_fpdus) hear_of_peer(header);
+    if (shared_->long_fpdus) take_hint(header);
     return RxStatus::kOk;
   }
   mem::LastRegion::Found region;
@@ -45,10 +45,10 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
 }
 
-// Another uiwarp says something of itself, or of its next message.
-void Rx::hear_of_peer(const ddp::TaggedHeader& header) {
-  if (header.to == long_fpdus::kWelcome) tell(shared_->peer_takes_long_fpdus);
-  announced_ = announced_by(header.stag, header.to).value_or(announced_);
+// The capability hint or a length hint of another uiwarp; or any other empty Write.
+void Rx::take_hint(const ddp::TaggedHeader& header) {
+  if (header.to == kCapabilityHint) tell(shared_->peer_takes_long_fpdus);
+  length_hint_ = length_hint_of(header.stag, header.to).value_or(length_hint_);
 }
 
 RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,

@@ -81,7 +81,7 @@ RxStatus Rx::take_receive(const Segment& segment, Opcode opcode) {
   receiving_ = progress_ = true;
   send_octets_ = 0;
   send_opcode_ = opcode;
-  if (segment.payload_size() > 0) this_send_ = std::exchange(announced_, {});
+  if (segment.payload_size() > 0) send_hint_ = std::exchange(length_hint_, {});
   return RxStatus::kOk;
 }
 

@@ -67,7 +67,7 @@ struct Shared {
   // Set by receive at the first valid FPDU. RFC 5044 7.1.2(4): until then a responder sends
   // nothing.
   std::atomic<bool> first_fpdu{false};
-  // Set by receive when the peer says so, never where long_fpdus is false.
+  // Set by receive at the capability hint (qp/peer_hints.h), never where long_fpdus is false.
   std::atomic<bool> peer_takes_long_fpdus{false};
 };
 

@@ -7,9 +7,9 @@
 
 #include "core/tuning.h"
 #include "mpa/markers.h"
-#include "qp/announcement.h"
 #include "qp/long_fpdus.h"
 #include "qp/opcode_rules.h"
+#include "qp/peer_hints.h"
 #include "qp/stagger.h"
 
 namespace uiw::qp {
@@ -38,7 +38,7 @@ constexpr uint32_t kPacketsPerCopiedBatch = 8;
 static_assert(kPacketsPerCopiedBatch * kPacket + kArenaBesidesPayload <= TxBatch::kArena);
 
 // So much has to come behind the first segment, with a header.
-constexpr uint32_t kWorthAnnouncing = kMinDirectPlacement + ddp::kUntaggedHeaderSize;
+constexpr uint32_t kMinHintedRest = kMinDirectPlacement + ddp::kUntaggedHeaderSize;
 
 // Whether the segment whose header a Terminate echoes was of this WR.
 bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
@@ -90,18 +90,18 @@ void Tx::set_emss(uint32_t emss) {
   small_ = std::min(largest_copy_, mulpdu_ - ddp::kUntaggedHeaderSize);
 }
 
-// Whether something to be said comes before a message of `length` octets: not inside it (RFC 5041
-// 5.3), and only where it would have fewer FPDUs, be announced or be staggered.
-bool Tx::welcome_first(uint64_t length) const {
-  if (welcome_said_ || !shared_->long_fpdus) return false;
+// Whether the capability hint goes before a message of `length` bytes: not inside it (RFC 5041
+// 5.3), and only where the message would have fewer FPDUs, get a length hint or be staggered.
+bool Tx::needs_capability_hint(uint64_t length) const {
+  if (capability_hint_sent_ || !shared_->long_fpdus) return false;
   if (worth_staggering(length)) return true;
   if (length <= mulpdu_ - ddp::kUntaggedHeaderSize) return false;
-  return long_fpdus::several_segments(emss_, largest_ulpdu()) > emss_ || worth_announcing(length);
+  return long_fpdus::several_segments(emss_, largest_ulpdu()) > emss_ || worth_length_hint(length);
 }
 
 // What is verified first, or has markers in it, is not placed directly.
-bool Tx::worth_announcing(uint64_t length) const {
-  return !crc_ && !markers_ && mulpdu_ >= kWorthAnnouncing && length >= mulpdu_ + kWorthAnnouncing;
+bool Tx::worth_length_hint(uint64_t length) const {
+  return !crc_ && !markers_ && mulpdu_ >= kMinHintedRest && length >= mulpdu_ + kMinHintedRest;
 }
 
 // What is copied anyway lies well in the arena. With small segments FPDUs begin where they do, and
@@ -176,8 +176,8 @@ bool Tx::pick() {
   if (!long_fpdus_ && shared_->peer_takes_long_fpdus.load(std::memory_order_acquire)) {
     long_fpdus_ = true;
     set_emss(emss_);
-    // The answer; not once the end has begun, when the FIN may have gone.
-    if (!welcome_said_ && start_limit_ == kNoSlot) return say_welcome();
+    // The answering hint; not once the end has begun, when the FIN may have gone.
+    if (!capability_hint_sent_ && start_limit_ == kNoSlot) return build_capability_hint();
   }
 
   const InboundRequest* request = shared_->inbound_requests.front();
@@ -192,7 +192,7 @@ bool Tx::pick() {
 // came.
 bool Tx::begin_response(const InboundRequest& request) {
   if (!request.atomic) {
-    if (welcome_first(request.read.size)) return say_welcome();
+    if (needs_capability_hint(request.read.size)) return build_capability_hint();
     message_ = {.kind = Message::kReadResponse, .length = request.read.size};
     return true;
   }
@@ -253,7 +253,7 @@ bool Tx::pick_work_request() {
   if (rule.answered && unanswered >= ord && ord > 0) return false;
   if (rule.answered && coalescing_ && leave_reads(unanswered)) return false;
   if (is_small(wr)) return build_small_messages();
-  if (!rule.answered && welcome_first(wr.length)) return say_welcome();
+  if (!rule.answered && needs_capability_hint(wr.length)) return build_capability_hint();
   return start_work_request(wr);
 }
 
@@ -292,7 +292,7 @@ bool Tx::start_work_request(SendWqe& wr) {
   if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
   message_ = {.kind = kind, .slot = slot, .length = wr.length};
-  message_.to_announce = long_fpdus_ && worth_announcing(wr.length);
+  message_.length_hint = long_fpdus_ && worth_length_hint(wr.length);
   return true;
 }
 

@@ -118,8 +118,8 @@ class Tx {
     enum Kind : uint8_t { kNone, kSend, kWrite, kImmediate, kReadResponse } kind = kNone;
     uint64_t slot = kNoSlot;
     uint64_t offset = 0, length = 0;
-    uint32_t segment = 0;  // octets of payload in each, as announced; 0: as the MULPDU has it
-    bool to_announce = false;
+    uint32_t segment = 0;      // bytes of payload in each, as hinted; 0: as the MULPDU has it
+    bool length_hint = false;  // one is to be sent before it
     uint32_t sge = 0, sge_offset = 0;
   };
 
@@ -141,9 +141,9 @@ class Tx {
   void build_rtr();
   void build_empty_write(uint32_t stag, uint64_t to);
   uint32_t largest_ulpdu() const;
-  bool welcome_first(uint64_t length) const;
-  bool say_welcome();
-  bool worth_announcing(uint64_t length) const;
+  bool needs_capability_hint(uint64_t length) const;
+  bool build_capability_hint();
+  bool worth_length_hint(uint64_t length) const;
   bool worth_staggering(uint64_t length) const;
   bool to_stagger(const SendWqe& wr, uint32_t header_size) const;
   void build_read_request(const rdmap::ReadRequest& request);
@@ -195,7 +195,7 @@ class Tx {
   RtrState rtr_ = RtrState::kNone;
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;
-  bool welcome_said_ = false;
+  bool capability_hint_sent_ = false;
   bool long_fpdus_ = false;
   uint32_t position_ = 0;  // modulo 512, of the stream where the batch begins (RFC 5044 4.3)
   bool crc_ = true;

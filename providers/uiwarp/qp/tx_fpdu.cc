@@ -7,9 +7,8 @@
 #include "core/assert.h"
 #include "core/crc32c.h"
 #include "mpa/markers.h"
-#include "qp/announcement.h"
-#include "qp/long_fpdus.h"
 #include "qp/opcode_rules.h"
+#include "qp/peer_hints.h"
 #include "qp/send_header.h"
 #include "qp/tx.h"
 #include "rdmap/immediate.h"
@@ -35,10 +34,10 @@ void Tx::build_rtr() {
   build_empty_write(kRtrStag, 0);
 }
 
-bool Tx::say_welcome() {
-  welcome_said_ = true;
+bool Tx::build_capability_hint() {
+  capability_hint_sent_ = true;
   if (!ensure_batch()) return false;
-  build_empty_write(kRtrStag, long_fpdus::kWelcome);
+  build_empty_write(kRtrStag, kCapabilityHint);
   return true;
 }
 
@@ -77,10 +76,10 @@ bool Tx::build_segment() {
   }
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   const uint32_t most = message_.segment > 0 ? message_.segment : mulpdu_ - header_size;
-  if (std::exchange(message_.to_announce, false)) {
+  if (std::exchange(message_.length_hint, false)) {
     // Each segment will be as long as is said here, whatever the MULPDU is by then.
     message_.segment = most;
-    build_empty_write(most, announcing_to({wr.length, most}));
+    build_empty_write(most, length_hint_offset({wr.length, most}));
     return true;
   }
   const uint64_t left = message_.length - message_.offset;

@@ -2,7 +2,7 @@
 // How much is handed to TCP at once: as many of the kernel's packets as are filled by it.
 #include <gtest/gtest.h>
 
-#include "support/acquainted.h"
+#include "support/hinted_machine.h"
 #include "support/scene.h"
 
 namespace uiw::test {
@@ -33,7 +33,7 @@ TEST(Batch, EndsWithinTheSixteenthPacketOrTheEighth) {
     for (uint32_t emss : {1448u, 8948u, 65483u}) {
       SCOPED_TRACE(testing::Message() << emss << (crc ? ", CRC" : ""));
       const size_t packets = crc ? 8 : 16;
-      Acquainted m({.crc = crc});
+      HintedMachine m({.crc = crc});
       m.tx().set_emss(emss);
       const std::vector<size_t> batches = batches_of(m, 4 << 20);
       ASSERT_GE(batches.size(), 4u);
@@ -53,7 +53,7 @@ TEST(Batch, OfOneSegmentFpdusFillsThreePackets) {
 
 // Not a packet's share less because the path got narrow or wide meanwhile.
 TEST(Batch, FollowsTheEmss) {
-  Acquainted m({.crc = true});
+  HintedMachine m({.crc = true});
   for (uint32_t emss : {1448u, 8948u, 1448u}) {
     m.tx().set_emss(emss);
     for (size_t octets : batches_of(m, 3 << 20))

@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "support/acquainted.h"
+#include "support/hinted_machine.h"
 #include "support/marked_stream.h"
 #include "support/scene.h"
 
@@ -116,8 +116,8 @@ TEST(ChangingMemory, IsSentUnderItsOwnCrcInManyFpdusOfAnySize) {
       for (uint32_t emss : {100u, 1448u, kJumbo, 65483u}) {
         SCOPED_TRACE(testing::Message()
                      << kind.name << " " << emss << (markers ? ", markers" : ""));
-        Acquainted m({.tx_markers = markers, .stagger = true});
-        // Markers go on where the acquaintance ended.
+        HintedMachine m({.tx_markers = markers, .stagger = true});
+        // Markers go on where the hints ended.
         const uint64_t before = markers ? MarkedStream().next(tagged(0, 1, 0, {})).size() : 0;
         m.tx().set_emss(emss);
         Buffer source(m.memory, pattern(emss == 100 ? 20000 : 400000));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The fuzz target's harness with inputs made from seeds: messages mostly as announced.
+// The fuzz target's harness with inputs made from seeds: messages mostly as their hints say.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -16,7 +16,7 @@ std::vector<uint8_t> input(uint32_t seed) {
   const unsigned kind = 1 + random() % 3;
   for (int messages = 0; messages < 3; ++messages) {
     const unsigned segments = 2 + random() % 4;
-    // Announced in segments of 8192 octets or more, so many or one more or less.
+    // Hinted in segments of 8192 bytes or more, as many or one more or less.
     const auto size = static_cast<uint8_t>(4 + random() % 4);
     out.insert(out.end(), {0x80, static_cast<uint8_t>(0x40),
                            static_cast<uint8_t>((segments + random() % 3 - 1) << 4 | size)});

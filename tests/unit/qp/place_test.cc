@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "qp/announcement.h"
+#include "qp/peer_hints.h"
 #include "support/direct_placement.h"
 #include "support/scene.h"
 
@@ -130,14 +130,14 @@ TEST_F(PlaceTest, TheEndOfALargeSegmentIsNotReceivedDirectly) {
   });
 }
 
-TEST_F(PlaceTest, TheEndOfAnAnnouncedWriteIsNotReceivedDirectly) {
+TEST_F(PlaceTest, TheEndOfAHintedWriteIsNotReceivedDirectly) {
   constexpr size_t kSize = 30000, kSegment = 15000, kFirst = 40;
   const Octets content = filled(kSize);
   check(content, 8, [&](uint8_t* to) {
     Machine m({.crc = false, .long_fpdus = true});
     const uint32_t key = stag(m, to, kSize);
     const auto middle = content.begin() + kSegment;
-    Octets octets = fpdu(tagged(0, kSegment, qp::announcing_to({kSize, kSegment}), {}), false);
+    Octets octets = fpdu(tagged(0, kSegment, qp::length_hint_offset({kSize, kSegment}), {}), false);
     octets = concat(std::move(octets),
                     fpdu(tagged(0, key, kStart, {content.begin(), middle}, false), false));
     octets = concat(std::move(octets),

@@ -3,7 +3,7 @@
 // known; and what happens where the peer sends something else.
 #include <gtest/gtest.h>
 
-#include "qp/announcement.h"
+#include "qp/peer_hints.h"
 #include "support/direct_placement.h"
 #include "support/scene.h"
 
@@ -15,10 +15,9 @@ using qp::RxStatus;
 constexpr size_t kSegment = 20001, kMessage = 3 * kSegment + 9000;
 constexpr size_t kHead = 20;  // what is seen of a message before anything of it is placed
 
-Octets announcing(size_t length, size_t segment) {
-  const qp::Announcement announcement{static_cast<uint32_t>(length),
-                                      static_cast<uint32_t>(segment)};
-  return fpdu(tagged(0, announcement.segment, qp::announcing_to(announcement), {}), false);
+Octets length_hint(size_t length, size_t segment) {
+  const qp::LengthHint hint{static_cast<uint32_t>(length), static_cast<uint32_t>(segment)};
+  return fpdu(tagged(0, hint.segment, qp::length_hint_offset(hint), {}), false);
 }
 // A message in segments of that size, each made by segment(offset, octets, last).
 template <class Make>
@@ -60,20 +59,19 @@ constexpr Kind kKinds[] = {Kind::kRead, Kind::kWrite, Kind::kSend};
 
 // One end that is told `content` by the peer, in one way or another.
 struct Scene {
-  explicit Scene(Kind kind, size_t announced = kMessage, size_t announced_segment = kSegment)
+  explicit Scene(Kind kind, size_t hinted = kMessage, size_t hinted_segment = kSegment)
       : kind_(kind), to(m.memory, Octets(kMessage + 1000, 0xee)) {
     const ibv_sge place = to.sge(500, kMessage);
     if (kind == Kind::kSend) m.receive(RecvWr({place}, 7));
     if (kind == Kind::kRead) sink_ = read_into(m, {place});
-    if (kind != Kind::kRead)
-      EXPECT_EQ(m.feed(announcing(announced, announced_segment)), RxStatus::kOk);
+    if (kind != Kind::kRead) EXPECT_EQ(m.feed(length_hint(hinted, hinted_segment)), RxStatus::kOk);
   }
   Octets segment(size_t at, const Octets& part, bool last) const {
     if (kind_ == Kind::kSend) return untagged(3, 0, 1, static_cast<uint32_t>(at), part, last);
     if (kind_ == Kind::kRead) return tagged(2, sink_, at, part, last);
     return tagged(0, to.stag(), to.start() + 500 + at, part, last);
   }
-  // The first segment as announced, the others of `size`.
+  // The first segment as hinted, the others of `size`.
   Octets message(size_t size = kSegment) const {
     const auto first = content.begin() + kSegment;
     return concat(
@@ -185,16 +183,16 @@ TEST(RxDirect, ThePeerMayCutItOtherwise) {
   }
 }
 
-// Announced for more than comes: what follows was received to wrong places, and is taken from
+// A hint of more than comes: what follows was received to wrong places, and is taken from
 // there.
 TEST(RxDirect, WhatFollowsAMessageThatEndsEarlyIsNotLost) {
-  for (size_t announced : {2 * kSegment, kMessage, size_t{0xffffffff}}) {
+  for (size_t hinted : {2 * kSegment, kMessage, size_t{0xffffffff}}) {
     Machine m({.crc = false, .long_fpdus = true});
     Buffer first(m.memory, kMessage), second(m.memory, kMessage);
     m.receive(RecvWr({first.sge()}, 1));
     m.receive(RecvWr({second.sge()}, 2));
     const Octets content = pattern(kSegment), other = pattern(kMessage, 5);
-    Octets stream = announcing(announced, kSegment);
+    Octets stream = length_hint(hinted, kSegment);
     stream = concat(std::move(stream), fpdu(untagged(3, 0, 1, 0, content, false), false));
     stream = concat(std::move(stream), fpdu(untagged(3, 0, 1, kSegment, pattern(10), true), false));
     stream = concat(std::move(stream), a_send(2, other));
@@ -209,7 +207,7 @@ TEST(RxDirect, WhatFollowsAMessageThatEndsEarlyIsNotLost) {
   }
 }
 
-// The announcement is of octets in a row from where the Write began.
+// The hint is of bytes in a row from where the Write began.
 TEST(RxDirect, NothingIsExpectedOfAWriteThatGoesOnElsewhere) {
   Scene scene(Kind::kWrite);
   const Octets first = fpdu(scene.segment(0, pattern(kSegment), false), false);
@@ -241,21 +239,21 @@ TEST(RxDirect, ASegmentForAnotherPlaceGoesThere) {
   EXPECT_TRUE(std::equal(elsewhere.begin(), elsewhere.end(), other.data() + 7));
 }
 
-TEST(RxDirect, WithoutAnAnnouncementItIsOneSegment) {
+TEST(RxDirect, WithoutALengthHintItIsOneSegment) {
   for (Kind kind : {Kind::kWrite, Kind::kSend}) {
     // None; of nothing; of another cut; of less than has come; not heard.
-    for (auto [announced, segment] : {std::pair<size_t, size_t>{0, 0},
-                                      {0, kSegment},
-                                      {kMessage, kSegment - 1},
-                                      {kMessage, 0},
-                                      {kSegment, kSegment},
-                                      {kMessage, 0xffffffff}}) {
-      Scene scene(kind, announced, segment);
+    for (auto [hinted, segment] : {std::pair<size_t, size_t>{0, 0},
+                                   {0, kSegment},
+                                   {kMessage, kSegment - 1},
+                                   {kMessage, 0},
+                                   {kSegment, kSegment},
+                                   {kMessage, 0xffffffff}}) {
+      Scene scene(kind, hinted, segment);
       const Octets message = scene.message();
       ASSERT_EQ(scene.m.feed({message.data(), kHead}), RxStatus::kOk);
       qp::DirectPlacement placement;
       ASSERT_TRUE(scene.m.rx().plan_placement(placement));
-      EXPECT_EQ(placement.count, 1u) << announced << " " << segment;
+      EXPECT_EQ(placement.count, 1u) << hinted << " " << segment;
       ASSERT_EQ(scene.m.rx().placed_directly(placement, 0), RxStatus::kOk);
       ASSERT_EQ(receive_directly(scene.m.rx(), core::Bytes(message).subspan(kHead)), RxStatus::kOk);
       scene.expect_there();
@@ -263,12 +261,12 @@ TEST(RxDirect, WithoutAnAnnouncementItIsOneSegment) {
   }
 }
 
-TEST(RxDirect, AnAnnouncementIsOfOneMessage) {
+TEST(RxDirect, ALengthHintIsOfOneMessage) {
   Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, kMessage);
-  Octets stream = announcing(kMessage, kSegment);
+  Octets stream = length_hint(kMessage, kSegment);
   stream = concat(std::move(stream),
-                  fpdu(tagged(0, 0, 0, {}), false));  // an empty Write is no message to announce
+                  fpdu(tagged(0, 0, 0, {}), false));  // an empty Write uses no hint up
   stream = concat(std::move(stream), a_write(to, pattern(kMessage)));
   const size_t before = stream.size();
   stream = concat(std::move(stream), a_write(to, pattern(kMessage, 3)));
@@ -284,13 +282,13 @@ TEST(RxDirect, AnAnnouncementIsOfOneMessage) {
   EXPECT_TRUE(to.content() == pattern(kMessage, 3));
 }
 
-// RFC 5041 7.1: a range that the peer may not write to is none to receive to, whatever it
-// announces.
+// RFC 5041 7.1: a range that the peer may not write to is none to receive to, whatever
+// its hint says.
 TEST(RxDirect, NothingIsReceivedOutsideOfARegion) {
   Machine m({.crc = false, .long_fpdus = true});
   Buffer to(m.memory, 2 * kSegment + 100);
   const Octets content = pattern(kMessage);
-  Octets stream = announcing(kMessage, kSegment);
+  Octets stream = length_hint(kMessage, kSegment);
   stream = concat(std::move(stream), a_write(to, content));
   ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
   qp::DirectPlacement placement;
@@ -308,7 +306,7 @@ TEST(RxDirect, OnlyWhatIsPlacedIsChecked) {
   Buffer to(m.memory, kMessage);
   m.receive(RecvWr({{to.start(), 2 * kMessage, to.stag()}}, 7));
   const Octets content = pattern(kMessage);
-  const Octets stream = concat(announcing(kMessage, kSegment), a_send(1, content));
+  const Octets stream = concat(length_hint(kMessage, kSegment), a_send(1, content));
   ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
   size_t placed = 0;
   ASSERT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(20 + kHead), &placed),
@@ -355,13 +353,13 @@ TEST(RxDirect, WhatWasReceivedToAWindowMayInvalidateIt) {
                           {window, window, to.stag(), mem::kRemoteWrite, to.start(), kMessage}),
             0);
   m.receive(RecvWr({inbox.sge()}, 1));
-  Octets stream = announcing(kMessage, kSegment);
+  Octets stream = length_hint(kMessage, kSegment);
   stream = concat(std::move(stream),
                   fpdu(tagged(0, window, to.start(), pattern(kSegment), true), false));
   stream =
       concat(std::move(stream), fpdu(untagged(4, 0, 1, 0, pattern(30000), true, window), false));
   stream = concat(std::move(stream), a_write(to, pattern(kMessage, 2)));
-  // As announced the first time, and as an invalidation where a segment is expected.
+  // As hinted the first time, and as an invalidation where a segment is expected.
   stream[20 + 2] &= static_cast<uint8_t>(~0x40);
   ASSERT_EQ(m.feed({stream.data(), 20 + kHead}), RxStatus::kOk);
   ASSERT_EQ(receive_directly(m.rx(), core::Bytes(stream).subspan(20 + kHead)), RxStatus::kOk);

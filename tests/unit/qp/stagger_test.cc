@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "support/acquainted.h"
+#include "support/hinted_machine.h"
 #include "support/scene.h"
 
 namespace uiw::test {
@@ -57,7 +57,7 @@ TEST(Stagger, StumblesWhereMoreIsLoadedThanHasBeenStored) {
 }
 
 TEST(Stagger, PutsEmptyWritesBeforeAPayloadThatBeginsAPage) {
-  Acquainted m(kStaggering);
+  HintedMachine m(kStaggering);
   Source source(m);
   // 20 octets of header, as many for each empty Write: the fourth place is 80 octets on. A tagged
   // header has 16, so it is 76.
@@ -67,7 +67,7 @@ TEST(Stagger, PutsEmptyWritesBeforeAPayloadThatBeginsAPage) {
 }
 
 TEST(Stagger, PutsAsManyAsItTakes) {
-  Acquainted m(kStaggering);
+  HintedMachine m(kStaggering);
   Source source(m);
   for (size_t offset = 0; offset < kPage; offset += 5) {  // each place in a line
     size_t needed = 0;
@@ -77,8 +77,8 @@ TEST(Stagger, PutsAsManyAsItTakes) {
   }
 }
 
-TEST(Stagger, GoesBeforeAnAnnouncement) {
-  Acquainted m(kStaggering);
+TEST(Stagger, GoesBeforeALengthHint) {
+  HintedMachine m(kStaggering);
   const uint32_t length = 200000;
   Source source(m, length);
   m.post(message(IBV_WR_SEND, {source.from(0, length)}));
@@ -89,7 +89,7 @@ TEST(Stagger, GoesBeforeAnAnnouncement) {
 }
 
 TEST(Stagger, LeavesAloneWhatGainsNothing) {
-  Acquainted m(kStaggering), unwanted({.crc = false});
+  HintedMachine m(kStaggering), unwanted({.crc = false});
   Source source(m), other(unwanted);
   EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0, qp::stagger::kWorth - 1)})), 0u);
   EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0, 100), source.from(100)})), 0u);
@@ -98,12 +98,12 @@ TEST(Stagger, LeavesAloneWhatGainsNothing) {
   for (MachineOptions options :
        {MachineOptions{.crc = true, .stagger = true},
         MachineOptions{.crc = false, .tx_markers = true, .stagger = true}}) {
-    Acquainted copied(options);
+    HintedMachine copied(options);
     Source third(copied);
     copied.post(message(IBV_WR_SEND, {third.from(0)}));
     const size_t with = copied.transmit().size();
     options.stagger = false;
-    Acquainted plain(options);
+    HintedMachine plain(options);
     Source fourth(plain);
     plain.post(message(IBV_WR_SEND, {fourth.from(0)}));
     EXPECT_EQ(with, plain.transmit().size());
@@ -120,13 +120,13 @@ TEST(Stagger, LeavesAloneWhatGainsNothing) {
 
 TEST(Stagger, IsOnlyForThosePeersThatAreKnown) {
   for (bool wanted : {true, false}) {
-    Machine m({.crc = false, .emss = Acquainted::kEmss, .long_fpdus = wanted, .stagger = true});
+    Machine m({.crc = false, .emss = HintedMachine::kEmss, .long_fpdus = wanted, .stagger = true});
     Source source(m);
     m.post(message(IBV_WR_SEND, {source.from(0, qp::stagger::kWorth)}));
     const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);
     EXPECT_EQ(std::count(ulpdus.begin(), ulpdus.end(), empty_write()), 0);
     // Where it would do it, it makes itself known.
-    EXPECT_EQ(ulpdus[0] == tagged(0, 1, qp::long_fpdus::kWelcome, {}), wanted);
+    EXPECT_EQ(ulpdus[0] == tagged(0, 1, qp::kCapabilityHint, {}), wanted);
   }
 }
 

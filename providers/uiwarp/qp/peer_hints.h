@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Hints between two uiwarps: empty Writes to Tagged Offsets that mean something. Pure. Thread: any.
+//
+// To any other peer a hint is an empty Write. It is legal at any time and places nothing, so STag
+// and Tagged Offset are not checked (RFC 5041 5.2).
+//
+// The capability hint says that its sender is a uiwarp, takes FPDUs of any size (long_fpdus.h) and
+// understands length hints. It goes before the first message that gains by that, and is answered by
+// another one. doc/decisions/012-long-fpdus.md
+//
+// The length hint says how long the next Send or Write is. A segment says where its message goes
+// on, but not where it ends. So without the hint a receiver that may not write to memory that the
+// peer has not named places one segment in a call directly, with it several. The length of a Read
+// is known without. doc/decisions/014-several-segments-in-a-call.md
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace uiw::qp {
+
+// The Tagged Offset of the capability hint: the characters "uiwarp01".
+inline constexpr uint64_t kCapabilityHint = 0x7569776172703031;
+
+// Of the next Send or Write with payload. All zero: there was no hint.
+struct LengthHint {
+  uint32_t length = 0;   // bytes of the message
+  uint32_t segment = 0;  // bytes of payload in each of its segments, but for the last one
+};
+
+// A segment with less payload than this is collected and copied: not worth placing directly.
+inline constexpr uint32_t kMinDirectPlacement = 8192;
+
+// The upper half of the Tagged Offset, "uiwm"; the lower one is the length, the STag the segment.
+inline constexpr uint32_t kLengthHintTag = 0x7569776d;
+
+inline constexpr uint64_t length_hint_offset(const LengthHint& hint) {
+  return uint64_t{kLengthHintTag} << 32 | hint.length;
+}
+// The length hint that an empty Write to this STag and Tagged Offset is, if it is one.
+inline constexpr std::optional<LengthHint> length_hint_of(uint32_t stag, uint64_t to) {
+  if (to >> 32 != kLengthHintTag) return {};
+  return LengthHint{static_cast<uint32_t>(to), stag};
+}
+
+}  // namespace uiw::qp
