@@ -112,8 +112,8 @@ class TcpWorld final : public World {
     if (!making_) making_ = std::move(*engine::EngineRef::acquire());
     const auto make = [this](const core::Settings& settings, mem::Table& memory,
                              engine::Engine& own) -> Application& {
-      auto& home = medium_.elsewhere ? own : *making_;
-      auto end = std::make_unique<TcpEnd>(home, *making_, memory, ++qp_num_, EndOptions{});
+      auto& engine = medium_.elsewhere ? own : *making_;
+      auto end = std::make_unique<TcpEnd>(engine, *making_, memory, ++qp_num_, EndOptions{});
       return *applications_.emplace_back(std::make_unique<Application>(settings, std::move(end)));
     };
     Application& a = make(first, first_memory, *engines_[0]);

@@ -24,7 +24,7 @@ Lease::Lease(engine::Engine& engine, queue::CompletionQueue& cq)
       plan_(most_deferred_, silence_) {}
 
 Lease* Lease::of(engine::Engine& engine, queue::CompletionQueue& cq) {
-  if (!cq.claim(engine)) return nullptr;
+  if (!cq.set_affinity(engine)) return nullptr;
   if (queue::Progress* there = cq.progress()) return static_cast<Lease*>(there);
   std::unique_ptr<Lease> lease(new (std::nothrow) Lease(engine, cq));
   if (!lease) return nullptr;

@@ -85,16 +85,17 @@ class CompletionQueue {
   uint32_t polls() const { return empty_polls() + tail_.load(std::memory_order_relaxed); }
   uint32_t arms() const { return arms_.load(std::memory_order_relaxed); }
 
-  // The engine of the queue pairs that complete here, of which this queue knows nothing but its
-  // name: null at first, then whichever came first. Thread: any.
-  engine::Engine* home() const { return home_.load(std::memory_order_acquire); }
-  // Whether it is that one now, or was already.
-  bool claim(engine::Engine& home) {
-    engine::Engine* there = nullptr;
-    return home_.compare_exchange_strong(there, &home, std::memory_order_acq_rel) || there == &home;
+  // The engine of the queue pairs that complete here; this queue does not call it. Null at first,
+  // then the one that was set first. Thread: any.
+  engine::Engine* affinity() const { return affinity_.load(std::memory_order_acquire); }
+  // True when it is `engine` now, also when it was already.
+  bool set_affinity(engine::Engine& engine) {
+    engine::Engine* set = nullptr;
+    return affinity_.compare_exchange_strong(set, &engine, std::memory_order_acq_rel) ||
+           set == &engine;
   }
 
-  // Null at first. Set once; lives as long as the queue. Thread: set_progress() its home, else
+  // Null at first. Set once; lives as long as the queue. Thread: set_progress() its engine, else
   // any.
   Progress* progress() const { return progress_.load(std::memory_order_acquire); }
   void set_progress(std::unique_ptr<Progress> progress) {
@@ -135,7 +136,7 @@ class CompletionQueue {
   std::atomic<bool> overflowed_{false};
   std::atomic<uint32_t> arms_{0};
   std::atomic<Progress*> progress_{nullptr};
-  std::atomic<engine::Engine*> home_{nullptr};
+  std::atomic<engine::Engine*> affinity_{nullptr};
   CompletionEvents* events_ = nullptr;
 };
 

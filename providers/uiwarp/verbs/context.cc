@@ -9,8 +9,8 @@
 #include "core/raw_sys.h"
 #include "core/settings.h"
 #include "rendezvous/ports.h"
+#include "verbs/affinity.h"
 #include "verbs/device_watch.h"
-#include "verbs/home.h"
 
 using namespace uiw;
 

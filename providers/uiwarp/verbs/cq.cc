@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <new>
 
-#include "verbs/home.h"
+#include "verbs/affinity.h"
 
 using namespace uiw;
 using device::Limits;
@@ -80,7 +80,7 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
   }
   *async_events = cq->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= context->async.purge(cq->errors);
-  verbs::leave_home(*cq);
+  verbs::drop_affinity(*cq);
   delete cq;
   context->cqs.give();
   return 0;

@@ -33,7 +33,7 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
   std::shared_ptr<uiw::queue::CompletionQueue> queue;
   uiw::verbs::CompletionChannel* channel = nullptr;  // null: nobody wants completion events
   uiw::verbs::EventSource events, errors;            // of the channel, async: named as the ibv_cq
-  uint32_t vector = 0;                               // names an engine: verbs/home.h
+  uint32_t vector = 0;                               // names an engine: verbs/affinity.h
   std::atomic<bool> counts_as_load{false};           // counts among those of its engine
   std::atomic<uint32_t> users{0};                    // queue pairs; twice when for both directions
   std::atomic<uint32_t> completion_events{0}, async_events{0};  // sent since creation

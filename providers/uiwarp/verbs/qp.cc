@@ -7,8 +7,8 @@
 #include <new>
 
 #include "session/queue_pair.h"
+#include "verbs/affinity.h"
 #include "verbs/cq.h"
-#include "verbs/home.h"
 #include "verbs/pd.h"
 #include "verbs/peer_address.h"
 #include "verbs/registry.h"
@@ -128,8 +128,8 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   if (const int error = check(pd, *init)) return error;
   if (init->srq) init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
   uiwarp_context* context = pd->context;
-  core::Result<engine::Engine*> home = verbs::home_of(*init->recv_cq, *init->send_cq);
-  if (!home) return home.error();
+  core::Result<engine::Engine*> engine = verbs::affinity_of(*init->recv_cq, *init->send_cq);
+  if (!engine) return engine.error();
   if (!context->qps.take(Limits::kMaxQp)) return ENOMEM;
   std::unique_ptr<uiwarp_qp> made(new (std::nothrow) uiwarp_qp);
   if (!made) {
@@ -167,7 +167,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   }
   options.cap = init->cap;
   options.signal_all = init->sq_sig_all != 0;
-  made->session = session::QueuePair::create(**home, options);
+  made->session = session::QueuePair::create(**engine, options);
   // A queue that has lost completions is in error: whoever used it would be, too.
   const int error = !made->session ? ENOMEM : join_queues(*made) ? 0 : EINVAL;
   if (error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "verbs/home.h"
+#include "verbs/affinity.h"
 
 #include <algorithm>
 #include <atomic>
@@ -32,8 +32,8 @@ core::Result<engine::Engine*> choose(const engine::EngineRef& engines, uint32_t 
   return least;
 }
 
-void move_in(uiwarp_cq& cq, engine::Engine& engine) {
-  if (!cq.queue->claim(engine) || cq.counts_as_load.exchange(true)) return;
+void set_affinity(uiwarp_cq& cq, engine::Engine& engine) {
+  if (!cq.queue->set_affinity(engine) || cq.counts_as_load.exchange(true)) return;
   engine.load().fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -49,21 +49,21 @@ uint32_t engine_count() {
   return count;
 }
 
-core::Result<engine::Engine*> home_of(uiwarp_cq& receives, uiwarp_cq& sends) {
-  engine::Engine* engine = receives.queue->home();
-  if (!engine) engine = sends.queue->home();
+core::Result<engine::Engine*> affinity_of(uiwarp_cq& receives, uiwarp_cq& sends) {
+  engine::Engine* engine = receives.queue->affinity();
+  if (!engine) engine = sends.queue->affinity();
   if (!engine) {
     core::Result<engine::Engine*> chosen = choose(receives.context->engine, receives.vector);
     if (!chosen) return chosen;
     engine = *chosen;
   }
-  move_in(receives, *engine);
-  move_in(sends, *engine);
-  return receives.queue->home();  // another thread may have been quicker
+  set_affinity(receives, *engine);
+  set_affinity(sends, *engine);
+  return receives.queue->affinity();  // another thread may have been quicker
 }
 
-void leave_home(uiwarp_cq& cq) {
-  if (cq.counts_as_load) cq.queue->home()->load().fetch_sub(1, std::memory_order_relaxed);
+void drop_affinity(uiwarp_cq& cq) {
+  if (cq.counts_as_load) cq.queue->affinity()->load().fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace uiw::verbs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // ctest runs this binary with one engine and with several (UIWARP_ENGINES).
-#include "verbs/home.h"
+#include "verbs/affinity.h"
 
 #include <sched.h>
 
@@ -12,7 +12,7 @@
 namespace uiw::verbs {
 namespace {
 
-class Homes : public test::OpenDevice {
+class Affinity : public test::OpenDevice {
  protected:
   uiwarp_cq* make_on(uint32_t vector) {
     uiwarp_cq* cq = nullptr;
@@ -21,8 +21,8 @@ class Homes : public test::OpenDevice {
               0);
     return cq;
   }
-  static engine::Engine* home(uiwarp_cq* receives, uiwarp_cq* sends) {
-    auto engine = home_of(*receives, *sends);
+  static engine::Engine* engine_of(uiwarp_cq* receives, uiwarp_cq* sends) {
+    auto engine = affinity_of(*receives, *sends);
     EXPECT_TRUE(engine);
     return engine ? *engine : nullptr;
   }
@@ -32,7 +32,7 @@ class Homes : public test::OpenDevice {
 #define NEED_THREE_ENGINES() \
   if (engine_count() < 3) GTEST_SKIP() << "there are fewer than three engines"
 
-TEST_F(Homes, AreAsManyAsTheSettingSaysOrFit) {
+TEST_F(Affinity, EnginesAreAsManyAsTheSettingSaysOrFit) {
   EXPECT_EQ(static_cast<uint32_t>(uiwarp_comp_vectors()), engine_count());
   cpu_set_t mine;
   ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
@@ -40,50 +40,50 @@ TEST_F(Homes, AreAsManyAsTheSettingSaysOrFit) {
   EXPECT_EQ(engine_count(), core::settings().engines > 0 ? core::settings().engines : fit);
 }
 
-TEST_F(Homes, TheFirstIsWhereConnectionsAreMade) {
+TEST_F(Affinity, TheFirstIsToTheEngineThatMakesConnections) {
   uiwarp_cq* cq = make_on(0);
-  EXPECT_EQ(home(cq, cq), &*context_->engine);
+  EXPECT_EQ(engine_of(cq, cq), &*context_->engine);
   destroy(cq);
 }
 
-TEST_F(Homes, QueuePairsOfAQueueShareOne) {
+TEST_F(Affinity, QueuePairsOfAQueueShareOne) {
   uiwarp_cq *a = make_on(0), *b = make_on(0), *c = make_on(0);
-  engine::Engine* const first = home(a, b);
-  EXPECT_EQ(home(a, a), first);
-  EXPECT_EQ(home(b, b), first);
-  EXPECT_EQ(home(c, b), first) << "the queue to receive by had none, the other one had";
+  engine::Engine* const first = engine_of(a, b);
+  EXPECT_EQ(engine_of(a, a), first);
+  EXPECT_EQ(engine_of(b, b), first);
+  EXPECT_EQ(engine_of(c, b), first) << "the queue to receive by had none, the other one had";
   for (auto* cq : {a, b, c}) destroy(cq);
 }
 
-TEST_F(Homes, WithVectorZeroQueuesSpread) {
+TEST_F(Affinity, WithVectorZeroQueuesSpread) {
   NEED_THREE_ENGINES();
   uiwarp_cq *a = make_on(0), *b = make_on(0), *c = make_on(0);
-  EXPECT_EQ(home(a, a), at(0));
-  EXPECT_EQ(home(b, b), at(1));
-  EXPECT_EQ(home(c, c), at(2));
+  EXPECT_EQ(engine_of(a, a), at(0));
+  EXPECT_EQ(engine_of(b, b), at(1));
+  EXPECT_EQ(engine_of(c, c), at(2));
   destroy(b);
   b = make_on(0);
-  EXPECT_EQ(home(b, b), at(1)) << "the one that was left has the fewest";
+  EXPECT_EQ(engine_of(b, b), at(1)) << "the one that was left has the fewest";
   for (auto* cq : {a, b, c}) destroy(cq);
 }
 
-TEST_F(Homes, AVectorNamesOne) {
+TEST_F(Affinity, AVectorNamesAnEngine) {
   NEED_THREE_ENGINES();
   uiwarp_cq *a = make_on(2), *b = make_on(2), *c = make_on(1);
-  EXPECT_EQ(home(a, b), at(2));
-  EXPECT_EQ(home(c, c), at(1));
-  EXPECT_EQ(home(a, c), at(2)) << "the queue to receive by decides";
+  EXPECT_EQ(engine_of(a, b), at(2));
+  EXPECT_EQ(engine_of(c, c), at(1));
+  EXPECT_EQ(engine_of(a, c), at(2)) << "the queue to receive by decides";
   for (auto* cq : {a, b, c}) destroy(cq);
 }
 
-TEST_F(Homes, AQueueWithoutQueuePairsCountsForNobody) {
+TEST_F(Affinity, AQueueWithoutQueuePairsCountsForNobody) {
   NEED_THREE_ENGINES();
   uiwarp_cq *idle = make_on(0), *a = make_on(0);
-  EXPECT_EQ(home(a, a), at(0));
+  EXPECT_EQ(engine_of(a, a), at(0));
   destroy(idle);
   destroy(a);
   a = make_on(0);
-  EXPECT_EQ(home(a, a), at(0));
+  EXPECT_EQ(engine_of(a, a), at(0));
   destroy(a);
 }
 

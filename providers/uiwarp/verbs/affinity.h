@@ -12,13 +12,13 @@ namespace uiw::verbs {
 // processors that this process may use. Fixed from the first call on. Thread: any.
 uint32_t engine_count();
 
-// The engine of the queue that the queue pair receives by; if it has none yet, that of the other
-// one; else the one that the queue's completion vector names, or, for vector 0, the one that
-// fewest queues have. Queues that had none have it from now on. Errno: as Engine::start(). Thread:
-// any but an engine's.
-core::Result<engine::Engine*> home_of(uiwarp_cq& receives, uiwarp_cq& sends);
+// The engine of a queue pair: that of the completion queue that it receives by; if this has none
+// yet, that of the other one; else the one that the completion vector names, or, for vector 0, the
+// one with the lowest load. It is the affinity of queues that had none from now on. Errno: as
+// Engine::start(). Thread: any but an engine's.
+core::Result<engine::Engine*> affinity_of(uiwarp_cq& receives, uiwarp_cq& sends);
 
 // The queue is being destroyed.
-void leave_home(uiwarp_cq& cq);
+void drop_affinity(uiwarp_cq& cq);
 
 }  // namespace uiw::verbs
