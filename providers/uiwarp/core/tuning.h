@@ -79,4 +79,58 @@ inline constexpr uint32_t kFewRequests = 4, kEnoughCoalesced = 16;
 // engine makes for one queue pair before it looks after others.
 inline constexpr int kPosterShare = 4, kEngineShare = 4;
 
+// --- What a payload's size decides (qp/) ---
+
+// Bytes of payload that are copied behind their header though they need not be, at most: many small
+// FPDUs make one piece of a system call then. 22 against 10 million messages per second. "Send rate
+// 64 B, post lists of 64".
+inline constexpr uint32_t kMostCopied = 512;
+// Bytes of an FPDU that take so long to verify and place that completions before it do not wait.
+// "Send bandwidth 64 KiB with CRC".
+inline constexpr size_t kLongFpdu = 2048;
+// Bytes of an FPDU still to come: fewer are collected and copied, more are placed as they come.
+// "Send bandwidth 64 KiB".
+inline constexpr size_t kMinPlacedByParts = 4096;
+// Bytes of payload in a segment, without CRC: fewer are not worth direct placement, a length hint,
+// or empty Writes before them (qp/stagger.h). "Send bandwidth 64 KiB".
+inline constexpr uint32_t kLargePayload = 8192;
+
+// --- Where the engine thread runs (engine/placement.h) ---
+
+// Wakes that are judged together. "Send latency 64 B, events".
+inline constexpr uint32_t kPlacementWindow = 16;
+// Of latency traffic no more wakes than this found the engine awake, of a stream of middling pieces
+// no more found it asleep.
+inline constexpr uint32_t kFewWakes = 4;
+// Bytes per wake, average of a window. Latency traffic has no more than the first, a stream has
+// more than the second also where the engine sleeps. "Send latency 64 B, events" and "Send
+// bandwidth 64 KiB".
+inline constexpr uint32_t kLatencyBytes = 16 * 1024, kStreamBytes = 128 * 1024;
+// Windows in a row that have to agree before the thread is placed anew.
+inline constexpr uint32_t kAgreeingWindows = 2;
+// Windows for which it stays then: the scheduler moves the other end, too.
+inline constexpr uint32_t kRestWindows = 32;
+// Windows of a stream in a row with its packets at the thread's own CPU, until that alone proves
+// that the other end runs there. Some always come there: what an acknowledgement of ours permits
+// the peer's TCP to send, loopback sends from where we acknowledged. "Send bandwidth 64 KiB".
+inline constexpr uint32_t kOwnCpuWindows = 32;
+
+// --- The engine's resources (engine/) ---
+
+// Receives of a socket until the ring knows it by number: that costs two system calls in a socket's
+// life, so that a short connection does not get one.
+inline constexpr uint8_t kReceivesUntilFixed = 64;
+// Receives in a row that found a buffer, until the kernel is given one fewer: else a burst of many
+// sockets would leave all of them in turn for ever, in memory that falls out of the cache.
+inline constexpr unsigned kReceivesPerBufferLess = 1024;
+
+// --- Socket buffers (transport/socket_options.h) ---
+
+// Bytes that one connection may have in flight: more than a second-level cache holds is copied from
+// memory, at both ends. And where there are more than a few connections, which may all be busy at
+// the same time. "64 KiB over 16 queue pairs".
+inline constexpr int kSendBuffer = 768 * 1024, kReceiveBuffer = 512 * 1024;
+inline constexpr int kSharedSocketBuffer = 256 * 1024;
+inline constexpr unsigned kFewConnections = 3;
+
 }  // namespace uiw::core::tuning

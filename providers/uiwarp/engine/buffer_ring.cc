@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "core/assert.h"
+#include "core/tuning.h"
 
 namespace uiw::engine {
 namespace {
@@ -63,7 +64,7 @@ core::Bytes BufferRing::take(uint16_t id, size_t size) {
 
 void BufferRing::put_back(uint16_t id) {
   aside_[aside_count_++] = id;
-  if (++calm_ >= kPeriod) {
+  if (++calm_ >= core::tuning::kReceivesPerBufferLess) {
     calm_ = 0;
     if (wanted_ > 1) --wanted_;
   }

@@ -50,11 +50,7 @@ class BufferRing {
   unsigned wanted_ = 1;    // how many should be
   unsigned aside_count_ = 0;
   uint16_t aside_[kCount] = {};  // last in, first out
-
-  // After so many receives without running out one less is wanted, so that a burst of many sockets
-  // does not leave all buffers in turn forever.
-  static constexpr unsigned kPeriod = 1024;
-  unsigned calm_ = 0;
+  unsigned calm_ = 0;            // receives since a buffer was missing, or given up
 };
 
 }  // namespace uiw::engine

@@ -5,17 +5,27 @@
 
 namespace uiw::engine {
 
+namespace tuning = core::tuning;
+
+namespace {
+
+bool mostly_slept(const Placement::Window& window) {
+  return window.sleeps + tuning::kFewWakes >= tuning::kPlacementWindow;
+}
+
+}  // namespace
+
 Placement::Kind Placement::kind(const Window& window) const {
   const uint64_t turns = turns_ > 0 ? turns_ : 1, per_turn = (delivered_ + sent_) / turns;
-  if (per_turn > kStreamOctets) return Kind::kStream;
-  const bool small = delivered_ / turns <= kLatencyOctets;
-  if (window.sleeps >= kLatencySleeps && (small || window.ping_pong)) return Kind::kLatency;
-  return per_turn > kLatencyOctets && window.sleeps <= kStreamSleeps ? Kind::kStream
-                                                                     : Kind::kBetween;
+  if (per_turn > tuning::kStreamBytes) return Kind::kStream;
+  const bool small = delivered_ / turns <= tuning::kLatencyBytes;
+  if (mostly_slept(window) && (small || window.ping_pong)) return Kind::kLatency;
+  return per_turn > tuning::kLatencyBytes && window.sleeps <= tuning::kFewWakes ? Kind::kStream
+                                                                                : Kind::kBetween;
 }
 
 bool Placement::unclear(const Window& window) const {
-  return window.sleeps >= kLatencySleeps && kind(window) == Kind::kBetween;
+  return mostly_slept(window) && kind(window) == Kind::kBetween;
 }
 
 bool Placement::together(const Window& window) const {
@@ -30,7 +40,7 @@ Placement::Decision Placement::judge(const Window& window) {
   if (rest_ > 0) --rest_;
   if (window.packets_cpu < 0 || traffic == Kind::kBetween) return {};
   here_ = here ? here_ + 1 : 0;
-  if (here && !window.waited && here_ < kAlwaysHere) return {};
+  if (here && !window.waited && here_ < tuning::kOwnCpuWindows) return {};
   return want(
       {traffic == Kind::kLatency ? Action::kFollow : Action::kKeepAway, window.packets_cpu});
 }
@@ -46,13 +56,13 @@ Placement::Decision Placement::want(Decision wanted) {
   // To follow from where nobody placed it is safe. Else two connections with different CPUs could
   // throw the thread back and forth.
   const bool first = place_.action == Action::kStay && wanted.action == Action::kFollow;
-  if (++agreeing_ < kAgreeing && !first) return {};
+  if (++agreeing_ < tuning::kAgreeingWindows && !first) return {};
   // To keep away from one CPU after another would be to race the scheduler.
   if (rest_ > 0 && wanted.action == Action::kKeepAway && place_.action == Action::kKeepAway)
     return {};
   candidate_ = {};
   agreeing_ = 0;
-  rest_ = kRest;
+  rest_ = tuning::kRestWindows;
   here_ = 0;
   return place_ = wanted;
 }

@@ -5,31 +5,18 @@
 
 #include <cstdint>
 
+#include "core/tuning.h"
+
 namespace uiw::engine {
 
 class Placement {
  public:
-  // What a window of kWindow wakes is judged by.
-  static constexpr uint32_t kWindow = 16;
-  // Latency traffic: nearly every wake found the engine asleep and brought little. It follows.
-  static constexpr uint32_t kLatencyOctets = 16 << 10;  // per wake, average of a window
-  static constexpr uint32_t kLatencySleeps = 12;        // of kWindow
-  // A stream: large pieces either way, or middling ones that were there without waiting. It keeps
-  // away: on loopback the packets' CPU is the other end's. Small pieces without waiting are no
-  // proof: a ping-pong looks like that when both ends share a CPU and the other end runs first.
-  static constexpr uint32_t kStreamOctets = 128 << 10;
-  static constexpr uint32_t kStreamSleeps = 4;
-  // Between the two kinds nothing changes, unless such a message is answered by another one: a
-  // ping-pong follows.
-
-  // Windows in a row that must agree before the thread is placed anew, and for how many it then
-  // stays: the scheduler moves the other end, too.
-  static constexpr uint32_t kAgreeing = 2;
-  static constexpr uint32_t kRest = 32;
-  // Windows of a stream in a row in which its packets came to the thread's own CPU, until that
-  // alone proves that the other end is there. Some always do: what an acknowledgement of ours
-  // permits the peer's TCP to send, loopback sends from where we acknowledged.
-  static constexpr uint32_t kAlwaysHere = 32;
+  // Two kinds of traffic decide, by the numbers in core/tuning.h. Latency traffic: nearly every
+  // wake found the engine asleep and brought little. It follows. A stream: large pieces either way,
+  // or middling ones that were there without waiting. It keeps away: on loopback the packets' CPU
+  // is the other end's. Small pieces without waiting prove nothing: a ping-pong looks like that
+  // when both ends share a CPU and the other end runs first. Between the two kinds nothing changes,
+  // unless such a message is answered by another one: a ping-pong follows.
 
   enum class Action {
     kStay,
@@ -60,7 +47,7 @@ class Placement {
   bool turn(uint64_t delivered, uint64_t sent) {
     delivered_ += delivered;
     sent_ += sent;
-    return ++turns_ >= kWindow;
+    return ++turns_ >= core::tuning::kPlacementWindow;
   }
 
   // Whether a stream that waits for its sender and a ping-pong of large messages both look like
@@ -84,7 +71,7 @@ class Placement {
   Decision want(Decision wanted);
 
   uint32_t turns_ = 0;
-  uint64_t delivered_ = 0, sent_ = 0;  // octets
+  uint64_t delivered_ = 0, sent_ = 0;  // bytes
   Decision place_;
   Decision candidate_;     // what the last windows asked for
   int refused_ = -1;       // a CPU that we may not use

@@ -11,6 +11,7 @@
 #include "core/assert.h"
 #include "core/descriptors.h"
 #include "core/raw_sys.h"
+#include "core/tuning.h"
 
 namespace uiw::engine {
 namespace {
@@ -116,10 +117,11 @@ void Ring::receive(Op& op, int fd, uint32_t most) {
   queue_receive(op);
 }
 
-// To be known by number costs two system calls in a socket's life, so only who receives much is.
+// Only a socket that receives much is worth the two system calls.
 void Ring::consider_fixing(Op& op) {
-  constexpr uint8_t kMuch = 64;
-  if (receives_of(op) >= kMuch || ++receives_of(op) < kMuch) return;
+  if (receives_of(op) >= core::tuning::kReceivesUntilFixed ||
+      ++receives_of(op) < core::tuning::kReceivesUntilFixed)
+    return;
   fixed_of(op) = fixed_files_.add(fd_of(op));
 }
 

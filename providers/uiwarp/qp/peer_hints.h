@@ -28,9 +28,6 @@ struct LengthHint {
   uint32_t segment = 0;  // bytes of payload in each of its segments, but for the last one
 };
 
-// A segment with less payload than this is collected and copied: not worth placing directly.
-inline constexpr uint32_t kMinDirectPlacement = 8192;
-
 // The upper half of the Tagged Offset, "uiwm"; the lower one is the length, the STag the segment.
 inline constexpr uint32_t kLengthHintTag = 0x7569776d;
 

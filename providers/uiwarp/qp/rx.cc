@@ -13,13 +13,6 @@ namespace uiw::qp {
 using core::Bytes;
 using core::TermCode;
 
-namespace {
-
-// Octets of an FPDU to verify and place, for which no completion is to wait.
-constexpr size_t kTakesLong = 2048;
-
-}  // namespace
-
 void Rx::start(Shared& shared, bool wait_for_receive) {
   shared_ = &shared;
   send_msn_ = request_msn_ = atomic_msn_ = shared.first_msn;
@@ -116,7 +109,8 @@ inline bool Rx::crc_is_right(Bytes fpdu) const {
 
 // What begins in one receive and ends in the next is copied once more.
 size_t Rx::good_size(size_t room) const {
-  if (last_fpdu_ < kMinDirectPlacement || open_.active || waiting_ != RxStatus::kOk) return room;
+  if (last_fpdu_ < core::tuning::kLargePayload || open_.active || waiting_ != RxStatus::kOk)
+    return room;
   size_t rest = 0;
   if (!staging_.empty()) {
     const mpa::Extent begun = extent(staging_.octets());
@@ -129,7 +123,7 @@ size_t Rx::good_size(size_t room) const {
 
 RxStatus Rx::on_fpdu(Bytes fpdu) {
   last_fpdu_ = static_cast<uint32_t>(fpdu.size());
-  if (fpdu.size() > kTakesLong) tell_completions();
+  if (fpdu.size() > core::tuning::kLongFpdu) tell_completions();
   if (markers_) return on_marked_fpdu(fpdu);
   if (!crc_is_right(fpdu)) return raise(TermCode::kMpaCrc, nullptr);
   const uint32_t size = core::load_be16(fpdu.data());

@@ -16,6 +16,7 @@
 
 #include "core/bytes.h"
 #include "core/term_code.h"
+#include "core/tuning.h"
 #include "ddp/header.h"
 #include "mem/last_region.h"
 #include "mpa/framing.h"
@@ -61,7 +62,9 @@ class Rx {
   // have come. False when it is not, or for too few of them: then no region is referenced, and what
   // comes is fed to on_octets().
   bool plan_placement(DirectPlacement& out);
-  bool may_place_directly() const { return open_.active && open_.left >= kMinDirectPlacement; }
+  bool may_place_directly() const {
+    return open_.active && open_.left >= core::tuning::kLargePayload;
+  }
   // How much of `room` to receive without direct placement, so that it is likely to end where an
   // FPDU does.
   size_t good_size(size_t room) const;

@@ -123,7 +123,7 @@ void Rx::add_ahead(DirectPlacement& out, Expected expected, uint64_t room,
   uint32_t passed = segment.payload_size(), trailer = open_.trailer;
   while (out.next_count < DirectPlacement::kAhead) {
     const auto size = static_cast<uint32_t>(std::min<uint64_t>(expected.octets, expected.segment));
-    if (size < kMinDirectPlacement || size > room) return;
+    if (size < core::tuning::kLargePayload || size > room) return;
     room -= size;
     expected.octets -= size;
     ddp::move_on(header, passed, expected.octets == 0);

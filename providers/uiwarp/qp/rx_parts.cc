@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/be.h"
+#include "core/tuning.h"
 #include "qp/place.h"
 #include "qp/rx.h"
 #include "qp/scatter.h"
@@ -15,16 +16,9 @@ namespace uiw::qp {
 using core::Bytes;
 using rdmap::Opcode;
 
-namespace {
-
-// Less to come than this is collected and copied.
-constexpr size_t kWorthPlacing = 4096;
-
-}  // namespace
-
 // RFC 5044 6: with CRC nothing is placed unverified.
 bool Rx::may_come_by_parts(size_t missing) const {
-  return missing >= kWorthPlacing && missing < mpa::kMaxFpdu && !markers_ &&
+  return missing >= core::tuning::kMinPlacedByParts && missing < mpa::kMaxFpdu && !markers_ &&
          !shared_->agreement.crc;
 }
 

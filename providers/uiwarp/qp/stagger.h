@@ -15,9 +15,7 @@
 
 namespace uiw::qp::stagger {
 
-inline constexpr uint32_t kPage = core::kPage, kDistance = 64;
-// What is copied faster costs more than three FPDUs without payload.
-inline constexpr uint32_t kWorth = 8192;
+inline constexpr uint32_t kDistance = 64;  // bytes
 
 // Whether octets from `source` are copied slowly to where the stream has `position`.
 inline constexpr bool stumbles(uint64_t position, uint64_t source) {

@@ -14,6 +14,8 @@
 
 namespace uiw::qp {
 
+using core::tuning::kLargePayload;
+
 namespace {
 
 // An FPDU needs a header piece, one per SGE and a trailer piece. What is asked for beyond the
@@ -38,7 +40,7 @@ constexpr uint32_t kPacketsPerCopiedBatch = 8;
 static_assert(kPacketsPerCopiedBatch * kPacket + kArenaBesidesPayload <= TxBatch::kArena);
 
 // So much has to come behind the first segment, with a header.
-constexpr uint32_t kMinHintedRest = kMinDirectPlacement + ddp::kUntaggedHeaderSize;
+constexpr uint32_t kMinHintedRest = kLargePayload + ddp::kUntaggedHeaderSize;
 
 // Whether the segment whose header a Terminate echoes was of this WR.
 bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
@@ -86,7 +88,8 @@ void Tx::set_emss(uint32_t emss) {
   const uint32_t packet = emss_ == 0 ? kPacket : long_fpdus::whole_segments(emss_, kPacket);
   const uint32_t packets = copies_all() ? kPacketsPerCopiedBatch : kPacketsPerBatch;
   batch_limit_ = packets * packet - mpa::fpdu_size(mulpdu_);
-  largest_copy_ = copies_all() ? mpa::marked_size(0, mpa::fpdu_size(mulpdu_)) : kSmallPayload;
+  largest_copy_ =
+      copies_all() ? mpa::marked_size(0, mpa::fpdu_size(mulpdu_)) : core::tuning::kMostCopied;
   small_ = std::min(largest_copy_, mulpdu_ - ddp::kUntaggedHeaderSize);
 }
 
@@ -107,7 +110,7 @@ bool Tx::worth_length_hint(uint64_t length) const {
 // What is copied anyway lies well in the arena. With small segments FPDUs begin where they do, and
 // would not any more.
 bool Tx::worth_staggering(uint64_t length) const {
-  return shared_->stagger && !copies_all() && emss_ >= stagger::kWorth && length >= stagger::kWorth;
+  return shared_->stagger && !copies_all() && emss_ >= kLargePayload && length >= kLargePayload;
 }
 
 // Whether message_ should begin further on. Only at the beginning of a batch: what comes behind it
@@ -116,7 +119,7 @@ bool Tx::to_stagger(const SendWqe& wr, uint32_t header_size) const {
   if (!long_fpdus_ || message_.offset > 0 || batch_->total() >= stagger::kDistance) return false;
   if (!worth_staggering(message_.length) || wr.is_inline) return false;
   const ibv_sge& first = wr.sges()[0];
-  return first.length >= stagger::kWorth &&
+  return first.length >= kLargePayload &&
          stagger::stumbles(batch_->total() + mpa::kLengthSize + header_size, first.addr);
 }
 

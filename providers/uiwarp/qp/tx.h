@@ -18,6 +18,7 @@
 #include "core/crc32c.h"
 #include "core/siphash.h"
 #include "core/term_code.h"
+#include "core/tuning.h"
 #include "mem/last_region.h"
 #include "qp/shared.h"
 #include "qp/tx_batch.h"
@@ -102,15 +103,14 @@ class Tx {
   void flush(Shared& shared);
 
  private:
-  // Octets of payload at most that are copied behind their header though they need not be: many
-  // small FPDUs then make one piece (measured: 22 against 10 million 64-octet messages per second).
-  static constexpr uint32_t kSmallPayload = 512;
   // Whether all payload is. The kernel reads it later than it is built, and what it lies in may be
   // written to meanwhile, by the program, its other threads and the peers of a region: that may
   // tear what arrives, as an adapter's memory accesses do, but the CRC has to be the CRC of what is
   // sent (RFC 5044 4.4), or the peer ends the connection. doc/decisions/020-copies-under-a-crc.md
   bool copies_all() const { return crc_ || markers_; }
-  bool to_copy(uint32_t payload) const { return copies_all() || payload <= kSmallPayload; }
+  bool to_copy(uint32_t payload) const {
+    return copies_all() || payload <= core::tuning::kMostCopied;
+  }
   // RFC 5040 5.2: STag 1 in the RTR's Read Request; siw and some hardware treat STag 0 specially.
   static constexpr uint32_t kRtrStag = 1;
   enum class RtrState : uint8_t { kNone, kPending };

@@ -9,25 +9,24 @@
 #include <cstring>
 
 #include "core/raw_sys.h"
+#include "core/tuning.h"
 #include "transport/addresses.h"
 
 namespace uiw::transport {
 namespace {
 
 namespace sys = core::sys;
+namespace tuning = core::tuning;
 
-// More in flight than a second-level cache holds is copied from memory, at both ends; the kernel
-// has room for twice as much as this says. Where the host allows less (net.core.rmem_max of a stock
-// kernel before 6.18 is 208 KiB) its own tuning is better, which goes up to tcp_rmem[2].
+// The kernel has room for twice as much as this says. Where the host allows less (net.core.rmem_max
+// of a stock kernel before 6.18 is 208 KiB) its own tuning is better, which goes up to tcp_rmem[2].
 struct Buffer {
   const int option;
   const int size;
   std::atomic<int> allowed{0};  // by the host: 1 yes, -1 no, 0 not asked yet
 };
-constinit Buffer g_buffers[] = {{SO_SNDBUF, 768 << 10}, {SO_RCVBUF, 512 << 10}};
-// What goes for one goes for all connections together, should many be busy at the same time.
-constexpr int kSmallBuffer = 256 << 10;
-constexpr unsigned kFew = 3;
+constinit Buffer g_buffers[] = {{SO_SNDBUF, tuning::kSendBuffer},
+                                {SO_RCVBUF, tuning::kReceiveBuffer}};
 
 const sockaddr_in& as_v4(const sockaddr_storage& address) {
   return reinterpret_cast<const sockaddr_in&>(address);
@@ -122,7 +121,8 @@ void tune_for_local_peer(int fd, unsigned connections) {
 
 void size_buffers(int fd, unsigned connections) {
   for (Buffer& buffer : g_buffers) {
-    const int size = connections <= kFew ? buffer.size : kSmallBuffer;
+    const int size =
+        connections <= tuning::kFewConnections ? buffer.size : tuning::kSharedSocketBuffer;
     if (host_allows(buffer)) sys::setsockopt(fd, SOL_SOCKET, buffer.option, &size, sizeof size);
   }
 }

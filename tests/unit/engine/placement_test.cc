@@ -13,7 +13,7 @@ using Action = Placement::Action;
 
 // The equal turns of one window.
 void fill_window(Placement& placement, uint64_t octets_per_turn, uint64_t sent_per_turn = 0) {
-  for (uint32_t i = 1; i < Placement::kWindow; ++i)
+  for (uint32_t i = 1; i < core::tuning::kPlacementWindow; ++i)
     EXPECT_FALSE(placement.turn(octets_per_turn, sent_per_turn));
   EXPECT_TRUE(placement.turn(octets_per_turn, sent_per_turn));
 }
@@ -24,10 +24,10 @@ Placement::Decision window(Placement& placement, uint64_t octets_per_turn, uint3
   return placement.judge({.sleeps = sleeps, .packets_cpu = packets_cpu});
 }
 Placement::Decision ping_pong(Placement& placement, int cpu) {
-  return window(placement, 64, Placement::kWindow, cpu);
+  return window(placement, 64, core::tuning::kPlacementWindow, cpu);
 }
 Placement::Decision stream(Placement& placement, int cpu) {
-  return window(placement, 200 << 10, Placement::kWindow, cpu);
+  return window(placement, 200 << 10, core::tuning::kPlacementWindow, cpu);
 }
 
 TEST(Placement, FollowsLatencyTrafficAfterOneWindow) {
@@ -75,15 +75,15 @@ TEST(Placement, KeepsAwayFromLargePieces) {
 // Reads of its memory: small requests, large answers.
 TEST(Placement, WhatItAnswersCountsForStreamsOnly) {
   Placement placement;
-  EXPECT_EQ(window(placement, 50, Placement::kWindow, 3, 64 << 10),
+  EXPECT_EQ(window(placement, 50, core::tuning::kPlacementWindow, 3, 64 << 10),
             (Placement::Decision{Action::kFollow, 3}));
   for (int i = 0; i < 5; ++i)
     EXPECT_EQ(window(placement, 50, 8, 3, 64 << 10).action, Action::kStay);
   EXPECT_EQ(window(placement, 50, 4, 3, 64 << 10).action, Action::kStay);
   EXPECT_EQ(window(placement, 50, 4, 3, 64 << 10), (Placement::Decision{Action::kKeepAway, 3}));
   Placement another;
-  window(another, 50, Placement::kWindow, 3, 200 << 10);
-  EXPECT_EQ(window(another, 50, Placement::kWindow, 3, 200 << 10),
+  window(another, 50, core::tuning::kPlacementWindow, 3, 200 << 10);
+  EXPECT_EQ(window(another, 50, core::tuning::kPlacementWindow, 3, 200 << 10),
             (Placement::Decision{Action::kKeepAway, 3}));
 }
 
@@ -99,7 +99,7 @@ TEST(Placement, KeepsAwayFromAnotherCpuOnlyAfterARest) {
   Placement placement;
   stream(placement, 1);
   EXPECT_EQ(stream(placement, 1), (Placement::Decision{Action::kKeepAway, 1}));
-  for (uint32_t i = 1; i < Placement::kRest; ++i) {
+  for (uint32_t i = 1; i < core::tuning::kRestWindows; ++i) {
     EXPECT_EQ(stream(placement, 0).action, Action::kStay);
   }
   EXPECT_EQ(stream(placement, 0), (Placement::Decision{Action::kKeepAway, 0}));
@@ -118,8 +118,8 @@ TEST(Placement, PacketsAtItsOwnCpuProveNothing) {
   Placement placement;
   stream_at(placement, 1, 0, false);
   ASSERT_EQ(stream_at(placement, 1, 0, false), (Placement::Decision{Action::kKeepAway, 1}));
-  for (uint32_t i = 0; i < 10 * Placement::kAlwaysHere; ++i) {
-    const int packets_cpu = i % Placement::kAlwaysHere == 0 ? 1 : 0;
+  for (uint32_t i = 0; i < 10 * core::tuning::kOwnCpuWindows; ++i) {
+    const int packets_cpu = i % core::tuning::kOwnCpuWindows == 0 ? 1 : 0;
     EXPECT_EQ(stream_at(placement, packets_cpu, 0, false).action, Action::kStay);
   }
 }
@@ -130,7 +130,7 @@ TEST(Placement, LeavesTheCpuThatItHasToWaitFor) {
   EXPECT_EQ(stream_at(placement, 3, 3, true).action, Action::kStay);  // one window may be chance
   EXPECT_EQ(stream_at(placement, 3, 3, true), (Placement::Decision{Action::kKeepAway, 3}));
   // The sender has come after it.
-  for (uint32_t i = 1; i < Placement::kRest; ++i)
+  for (uint32_t i = 1; i < core::tuning::kRestWindows; ++i)
     EXPECT_EQ(stream_at(placement, 0, 0, true).action, Action::kStay);
   EXPECT_EQ(stream_at(placement, 0, 0, true), (Placement::Decision{Action::kKeepAway, 0}));
 }
@@ -139,7 +139,7 @@ TEST(Placement, LeavesTheCpuThatItHasToWaitFor) {
 TEST(Placement, LeavesTheCpuWhereAllPacketsAre) {
   Placement placement;
   ping_pong(placement, 3);
-  for (uint32_t i = 0; i < Placement::kAlwaysHere; ++i)
+  for (uint32_t i = 0; i < core::tuning::kOwnCpuWindows; ++i)
     EXPECT_EQ(stream_at(placement, 3, 3, false).action, Action::kStay);
   EXPECT_EQ(stream_at(placement, 3, 3, false), (Placement::Decision{Action::kKeepAway, 3}));
 }
@@ -147,7 +147,8 @@ TEST(Placement, LeavesTheCpuWhereAllPacketsAre) {
 TEST(Placement, LatencyTrafficFollowsToItsOwnCpu) {
   Placement placement;
   fill_window(placement, 64);
-  const Placement::Window here{.sleeps = Placement::kWindow, .packets_cpu = 2, .own_cpu = 2};
+  const Placement::Window here{
+      .sleeps = core::tuning::kPlacementWindow, .packets_cpu = 2, .own_cpu = 2};
   EXPECT_FALSE(placement.together(here));
   EXPECT_EQ(placement.judge(here), (Placement::Decision{Action::kFollow, 2}));
 }
@@ -175,8 +176,8 @@ TEST(Placement, BetweenBothNothingChanges) {
   for (int i = 0; i < 10; ++i) {
     // Pieces too large to follow and too small to let go; then too few sleeps for one and too
     // many for the other.
-    EXPECT_EQ(window(moved, 64 << 10, Placement::kWindow, 7).action, Action::kStay);
-    EXPECT_EQ(window(free, 64 << 10, Placement::kWindow, 7).action, Action::kStay);
+    EXPECT_EQ(window(moved, 64 << 10, core::tuning::kPlacementWindow, 7).action, Action::kStay);
+    EXPECT_EQ(window(free, 64 << 10, core::tuning::kPlacementWindow, 7).action, Action::kStay);
     EXPECT_EQ(window(moved, 20 << 10, 8, 7).action, Action::kStay);
     EXPECT_EQ(window(free, 64, 8, 7).action, Action::kStay);
   }
@@ -186,14 +187,14 @@ TEST(Placement, BetweenBothNothingChanges) {
 
 TEST(Placement, FollowsAPingPongOfLargeMessages) {
   Placement placement;
-  const uint32_t sleeps = Placement::kLatencySleeps;
+  const uint32_t sleeps = core::tuning::kPlacementWindow - core::tuning::kFewWakes;
   fill_window(placement, 64 << 10);
   EXPECT_TRUE(placement.unclear({.sleeps = sleeps}));
   EXPECT_FALSE(placement.unclear({.sleeps = sleeps - 1}));  // it hardly waits for anybody
   EXPECT_EQ(placement.judge({.sleeps = sleeps, .packets_cpu = 3, .ping_pong = true}),
             (Placement::Decision{Action::kFollow, 3}));
   // Where it is clear nobody need ask, and what is said does not matter.
-  const Placement::Window asleep{.sleeps = Placement::kWindow, .packets_cpu = 3};
+  const Placement::Window asleep{.sleeps = core::tuning::kPlacementWindow, .packets_cpu = 3};
   fill_window(placement, 64);
   EXPECT_FALSE(placement.unclear(asleep));
   placement.judge(asleep);
@@ -202,7 +203,8 @@ TEST(Placement, FollowsAPingPongOfLargeMessages) {
       fill_window(placement, static_cast<uint64_t>(received) << 10,
                   static_cast<uint64_t>(sent) << 10);
       EXPECT_FALSE(placement.unclear(asleep));
-      placement.judge({.sleeps = Placement::kWindow, .packets_cpu = 3, .ping_pong = true});
+      placement.judge(
+          {.sleeps = core::tuning::kPlacementWindow, .packets_cpu = 3, .ping_pong = true});
     }
     EXPECT_EQ(placement.place(), (Placement::Decision{Action::kKeepAway, 3}));
   }

@@ -118,7 +118,7 @@ TEST(Steering, FollowsLargeMessagesThatAreAnswered) {
   const auto several_windows = [&](int ours, int theirs, bool answer) {
     Steering steering(true);
     auto done = Placement::Action::kStay;
-    for (uint32_t i = 0; i < 4 * Placement::kWindow; ++i) {
+    for (uint32_t i = 0; i < 4 * core::tuning::kPlacementWindow; ++i) {
       carry(theirs, ours);
       if (answer) carry(ours, theirs);
       std::this_thread::sleep_for(std::chrono::microseconds(1));  // counts as a sleep

@@ -6,13 +6,15 @@
 
 #include <algorithm>
 
+#include "core/pages.h"
+#include "core/tuning.h"
 #include "support/hinted_machine.h"
 #include "support/scene.h"
 
 namespace uiw::test {
 namespace {
 
-constexpr size_t kPage = qp::stagger::kPage, kLength = 64 << 10;
+constexpr size_t kPage = core::kPage, kLength = 64 << 10;
 constexpr MachineOptions kStaggering{.crc = false, .stagger = true};
 
 // Enough memory for `length` octets from anywhere in the first whole page.
@@ -91,7 +93,7 @@ TEST(Stagger, GoesBeforeALengthHint) {
 TEST(Stagger, LeavesAloneWhatGainsNothing) {
   HintedMachine m(kStaggering), unwanted({.crc = false});
   Source source(m), other(unwanted);
-  EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0, qp::stagger::kWorth - 1)})), 0u);
+  EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0, core::tuning::kLargePayload - 1)})), 0u);
   EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0, 100), source.from(100)})), 0u);
   EXPECT_EQ(before(unwanted, message(IBV_WR_SEND, {other.from(0)})), 0u);
   // What has markers or a CRC is copied anyway.
@@ -108,9 +110,9 @@ TEST(Stagger, LeavesAloneWhatGainsNothing) {
     plain.post(message(IBV_WR_SEND, {fourth.from(0)}));
     EXPECT_EQ(with, plain.transmit().size());
   }
-  m.tx().set_emss(qp::stagger::kWorth - 1);
+  m.tx().set_emss(core::tuning::kLargePayload - 1);
   EXPECT_EQ(before(m, message(IBV_WR_SEND, {source.from(0)})), 0u);
-  m.tx().set_emss(qp::stagger::kWorth);
+  m.tx().set_emss(core::tuning::kLargePayload);
   // Nor what comes behind something else: it lies anywhere.
   m.post(message(IBV_WR_SEND, {source.from(0)}));
   m.post(message(IBV_WR_SEND, {source.from(0)}));
@@ -122,7 +124,7 @@ TEST(Stagger, IsOnlyForThosePeersThatAreKnown) {
   for (bool wanted : {true, false}) {
     Machine m({.crc = false, .emss = HintedMachine::kEmss, .long_fpdus = wanted, .stagger = true});
     Source source(m);
-    m.post(message(IBV_WR_SEND, {source.from(0, qp::stagger::kWorth)}));
+    m.post(message(IBV_WR_SEND, {source.from(0, core::tuning::kLargePayload)}));
     const std::vector<Octets> ulpdus = ulpdus_of(m.transmit(), false);
     EXPECT_EQ(std::count(ulpdus.begin(), ulpdus.end(), empty_write()), 0);
     // Where it would do it, it makes itself known.
