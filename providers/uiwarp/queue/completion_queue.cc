@@ -59,7 +59,7 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
       lock.lock();
       free = room();
     }
-    if (completions.size() > free) {  // whoever polls meanwhile makes more room, for those to come
+    if (completions.size() > free) {  // a poll meanwhile makes more room, for those to come
       lost = true;
       for (const Completion& completion : completions.subspan(free)) completion.source->lose();
       completions = completions.first(free);
@@ -104,7 +104,7 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
     // queue pair then, and what waits here goes with it.
     if (empty()) return 0;
   }
-  // Who held the lock at the fork does not run in the child.
+  // The thread that held the lock at the fork does not run in the child.
   if (core::generation() != generation_) return 0;
   const std::lock_guard lock(consume_);
   uint32_t tail = tail_.load(std::memory_order_relaxed);
@@ -112,7 +112,7 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
   const uint32_t mask = capacity_ - 1;
   int taken = 0;
   while (tail != head && taken < count) {
-    // Those of one source that follow each other are told to it together.
+    // Those of one source that follow each other are reported to it together.
     CompletionSource& source = *ring_[tail & mask].source;
     const uint32_t from = tail;
     uint64_t frees = 0;

@@ -20,14 +20,14 @@ class Engine;
 
 namespace uiw::queue {
 
-// Told when an armed CQ gets a completion, and when it overflows. Called from inside push(), the
+// Called when an armed CQ gets a completion, and when it overflows: from inside push(), the
 // first one from arm() too, the last one from poll(), with no lock of the CQ held; must not block.
-// Thread: whoever completes or arms.
+// Thread: the one that completes or arms.
 class CompletionEvents {
  public:
   virtual void on_completion_event() = 0;
   virtual void on_overflow() = 0;  // once; later completions are lost, IBV_EVENT_CQ_ERR
-  // Somebody polls again and again in vain: told about every 10 us. Thread: who polls.
+  // Empty polls follow each other: called about every 10 us. Thread: the one that polls.
   virtual void on_spinning() {}
 
  protected:
@@ -40,7 +40,7 @@ class Progress {
   virtual ~Progress() = default;
   // What that completed is in the queue. Never blocks. Thread: any.
   virtual void progress() = 0;
-  // The queue was armed: whoever polled it is about to sleep. Thread: any.
+  // The queue was armed: the thread that polled it is about to sleep. Thread: any.
   virtual void on_arm() = 0;
 };
 
@@ -59,7 +59,7 @@ class CompletionQueue {
   void push_all(std::span<const Completion> completions, bool solicited);
 
   // Takes up to `count`, whose places in their work queues are free then; returns how many. Never
-  // blocks; in vain it makes progress where it may, and of many polls in vain one yields the CPU.
+  // blocks; an empty poll makes progress where it may, and one of many yields the CPU.
   // A fork's child finds nothing. Thread: any.
   int poll(int count, ibv_wc* out);
 
@@ -79,8 +79,8 @@ class CompletionQueue {
   // New capacity; 0 or EINVAL when more completions are waiting than would fit, ENOMEM.
   int resize(uint32_t entries);
 
-  // How often it was polled in vain, polled at all (changes with each poll) and armed: what its
-  // owners seem to be doing. Thread: any.
+  // How often a poll was empty, it was polled at all (changes with each poll) and armed: what its
+  // users seem to be doing. Thread: any.
   uint32_t empty_polls() const { return empty_polls_.load(std::memory_order_relaxed); }
   uint32_t polls() const { return empty_polls() + tail_.load(std::memory_order_relaxed); }
   uint32_t arms() const { return arms_.load(std::memory_order_relaxed); }

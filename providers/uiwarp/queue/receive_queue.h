@@ -22,7 +22,7 @@ struct Receive {
   ibv_sge sges[kMaxSge];
 };
 
-// Told that a receive was posted. Called with a lock of the queue held: must only leave a note.
+// Told that a receive was posted. Called with a lock of the queue held: must only set a flag.
 struct ReceiveWaiter {
   virtual void on_receive_posted() = 0;
 
@@ -36,7 +36,7 @@ struct ReceiveWaiter {
 
 class ReceiveQueue {
  public:
-  // Who takes: one at a time, which the callers see to, or several queue pairs' receivers.
+  // What takes: one thread at a time, which the callers make sure of, or several receivers.
   enum class Takers { kOne, kMany };
 
   // Holds exactly `depth` receives of up to `max_sge` SGEs. Null when out of memory.
@@ -61,7 +61,7 @@ class ReceiveQueue {
   void give_up() { freed_.fetch_add(1, std::memory_order_release); }
 
   bool empty() const { return count() == 0; }
-  // Exact only while nobody posts or takes.
+  // Exact only while no thread posts or takes.
   uint32_t count() const {
     const uint32_t taken = taken_.load(std::memory_order_acquire);
     return posted_.load(std::memory_order_acquire) - taken;
@@ -98,7 +98,7 @@ class ReceiveQueue {
   mutable core::Spinlock post_lock_;  // order: before take_lock_
   std::atomic<uint32_t> posted_{0};   // how many, modulo 2^32
   uint32_t newest_ = 0;               // slot of the next to post
-  std::atomic<uint64_t> freed_{0};    // of those posted, as modulo 2^32; who polls, who gives up
+  std::atomic<uint64_t> freed_{0};    // of those posted, as modulo 2^32; by polls and give-ups
   ReceiveWaiter* waiters_ = nullptr;
 
   alignas(64) mutable core::Spinlock take_lock_;  // Takers::kMany

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The right to act that never waits: whoever finds it free takes it, whoever finds it taken leaves
-// a knock and goes away, and the holder looks again before it leaves. So work published before
-// enter() is always seen by somebody, and no thread ever waits for another one's system call.
+// A mutual exclusion that no thread waits for: a thread that finds it free takes it; one that finds
+// it taken marks it as wanted and returns, and the holder checks that before it leaves. So work
+// that was published before enter() is always seen by a holder.
 //
 //   publish(work);
 //   if (role.enter()) do { drain(); } while (!role.leave());
@@ -18,24 +18,24 @@ class Role {
   bool enter() {
     uint32_t seen = kFree;
     for (;;) {
-      if (seen == kKnocked) {
+      if (seen == kWanted) {
         // Still publish through the same word, so that the holder's leave() sees our work.
-        if (state_.compare_exchange_weak(seen, kKnocked, std::memory_order_acq_rel)) return false;
-      } else if (state_.compare_exchange_weak(seen, seen == kFree ? kHeld : kKnocked,
+        if (state_.compare_exchange_weak(seen, kWanted, std::memory_order_acq_rel)) return false;
+      } else if (state_.compare_exchange_weak(seen, seen == kFree ? kHeld : kWanted,
                                               std::memory_order_acq_rel)) {
         return seen == kFree;
       }
     }
   }
 
-  // As enter(), for one who has nothing to publish: a holder is not told.
+  // As enter(), for a caller that has nothing to publish: a holder does not look again.
   bool try_enter() {
     uint32_t seen = kFree;
     return state_.load(std::memory_order_relaxed) == kFree &&
            state_.compare_exchange_strong(seen, kHeld, std::memory_order_acq_rel);
   }
 
-  // True: the role is free again. False: somebody knocked; still held, look again.
+  // True: the role is free again. False: it was marked meanwhile; still held, look again.
   bool leave() {
     uint32_t seen = kHeld;
     if (state_.compare_exchange_strong(seen, kFree, std::memory_order_acq_rel)) return true;
@@ -47,7 +47,7 @@ class Role {
   bool held() const { return state_.load(std::memory_order_acquire) != kFree; }
 
  private:
-  static constexpr uint32_t kFree = 0, kHeld = 1, kKnocked = 2;
+  static constexpr uint32_t kFree = 0, kHeld = 1, kWanted = 2;
   std::atomic<uint32_t> state_{kFree};
 };
 
