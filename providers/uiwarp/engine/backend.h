@@ -16,7 +16,7 @@ namespace uiw::engine {
 struct Delivered {
   uint32_t receives = 0;
   uint64_t octets = 0;
-  int fd = -1;  // the last socket octets came from
+  int fd = -1;  // the last socket bytes came from
 };
 
 class Backend {
@@ -55,7 +55,7 @@ class Backend {
   virtual const char* name() const = 0;
 
   uint32_t in_flight() const { return in_flight_; }
-  // Operations in flight that nobody asked to end.
+  // Operations in flight that were not cancelled.
   uint32_t not_cancelled() const { return in_flight_ - cancelling_; }
 
  protected:

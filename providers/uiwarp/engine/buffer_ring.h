@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The memory that receives land in: a few large buffers shared by all sockets of an engine. The
-// kernel takes one only at the moment octets arrive, so an idle connection holds none.
+// kernel takes one only at the moment bytes arrive, so an idle connection holds none.
 //
 // The kernel takes buffers first in, first out. If it was given all of them, each receive would
 // land in the one that was left alone longest, in memory that has fallen out of the cache. So it
@@ -22,7 +22,7 @@ class BufferRing {
  public:
   static constexpr uint16_t kGroup = 0;       // buffer group id in the ring
   static constexpr unsigned kCount = 16;      // power of two
-  static constexpr size_t kSize = 256 << 10;  // octets per buffer
+  static constexpr size_t kSize = 256 << 10;  // bytes per buffer
 
   BufferRing() = default;
   BufferRing(const BufferRing&) = delete;
@@ -33,9 +33,9 @@ class BufferRing {
   // 0, or errno: ENOMEM, EINVAL (the kernel, older than 5.19, has no buffer rings).
   int open(io_uring& ring);
 
-  // A completion says that the kernel put `size` octets into buffer `id`. Valid until put_back().
+  // A completion says that the kernel put `size` bytes into buffer `id`. Valid until put_back().
   core::Bytes take(uint16_t id, size_t size);
-  // The octets were used; the buffer can be given to the kernel again.
+  // The bytes were used; the buffer can be given to the kernel again.
   void put_back(uint16_t id);
   // A receive found no buffer: the kernel is given one more from now on.
   void ran_out();

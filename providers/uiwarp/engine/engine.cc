@@ -76,12 +76,12 @@ struct Engine::State {
   // Thread: engine.
   TimerHeap timers;
   Watches watches;
-  // Asked once per turn, and not before somebody wants to know: what has arrived comes first.
-  core::Nanoseconds turn_time = 0;  // 0: nobody did
+  // Read once per turn, and not before it is needed: what has arrived comes first.
+  core::Nanoseconds turn_time = 0;  // 0: not read yet
   Orphans orphans[2];               // by standing, oldest first
   core::Pages scratch;
   uint64_t direct_octets = 0;  // received directly in this turn
-  uint64_t sent_octets = 0;    // since octets came last
+  uint64_t sent_octets = 0;    // since bytes came last
   core::Nanoseconds evict_at = Backend::kForever;
 
   ~State() {

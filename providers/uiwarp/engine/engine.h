@@ -40,13 +40,13 @@ class OpState {
   friend class Backend;
   enum class Kind : uint8_t { kReceive, kReadable, kWritable };
   int fd_ = -1;        // what it works on, for a backend that has to start it again
-  uint32_t most_ = 0;  // octets to receive; 0: no limit
+  uint32_t most_ = 0;  // bytes to receive; 0: no limit
   Kind kind_ = Kind::kReceive;
   bool in_flight_ = false;
   bool cancelling_ = false;
   bool drained_ = false;  // the last receive left the socket empty
-  uint8_t receives_ = 0;  // begun on fd_, as far as anybody counts
-  int16_t fixed_ = -1;    // what the ring calls fd_ (engine/fixed_files.h); -1: nothing
+  uint8_t receives_ = 0;  // begun on fd_, up to kReceivesUntilFixed
+  int16_t fixed_ = -1;    // index of fd_ in the ring (engine/fixed_files.h); -1: none
   // Waiting to be completed with a result that is known already.
   Op* next_ended_ = nullptr;
   int result_ = 0;
@@ -84,8 +84,8 @@ class WatchState {
 
 // Whose socket an orphaned one was.
 enum class Standing : uint8_t {
-  kPeer,      // somebody's to whom the program was connected: as many as it had connections
-  kStranger,  // anybody's: only so many, and the oldest goes when one more comes
+  kPeer,      // of a peer that the program was connected to: as many as it had connections
+  kStranger,  // of an unauthenticated peer: limited, and one more evicts the oldest
 };
 
 // Work handed to the engine thread from any thread. Intrusive: the poster owns it and must keep it
@@ -107,7 +107,7 @@ class Op : public OpState {
   Op& operator=(const Op&) = delete;
 
   // result: as the system call would give it, or -errno. `data` is only set for receive(): the
-  // octets received, valid during the call.
+  // bytes received, valid during the call.
   virtual void complete(int result, core::Bytes data) = 0;
 
  protected:
@@ -126,9 +126,9 @@ class Timer : public TimerState {
   ~Timer();
 };
 
-// A deadline that other threads put off again and again. The engine does not wake for that, only
-// when nobody does it any more: beside threads that spin, a wake costs them a turn of their
-// processors, and a virtual machine 10 us or more. Must not be watched when it is destroyed.
+// A deadline that other threads renew again and again. The engine does not wake for that, only when
+// none renews it any more: a wake takes the processor from a busy-polling thread for a time slice,
+// and costs a virtual machine 10 us or more. Must not be watched when it is destroyed.
 class Watch : public WatchState {
  public:
   Watch() = default;
@@ -141,8 +141,8 @@ class Watch : public WatchState {
 };
 
 // A socket that its owner has given up while it still waits for the peer's FIN. It ends itself;
-// when the engine stops it gets a moment, then it is evicted. So is the oldest of the strangers'
-// sockets when they are too many. Thread: engine.
+// when the engine stops it gets 200 ms, then it is evicted. So is the oldest socket of
+// unauthenticated peers when there are too many. Thread: engine.
 class OrphanedSocket {
  public:
   virtual void evict() = 0;  // must call release()
@@ -185,7 +185,7 @@ class Engine {
 
   // All below: thread engine.
 
-  // Of strangers' a share of the descriptors that the process may have. All are on the first
+  // For unauthenticated peers a share of the process's descriptors. All are on the first
   // engine, where connections are made.
   static uint32_t most_strangers();
   void adopt(OrphanedSocket& orphan, Standing standing = Standing::kPeer);
@@ -197,46 +197,46 @@ class Engine {
 
   void watch(Watch& watch, core::Nanoseconds from_now);
   void unwatch(Watch& watch);
-  // Or brings it forward. At most one system call. Thread: any; nothing happens to what is not
-  // watched.
+  // Moves the deadline, also forward. At most one system call. Thread: any; no effect on a watch
+  // that is not watched.
   void put_off(Watch& watch, core::Nanoseconds from_now);
 
   // Operations. At most one that receives and one that waits to write may be in flight per
   // descriptor, which is non-blocking.
 
-  static constexpr size_t kReceiveBuffer = 256 << 10;  // octets
-  // Receives once into a warm buffer of the engine; complete() gets the octets, `most` at most (0:
+  static constexpr size_t kReceiveBuffer = 256 << 10;  // bytes
+  // Receives once into a warm buffer of the engine; complete() gets the bytes, `most` at most (0:
   // what the buffer holds). result 0 = end of stream.
   void receive(Op& op, int fd, uint32_t most = 0);
-  // Memory of nobody's, for a caller that receives itself; good until the caller returns to the
-  // engine. It stays warm, as all use the same.
+  // Scratch memory for a caller that receives itself; valid until the caller returns to the engine.
+  // It stays in the cache, as all use the same.
   std::span<uint8_t> scratch() const;
-  static constexpr size_t kScratch = 128 << 10;  // octets
-  // From inside complete(): so many more were received by the caller itself. For counters and
+  static constexpr size_t kScratch = 128 << 10;  // bytes
+  // From inside complete(): so many more bytes were received by the caller itself. For counters and
   // placement.
   void received_directly(uint64_t octets);
-  // So many octets were sent. For placement.
+  // So many bytes were sent. For placement.
   void sent(uint64_t octets);
   void poll_readable(Op& op, int fd);  // once; counts as one that receives
   void poll_writable(Op& op, int fd);  // once
   void cancel(Op& op);                 // asks; the completion still comes
-  // Whoever used an operation to receive says so when it will do that no more. Until then something
-  // in the kernel may hold the socket beside its descriptor, closed or not. The operation must not
-  // be in flight. At most one system call.
+  // To be called when an operation will not be used to receive any more. Until then the kernel may
+  // hold a reference of the socket, also when its descriptor is closed. The operation must not be
+  // in flight. At most one system call.
   void let_go(Op& op);
-  // Hands what was queued to the kernel now instead of at the end of this turn. After it a
-  // descriptor whose operations were all cancelled is held by nobody but its owner, so that
+  // Submits what was queued to the kernel now instead of at the end of this turn. After it the only
+  // reference of a descriptor whose operations were all cancelled is its owner's, so that
   // closing it frees its address at once. False when the kernel did not take all that was queued:
   // then such a descriptor has to stay open until the operations have ended. One system call.
   bool flush();
 
-  // What happened since the start: sleeps ended, receives and their octets, and how often the
+  // What happened since the start: sleeps ended, receives and their bytes, and how often the
   // thread was moved to the CPU of its packets or away from it (engine/placement.h).
   struct Counters {
     std::atomic<uint64_t> wakes{0}, receives{0}, received_octets{0}, moves{0}, departures{0};
   };
   const Counters& counters() const;
-  // For whoever has the choice between engines: how many have chosen this one. Thread: any.
+  // How many completion queues have affinity to this engine. Thread: any.
   std::atomic<uint32_t>& load();
   const char* backend_name() const;  // "io_uring" or "epoll"
 
@@ -262,7 +262,7 @@ void Engine::run_sync(Call&& call) {
 }
 
 // The engines of this process. The first one, which this points to, makes connections, and serves
-// what nobody has chosen another one for; it is started by the first user. All are stopped and
+// what has no affinity to another one; it is started by the first user. All are stopped and
 // joined when the last reference goes, the first one before the others, which it may have to hand
 // a stream to (transport/tcp_stream.h). Thread: any but an engine's. After fork() the child has
 // engines of its own.

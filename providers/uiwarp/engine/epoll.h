@@ -65,7 +65,7 @@ class Epoll final : public Backend {
   int wake_fd_ = -1;
   int alarm_fd_ = -1;                   // a timerfd
   core::Nanoseconds alarm_ = kForever;  // when it becomes readable
-  // One buffer serves all: its octets are used up before the next receive.
+  // One buffer serves all: its bytes are used up before the next receive.
   core::Pages buffer_;
   std::unique_ptr<Waiting[]> blocks_[kBlocks];
   int first_queued_ = -1;  // descriptors to be registered before the next sleep

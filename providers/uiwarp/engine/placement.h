@@ -42,7 +42,7 @@ class Placement {
     bool waited = false;
   };
 
-  // One turn of the engine that delivered octets, and what it sent since the last one. True when a
+  // One turn of the engine that delivered bytes, and what it sent since the last one. True when a
   // window is full: judge() is due.
   bool turn(uint64_t delivered, uint64_t sent) {
     delivered_ += delivered;

@@ -82,7 +82,7 @@ void Ring::close() {
   UIW_ASSERT(in_flight() == 0);
   if (!started_) return;
   started_ = false;
-  // The kernel must have let go of wake_value_ before it goes away.
+  // The kernel must not use wake_value_ any more when it is freed.
   stopping_ = true;
   if (wake_armed_) queue_cancel(kWake);
   while (wake_armed_) {
@@ -260,7 +260,7 @@ void Ring::deliver_receive(Op& op, const Completion& completion) {
   if (completion.result == -ENOBUFS) buffers_.ran_out();
   if (completion.result == -ENOBUFS || completion.result == -EINTR ||
       completion.result == -EAGAIN) {
-    // Nothing was lost: the octets still wait in the socket. The kernel may have said so before it
+    // Nothing was lost: the bytes still wait in the socket. The kernel may have said so before it
     // saw our cancel, which then found nothing to end.
     if (cancelling(op)) {
       complete(op, -ECANCELED, {});

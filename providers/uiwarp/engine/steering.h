@@ -18,7 +18,7 @@ class Steering {
   // follow false: never touches the thread's CPUs.
   explicit Steering(bool follow);
 
-  // One turn of the engine that delivered octets, the last of them from socket `fd`, and what it
+  // One turn of the engine that delivered bytes, the last of them from socket `fd`, and what it
   // sent since the last one. What was done, for the counters.
   Placement::Action turn(uint64_t delivered, uint64_t sent, int fd);
 
@@ -27,7 +27,7 @@ class Steering {
   static void shorten_slice();
 
  private:
-  // What a connection has carried so far, in octets.
+  // What a connection has carried so far, in bytes.
   struct Carried {
     uint64_t received = 0, acknowledged = 0;
   };
