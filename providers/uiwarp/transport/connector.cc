@@ -24,7 +24,7 @@ int error_of(int fd) {
 
 }  // namespace
 
-// Outlives the Connector until the ring has let go of it. Thread: engine.
+// Outlives the Connector until its operations have ended. Thread: engine.
 struct Connector::Impl final : engine::Op, engine::Timer {
   Impl(engine::Engine& its_engine, int its_fd, int its_error, ConnectHandler& its_handler)
       : engine(its_engine), fd(its_fd), error(its_error), handler(&its_handler) {}

@@ -22,7 +22,7 @@ namespace {
 // spin, short against any peer's connect timeout.
 constexpr core::Nanoseconds kShortagePause = 100 * core::kMillisecond;
 
-// After so many the engine looks after others.
+// Connections accepted in one turn of the engine, which then serves others.
 constexpr int kAcceptsPerTurn = 64;
 
 bool is_shortage(int error) {
@@ -89,11 +89,11 @@ void share_port(int fd, bool on) {
   sys::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &value, sizeof value);
 }
 
-// Outlives the Listener until the ring has let go of it. Thread: engine.
+// Outlives the Listener until its operations have ended. Thread: engine.
 //
 // Waits by way of an epoll descriptor. An operation of io_uring on the socket itself would hold it
-// until the ring is taken apart, which the kernel does only 10 to 20 ms after the process was
-// killed: so long nobody else could listen on its port.
+// until the ring is freed, which the kernel does only 10 to 20 ms after the process was killed: for
+// that time no other process could listen on its port.
 struct Listener::Impl final : engine::Op, engine::Timer {
   Impl(engine::Engine& its_engine, int its_fd, AcceptHandler& its_handler)
       : engine(its_engine), fd(its_fd), handler(its_handler) {}

@@ -14,8 +14,8 @@ namespace uiw::transport {
 
 // What TCP knows of the other end.
 struct Pulse {
-  bool unsent = false;              // octets wait for the peer's window, or for ours
-  bool unacknowledged = false;      // octets are on their way
+  bool unsent = false;              // bytes wait for the peer's window, or for ours
+  bool unacknowledged = false;      // bytes are on their way
   unsigned probes = 0;              // of a closed window, since the peer last acknowledged anything
   core::Nanoseconds heard_ago = 0;  // since it last acknowledged or sent anything
 };

@@ -6,7 +6,7 @@
 
 namespace uiw::transport {
 
-// True when `peer` is an address of this host (this network namespace), so that octets to it never
+// True when `peer` is an address of this host (this network namespace), so that bytes to it never
 // leave the machine. `local` is our own end.
 bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local);
 

@@ -62,9 +62,9 @@ struct TcpStream::Impl final : engine::Task {
   alignas(64) StreamHandler* handler = nullptr;
   ReceiveOp receive_op{*this};
   WritableOp writable_op{*this};
-  uint32_t most = 0;  // octets of one receive
+  uint32_t most = 0;  // bytes of one receive
   bool paused = false;
-  bool ended = false;   // no more octets will come
+  bool ended = false;   // no more bytes will come
   bool failed = false;  // on_error() was called, or kept to be
   bool closed = false;
   bool posted = false;   // run() is still to come

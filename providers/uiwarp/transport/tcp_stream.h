@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// One connected TCP socket: octets in by the engine, octets out by whoever holds the sender role.
+// One connected TCP socket: bytes in by the engine, bytes out by whoever holds the sender role.
 #pragma once
 
 #include <sys/socket.h>
@@ -22,29 +22,29 @@ class StreamHandler {
   virtual void on_end_of_stream() = 0;
   // The connection is gone (ECONNRESET, ETIMEDOUT, ...). Nothing follows.
   virtual void on_error(int error) = 0;
-  // The socket takes octets again, after want_writable().
+  // The socket takes bytes again, after want_writable().
   virtual void on_writable() = 0;
 
  protected:
   ~StreamHandler() = default;
 };
 
-// sendmsg(MSG_DONTWAIT | MSG_NOSIGNAL): octets taken (may be fewer), or -errno; -EAGAIN when the
+// sendmsg(MSG_DONTWAIT | MSG_NOSIGNAL): bytes taken (may be fewer), or -errno; -EAGAIN when the
 // socket is full or still connecting. Thread: any.
 long send_now(int fd, const iovec* pieces, size_t count);
 
 class TcpStream {
  public:
   // Ends it at once without waiting: outstanding operations are cancelled, the socket is closed and
-  // its descriptor free, memory is freed when the kernel has let go. No handler call comes after.
-  // Thread: engine; the caller sees to it that nobody is in send() or will call it (it holds the
+  // its descriptor free, memory is freed when they have ended. No handler call comes after.
+  // Thread: engine; the caller makes sure that no thread is in send() or will call it (it holds the
   // sender role). Unread input makes the kernel send RST; see shutdown_write() for the orderly way.
   struct Closer {
     void operator()(TcpStream* stream) const;
   };
 
-  // Who made the socket: a Listener or a Connector, which has set TCP_NODELAY and, for a peer on
-  // this host, reno before the handshake; or somebody else.
+  // What made the socket: a Listener or a Connector, which has set TCP_NODELAY and, for a peer on
+  // this host, reno before the handshake; or something else.
   enum class Origin { kElsewhere, kOurs };
 
   // Takes over a connected, non-blocking socket and sets its options: TCP_NODELAY, and for a peer
@@ -59,33 +59,33 @@ class TcpStream {
   // Leaves its handler and goes to another engine, whose thread calls this while the one it comes
   // from waits for it (Engine::run_sync()). What that one receives meanwhile is not lost: from here
   // on the stream is like one without a handler, and delivers when its new engine has taken over,
-  // in a later turn. Nobody waits for it to take octets. False when out of memory, and nothing has
-  // happened.
+  // in a later turn. No want_writable() may be pending. False when out of memory: then nothing has
+  // changed.
   bool move_to(engine::Engine& engine);
   engine::Engine& engine() const;
 
-  // Thread: engine. Sets who is told; starts receiving when it was not. The handler may be
-  // exchanged at any time, also from inside one of its own calls. With null nobody is told and
+  // Thread: engine. Sets the handler; starts receiving when it was not. The handler may be
+  // exchanged at any time, also from inside one of its own calls. With null none is called and
   // receiving stops; what arrives nevertheless is kept for the next handler, which gets it in a
   // later turn of the engine.
   void set_handler(StreamHandler* handler);
-  // Thread: engine. Stops asking the kernel for octets (the TCP window then stops the peer) and
+  // Thread: engine. Stops asking the kernel for bytes (the TCP window then stops the peer) and
   // starts again. One receive that is already under way may still be delivered after pause().
   void pause_receive();
   void resume_receive();
-  // Thread: engine. Whether nothing is under way and nothing kept: paused, it delivers nothing
-  // more.
+  // Thread: engine. Whether no receive is in flight and nothing is kept: paused, it delivers
+  // nothing more.
   bool quiet() const;
-  // Thread: engine. Whether octets have come that are still to be received.
+  // Thread: engine. Whether bytes have come that are still to be received.
   bool has_unread() const;
-  // While it is quiet, for the engine or whoever it lets receive in its place: octets, 0 at the
+  // While it is quiet, for the engine or whoever it lets receive in its place: bytes, 0 at the
   // peer's FIN, or -errno; -EAGAIN when there is nothing. 0 and errors have to be handed to end()
-  // on the engine, since a socket tells an error once. The second one fills several pieces of
+  // on the engine, since a socket reports an error once. The second one fills several pieces of
   // memory.
   long receive_now(void* buffer, size_t size);
   long receive_now(const iovec* pieces, size_t count);
   void end(long result);
-  // Thread: engine. From now on each receive brings so many octets at most: 0 for no limit.
+  // Thread: engine. From now on each receive brings so many bytes at most: 0 for no limit.
   void receive_at_most(uint32_t octets);
   // Thread: engine. on_writable() will be called once.
   void want_writable();
@@ -111,7 +111,7 @@ class TcpStream {
   struct Impl;
   TcpStream() = default;
   ~TcpStream() = default;
-  Impl* impl_ = nullptr;  // outlives this object until the ring has let go
+  Impl* impl_ = nullptr;  // outlives this object until its operations have ended
   bool peer_is_local_ = false;
   const core::Nanoseconds adopted_at_ = core::now();
   sockaddr_storage local_{}, peer_{};
