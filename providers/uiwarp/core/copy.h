@@ -2,9 +2,9 @@
 // Copying payloads. Thread: any.
 //
 // From 2 KiB up the C library copies with `rep movsb` where the processor says that it is fast. On
-// AMD processors since Zen 3 it is 20 times as slow as otherwise while it stores 1 to 31 octets
+// AMD processors since Zen 3 it is 20 times as slow as otherwise while it stores 1 to 31 bytes
 // further into a page than it loads from (glibc's bug 30994): 2 GB/s. A buffer that begins a page,
-// copied behind a header or into memory from malloc(), which begins 16 octets into one, lies right
+// copied behind a header or into memory from malloc(), which begins 16 bytes into one, lies right
 // there. doc/decisions/015-where-a-payload-begins.md
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace uiw::core {
 
-// Whether `to` lies 1 to `distance` - 1 octets further into its page than `from` does. Pure.
+// Whether `to` lies 1 to `distance` - 1 bytes further into its page than `from` does. Pure.
 inline constexpr bool little_ahead(uint64_t to, uint64_t from, uint32_t distance) {
   const uint64_t ahead = (to - from) % kPage;
   return ahead > 0 && ahead < distance;
 }
 
-// Whether `rep movsb` to `to` is slow there, for octets from `from`: nothing is lost where it would
+// Whether `rep movsb` to `to` is slow there, for bytes from `from`: nothing is lost where it would
 // not be. Pure.
 inline bool copies_slowly(const void* to, const void* from) {
   return little_ahead(reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), 32);

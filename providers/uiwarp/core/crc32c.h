@@ -14,7 +14,7 @@ inline constexpr uint32_t crc32c_begin() {
   return 0xffffffffu;
 }
 uint32_t crc32c_update(uint32_t running, const void* data, size_t size);
-// Copies `size` octets, which do not overlap, and returns what crc32c_update() does for the copy,
+// Copies `size` bytes, which do not overlap, and returns what crc32c_update() does for the copy,
 // also if others write to `from` meanwhile. Thread: any.
 uint32_t crc32c_copy(uint32_t running, void* to, const void* from, size_t size);
 // What that does where the processor cannot do both at once. Exposed for tests.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Folding for CRC32C with AVX-512: 64 octets are moved on by two multiplications (Gopal and others,
+// Folding for CRC32C with AVX-512: 64 bytes are moved on by two multiplications (Gopal and others,
 // "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009).
 #pragma once
 
@@ -40,7 +40,7 @@ constexpr uint32_t x_to_the(uint32_t exponent) {
   return power;
 }
 
-// What moves 16 octets on by `octets`: for the first eight, whose weight is x^64 more, and for the
+// What moves 16 bytes on by `octets`: for the first eight, whose weight is x^64 more, and for the
 // others. A carry-less product of reflected operands is x^33 too high where one has 32 bits.
 struct Move {
   explicit constexpr Move(uint32_t octets)
@@ -102,7 +102,7 @@ UIW_AVX512 inline uint32_t running_of(const Sums& sums) {
   const __m128i a_part = by(kBySixteen);
   const __m128i last =
       fold(fold(fold(parts[0], a_part, parts[1]), a_part, parts[2]), a_part, parts[3]);
-  // The value of the 16 octets that are left is that of everything.
+  // The value of the 16 bytes that are left is that of everything.
   const uint64_t half = _mm_crc32_u64(0, static_cast<uint64_t>(_mm_extract_epi64(last, 0)));
   return static_cast<uint32_t>(
       _mm_crc32_u64(half, static_cast<uint64_t>(_mm_extract_epi64(last, 1))));

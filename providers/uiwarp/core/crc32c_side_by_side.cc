@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Multiplication and the crc32 instruction are done by different parts of a processor, so either
-// can have some of the octets at the same time. One crc32 after the other waits for its value:
+// can have some of the bytes at the same time. One crc32 after the other waits for its value:
 // hence three lanes of them, one behind the other, and behind those what is folded.
 #include "core/crc32c_side_by_side.h"
 

@@ -9,7 +9,7 @@ namespace uiw::core {
 // With less ISA-L is as fast.
 inline constexpr size_t kLeastSideBySide = 3072;
 
-// The running value behind all of `size` octets but a rest of less than kLeastSideBySide, which
+// The running value behind all of `size` bytes but a rest of less than kLeastSideBySide, which
 // `data` and `size` then name. Where crc32c_fold::supported(). Thread: any.
 uint32_t crc32c_side_by_side(uint32_t running, const uint8_t*& data, size_t& size);
 

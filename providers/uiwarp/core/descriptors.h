@@ -24,7 +24,7 @@ inline constexpr int kDescriptors = 65536;
 // All of these: any thread, async-signal-safe, no system call.
 void set_descriptor_use(int fd, DescriptorUse use);
 DescriptorUse descriptor_use(int fd);
-// One octet for each, a DescriptorUse.
+// One byte for each, a DescriptorUse.
 const unsigned char* descriptor_uses();
 // In the child of a fork: there the stack's are nobody's.
 void forget_own_descriptors();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Memory that begins a page, for what the kernel copies to or from. TCP's octets begin one of the
+// Memory that begins a page, for what the kernel copies to or from. TCP's bytes begin one of the
 // kernel's where nothing was on its way before, and to copy from there to where malloc() begins, 16
-// octets into a page, is slow on AMD (core/copy.h).
+// bytes into a page, is slow on AMD (core/copy.h).
 //
 // It comes from the kernel and goes back there at once. malloc() would keep much of it: after the
 // first buffer of a size was freed it takes the others from its heap (mallopt(3),
@@ -58,7 +58,7 @@ inline uint8_t* map_pages(size_t size) {
 
 using Pages = std::unique_ptr<uint8_t[], FreePages>;
 
-// `size` octets, not initialized. Null when out of memory.
+// `size` bytes, not initialized. Null when out of memory.
 inline Pages allocate_pages(size_t size) {
   return Pages(map_pages(whole_pages(size)), FreePages{whole_pages(size)});
 }

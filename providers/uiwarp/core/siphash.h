@@ -14,7 +14,7 @@ struct SipKey {
   bool operator==(const SipKey&) const = default;
 };
 
-// Of the numbers' octets, each little-endian; at most 31 of them.
+// Of the numbers' bytes, each little-endian; at most 31 of them.
 inline uint64_t siphash(const SipKey& key, std::span<const uint64_t> numbers) {
   uint64_t v0 = key.first ^ 0x736f6d6570736575, v1 = key.second ^ 0x646f72616e646f6d;
   uint64_t v2 = key.first ^ 0x6c7967656e657261, v3 = key.second ^ 0x7465646279746573;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How many descriptors strangers may make this process hold: at most half of those that it may
-// have, at all its listeners together, those of queue pair numbers included. The other half is the
-// program's. Each kind of thing that a stranger can begin has a share of its own, so that a flood
-// of one keeps nobody from another. doc/waits.md lists them.
+// How many descriptors unauthenticated peers may make this process hold: at most half of those that
+// it may have, at all its listeners together, those of queue pair numbers included. The other half
+// is the program's. Each kind of thing that such a peer can begin has a share of its own, so that a
+// flood of one does not block another. doc/waits.md lists them.
 #pragma once
 
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ struct Share {
 inline constexpr Share kAtListeners{5, 8192};
 inline constexpr Share kNotFetched{4, 8192};   // of these: with a CONNECT_REQUEST that is queued
 inline constexpr Share kNotTold{1, 8192};      // the others: so many in any case
-inline constexpr Share kRefused{1, 1024};      // a Reply or Terminate has told them so
+inline constexpr Share kRefused{1, 1024};      // by a Reply or Terminate
 inline constexpr Share kPendingPeers{2, 256};  // at the ports of queue pairs
 
 static_assert(kNotFetched.sixteenths + kNotTold.sixteenths <= kAtListeners.sixteenths);
