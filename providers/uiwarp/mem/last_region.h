@@ -37,7 +37,7 @@ class LastRegion {
   Found find(const Table& table, uint32_t stag) {
     return is_last(stag) ? Found(&*last_) : look_up(table, stag);
   }
-  // Where the `length` octets of an SGE from `address` on lie in this process. Null when there is
+  // Where the `length` bytes of an SGE from `address` on lie in this process. Null when there is
   // no such region (a memory window has no local key) or check() finds a fault.
   uint8_t* locate(const Table& table, uint32_t lkey, uint32_t pd, uint64_t address, uint64_t length,
                   uint32_t needed) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Two ways to ask the kernel about a range: a query per mapping (Linux 6.11), or the text of
-// /proc/self/maps. Both look at one mapping after the other from the first octet on.
+// /proc/self/maps. Both look at one mapping after the other from the first byte on.
 #include "mem/mapping.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace sys = core::sys;
 // What the ioctl PROCMAP_QUERY of /proc/PID/maps takes and gives; kernel headers before 6.11 lack
 // it.
 struct MappingQuery {
-  uint64_t size;         // in: octets of this structure
+  uint64_t size;         // in: bytes of this structure
   uint64_t flags;        // in: which mappings are wanted; 0 = the one that covers `address`
   uint64_t address;      // in
   uint64_t start, end;   // out: the mapping
@@ -34,7 +34,7 @@ constexpr unsigned long kQueryRequest = _IOWR('f', 17, MappingQuery);
 constexpr uint64_t kReadable = 1, kWritable = 2;
 
 struct Wanted {
-  uint64_t next;  // first octet not yet seen to be mapped
+  uint64_t next;  // first byte not yet seen to be mapped
   uint64_t end;
   bool writable;
 };
@@ -55,7 +55,7 @@ int check_by_query(int maps, Wanted wanted) {
   return 0;
 }
 
-// Reads the lines "START-END rw.. ..." octet by octet; what follows the permissions is skipped.
+// Reads the lines "START-END rw.. ..." byte by byte; what follows the permissions is skipped.
 class MapsParser {
  public:
   explicit MapsParser(Wanted wanted) : wanted_(wanted) {}

@@ -6,7 +6,7 @@
 
 namespace uiw::mem {
 
-// 0, or EFAULT when some octet of [address, address+length) is not mapped readable (and writable
+// 0, or EFAULT when some byte of [address, address+length) is not mapped readable (and writable
 // when `writable`). Asks the kernel (PROCMAP_QUERY, or /proc/self/maps before Linux 6.11); where
 // /proc cannot be read the answer is 0. Touches no page. Thread: any.
 int check_mapped(const void* address, uint64_t length, bool writable);

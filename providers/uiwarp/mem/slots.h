@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Numbered slots for what readers look at without a lock. Their memory comes back, but an address
-// once valid stays so: a late reader may look at a slot that is free, or somebody else's by now.
+// once valid stays so: a late reader may look at a slot that is free, or used again, by now.
 // What a late reader writes, counts of references, lies apart from the slots and is never given
 // back: 8 bytes for each slot there ever was.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The memory table: STag -> registered memory. Lookups are lock-free and hold a reference, so that
-// deregistration returns only when no octet can be placed into the memory any more (RFC
+// deregistration returns only when no byte can be placed into the memory any more (RFC
 // 5042 6.2.2).
 #pragma once
 
@@ -42,7 +42,7 @@ struct Stream {
       ~0u;  // what its peer may do at all, whatever the region allows: qp_access_flags
 };
 
-// Who holds a reference. Each side counts in a cache line of its own: programs send from and
+// What holds a reference. Each side counts in a cache line of its own: programs send from and
 // receive to one region, and on two processors the line would go to and fro with every message.
 enum class Side : uint8_t { kReceive, kSend };
 
@@ -64,7 +64,7 @@ struct alignas(64) Region {
   uint8_t access = 0;  // Access bits; a window has remote rights only
 
   bool is_window() const { return kind != Kind::kRegion; }
-  // Whether that STag still names it. For who holds a reference.
+  // Whether that STag still names it. For a holder of a reference.
   bool is_live(uint32_t wanted) const {
     return live_stag_.load(std::memory_order_relaxed) == wanted;
   }
@@ -148,18 +148,18 @@ class Table {
   core::Result<uint32_t> add(uint32_t pd, uint8_t* memory, uint64_t start, uint64_t length,
                              uint32_t access, size_t max);
 
-  // Revokes and waits until nobody holds a reference. EINVAL when there is no such region; EBUSY
+  // Revokes and waits until there is no reference. EINVAL when there is no such region; EBUSY
   // while a memory window is bound to it.
   // Thread: any that holds no RegionRef of it, and that no PinHolder needs to give it back.
-  // Unbounded only if somebody never lets go, though the pin holders were asked.
+  // Unbounded only if a reference is never dropped, though the pin holders were asked.
   int remove(uint32_t stag);
 
   // Grants and revokes rights of a region that keeps its STag, which is not valid meanwhile. Waits,
   // and errors, as remove().
   int change_access(uint32_t stag, uint32_t access);
 
-  // From join() until leave() has returned `holder` is asked by whoever waits. What was revoked a
-  // moment before join() it finds itself (Region::is_live). Not twice. Thread: any.
+  // From join() until leave() has returned `holder` is asked by threads that wait. What was revoked
+  // a moment before join() it finds itself (Region::is_live). Not twice. Thread: any.
   void join(PinHolder& holder);
   void leave(PinHolder& holder);
 
@@ -176,7 +176,7 @@ class Table {
   // another protection domain; EACCES: the region does not allow it (kMwBind; kLocalWrite for
   // writes and atomics); EBUSY: of type 2 and bound.
   int bind(const Stream& stream, const Binding& binding);
-  // Ends the binding of the type 2 window that has this STag. As with remove(), no octet is placed
+  // Ends the binding of the type 2 window that has this STag. As with remove(), no byte is placed
   // through it afterwards. The caller holds no RegionRef of a window; nobody keeps one for longer
   // than a copy takes.
   Invalidation invalidate(const Stream& stream, uint32_t stag);

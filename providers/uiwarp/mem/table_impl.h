@@ -9,7 +9,7 @@
 //
 // All of these are sequentially consistent: either the reader sees that the STag is gone, or
 // revoke() sees the reader's reference and waits for it. The other fields are written only while
-// live_stag_ is 0 and nobody who saw it otherwise holds a reference.
+// live_stag_ is 0 and no thread that saw it otherwise holds a reference.
 //
 // A memory window keeps its slot, and so its index, from allocation on; live_stag_ says whether,
 // and with which key, it is bound.
@@ -32,7 +32,7 @@
 
 namespace uiw::mem {
 
-// Numbers nobody can guess, fetched from the kernel by the batch.
+// Numbers that cannot be guessed, fetched from the kernel by the batch.
 class RandomNumbers {
  public:
   int next(uint32_t& out) {  // 0 or errno
@@ -49,12 +49,12 @@ class RandomNumbers {
   }
 
  private:
-  static constexpr size_t kBatch = 64;  // 256 octets: getrandom never returns fewer
+  static constexpr size_t kBatch = 64;  // 256 bytes: getrandom never returns fewer
   uint32_t numbers_[kBatch];
   size_t left_ = 0;
 };
 
-constexpr unsigned kRoundsOfCopies = 100;  // of waiting for who only copies
+constexpr unsigned kRoundsOfCopies = 100;  // of waiting for threads that only copy
 
 inline void wait_a_little(unsigned round) {
   if (round < kRoundsOfCopies) {
@@ -143,7 +143,7 @@ struct Table::Impl {
                : nullptr;
   }
 
-  // Whoever has that index, whatever the key, valid or not. Under the mutex.
+  // What has that index, whatever the key, valid or not. Under the mutex.
   Slot* with_index(uint32_t stag) const {
     Slot* slot = buckets.find(index_of(stag));
     return slot && index_of(slot->stag) == index_of(stag) ? slot : nullptr;
@@ -210,14 +210,14 @@ struct Table::Impl {
     return slot;
   }
 
-  // Nobody finds it any more, and nobody has it.
+  // No look-up finds it any more, and there is no reference.
   void revoke(Slot* slot) {
     slot->live_stag_.store(0, std::memory_order_seq_cst);
     const RefCount* counts = slot->counts.load(std::memory_order_relaxed);
     for (const Side side : {Side::kSend, Side::kReceive}) {
       const RefCount& refs = counts[of_side(side)];
       for (unsigned round = 0; refs.load(std::memory_order_seq_cst) != 0; ++round) {
-        // Whoever copies a little is done by then. Once is enough: who keeps a reference for long
+        // Short copies are done by then. Once is enough: a holder that keeps a reference for long
         // has joined before, or finds out when it joins. None is kept of a memory window.
         if (round == kRoundsOfCopies && !slot->is_window()) ask_pin_holders();
         wait_a_little(round);
@@ -234,8 +234,8 @@ struct Table::Impl {
     stream_windows = window;
   }
 
-  // Ends a window's binding, if it has one. Waits with the mutex held: whoever holds a reference of
-  // a window takes no lock and lets go after one copy.
+  // Ends a window's binding, if it has one. Waits with the mutex held: a holder of a reference of
+  // a window takes no lock and drops it after one copy.
   void unbind(Slot* slot) {
     Window* window = slot->window;
     if (!window->bound_to) return;
