@@ -28,7 +28,7 @@ struct DirectPlacement {
   static constexpr uint32_t kHead = mpa::kLengthSize + ddp::kUntaggedHeaderSize;
   static constexpr uint32_t kTrailer = 3 + mpa::kCrcSize;  // pad and CRC, at most
 
-  std::array<iovec, kMaxSges + 2 * kAhead + 1> pieces;  // one more, for whoever receives
+  std::array<iovec, kMaxSges + 2 * kAhead + 1> pieces;  // one more, for the caller's buffer
   size_t count = 0;
   size_t size = 0;  // bytes in all; behind them comes what is fed to Rx::on_octets()
 

@@ -14,12 +14,12 @@
 
 namespace uiw::qp::long_fpdus {
 
-// As many whole segments of `emss` octets, which are not none, as `octets` hold, at least one.
+// As many whole segments of `emss` bytes, which are not none, as `octets` hold, at least one.
 inline constexpr uint32_t whole_segments(uint32_t emss, uint32_t octets) {
   return emss * std::max<uint32_t>(1, octets / emss);
 }
 
-// As many of them as an ULPDU of `most` octets leaves room for: FPDUs of that size still begin
+// As many of them as an ULPDU of `most` bytes leaves room for: FPDUs of that size still begin
 // where segments do.
 inline constexpr uint32_t several_segments(uint32_t emss, uint32_t most) {
   return emss == 0 ? 0 : whole_segments(emss, most + mpa::kLengthSize + mpa::kCrcSize);

@@ -22,7 +22,7 @@ struct OpcodeRule {
   ibv_wc_opcode completes_as = IBV_WC_SEND;
   Remote remote = Remote::kNone;
   uint32_t queue = kNoQueue;  // the DDP queue from which it takes one MSN
-  bool may_inline = false;    // it sends octets of the application
+  bool may_inline = false;    // it sends bytes of the application
   bool answered = false;      // counts against ORD, its SGEs take the answer, and that completes it
   bool immediate = false;     // imm_data goes along
   bool invalidates = false;   // invalidate_rkey is an STag, of the peer or here

@@ -10,7 +10,7 @@
 
 namespace uiw::qp {
 
-// A Write brings so many octets at least in one store, after all that comes before them.
+// A Write brings so many bytes at least in one store, after all that comes before them.
 constexpr uint32_t kPlacedLast = 8;
 
 template <class Word>
@@ -28,7 +28,7 @@ bool place_last(uint8_t* to, core::Bytes payload) {
 
 // Programs that want no completion watch the end of a Write in memory: when it changes, the rest is
 // there. No RFC promises it (RFC 5040 5.5), every adapter does it, and memcpy() does not: glibc's
-// stores the first octets last. A counter or flag of 8, 4 or 2 octets at the end is not torn.
+// stores the first bytes last. A counter or flag of 8, 4 or 2 bytes at the end is not torn.
 inline void place(uint8_t* to, core::Bytes payload) {
   if (payload.empty()) return;
   static_cast<void>(place_last<uint64_t>(to, payload) || place_last<uint32_t>(to, payload) ||

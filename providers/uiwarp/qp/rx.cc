@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// From octets to segments: FPDU framing and CRC, header sanity, and how faults are told.
+// From bytes to segments: FPDU framing and CRC, header sanity, and how faults are told.
 #include "qp/rx.h"
 
 #include <algorithm>
@@ -98,7 +98,7 @@ RxStatus Rx::give_up_waiting() {
 }
 
 // RFC 5044 4.4: covers length, ULPDU, pad and the markers among them; stored least significant
-// octet first.
+// byte first.
 inline bool Rx::crc_is_right(Bytes fpdu) const {
   if (!shared_->agreement.crc) return true;
   const size_t covered = fpdu.size() - mpa::kCrcSize;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The receive machine of one connection: TCP octets in; placed data, receive completions and work
+// The receive machine of one connection: TCP bytes in; placed data, receive completions and work
 // for the transmit machine out. Pure: no socket, thread or clock. Thread: the one driver of the
 // connection's receive side (the engine).
 //
@@ -74,7 +74,7 @@ class Rx {
   // After kWantReceive and kWantSender. The same statuses; the same again when nothing has changed.
   RxStatus resume();
   bool wants_sender() const { return waiting_ == RxStatus::kWantSender; }
-  // After kWantReceive: nobody will post; the fault a strict receiver would have raised.
+  // After kWantReceive: no receive will be posted; the fault a strict receiver would have raised.
   RxStatus give_up_waiting();
 
   const RxFault& fault() const { return fault_; }
@@ -82,14 +82,14 @@ class Rx {
 
   // The stream may end here without loss: no FPDU and no message is half received.
   bool at_boundary() const { return staging_.empty() && !receiving_ && !open_.active; }
-  // More of a message is to come whose first octets are there.
+  // More of a message is to come whose first bytes are there.
   bool mid_message() const { return !at_boundary() || response_octets_ > 0 || write_begun_; }
-  // True once per piece of news for the transmit machine: a request was answered, one came in, or
-  // the first FPDU opened the responder's side.
+  // True once per event that the transmit machine waits for: a request was answered, one came in,
+  // or the first FPDU opened the responder's side.
   bool take_news() { return std::exchange(news_, false); }
   // True when a message found a receive since the last call.
   bool take_progress() { return std::exchange(progress_, false); }
-  // How many receives, Reads and atomics the peer's octets have completed.
+  // How many receives, Reads and atomics the peer's bytes have completed.
   uint32_t completed() const { return completed_; }
   // An armed SRQ limit was crossed since the last call.
   bool take_limit_reached() { return std::exchange(limit_reached_, false); }
@@ -115,8 +115,8 @@ class Rx {
     bool active = false;
     bool tagged = false;
     uint32_t size = 0;     // of the ULPDU
-    uint32_t left = 0;     // octets of payload to come
-    uint32_t trailer = 0;  // octets of pad and CRC to come
+    uint32_t left = 0;     // bytes of payload to come
+    uint32_t trailer = 0;  // bytes of pad and CRC to come
     uint8_t header[ddp::kUntaggedHeaderSize] = {};
     rdmap::Opcode opcode() const { return rdmap::opcode_of(header[1]); }
   };
@@ -219,12 +219,12 @@ class Rx {
   bool receiving_ = false;
   bool write_begun_ = false;  // more of the last Write is to come
   bool write_ended_ = false;  // what the peer posted last was a Write, and it is complete
-  uint32_t last_fpdu_ = 0;    // octets of the latest one
+  uint32_t last_fpdu_ = 0;    // bytes of the latest one
   uint32_t completed_ = 0;
   // kWantReceive or kWantSender: it was reported, and what has come since is kept.
   RxStatus waiting_ = RxStatus::kOk;
   bool answered_ = false;     // a request of ours, since SendsFirst was asked
-  bool sends_first_ = false;  // SendsFirst has said so of what is being looked at
+  bool sends_first_ = false;  // SendsFirst has said so of the segment being checked
   bool wait_for_receive_ = false;
   bool ended_ = false;  // a fault or Terminate: nothing more is looked at (RFC 5044 8)
   bool news_ = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Large segments without CRC: their header is checked when it has come, their payload placed as it
 // comes, or received directly into place (rx_direct.cc). What a message brings is told when
-// its last octet is there.
+// its last byte is there.
 #include <algorithm>
 #include <cstring>
 

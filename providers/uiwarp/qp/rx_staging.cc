@@ -16,7 +16,7 @@ namespace {
 // One FPDU of any size; kept for reuse. Larger ones (a whole read behind a missing receive) are
 // freed.
 constexpr size_t kUsual = core::whole_pages(mpa::kMaxFpdu);
-struct Usual {  // what stands in its first octets while it is kept
+struct Usual {  // what stands in its first bytes while it is kept
   Usual* next_in_stock;
 };
 // A fork may come while another thread is inside.

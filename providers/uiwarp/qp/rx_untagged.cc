@@ -67,7 +67,7 @@ bool Rx::sends_first() {
   return sends_first_ = shared_->sends_first->sends_first(std::exchange(answered_, false));
 }
 
-// One receive per message, taken with its first segment; a message without octets needs one too
+// One receive per message, taken with its first segment; a message without bytes needs one too
 // (conformance DV-08).
 RxStatus Rx::take_receive(const Segment& segment, Opcode opcode) {
   if (receiving_)
@@ -90,7 +90,7 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
   const RxStatus taken = take_receive(segment, opcode);
   if (taken != RxStatus::kOk) return taken;
   if (header.mo != send_octets_) return raise(TermCode::kUntaggedInvalidMo, &segment);
-  // RFC 5041 5.2: a message has fewer than 2^32 octets; MO would begin anew.
+  // RFC 5041 5.2: a message has fewer than 2^32 bytes; MO would begin anew.
   if (segment.payload_size() > std::min<uint64_t>(receive_.length, UINT32_MAX) - send_octets_) {
     fail_receive(IBV_WC_LOC_LEN_ERR);
     return raise(TermCode::kUntaggedTooLong, &segment);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Placing octets into a list of SGEs.
+// Placing bytes into a list of SGEs.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,9 +12,9 @@
 
 namespace uiw::qp {
 
-// Calls take(sge, at, size) for the SGEs that `length` octets from the position `offset` of all of
-// them on occupy, `size` octets from the one at `at` on, until it says false. Returns how many
-// octets were taken.
+// Calls take(sge, at, size) for the SGEs that `length` bytes from the position `offset` of all of
+// them on occupy, `size` bytes from the one at `at` on, until it says false. Returns how many
+// bytes were taken.
 template <class Take>
 uint64_t for_each_sge(const ibv_sge* sges, uint32_t count, uint64_t offset, uint64_t length,
                       Take&& take) {
@@ -38,7 +38,7 @@ uint64_t for_each_sge(const ibv_sge* sges, uint32_t count, uint64_t offset, uint
 // nothing is ever written into memory whose deregistration has returned. False: it is not valid
 // memory; what was copied before it stays.
 //
-// Adapters, siw and rxe check the same octets and no more: their memory protection is asked when
+// Adapters, siw and rxe check the same bytes and no more: their memory protection is asked when
 // they write. So a message may end inside an SGE that is longer than its region, or before one
 // whose key is wrong: its receive completes. One that reaches them is a local protection error.
 inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t pd,

@@ -17,7 +17,7 @@ inline rdmap::Opcode send_opcode(const SendWqe& wr) {
   return wr.solicited ? rdmap::Opcode::kSendSe : rdmap::Opcode::kSend;
 }
 
-// Of the segment that begins `offset` octets into the message. Returns the end.
+// Of the segment that begins `offset` bytes into the message. Returns the end.
 inline uint8_t* encode_send_header(uint8_t* at, const SendWqe& wr, uint32_t offset, bool last) {
   if (rule_of(wr.opcode).remote == Remote::kRdma)
     return ddp::encode(at, ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kWrite), wr.rkey,

@@ -13,7 +13,7 @@ namespace uiw::qp {
 
 namespace {
 
-// Conformance 3.1: up to 2^31 octets in one message, so that no signed arithmetic can overflow.
+// Conformance 3.1: up to 2^31 bytes in one message, so that no signed arithmetic can overflow.
 constexpr uint64_t kMaxMessage = 1ull << 31;
 
 // What ibv_post_send can tell about a binding at once; the rest shows when it is carried out. A

@@ -6,7 +6,7 @@
 //   started  the sender (holder of the QP's sender role): WRs handed to the transmit machine
 //   retired  the sender: WRs completed towards the application, strictly in posting order
 //            (RFC 5040 5.5(15): "MUST complete in the order submitted")
-//   freed    whoever polls a completion: no WR before keeps its place (queue/completion_source.h)
+//   freed    a poll of a completion: no WR before keeps its place (queue/completion_source.h)
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -36,7 +36,7 @@ struct alignas(64) SendWqe {
   };
   uint8_t* inline_data = nullptr;  // or SGEs, or a mem::Binding
   uint32_t rkey = 0;               // or what is to be invalidated, there or here
-  uint32_t length = 0;  // sum of the SGEs, or of the inline octets; atomics: of the answer
+  uint32_t length = 0;  // sum of the SGEs, or of the inline bytes; atomics: of the answer
   uint32_t msn = 0;     // set when started; says which WR a Terminate blames
   union {
     uint32_t immediate = 0;  // with immediate: network byte order
@@ -48,7 +48,7 @@ struct alignas(64) SendWqe {
   bool fence = false;
   bool solicited = false;
   bool is_inline = false;
-  // Written by the sender (Send, Write: TCP has taken the last octet) or by the receiver (Read,
+  // Written by the sender (Send, Write: TCP has taken the last byte) or by the receiver (Read,
   // atomics: the response is complete); read by the sender.
   std::atomic<bool> done{false};
   ibv_wc_status status : 8 = IBV_WC_SUCCESS;  // sender only
@@ -82,12 +82,12 @@ class SendQueue {
   // WRs are posted between begin() and end(), those of one call together. Meanwhile no other thread
   // can post; the sender sees nothing of them before end(true), and end(false) takes them back.
   // With ibv_wr_start() the application's own code runs in between: then the section is as long as
-  // it makes it, and whoever else wants to post yields the CPU. Thread: any.
+  // it makes it, and another thread that posts yields the CPU. Thread: any.
   void begin();
-  // Copies the WR, inline octets included. EINVAL: opcode not supported on this QP type, num_sge or
-  // inline size over what the QP was created with, message over 2^31 octets; no window, no region
+  // Copies the WR, inline bytes included. EINVAL: opcode not supported on this QP type, num_sge or
+  // inline size over what the QP was created with, message over 2^31 bytes; no window, no region
   // or another index in a binding; an atomic whose remote address is no multiple of 8, or whose
-  // SGEs have no room for 8 octets. ENOMEM: queue full.
+  // SGEs have no room for 8 bytes. ENOMEM: queue full.
   // Else 0, and `octets` grows by the message's length.
   int add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets);
   void end(bool publish);
@@ -127,7 +127,7 @@ class SendQueue {
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
   uint64_t mask_ = 0;  // of slots, a power of two of them
   std::unique_ptr<SendWqe[]> slots_;
-  std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline octets, one area per slot
+  std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline bytes, one area per slot
   uint32_t added_ = 0,
            signaled_added_ =
                0;  // slots behind posted_ that are filled and not posted yet; under lock_

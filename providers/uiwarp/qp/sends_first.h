@@ -8,7 +8,7 @@ namespace uiw::qp {
 
 class SendsFirst {
  public:
-  // Whether the completions of all requests that TCP had taken before the octets came can be seen,
+  // Whether the completions of all requests that TCP had taken before the bytes came can be seen,
   // as far as posting order allows. `answered`: and of those that were answered since the last
   // call. False: another thread is about to complete some. Never waits. Thread: the receive
   // machine's, which holds no region and no completion back meanwhile.

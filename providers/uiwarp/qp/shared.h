@@ -46,7 +46,7 @@ struct Shared {
   queue::ReceiveQueue* receive_queue = nullptr;
   queue::CompletionQueue* send_cq = nullptr;
   queue::CompletionQueue* recv_cq = nullptr;
-  SendsFirst* sends_first = nullptr;  // null: whoever receives sends as well
+  SendsFirst* sends_first = nullptr;  // null: the receiver is the sender as well
   queue::CompletionSource* send_source = nullptr;
   queue::CompletionSource* recv_source = nullptr;
   mpa::Agreement agreement;
@@ -57,7 +57,7 @@ struct Shared {
 
   // ibv_modify_qp with IBV_QP_ACCESS_FLAGS; any thread may change it.
   std::atomic<uint32_t> remote_rights{~0u};
-  // Whom the peer's STags have to belong to (RFC 5041 8.2), and what he may do with them.
+  // What the peer's STags have to belong to (RFC 5041 8.2), and which rights it has on them.
   mem::Stream stream() const { return {pd, qp_num, remote_rights.load(std::memory_order_relaxed)}; }
 
   // RFC 7306 5.2: Reads and atomics share ORD and IRD.

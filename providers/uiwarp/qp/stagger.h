@@ -2,10 +2,10 @@
 // Where in the stream a large payload should not begin, between two uiwarps. Pure. Thread: any.
 //
 // The kernel lays a message that nothing is on its way before at the beginning of a page, and
-// copies with `rep movsb`. On AMD processors that is slow while it stores less than 64 octets
+// copies with `rep movsb`. On AMD processors that is slow while it stores less than 64 bytes
 // further into a page than it loads from: 64 KiB took 9 us instead of 2 where another processor had
 // read what is stored to. A payload from the beginning of a page, which is where programs have
-// their buffers, lies right there: behind a header of 20 octets. So empty Writes go before it,
+// their buffers, lies right there: behind a header of 20 bytes. So empty Writes go before it,
 // which place nothing (RFC 5041 5.2). doc/decisions/015-where-a-payload-begins.md
 #pragma once
 
@@ -17,7 +17,7 @@ namespace uiw::qp::stagger {
 
 inline constexpr uint32_t kDistance = 64;  // bytes
 
-// Whether octets from `source` are copied slowly to where the stream has `position`.
+// Whether bytes from `source` are copied slowly to where the stream has `position`.
 inline constexpr bool stumbles(uint64_t position, uint64_t source) {
   return core::little_ahead(position, source, kDistance);
 }

@@ -25,12 +25,12 @@ constexpr uint32_t kArenaBesidesPayload = 256;
 static_assert(mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaBesidesPayload <=
               TxBatch::kArena);
 
-// With CRC every octet is looked at once more on either side. Over loopback, where an FPDU could
+// With CRC every byte is looked at once more on either side. Over loopback, where an FPDU could
 // have 64 KiB, it is kept so small that it is still in the first-level cache then: 1 MiB Writes
 // went from 5.7 to 7.3 GB/s. RFC 5044 2: ULPDUs are "of MULPDU size or smaller".
 constexpr uint32_t kMaxUlpduWithCrc = 16 * 1024;
 
-// TCP cuts what one call brings into packets of so many octets at most, of whole segments, and what
+// TCP cuts what one call brings into packets of so many bytes at most, of whole segments, and what
 // is left over makes one more. A batch ends within the 16th: 1 MiB messages otherwise took 17
 // packets each, of which the last one was nearly empty.
 constexpr uint32_t kPacket = 65200, kPacketsPerBatch = 16;
@@ -107,8 +107,8 @@ bool Tx::worth_length_hint(uint64_t length) const {
   return !crc_ && !markers_ && mulpdu_ >= kMinHintedRest && length >= mulpdu_ + kMinHintedRest;
 }
 
-// What is copied anyway lies well in the arena. With small segments FPDUs begin where they do, and
-// would not any more.
+// What is copied anyway is well aligned in the arena. With small segments FPDUs begin where they
+// do, and would not any more.
 bool Tx::worth_staggering(uint64_t length) const {
   return shared_->stagger && !copies_all() && emss_ >= kLargePayload && length >= kLargePayload;
 }
@@ -123,7 +123,7 @@ bool Tx::to_stagger(const SendWqe& wr, uint32_t header_size) const {
          stagger::stumbles(batch_->total() + mpa::kLengthSize + header_size, first.addr);
 }
 
-// Whether an FPDU may be added of whose payload `copied` octets are copied.
+// Whether an FPDU may be added of whose payload `copied` bytes are copied.
 bool Tx::has_room(uint32_t copied) const {
   return !batch_ || batch_->has_room(kPiecesPerFpdu, copied + kArenaBesidesPayload, batch_limit_);
 }
@@ -246,7 +246,7 @@ bool Tx::pick_work_request() {
   if (!startable()) return false;
   SendWqe& wr = queue.first_unstarted();
   const OpcodeRule& rule = rule_of(wr.opcode);
-  // One whose fence has opened a moment ago: the answer that opened it is news, and brings us back.
+  // Its fence has opened a moment ago: the answer that opened it makes the sender run again.
   if (rule.local) return false;
   const uint32_t unanswered = shared_->outstanding_requests.size();
   // Conformance OC-13: a fenced WR waits until all earlier Reads and atomics are complete.
@@ -325,7 +325,7 @@ bool Tx::local_sges_valid(SendWqe& wr) {
     const uint8_t* const from = regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr,
                                                 used, is_sink ? uint32_t{mem::kLocalWrite} : 0);
     if (!from) return false;
-    // Sinks are looked up again when octets arrive; see Rx.
+    // Sinks are looked up again when bytes arrive; see Rx.
     if (!is_sink) sge.addr = reinterpret_cast<uint64_t>(from);
   }
   return true;
@@ -348,7 +348,7 @@ void Tx::complete(SendWqe& wr, ibv_wc_status status) {
   wc.byte_len = wr.length;
   wc.qp_num = shared_->qp_num;
   shared_->send_queue->retire();
-  // Whoever polls it may post at once, so from here on this WR may be another one.
+  // The thread that polls it may post at once, so from here on the slot may hold another WR.
   shared_->send_cq->push({wc, shared_->send_source, shared_->send_queue->retired()},
                          status != IBV_WC_SUCCESS);
 }

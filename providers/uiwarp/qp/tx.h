@@ -58,8 +58,8 @@ class Tx {
   // TCP has taken `octets` of pieces(): the WRs that went with them are done.
   void consume(uint64_t octets);
   bool pending() const { return batch_ && !batch_->empty(); }
-  // Whether pieces() lie in regions that others read: nobody can deregister those meanwhile. And
-  // whether somebody wants to.
+  // Whether pieces() lie in registered regions, which cannot be deregistered meanwhile. And whether
+  // a deregistration waits.
   bool holds_regions() const { return batch_ && batch_->holds_memory(); }
   bool holds_revoked_regions() const { return batch_ && batch_->holds_revoked(); }
   // Lets go of them; what they hold of pieces() is copied. False when out of memory.
@@ -74,8 +74,8 @@ class Tx {
   const TxFault& fault() const { return fault_; }
   // The RTR frame was taken by TCP (RFC 6581 5), or none had to be sent.
   bool rtr_sent() const { return rtr_ == RtrState::kNone && !(batch_ && rtr_in_batch_); }
-  // One more FPDU of the initiator's that no WR stands for and nobody is told of: a Write without
-  // data. It goes between two messages.
+  // One more FPDU of the initiator's without WR and without completion at either end: a Write
+  // without data. It goes between two messages.
   void add_empty_write() { empty_write_ = !fault_.raised; }
   // Graceful close: WRs posted from now on are not started any more (flush() completes them), nor
   // those that a responder may not send yet.
@@ -184,9 +184,9 @@ class Tx {
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
   uint32_t emss_ = 0;
   uint32_t mulpdu_ = 0;        // or less, see set_emss()
-  uint32_t batch_limit_ = 0;   // a batch of more octets gets no further FPDU
+  uint32_t batch_limit_ = 0;   // a batch of more bytes gets no further FPDU
   uint32_t largest_copy_ = 0;  // of an FPDU; what of a window's is more asks for itself
-  uint32_t small_ = 0;         // octets of a message that goes the short way, at most
+  uint32_t small_ = 0;         // bytes of a message that goes the short way, at most
   uint32_t send_msn_ = 1;      // RFC 5041 4.3: per queue, modulo 2^32
   uint32_t request_msn_ = 1;
   uint32_t atomic_response_msn_ = 1;

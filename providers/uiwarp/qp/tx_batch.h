@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // FPDUs built but not yet taken by TCP: one sendmsg() worth of pieces. Headers, pads, CRCs and all
 // payload that is copied lie contiguously in the arena (and melt into one piece where they touch);
-// other payload is sent from where it lies. A QP owns a batch only while it has octets to send: see
+// other payload is sent from where it lies. A QP owns a batch only while it has bytes to send: see
 // TxBatchPool.
 #pragma once
 
@@ -32,7 +32,7 @@ class TxBatch {
   // --- building ---
   uint8_t* arena_end() { return arena_.get() + kArenaBegins + arena_used_; }
   uint32_t arena_room() const { return kArena - arena_used_; }
-  // The next `size` octets of the arena, already written at arena_end(), go out next.
+  // The next `size` bytes of the arena, already written at arena_end(), go out next.
   void add_from_arena(uint32_t size) {
     uint8_t* start = arena_end();
     arena_used_ += size;
@@ -46,17 +46,17 @@ class TxBatch {
     }
     pieces_[piece_count_++] = {start, size};
   }
-  // `size` octets at `memory` go out next; they must stay until sent or detach().
+  // `size` bytes at `memory` go out next; they must stay until sent or detach().
   void add_in_place(const void* memory, uint32_t size) {
     pieces_[piece_count_++] = {const_cast<void*>(memory), size};
     total_ += size;
   }
-  // Ends an FPDU. `completed_slot`: the WR whose last octet this FPDU carries, or kNoSlot.
+  // Ends an FPDU. `completed_slot`: the WR whose last byte this FPDU carries, or kNoSlot.
   void end_fpdu(uint64_t completed_slot) { marks_[fpdu_count_++] = {total_, completed_slot}; }
   // False when there is no room for a further reference.
   bool hold(mem::RegionRef&& region);
   bool holds(const mem::Region& region) const;
-  // Whether an FPDU of so much may be added: not to more than `limit` octets.
+  // Whether an FPDU of so much may be added: not to more than `limit` bytes.
   bool has_room(uint32_t pieces, uint32_t arena_octets, uint32_t limit) const {
     return piece_count_ + pieces <= kMaxPieces && arena_room() >= arena_octets &&
            fpdu_count_ < kMaxFpdus && total_ <= limit;
@@ -67,7 +67,7 @@ class TxBatch {
   bool empty() const { return sent_ == total_; }
   const iovec* pieces() const { return pieces_ + first_piece_; }
   uint32_t piece_count() const { return piece_count_ - first_piece_; }
-  // TCP took `octets`. Calls done(slot) for every WR whose last octet has gone.
+  // TCP took `octets`. Calls done(slot) for every WR whose last byte has gone.
   template <class Done>
   void consume(uint64_t octets, Done&& done) {
     advance(octets);
@@ -81,7 +81,7 @@ class TxBatch {
   // RFC 5040 7.1: a Terminate may follow only a whole FPDU.
   void cut_to_current_fpdu();
   // Copies what still points into application or registered memory, so that this memory may go
-  // away, and lets go of all references. False when out of memory (the batch is then unusable).
+  // away, and drops all references. False when out of memory (the batch is then unusable).
   bool detach();
   bool holds_memory() const { return ref_count_ > 0; }
   // Whether it holds a region whose deregistration has begun, and waits for it.
@@ -91,14 +91,14 @@ class TxBatch {
 
  private:
   struct Mark {
-    uint64_t end;  // octets of the batch up to and including this FPDU
+    uint64_t end;  // bytes of the batch up to and including this FPDU
     uint64_t slot;
   };
   // So far into a page that the kernel does not copy slowly to the beginning of one (core/copy.h).
   static constexpr uint32_t kArenaBegins = 64;
   void advance(uint64_t octets);
 
-  core::Pages arena_;  // kArena octets behind kArenaBegins
+  core::Pages arena_;  // kArena bytes behind kArenaBegins
   iovec pieces_[kMaxPieces];
   Mark marks_[kMaxFpdus + 1];  // and one for a Terminate
   mem::RegionRef refs_[kMaxRefs];

@@ -77,7 +77,7 @@ bool Tx::build_segment() {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   const uint32_t most = message_.segment > 0 ? message_.segment : mulpdu_ - header_size;
   if (std::exchange(message_.length_hint, false)) {
-    // Each segment will be as long as is said here, whatever the MULPDU is by then.
+    // Each segment will be as long as the hint says, whatever the MULPDU is by then.
     message_.segment = most;
     build_empty_write(most, length_hint_offset({wr.length, most}));
     return true;
@@ -103,7 +103,7 @@ bool Tx::build_segment() {
   return true;
 }
 
-// RFC 7306 6.3: 8 octets on the queue of the Sends.
+// RFC 7306 6.3: 8 bytes on the queue of the Sends.
 void Tx::build_immediate(const SendWqe& wr) {
   const rdmap::Opcode opcode =
       wr.solicited ? rdmap::Opcode::kImmediateSe : rdmap::Opcode::kImmediate;
@@ -178,7 +178,7 @@ bool Tx::build_response_segment() {
   return true;
 }
 
-// Calls add(octets, size) for what an FPDU carries: `payload`, or the SGEs of `gather` at the
+// Calls add(bytes, size) for what an FPDU carries: `payload`, or the SGEs of `gather` at the
 // message's position, which moves on.
 template <class Add>
 void Tx::for_each_piece(const SendWqe* gather, const uint8_t* payload, uint32_t payload_size,

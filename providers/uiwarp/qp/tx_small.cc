@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Small Sends and Writes: one FPDU each, all of it copied to the arena. Programs post many in a
 // row, and most of what each one costs is finding out that it needs nothing else. So what is the
-// same for all of them is asked once, by who picks the first one (tx.cc), and for each only what
-// its own request says.
+// same for all of them is checked once, when the first one is picked (tx.cc), and for each only
+// what its own request says.
 #include <algorithm>
 
 #include "core/be.h"
