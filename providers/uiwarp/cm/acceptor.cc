@@ -17,8 +17,8 @@ namespace uiw::cm {
 namespace {
 
 // How many of those that have not said anything are asked whether they just have, so that Requests
-// are offered in the order in which their connections came. Each costs a system call, and strangers
-// who stay silent are not to make every Request cost thousands.
+// are offered in the order in which their connections came. Each costs a system call, and silent
+// connections must not make every Request cost thousands.
 constexpr int kLooks = 64;
 
 }  // namespace
@@ -68,7 +68,7 @@ void Acceptor::offer() {
     if (responder->complete()) {
       responder->offer();
     } else if (looks > 0 && (--looks, responder->has_unread())) {
-      return offer_soon();  // its octets are the engine's next
+      return offer_soon();  // its bytes are the next that the engine receives
     }
   }
 }
@@ -77,7 +77,7 @@ void Acceptor::listen() {
   core::Result<std::unique_ptr<transport::Listener>> listener =
       transport::Listener::start(engine_, fd_, kTcpQueue, *this);
   if (!listener) {
-    // Peers whom TCP has let in hear that nobody is here.
+    // Peers whose TCP connection stands get a reset.
     core::sys::close(std::exchange(fd_, -1));
     on_accept_error(listener.error());
     return;

@@ -48,7 +48,7 @@ struct Id {
   uint64_t uid = 0;     // 0: a child not accepted yet; its events are dropped
   Channel* channel = nullptr;
   IdState state = IdState::kIdle;
-  QueuedEvent* request = nullptr;  // of a child: the CONNECT_REQUEST, until somebody fetches it
+  QueuedEvent* request = nullptr;  // of a child: the CONNECT_REQUEST, until it is fetched
   bool connectable = true;         // false: datagram port spaces, which iWARP does not have
   bool asked_reuse = false;        // RDMA_OPTION_ID_REUSEADDR
   bool v6_only = false;            // RDMA_OPTION_ID_AFONLY

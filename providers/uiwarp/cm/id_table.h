@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Numbers of ids: small, because librdmacm indexes an array with them, and reused as late as
-// possible, so that a stale number finds nothing rather than somebody else's id.
+// possible, so that a stale number finds nothing rather than another id.
 #pragma once
 
 #include <cstdint>

@@ -97,7 +97,7 @@ Id* Manager::find(Channel& channel, uint32_t number, int& error) {
     return nullptr;
   }
   Id* id = ids_.find(number);
-  // A request nobody has fetched is not there yet, for who guesses its number.
+  // A request that was not fetched is not there yet, should a program guess its number.
   if (id != nullptr && id->request != nullptr) id = nullptr;
   error = id == nullptr ? ENOENT : id->channel != &channel ? EINVAL : 0;
   return error == 0 ? id : nullptr;

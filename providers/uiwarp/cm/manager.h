@@ -4,7 +4,7 @@
 // Threads: every function of the first part may be called from any thread but the engine's. One
 // lock guards all ids, channels and event queues; it is never held across a system call that can
 // block, nor across a wait but for the engine to finish one write to a pipe (cm/event_notifier.h).
-// Engine callbacks take it too, so nobody may hold it in Engine::run_sync(), and so does what
+// Engine callbacks take it too, so it must not be held in Engine::run_sync(), and so does what
 // device::refresh() calls. Lock order: this lock, then the list of endpoints, the registry of queue
 // pairs or whatever EventSink takes.
 //
@@ -51,7 +51,7 @@ class Manager final : public device::Observer {
   int create_id(Channel& channel, uint64_t uid, PortSpace space, bool reliable, uint32_t& number);
   // In any state. `events_reported`: how often next_event() named this id, as listener or as
   // itself. Queued events of it are gone, and no event of it comes after the return. A listener's
-  // port is free then, and requests nobody has fetched are rejected.
+  // port is free then, and requests that were not fetched are rejected.
   int destroy_id(Channel& channel, uint32_t number, uint32_t& events_reported);
   // Moves an id with its queued events from the channel it is on.
   int migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& events_reported);

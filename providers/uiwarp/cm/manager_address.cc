@@ -21,8 +21,8 @@ int check_own_address(const sockaddr_storage& address, const device::Device*& de
   return device::is_local_address(address) ? ENODEV : EADDRNOTAVAIL;
 }
 
-// Before an address is said to be nobody's: it may have come while no device was open, when nobody
-// follows the interfaces. With no lock held.
+// Before an address is said to belong to no device: it may have come while no device was open, when
+// interfaces are not followed. With no lock held.
 void look_for(const sockaddr_storage& address) {
   if (!transport::is_ip(address) || transport::is_wildcard(address)) return;
   if (device::find_by_address(address) == nullptr) device::refresh();

@@ -36,8 +36,8 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   const uint64_t serial = id->serial;
   id->state = IdState::kConnecting;
 
-  // On loopback the peer's side of the handshake runs inside: that is not the engine's to wait for,
-  // nor everybody's who wants the lock.
+  // On loopback the peer's side of the handshake runs inside of the call: neither the engine nor
+  // threads that want the lock may wait for that.
   hold.unlock();
   ConnectAttempt attempt =
       ConnectAttempt::begin(settings_, bound_fd, source, destination, tos, param,
@@ -74,7 +74,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
     if ((error = bind_locked(*id, any)) != 0) return error;
   }
   if (id->state != IdState::kBound) return EINVAL;
-  // One that listens shares its port with nobody, as with the kernel's rdma_cm.
+  // One that listens does not share its port, as with the kernel's rdma_cm.
   if (is_taken(*id, id->source, false)) return EADDRINUSE;
   if (transport::is_loopback(id->source)) id->device = device::find_by_address(id->source);
   if ((error = acquire_engine()) != 0) return error;
@@ -93,7 +93,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   return 0;
 }
 
-// The Reply is the engine's affair, which may have many of them before it: nobody waits for that.
+// The engine sends the Reply, and may have many others to send before: the caller does not wait.
 int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param) {
   if (uid == 0) return EINVAL;
   std::lock_guard hold(lock_);

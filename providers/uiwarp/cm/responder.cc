@@ -39,11 +39,11 @@ void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engi
     core::sys::close(fd);
     return;
   }
-  // A wildcard listener hears every address of the host; only those of a device are ours.
+  // A wildcard listener accepts at every address of the host; only those of a device are ours.
   if (device == nullptr) {
     const sockaddr_storage local = transport::without_v4_mapping(stream->local_address());
     device = device::find_by_address(local);
-    if (device == nullptr) {  // it may be so new that nobody has seen it
+    if (device == nullptr) {  // it may be so new that it is not known yet
       device::refresh();
       device = device::find_by_address(local);
     }
@@ -52,7 +52,7 @@ void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engi
   auto* responder = new (std::nothrow) Responder(acceptor, manager, engine, std::move(stream));
   if (responder == nullptr) return;
   responder->device_ = device;
-  // RFC 5044 7.1.2(10): one time limit for the whole Request; octets that dribble in do not
+  // RFC 5044 7.1.2(10): one time limit for the whole Request; bytes that dribble in do not
   // extend it.
   engine.arm(responder->deadline_, manager.settings().request_timeout_ms * core::kMillisecond);
   // On loopback the Request is there already, mostly: an operation of the engine's takes longer
