@@ -29,7 +29,7 @@ struct Name {
   in6_addr gid{};
   uint32_t qp_num = 0;
 
-  // Both ends order the two names alike; that decides who of them connects.
+  // Both ends order the two names alike; that decides which of them connects.
   std::strong_ordering operator<=>(const Name& other) const {
     const int order = std::memcmp(&gid, &other.gid, sizeof gid);
     return order != 0 ? order <=> 0 : qp_num <=> other.qp_num;

@@ -225,7 +225,7 @@ void PeerConnector::retry() {
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
-// Whoever has our proof can find the PSNs from it: what it sends next time proves nothing.
+// A peer that has our proof can find the PSNs from it: what it sends next time proves nothing.
 void PeerConnector::stop() {
   engine_.disarm(*this);
   step_ = Step::kStopped;

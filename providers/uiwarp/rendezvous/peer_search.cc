@@ -20,7 +20,7 @@ namespace {
 constexpr int kSteps = 4;  // a time limit has so many
 
 // Guesses at the PSNs that a queue pair takes as fast as they come, and the time between two that
-// come later: of 2^24 (proof.h) a stranger has tried one in 4096 then, and needs days for the rest.
+// come later: of 2^24 (proof.h) one in 4096 has been tried then, and the rest takes days.
 constexpr uint32_t kQuickChallenges = 4096;
 constexpr core::Nanoseconds kBetweenChallenges = 20 * core::kMillisecond;
 
@@ -193,7 +193,7 @@ void PeerSearch::on_proof(PendingPeer& peer) {
     join(peer.take_stream(), agreement, {});
 }
 
-// Once by name, so that no stranger fills the log.
+// Once by name, so that no attacker fills the log.
 void PeerSearch::tell_of_wrong_proof(const HandshakeMessage& hello) {
   if (wrong_proofs_++ > 0) return;
   core::log(
@@ -217,7 +217,7 @@ void PeerSearch::on_connected(int fd) {
     core::sys::close(fd);
     return;
   }
-  // There is nobody to negotiate with.
+  // There is no peer to negotiate with.
   mpa::Agreement agreement;
   agreement.initiator = true;
   agreement.crc = core::settings().crc == core::CrcPolicy::kOn;

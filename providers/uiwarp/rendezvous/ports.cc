@@ -41,7 +41,7 @@ struct Port {
   std::unique_ptr<Port> next;
 };
 
-// Any of those that are free and were not drawn lately, so that nobody can foresee it; any that is
+// Any of those that are free and were not drawn lately, so that it cannot be predicted; any that is
 // free if there is no such. One is free.
 uint8_t Port::draw() {
   std::bitset<kNumbersPerPort> excluded = used;

@@ -2,7 +2,7 @@
 // How two queue pairs prove to each other that they know the PSNs which their programs exchanged,
 // without revealing a PSN to anybody else. Pure.
 //
-// A PSN has 24 bits: whoever has a value that was computed from it can find it by trying all of
+// A PSN has 24 bits: a peer with a value that was computed from it can find it by trying all of
 // them. So neither end sends such a value to an end that may not be the peer, with one exception:
 //   1. the initiator sends a nonce;
 //   2. the responder sends a commitment: a hash of what was sent and of the PSNs, under a key of
@@ -47,7 +47,7 @@ struct Transcript {
 uint64_t commitment_of(const Transcript& said, uint64_t secret, const core::SipKey& opening);
 uint64_t proof_of(const Transcript& said, uint64_t secret, uint64_t commitment);
 
-// Octets that nobody can guess. False when the kernel has none.
+// Bytes that cannot be guessed. False when the kernel has none.
 bool make_random(core::SipKey& key);
 
 }  // namespace uiw::rendezvous

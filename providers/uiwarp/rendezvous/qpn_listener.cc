@@ -88,7 +88,7 @@ void QpnListener::on_accept(int fd, const sockaddr_storage&) {
 
 // Closes the oldest in favour of the newest. A legitimate peer sends its hello at once, and
 // connects again when it was closed; but not when it was closed after its challenge
-// (peer_connector.cc). So challenged ones go only when they are more than half: then somebody
+// (peer_connector.cc). So challenged ones go only when they are more than half: then an attacker
 // collects challenges.
 void QpnListener::make_room() {
   const auto oldest = [&](bool challenged) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Listens at the TCP port that numbers of this process's queue pairs contain. Whoever connects has
-// to name itself and the queue pair in its MPA Request, and to prove its identity when that queue
-// pair challenges it. Anybody else is closed without an answer, whatever was wrong. A peer that
+// Listens at the TCP port that numbers of this process's queue pairs contain. A peer that connects
+// has to name itself and the queue pair in its MPA Request, and to prove its identity when that
+// queue pair challenges it. Any other is closed without an answer, whatever was wrong. A peer that
 // comes before its queue pair expects it waits for a while. Thread: engine.
 #pragma once
 
