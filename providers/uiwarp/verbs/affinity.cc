@@ -13,7 +13,7 @@ namespace {
 // More engines than this do not come unasked: each is a thread with buffers of its own.
 constexpr uint32_t kMostUnasked = 8;
 
-constinit std::atomic<uint32_t> g_fitting{0};  // 0: nobody has asked yet
+constinit std::atomic<uint32_t> g_fitting{0};  // 0: not computed yet
 
 // The program's own threads want processors as well: half of them are for engines.
 uint32_t fitting_engines() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Which of the process's engines serves a queue pair. All that complete into one queue have the
-// same one, so that whoever polls that queue can receive for them (progress/lease.h).
+// same one, so that a thread that polls it can receive for them (progress/lease.h).
 #pragma once
 
 #include "core/result.h"

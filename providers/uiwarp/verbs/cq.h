@@ -29,9 +29,9 @@ struct CqMember {
 
 struct uiwarp_cq final : uiw::queue::CompletionEvents {
   uiwarp_context* context = nullptr;
-  // Shared with queue pairs for which whoever polls it receives (progress/busy_poller.h).
+  // Shared with queue pairs for which pollers of it receive (progress/busy_poller.h).
   std::shared_ptr<uiw::queue::CompletionQueue> queue;
-  uiw::verbs::CompletionChannel* channel = nullptr;  // null: nobody wants completion events
+  uiw::verbs::CompletionChannel* channel = nullptr;  // null: no completion events
   uiw::verbs::EventSource events, errors;            // of the channel, async: named as the ibv_cq
   uint32_t vector = 0;                               // names an engine: verbs/affinity.h
   std::atomic<bool> counts_as_load{false};           // counts among those of its engine
@@ -42,7 +42,7 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
   void on_overflow() override;
   void on_spinning() override { context->busy_poller.offer(queue); }
 
-  // False when the queue has already lost a completion: it takes nobody any more. Thread: any.
+  // False when the queue has already lost a completion: it takes no more queue pairs. Thread: any.
   bool join(uiw::verbs::CqMember& member);
   // When it returns, `member` is not told any more. Thread: any.
   void leave(uiw::verbs::CqMember& member);

@@ -55,7 +55,7 @@ class Watch final : engine::Op {
   std::atomic<bool> ending_{false};
 };
 
-// In a fork the parent's watch is nobody's.
+// A fork's child does not use the parent's watch.
 constinit core::PerProcess<Watch> g_watch;
 
 }  // namespace

@@ -24,7 +24,7 @@ struct EventRecord {
   uint32_t type;
   uint32_t reserved;
 };
-inline constexpr uint32_t kAsyncRecord = 16, kCompletionRecord = 8;  // octets of one record
+inline constexpr uint32_t kAsyncRecord = 16, kCompletionRecord = 8;  // bytes of one record
 
 // Whose events they are: an object of the application. In one pipe only, which it may not outlive
 // while it has events there.
@@ -58,7 +58,7 @@ class EventPipe {
 
   // Makes a pipe: *reader (close-on-exec, blocking) goes to the caller. 0 or errno.
   int create(int* reader);
-  // Joins the pipe behind descriptor `fd` of somebody else, whose O_NONBLOCK flag stays his own.
+  // Joins the pipe behind descriptor `fd` of another owner, whose O_NONBLOCK flag is not changed.
   // 0 or errno; EINVAL when it is no pipe.
   int join(int fd);
 

@@ -12,7 +12,7 @@ struct uiwarp_mr {
   uiwarp_pd* pd;
   uint8_t* addr;
   uint64_t length;
-  uint64_t iova;    // what the first octet is called, unless it is zero-based
+  uint64_t iova;    // what the first byte is called, unless it is zero-based
   uint32_t rights;  // as asked for
   uint32_t stag;
 };
@@ -126,7 +126,7 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
   }
   if (flags & IBV_REREG_MR_CHANGE_ACCESS) changed.rights = static_cast<uint32_t>(access);
   if (const int error = check(changed)) return error;
-  // Rights come and go with the key as it is (RFC 5040 8.1.1(5)); but a key that somebody has been
+  // Rights come and go with the key as it is (RFC 5040 8.1.1(5)); but a key that a peer has been
   // given must not lead to other memory.
   const bool same_place = changed.pd == mr->pd && !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
                           start_of(changed) == start_of(*mr);

@@ -10,9 +10,9 @@
 namespace uiw::verbs {
 namespace {
 
-// InfiniBand lets an adapter take up to four times as long as it is told, and they do. TCP, which
-// repeats after 200 ms at the least and doubles that, needs it: with the usual 14 and 7, or 2.1 s,
-// an octet is sent four times.
+// InfiniBand lets an adapter take up to four times as long as its timeout says, and they do. TCP,
+// which repeats after 200 ms at the least and doubles that, needs it: with the usual 14 and 7,
+// or 2.1 s, a byte is sent four times.
 constexpr core::Nanoseconds kAdaptersTake = 4;
 
 core::Errno refuse(const char* why) {

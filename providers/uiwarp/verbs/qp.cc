@@ -168,7 +168,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   options.cap = init->cap;
   options.signal_all = init->sq_sig_all != 0;
   made->session = session::QueuePair::create(**engine, options);
-  // A queue that has lost completions is in error: whoever used it would be, too.
+  // A queue that has lost completions is in error: what uses it would be, too.
   const int error = !made->session ? ENOMEM : join_queues(*made) ? 0 : EINVAL;
   if (error) {
     made->session.reset();
@@ -202,7 +202,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
   unregister.qp = qp;
   leave_queues(*qp);
   qp->session->end_after(*context->engine, unregister);
-  qp->session.reset();  // nobody completes or raises events any more
+  qp->session.reset();  // nothing completes or raises events any more
   *async_events = qp->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= context->async.purge(qp->events);
   let_go(*qp);

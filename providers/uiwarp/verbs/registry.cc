@@ -62,7 +62,7 @@ session::QueuePair* find_queue_pair(uint32_t qp_num) {
   return found ? found->queue_pair : nullptr;
 }
 
-// Under the mutex, so that nobody frees it meanwhile.
+// Under the mutex, so that it is not freed meanwhile.
 int claim_queue_pair(uint32_t qp_num) {
   Registry* const all = g_registry.get();
   if (!all) return EINVAL;
