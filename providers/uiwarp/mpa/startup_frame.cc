@@ -76,7 +76,7 @@ uint32_t encode(uint8_t* out, const StartupFrame& frame) {
 
 ParseStatus parse(core::Bytes octets, FrameKind expected, StartupFrame& out, uint32_t& consumed) {
   const uint8_t* p = octets.data();
-  // Every check is made as soon as its octets are there, so that a stranger's connection ends at
+  // Every check is made as soon as its octets are there, so that a connection without MPA ends at
   // once rather than at the start-up timeout.
   size_t key_octets = std::min<size_t>(octets.size(), kKeySize);
   if (key_octets > 0 && std::memcmp(p, key_of(expected), key_octets) != 0)
