@@ -78,9 +78,11 @@ class Tx {
   // without data. It goes between two messages.
   void add_empty_write() { empty_write_ = !fault_.raised; }
   // Graceful close: WRs posted from now on are not started any more (flush() completes them), nor
-  // those that a responder may not send yet.
+  // those that a responder may not send yet where no RTR frame was agreed: the peer may never say
+  // anything.
   void stop_starting() {
-    start_limit_ = may_send() ? shared_->send_queue->posted() : shared_->send_queue->started();
+    const bool goes_out = may_send() || shared_->agreement.rtr != mpa::Rtr::kNone;
+    start_limit_ = goes_out ? shared_->send_queue->posted() : shared_->send_queue->started();
   }
   void stop_starting_now() { start_limit_ = shared_->send_queue->started(); }
   // Nothing to start, pending or unanswered: the moment for a graceful FIN.

@@ -389,5 +389,15 @@ TEST(Tx, AResponderThatMayNotSendYetIsIdleOnceItCloses) {
   EXPECT_TRUE(m.tx().idle());
 }
 
+// The peer's RTR frame is on its way: what was posted goes out behind it.
+TEST(Tx, AResponderThatClosesWaitsForAnAgreedRtr) {
+  Machine m({.initiator = false, .rtr = mpa::Rtr::kWrite});
+  Buffer text(m.memory, hello());
+  m.post(SendWr(IBV_WR_SEND, {text.sge()}));
+  m.tx().stop_starting();
+  EXPECT_TRUE(m.transmit().empty());
+  EXPECT_FALSE(m.tx().idle());
+}
+
 }  // namespace
 }  // namespace uiw::test
