@@ -71,14 +71,14 @@ bool State::leave_coalesced() {
   return pollers.load(std::memory_order_seq_cst) != nullptr;
 }
 
-void State::send_later(Note note) {
+void State::send_later(Doorbell bit) {
   if (pollers.load(std::memory_order_relaxed)) {
     unsent.store(true, std::memory_order_seq_cst);
     // The engine, revoking the lease, either sees this or is seen here.
     if (pollers.load(std::memory_order_seq_cst)) return;
     if (!unsent.exchange(false, std::memory_order_acq_rel)) return;
   }
-  ring(note);
+  ring(bit);
 }
 
 void State::retry_later() {
@@ -122,26 +122,6 @@ bool State::send_unsent(bool at_once) {
   return sender.bytes_sent() != before;
 }
 
-bool State::receive(std::span<uint8_t> buffer) {
-  if (stopped_by) return false;
-  qp::RxStatus status = qp::RxStatus::kOk;
-  long got = 1;
-  if (connection->rx.wants_sender()) {
-    if (sender.is_running()) return false;
-    status = connection->rx.resume();
-  } else {
-    got = receive_once(buffer, status);
-    if (got == -EAGAIN) return false;
-  }
-  if (got > 0) {
-    hear_news();
-    if (status == qp::RxStatus::kOk || status == qp::RxStatus::kWantSender) return true;
-  }
-  stopped_by = {.result = got > 0 ? 1 : got, .status = status};
-  ring(kStopped);
-  return got > 0;
-}
-
 // --- What the engine grants and revokes. Thread: engine ---
 
 bool State::owns_receiver() {
@@ -174,7 +154,7 @@ void State::consider_grant(size_t bytes, size_t directly) {
       break;
   }
   // Nobody but the engine sees a connection begin or end.
-  if (!to || !life.is_settled() || !stream->quiet()) return;
+  if (!to || !life.is_settled() || !receiver.is_settled() || !stream->quiet()) return;
   progress::Lease* const granted = progress::Lease::of(engine, *to);
   if (!granted || (lease() && lease() != granted) || !granted->grant(*this, true)) return;
   foreign = std::move(other);
@@ -216,23 +196,7 @@ void State::on_revoked(bool was_received) {
   if (deferred_posts.take()) sender.try_run();
   if (coalesced_reads.take()) sender.ask(kStartCoalesced);
   send_unsent(true);
-  // With octets that nobody may look past, or at an end that the socket does not tell twice,
-  // on_stopped() decides how it goes on.
-  if (!was_received || stopped_by) return;
-  if (!connection->rx.wants_sender()) return stream->resume_receive();
-  life.pause = Pause::kForSender;
-  ring(kSendsComplete);  // perhaps; sends_first() says whether
-}
-
-void State::on_stopped() {
-  const std::optional<Stop> stop = std::exchange(stopped_by, std::nullopt);
-  if (!stop || !stream) return;
-  if (stop->result <= 0) {
-    stream->end(stop->result);
-    return;
-  }
-  stream->resume_receive();
-  if (life.takes_input()) handle(stop->status);
+  if (was_received) receiver.take_back();
 }
 
 }  // namespace uiw::session

@@ -35,13 +35,6 @@ enum class Outbound : uint8_t {
   kFinSent,
 };
 
-// Why nothing is received from a connection that stands.
-enum class Pause : uint8_t {
-  kNone,        // it is received
-  kForReceive,  // a Send waits for a receive to be posted
-  kForSender,   // a Send waits for requests to complete that it may answer: kSendsComplete comes
-};
-
 // What ~QueuePair, or ibv_modify_qp to RESET, waits for.
 enum class Release : uint8_t {
   kNotWanted,
@@ -55,13 +48,11 @@ struct Life {
   Failure failure = Failure::kNone;
   Inbound inbound = Inbound::kOpen;
   Outbound outbound = Outbound::kOpen;
-  Pause pause = Pause::kNone;
   Release release = Release::kNotWanted;
-  bool broken = false;           // the socket carries nothing more in either direction
-  bool first_fpdu_told = false;  // the peer's, to the observer
-  uint64_t moved_at_timer = 0;   // bytes and arrivals when close_timer was armed last
-  int drain_turns = 0;           // of close_timer, while draining
-  unsigned wakes = 0;            // empty Writes asked for
+  bool broken = false;         // the socket carries nothing more in either direction
+  uint64_t moved_at_look = 0;  // bytes and arrivals, when the closing was looked at last
+  int quiet_looks = 0;         // in a row: nothing moved
+  int drain_looks = 0;         // in all, while draining
 
   void enter(Phase next) {
     assert(next > phase && (next != Phase::kOver || phase == Phase::kEnding));
@@ -77,8 +68,7 @@ struct Life {
   // It is as it is for nearly all its life: a poller may run it.
   bool is_settled() const {
     return phase == Phase::kOpen && failure == Failure::kNone && inbound == Inbound::kOpen &&
-           outbound == Outbound::kOpen && pause == Pause::kNone && release == Release::kNotWanted &&
-           !broken && first_fpdu_told;
+           outbound == Outbound::kOpen && release == Release::kNotWanted && !broken;
   }
 };
 

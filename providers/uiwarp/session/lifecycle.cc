@@ -13,7 +13,6 @@
 #include <sys/random.h>
 
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -30,34 +29,31 @@ namespace {
 
 // From when something is to be sent to a peer that has gone until it fails.
 constexpr core::Nanoseconds kLastHope = core::kSecond;
-// How many close timeouts a disconnect may last for as long as octets move in each of them: what
-// was posted before it may take a while, and a peer that reads a little now and then, or asks for
-// ever more, is not to keep it for ever. A minute unless set.
-constexpr int kDrainTurns = 12;
+// How often is looked, in one close timeout, whether bytes moved: it may last a quarter longer.
+constexpr int kCloseLooks = 4;
+// How many close timeouts a disconnect may last for as long as bytes move: what was posted before
+// it may take a while, and a peer that reads a little now and then, or asks for ever more, is not
+// to keep it for ever. A minute unless set.
+constexpr int kDrainTimeouts = 12;
 
 }  // namespace
 
 int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
-                  core::Bytes leftover_octets, ConnectionObserver* new_observer,
+                  core::Bytes leftover, ConnectionObserver* new_observer,
                   QueuePair::Receiving when) {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool named = by_number.load(std::memory_order_relaxed);
   if (life.phase != Phase::kNone || life.failure != Failure::kNone || life.released())
     return EINVAL;
   const bool idle = now == IBV_QPS_INIT || now == IBV_QPS_RTR;
-  // Without a connection only one that was claimed, or expects its peer, is there already; and
-  // the former may have been told to disconnect.
-  const bool awaited = now == IBV_QPS_RTS || (now == IBV_QPS_SQD && !named);
+  // Without a connection only one that was claimed, or expects its peer, is there already; and it
+  // may have been told to disconnect, once what is posted has gone out.
+  const bool awaited = now == IBV_QPS_RTS || now == IBV_QPS_SQD;
   if (!idle && !awaited) return EINVAL;
   core::SipKey secret;
   if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
     secret.first = static_cast<uint64_t>(core::now());
-  if (!leftover_octets.empty()) {
-    leftover.reset(new (std::nothrow) uint8_t[leftover_octets.size()]);
-    if (!leftover) return ENOMEM;
-    std::memcpy(leftover.get(), leftover_octets.data(), leftover_octets.size());
-    leftover_size = leftover_octets.size();
-  }
+  if (!receiver.keep(leftover)) return ENOMEM;
   if (!connection->start(agreement, new_stream->emss(), secret, core::settings().rnr_wait_ms > 0))
     return ENOMEM;
   if (&new_stream->engine() != &engine && !new_stream->move_to(engine)) return ENOMEM;
@@ -98,9 +94,7 @@ void State::error_handled_by_sender() {
   if (life.released()) return;
   if (plan.may_blame_a_send()) fail_receives();
   life.failure = Failure::kHandled;
-  life.pause = Pause::kNone;
-  engine.disarm(receive_timer);
-  receives->stop_waiting(*this);
+  receiver.stop();
   // Conformance 3.4: completions first, then the event, then DISCONNECTED. A Terminate that named
   // one of our WRs has been told by that WR's completion.
   if (plan.has_event && !(plan.has_received && sender.blamed_by_peer()))
@@ -177,23 +171,67 @@ EndPlan State::plan_for_broken_stream(int error) const {
   }
 }
 
-void State::arm_close_timer() {
-  life.moved_at_timer = octets_moved();
-  engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond);
+// The peer's FIN, behind all that it sent.
+void State::on_peer_closed() {
+  if (!connection->rx.at_boundary()) {
+    // RFC 5041 6.2.1: a stream that ends inside a message has lost data.
+    begin_error({.has_event = true, .error = ECONNRESET});
+    return;
+  }
+  if (by_number.load(std::memory_order_relaxed) && life.outbound != Outbound::kFinSent) {
+    lose_peer();
+    return;
+  }
+  if (life.broken) {
+    begin_error(plan_for_broken_stream(sender.failure()));
+    return;
+  }
+  if (life.outbound == Outbound::kFinSent) {
+    begin_error({});  // both sides have closed: the orderly end
+    return;
+  }
+  // RFC 5041 6.2.1: what the peer asked for before it closed is still sent.
+  arm_close_timer();
+  ibv_qp_state expected = IBV_QPS_RTS;
+  state.compare_exchange_strong(expected, IBV_QPS_SQD);
+  sender.ask(kFinish);
 }
 
-void State::on_close_timeout() {
+void State::on_stream_error(int error) {
+  life.broken = true;
+  if (life.failure == Failure::kHandled) {
+    end_connection();
+    return;
+  }
+  if (by_number.load(std::memory_order_relaxed) && life.failure == Failure::kNone &&
+      life.outbound != Outbound::kFinSent && connection->rx.at_boundary()) {
+    lose_peer();
+    return;
+  }
+  break_off(error);
+}
+
+void State::arm_close_timer() {
+  life.quiet_looks = 0;
+  look_at_close_later();
+}
+
+void State::look_at_close_later() {
+  life.moved_at_look = octets_moved();
+  engine.arm(close_timer, core::settings().close_timeout_ms * core::kMillisecond / kCloseLooks);
+}
+
+void State::look_at_close() {
   if (!life.connected()) return;
   const bool handled = life.failure == Failure::kHandled;
   const bool fin_sent = life.outbound == Outbound::kFinSent;
-  const bool moved = life.moved_at_timer != octets_moved();
-  if (!handled && !fin_sent && moved &&
-      (life.outbound != Outbound::kDraining || ++life.drain_turns < kDrainTurns)) {
-    // What was posted still goes out. Or the peer has closed and still takes what it asked for,
-    // however long that lasts: it can ask for nothing more.
-    arm_close_timer();
-    return;
-  }
+  // What was posted still goes out. Or the peer has closed and still takes what it asked for,
+  // however long that lasts: it can ask for nothing more.
+  const bool moved = !handled && !fin_sent && life.moved_at_look != octets_moved();
+  life.quiet_looks = moved ? 0 : life.quiet_looks + 1;
+  const bool draining = life.outbound == Outbound::kDraining;
+  const bool drained_long = draining && ++life.drain_looks >= kDrainTimeouts * kCloseLooks;
+  if (life.quiet_looks < kCloseLooks && (handled || !drained_long)) return look_at_close_later();
   life.broken = true;
   // Nobody must take for the orderly end what is only as far as it got.
   if (!fin_sent) stream->set_abortive();
@@ -245,10 +283,8 @@ void State::end_connection() {
 void State::sender_stopped() {
   sender.forget_regions();
   engine.disarm(close_timer);
-  engine.disarm(receive_timer);
-  engine.disarm(wake_timer);
   engine.disarm(silence_timer);
-  receives->stop_waiting(*this);
+  receiver.stop();
   stream->set_handler(nullptr);
   if (life.broken || (life.inbound != Inbound::kOpen && life.outbound == Outbound::kFinSent)) {
     stream.reset();
@@ -274,7 +310,7 @@ void State::begin_destroy() {
     end_connection();
     return;
   }
-  receives->stop_waiting(*this);
+  receiver.stop();
 }
 
 // Back to RESET, after begin_destroy() has come to its end: everything posted is forgotten without
@@ -291,6 +327,7 @@ int State::reset() {
   options.memory->end_stream(options.qp_num);
   by_number = false;
   sender.begin_anew();
+  receiver.begin_anew();
   plan = {};
   life = {};
   silence = {};
@@ -362,7 +399,7 @@ bool State::create_queues() {
   shared.receive_queue = receives;
   shared.send_cq = options.send_cq;
   shared.recv_cq = options.recv_cq;
-  shared.sends_first = this;
+  shared.sends_first = &receiver;
   shared.send_source = send_source.get();
   shared.recv_source = recv_source.get();
   shared.long_fpdus = core::settings().long_fpdus;

@@ -103,7 +103,7 @@ class QueuePair {
   static bool supports(ibv_wr_opcode opcode);
 
   // Something that the QP needs is broken: it goes to ERR with IBV_EVENT_QP_FATAL, the peer gets a
-  // Terminate. Leaves a note for the engine. Thread: any.
+  // Terminate. Rings the engine's doorbell. Thread: any.
   void fail();
 
   // ibv_modify_qp, ibv_query_qp. 0 or errno. Thread: any but the engine's.

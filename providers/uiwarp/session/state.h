@@ -21,13 +21,14 @@
 #include "session/end_plan.h"
 #include "session/life.h"
 #include "session/queue_pair.h"
+#include "session/receiver.h"
 #include "session/sender.h"
 #include "transport/silence.h"
 
 namespace uiw::session {
 
 // What the sender tells the engine.
-enum Note : uint32_t {
+enum Doorbell : uint32_t {
   kStart = 1u << 0,  // leftover octets, then receive
   kRtrSent = 1u << 1,
   kWantWritable = 1u << 2,  // the socket is full
@@ -53,11 +54,7 @@ enum Note : uint32_t {
 constexpr uint32_t kNeedsNoReceiver =
     kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed | kGiveBack;
 
-class State final : public engine::Task,
-                    public transport::StreamHandler,
-                    public qp::SendsFirst,
-                    public queue::ReceiveWaiter,
-                    public progress::Member {
+class State final : public engine::Task, public progress::Member {
  public:
   State(engine::Engine& on, const QueuePairOptions& wanted) : engine(on), options(wanted) {}
 
@@ -99,13 +96,7 @@ class State final : public engine::Task,
   std::atomic<bool> unsent{false};
   std::atomic<uint64_t> retry_at{0};
 
-  // --- receiver ---
-  // [receiver] What a poller came upon; it then receives no more.
-  struct Stop {
-    long result = 0;  // 0 or -errno: the end of the stream; 1: `status`
-    qp::RxStatus status = qp::RxStatus::kOk;
-  };
-  alignas(64) std::optional<Stop> stopped_by;
+  alignas(64) Receiver receiver{*this};
 
   // --- engine ---
   // [engine] The sender reads it once, at kSendOnStream; [receiver] with the rest.
@@ -113,30 +104,26 @@ class State final : public engine::Task,
   progress::GrantPolicy grants;                     // [engine]
   std::shared_ptr<queue::CompletionQueue> foreign;  // [engine] whose pollers receive
   ConnectionObserver* observer = nullptr;           // [engine]
-  std::unique_ptr<uint8_t[]> leftover;              // [engine] until kStart
-  size_t leftover_size = 0;
-  uint32_t arrivals = 0;  // how often octets were looked at
-  Life life;              // [engine]
+  Life life;                                        // [engine]
   transport::Silence silence;
   uint64_t octets_at_silence = 0;       // of bytes_sent(), when the peer was looked after last
   core::Nanoseconds probed_within = 0;  // as the stream was told
-  std::atomic<uint32_t> notes{0};       // [any]
+  std::atomic<uint32_t> doorbell{0};    // [any]
   core::Spinlock flush_lock;            // [any] keeps flushed receives in order
   std::binary_semaphore released{0};    // who rang kDestroy waits for the engine to let go
 
   // any thread
-  void ring(uint32_t note);  // the engine's doorbell
+  void ring(uint32_t bits);  // the engine's doorbell
   int check_post() const;    // ibv_post_send: 0 or errno
   void flush_receives();     // in an error state
-  void on_receive_posted() override { ring(kReceivePosted); }
 
   // leasing.cc, any thread
   void after_post(uint32_t requests, uint64_t bytes);
   bool may_defer(uint32_t requests, uint64_t bytes);
-  bool may_coalesce();         // [sender]
-  bool leave_coalesced();      // [sender] false: nobody polls any more
-  void send_later(Note note);  // [sender] whoever polls goes on, or the engine, by that note
-  void retry_later();          // [sender] the socket is full
+  bool may_coalesce();            // [sender]
+  bool leave_coalesced();         // [sender] false: nobody polls any more
+  void send_later(Doorbell bit);  // [sender] whoever polls goes on, or the engine, by that
+  void retry_later();             // [sender] the socket is full
 
   // progress::Member, leasing.cc
   bool send_deferred() override;
@@ -149,30 +136,13 @@ class State final : public engine::Task,
   bool send_on() override { return send_unsent(false); }
   bool send_unsent(bool at_once);  // true when bytes went
   bool is_sending() const override { return sender.is_running(); }
-  bool receive(std::span<uint8_t> buffer) override;
+  bool receive(std::span<uint8_t> buffer) override { return receiver.receive_polled(buffer); }
   void pause_receiving() override { stream->pause_receive(); }
   void return_wanted() override { ring(kReturn); }
   void post_to_engine() override { engine.post(*this); }
   void on_revoked(bool was_received) override;
 
-  // receiver.cc, [engine]
-  void run() override;  // notes
-  void on_octets(core::Bytes octets) override;
-  void on_end_of_stream() override;
-  void on_error(int error) override;
-  void on_writable() override;
-  void start_receiving();
-  void hear_news();  // [receiver]
-  // [receiver] One receive, to where the octets belong if that is known, else into `buffer`: how
-  // many, 0 or -errno; `status` is what the receive machine says to them.
-  long receive_once(std::span<uint8_t> buffer, qp::RxStatus& status);
-  size_t receive_directly();  // how many octets
-  void on_silence();
-  void handle(qp::RxStatus status);
-  bool sends_first(bool answered) override;  // [receiver]
-  void pause_for(Pause reason);
-  void wait_for_receive();
-  void on_receive_timeout();
+  void run() override;  // state.cc, [engine]
 
   // leasing.cc, [engine]
   bool owns_receiver();  // false: run() comes again
@@ -180,7 +150,6 @@ class State final : public engine::Task,
   std::shared_ptr<queue::CompletionQueue> find_busy_poller(size_t bytes);  // null: nobody's
   void on_full_socket();
   void join_pollers();
-  void on_stopped();
 
   // silence.cc, [engine]
   void watch_peer();
@@ -189,20 +158,22 @@ class State final : public engine::Task,
 
   // lifecycle.cc, [engine]
   int attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
-             core::Bytes leftover_octets, ConnectionObserver* new_observer,
-             QueuePair::Receiving when);
+             core::Bytes leftover, ConnectionObserver* new_observer, QueuePair::Receiving when);
   void abandon();
   void begin_error(const EndPlan& new_plan);
   void fail_receives();
   void error_handled_by_sender();
   void begin_disconnect();
+  void on_peer_closed();
+  void on_stream_error(int error);
   void on_fin_sent();
   void on_send_failed();
   void break_off(int error);
   EndPlan plan_for_broken_stream(int stream_error) const;
-  uint64_t octets_moved() const { return sender.bytes_sent() + arrivals; }
+  uint64_t octets_moved() const { return sender.bytes_sent() + receiver.arrivals(); }
   void arm_close_timer();
-  void on_close_timeout();
+  void look_at_close_later();
+  void look_at_close();
   void lose_peer();
   void miss_peer();
   PeerWanted peer_wanted() const;
@@ -216,9 +187,7 @@ class State final : public engine::Task,
   void purge_completions();
 
   // [engine]
-  engine::Deadline<State, &State::on_close_timeout> close_timer{*this};
-  engine::Deadline<State, &State::on_receive_timeout> receive_timer{*this};
-  engine::Deadline<State, &State::on_silence> wake_timer{*this};
+  engine::Deadline<State, &State::look_at_close> close_timer{*this};
   engine::Deadline<State, &State::give_up_peer> miss_timer{*this};
   engine::Deadline<State, &State::look_after_peer> silence_timer{*this};
 };

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the engine does when its doorbell was rung. Thread: engine.
+#include "session/state.h"
+
+#include <cerrno>
+
+namespace uiw::session {
+
+void State::run() {
+  uint32_t seen = doorbell.load(std::memory_order_acquire);
+  do {
+    if ((seen & ~kNeedsNoReceiver) && !owns_receiver()) return;
+  } while (!doorbell.compare_exchange_weak(seen, 0, std::memory_order_acq_rel));
+  if ((seen & kRtrSent) && observer) observer->on_first_fpdu();
+  // A broken stream's end is found by receiving, whoever was to be told of its beginning.
+  if (seen & (kStart | kSendFailed)) receiver.start();
+  if ((seen & kWantWritable) && stream) stream->want_writable();
+  if (seen & (kWantWritable | kContinue)) on_full_socket();
+  if (seen & kBurst) join_pollers();
+  if (seen & kGiveBack) sender.ask(kReleaseRegions);
+  if (seen & kContinue) sender.ask(kTakeTurn);
+  if (seen & kStopped) receiver.on_stopped();
+  if (seen & (kReceivePosted | kSendsComplete)) receiver.resume();
+  if (seen & kErrorFound) begin_error(sender.found());
+  if (seen & kPeerMissed) miss_peer();
+  if (seen & kPeerSilent) on_peer_silent();
+  // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
+  if (seen & kFail)
+    begin_error({.send_terminate = true,
+                 .has_event = true,
+                 .terminate = {.code = core::TermCode::kLocalCatastrophic},
+                 .error = EIO});
+  if (seen & kErrorHandled) error_handled_by_sender();
+  if (seen & kSendFailed) on_send_failed();
+  if (seen & kFinSent) on_fin_sent();
+  if (seen & kDisconnect) begin_disconnect();
+  if (seen & kDestroy) begin_destroy();
+  if (seen & kSenderStopped) sender_stopped();
+  // The last turn: nobody can ring any more, unless this turn did.
+  if (life.release == Release::kWanted && !life.connected() &&
+      doorbell.load(std::memory_order_acquire) == 0) {
+    life.release = Release::kDone;
+    released.release();
+  }
+}
+
+void State::ring(uint32_t bits) {
+  if (doorbell.fetch_or(bits, std::memory_order_acq_rel) == 0) engine.post(*this);
+}
+
+}  // namespace uiw::session

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What only the simulator can try: when something happens, to the nanosecond, and what happens when
+// a program is quicker than any thread.
+#include <gtest/gtest.h>
+
+#include "sim/queue_pair_end.h"
+#include "sim/sim_engine.h"
+#include "sim/sim_kernel.h"
+
+namespace uiw::test {
+namespace {
+
+class PlainEnd final : public QueuePairEnd {
+ public:
+  using QueuePairEnd::QueuePairEnd;
+  void reset_connection() override { Kernel::current().reset(fd_); }
+  void half_close() override { Kernel::current().half_close(fd_); }
+  session::QueuePair& qp() { return *qp_; }
+  int modify(ibv_qp_state to) {
+    ibv_qp_attr attr{};
+    attr.qp_state = to;
+    return qp_->modify(attr, IBV_QP_STATE);
+  }
+};
+
+class VirtualTime : public testing::TestWithParam<uint32_t> {
+ protected:
+  // Lets everything happen until `until`; time jumps to the next deadline before that.
+  void run(core::Nanoseconds until) {
+    while (kernel.now() < until) {
+      kernel.pass(core::kMicrosecond);
+      if (take_turn(*engine)) continue;
+      const core::Nanoseconds next = std::min(kernel.next_timer(), next_deadline(*engine));
+      kernel.advance_to(std::min(next, until));
+    }
+  }
+
+  Kernel kernel{GetParam()};
+  std::unique_ptr<engine::Engine> engine = std::move(*engine::Engine::start());
+  mem::Table memory;
+  static constexpr core::Nanoseconds kCloseTimeout = 60 * core::kSecond;  // main.cc
+};
+
+// The peer takes something in the first third, and then nothing more: the time counts from there.
+TEST_P(VirtualTime, ADisconnectEndsSoonAfterTheLastByteMoved) {
+  const auto [ours, theirs] = kernel.connect();
+  PlainEnd end(*engine, *engine, memory, 100, {});
+  end.attach(ours, agreement_of(end.options, true));
+  Buffer source(memory, 4 << 20);
+  ASSERT_EQ(end.post(SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(0x1000, 0x100)), 0);
+  run(kernel.now() + core::kSecond);
+  end.disconnect();
+  run(kernel.now() + kCloseTimeout / 3);
+  std::vector<uint8_t> some(1000);
+  const iovec room{some.data(), some.size()};
+  ASSERT_GT(kernel.receive(theirs, {&room, 1}), 0);
+  run(kernel.now() + core::kMillisecond);
+  const core::Nanoseconds moved = kernel.now();
+  run(moved + kCloseTimeout * 3 / 4);
+  EXPECT_FALSE(end.ended());
+  run(moved + kCloseTimeout * 5 / 4 + core::kMillisecond);
+  EXPECT_TRUE(end.ended());
+  EXPECT_EQ(end.end_error(), ETIMEDOUT);
+  end.destroy();
+  kernel.close(theirs);
+}
+
+// ibv_modify_qp to SQD before the connection stands: what was posted goes out all the same.
+TEST_P(VirtualTime, SqdBeforeThePeerIsFoundLosesNothing) {
+  const auto [first, second] = kernel.connect();
+  mem::Table other_memory;
+  PlainEnd one(*engine, *engine, memory, 100, {}), other(*engine, *engine, other_memory, 101, {});
+  for (PlainEnd* end : {&one, &other}) {
+    ASSERT_EQ(end->qp().expect_peer(), 0);
+    ASSERT_EQ(end->modify(IBV_QPS_RTS), 0);
+  }
+  Buffer source(memory, pattern(5000)), target(other_memory, 5000);
+  for (uint64_t i = 0; i < 10; ++i)
+    ASSERT_EQ(
+        one.post(SendWr(IBV_WR_RDMA_WRITE, {source.sge()}, i).to(target.start(), target.stag())),
+        0);
+  ASSERT_EQ(one.modify(IBV_QPS_SQD), 0);
+  run(kernel.now() + core::kSecond);
+  const bool initiates = GetParam() % 2;
+  other.attach(second, agreement_of(other.options, !initiates));
+  one.attach(first, agreement_of(one.options, initiates));
+  run(kernel.now() + core::kSecond);
+  const auto sent = one.sent();
+  ASSERT_EQ(sent.size(), 10u);
+  for (const ibv_wc& wc : sent) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(target.content(), source.content());
+  one.destroy();
+  other.destroy();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, VirtualTime, testing::Range(1u, 21u));
+
+}  // namespace
+}  // namespace uiw::test
