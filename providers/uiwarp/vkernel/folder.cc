@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "core/raw_sys.h"
 #include "vkernel/raw_files.h"
@@ -25,7 +27,7 @@ constexpr uid_t kUnknownUser = 65534;
 
 bool is_mapped(uid_t uid) {
   char text[4096];
-  const int fd = sys::open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+  const int fd = sys::open("/proc/thread-self/uid_map", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return true;
   const long size = sys::read(fd, text, sizeof text - 1);
   sys::close(fd);
@@ -59,14 +61,8 @@ bool keeps_directories(const struct stat& status) {
   return keeps_entries(without);
 }
 
-// `path` without links. As it is where /proc is missing.
-std::string resolve(int fd, const std::string& path) {
-  char link[32], found[PATH_MAX];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const long size = raw::readlink(link, found, sizeof found);
-  if (size <= 0 || size == sizeof found || found[0] != '/') return path;
-  return std::string(found, static_cast<size_t>(size));
-}
+// As many links as the kernel follows.
+constexpr int kMostLinks = 40;
 
 }  // namespace
 
@@ -74,29 +70,48 @@ Folder::~Folder() {
   if (fd_ >= 0) sys::close(fd_);
 }
 
+// From / downwards: when an entry is looked at, nobody can exchange it any more, be it a directory
+// or a link.
 core::Result<Folder> Folder::open_base(const std::string& path) {
-  const int found = sys::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (found < 0) return core::Errno{-found};
-  const std::string resolved = resolve(found, path);
-  sys::close(found);
-
-  // From / downwards: when an entry is looked at, nobody can exchange it any more.
   const int root = sys::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) return core::Errno{-root};
-  Folder at(root, "");
-  for (size_t start = 1;;) {
-    const size_t end = std::min(resolved.find('/', start), resolved.size());
+  std::vector<Folder> way;  // what ".." goes back
+  way.push_back(Folder(root, ""));
+  std::string rest = path;
+  int links = 0;
+  for (;;) {
+    Folder& at = way.back();
     struct stat status;
     if (int result = sys::fstat(at.fd_, &status); result < 0) return core::Errno{-result};
-    if (start >= resolved.size()) {
+    const size_t start = rest.find_first_not_of('/');
+    if (start == std::string::npos) {
       if (!keeps_entries(status)) return core::Errno{EPERM};
-      return at;
+      return std::move(at);
     }
     if (!keeps_directories(status)) return core::Errno{EPERM};
-    core::Result<Folder> next = at.open(resolved.substr(start, end - start));
-    if (!next) return next;
-    at = std::move(*next);
-    start = end + 1;
+    const size_t end = std::min(rest.find('/', start), rest.size());
+    const std::string name = rest.substr(start, end - start);
+    rest.erase(0, end);
+    if (name == ".") continue;
+    if (name == "..") {
+      if (way.size() > 1) way.pop_back();
+      continue;
+    }
+    if (int result = at.status(name, status); result < 0) return core::Errno{-result};
+    if (!S_ISLNK(status.st_mode)) {
+      core::Result<Folder> next = at.open(name);
+      if (!next) return next;
+      way.push_back(std::move(*next));
+      continue;
+    }
+    if (!is_trusted(status.st_uid)) return core::Errno{EPERM};
+    if (++links > kMostLinks) return core::Errno{ELOOP};
+    char target[PATH_MAX];
+    const long size = raw::readlink(at.fd_, name.c_str(), target, sizeof target);
+    if (size < 0) return core::Errno{static_cast<int>(-size)};
+    if (size == 0 || size == sizeof target) return core::Errno{ENAMETOOLONG};
+    rest.insert(0, target, static_cast<size_t>(size));
+    if (target[0] == '/') way.erase(way.begin() + 1, way.end());
   }
 }
 

@@ -19,8 +19,9 @@ namespace uiw::vkernel {
 class Folder {
  public:
   // The directory to which an absolute path leads, links followed. EPERM: a user other than this
-  // one and root could put another in its place, or rename or remove what we make in it: it, or a
-  // directory above it, is theirs, or others may write there and it is not sticky (as /tmp is).
+  // one and root could put another in its place, or rename or remove what we make in it: it, a
+  // directory or link on the way to it is theirs, or others may write there and it is not sticky
+  // (as /tmp is). ELOOP: too many links.
   static core::Result<Folder> open_base(const std::string& path);
 
   Folder(Folder&& other) noexcept

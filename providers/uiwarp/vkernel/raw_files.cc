@@ -76,8 +76,8 @@ int lstat(const char* path, struct stat* out) {
   return lstat(AT_FDCWD, path, out);
 }
 
-long readlink(const char* path, char* out, size_t size) {
-  return call(SYS_readlinkat, AT_FDCWD, path, out, size);
+long readlink(int folder, const char* name, char* out, size_t size) {
+  return call(SYS_readlinkat, folder, name, out, size);
 }
 
 int wait_while(const std::atomic<uint32_t>& word, uint32_t value) {

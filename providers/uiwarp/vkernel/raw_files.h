@@ -28,9 +28,9 @@ int symlink(const char* target, int folder, const char* name);
 int rename(int folder, const char* from, const char* to);
 // `flags`: AT_REMOVEDIR for a directory, which has to be empty.
 int unlink(int folder, const char* name, int flags = 0);
+long readlink(int folder, const char* name, char* out, size_t size);
 // By its path from / downwards.
 int lstat(const char* path, struct stat* out);
-long readlink(const char* path, char* out, size_t size);
 // Waits without limit while `word` is `value`, which another thread of this process changes before
 // it wakes. 0, or -EINTR when a signal handler ran that was installed without SA_RESTART: of the
 // calls that wait and take nothing away, futex() without a time limit is the one that the kernel

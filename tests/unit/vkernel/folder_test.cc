@@ -108,5 +108,34 @@ TEST(Folder, DescriptorsAreGivenBack) {
   EXPECT_EQ(descriptors(), before);
 }
 
+TEST(FolderBase, IsReachedByLinksOfOursOrRoots) {
+  TemporaryDirectory base;
+  fs::create_directories(base / "real/deep");
+  fs::create_directory_symlink("real", base / "relative");
+  fs::create_directory_symlink(fs::absolute(base / "real"), base / "absolute");
+  fs::create_directory_symlink("../relative/./deep", base / "real/back");
+  fs::create_directory_symlink("loop", base / "loop");
+  const std::string real = Folder::open_base(base / "real")->path();
+  for (const char* way : {"relative", "absolute", "real/../relative", "real//"})
+    EXPECT_EQ(Folder::open_base(base / way)->path(), real) << way;
+  EXPECT_EQ(Folder::open_base(base / "real/back")->path(), real + "/deep");
+  EXPECT_EQ(Folder::open_base(base / "loop").error(), ELOOP);
+}
+
+// Whoever owns a link, or the directory that it is in, chooses where it leads.
+TEST(FolderBase, IsNotReachedByALinkThatAnotherUserMayExchange) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to make another user's link";
+  TemporaryDirectory base;
+  for (const char* name : {"ours", "theirs", "sticky"}) fs::create_directory(base / name);
+  for (const char* name : {"theirs", "sticky"})
+    fs::create_directory_symlink("../ours", fs::path(base / name) / "link");
+  chmod((base / "sticky").c_str(), 01777);
+  EXPECT_TRUE(Folder::open_base(base / "sticky/link").has_value());
+  ASSERT_EQ(lchown((base / "sticky/link").c_str(), 1, 1), 0);
+  EXPECT_EQ(Folder::open_base(base / "sticky/link").error(), EPERM);
+  ASSERT_EQ(chown((base / "theirs").c_str(), 1, 1), 0);
+  EXPECT_EQ(Folder::open_base(base / "theirs/link").error(), EPERM);
+}
+
 }  // namespace
 }  // namespace uiw::vkernel

@@ -245,10 +245,11 @@ TEST(Tree, ABaseOfAnotherUserIsNotUsed) {
     chmod(path.c_str(), 0755);
   }
   EXPECT_TRUE(fs::is_empty(base));
-  // By a link of his, too, it is the directory that counts.
+  // Nor one of ours to which a link of theirs leads: they choose to which.
   fs::create_symlink(base, outer / "link");
-  ASSERT_EQ(lchown((outer / "link").c_str(), 65534, 65534), 0);
   EXPECT_EQ(placed(outer / "link", content()).substr(0, base.size() + 1), base + "/");
+  ASSERT_EQ(lchown((outer / "link").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(place_tree(outer / "link", content()).error(), EPERM);
 }
 
 TEST(Tree, ATreeThatOthersCanWriteToIsReplaced) {
