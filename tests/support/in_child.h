@@ -2,6 +2,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +19,25 @@ void in_child(Check check) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0) << "check number of the child";
+}
+
+// The same in a thread of the child whose main thread has ended.
+template <class Check>
+void in_child_without_main_thread(Check check) {
+  in_child([&] {
+    static Check* run;
+    run = &check;
+    pthread_t thread;
+    const auto body = [](void* main) -> void* {
+      pthread_join(*static_cast<pthread_t*>(main), nullptr);
+      _exit((*run)());
+    };
+    static pthread_t main;
+    main = pthread_self();
+    pthread_create(&thread, nullptr, body, &main);
+    syscall(SYS_exit, 0);  // of this thread
+    return 1;
+  });
 }
 
 }  // namespace uiw::test

@@ -19,6 +19,7 @@ struct stat;
 
 namespace uiw::core::sys {
 
+// Below /proc by thread-self: self is the main thread's, which may have ended before the others.
 int open(const char* path, int flags, unsigned mode = 0);
 int close(int fd);
 long read(int fd, void* buffer, size_t size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Two ways to ask the kernel about a range: a query per mapping (Linux 6.11), or the text of
-// /proc/self/maps. Both look at one mapping after the other from the first byte on.
+// /proc/thread-self/maps. Both look at one mapping after the other from the first byte on.
 #include "mem/mapping.h"
 
 #include <fcntl.h>
@@ -139,7 +139,7 @@ int check_mapped(const void* address, uint64_t length, bool writable) {
   if (length == 0) return 0;
   const uint64_t start = reinterpret_cast<uintptr_t>(address);
   if (start + length < start) return EFAULT;
-  const int maps = sys::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int maps = sys::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
   if (maps < 0) return 0;
   const Wanted wanted{start, start + length, writable};
   int result = check_by_query(maps, wanted);
@@ -150,7 +150,7 @@ int check_mapped(const void* address, uint64_t length, bool writable) {
 
 int check_mapped_by_text(const void* address, uint64_t length, bool writable) {
   const uint64_t start = reinterpret_cast<uintptr_t>(address);
-  const int maps = sys::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int maps = sys::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
   if (maps < 0) return 0;
   const int result = check_by_text(maps, {start, start + length, writable});
   sys::close(maps);

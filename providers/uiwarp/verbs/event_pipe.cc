@@ -57,7 +57,7 @@ int EventPipe::join(int fd) {
   // The virtual kernel's channels are pipes; a real kernel's would not understand our records.
   if (!S_ISFIFO(st.st_mode)) return EINVAL;
   char path[40];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  std::snprintf(path, sizeof path, "/proc/thread-self/fd/%d", fd);
   const int own = sys::open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (own < 0) {
     if (own == -ENOENT) {

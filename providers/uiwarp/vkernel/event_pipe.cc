@@ -20,8 +20,8 @@ constexpr char kToken = 0;
 
 // A new open file description of the pipe behind `fd`.
 int reopen(int fd, int flags) {
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  char path[40];
+  std::snprintf(path, sizeof path, "/proc/thread-self/fd/%d", fd);
   return sys::open(path, O_RDWR | flags);
 }
 

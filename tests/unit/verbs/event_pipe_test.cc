@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "support.h"
+#include "support/in_child.h"
 
 namespace uiw::verbs {
 namespace {
@@ -211,6 +212,17 @@ TEST(EventPipe, ManyThreads) {
   EXPECT_EQ(seen[kPurged] + purged, 300u);
   EXPECT_EQ(backlog, 0u);
 }
+
+#ifndef __SANITIZE_THREAD__  // which bears no threads in a fork's child
+TEST(EventPipe, IsJoinedWhenTheMainThreadHasEnded) {
+  Channel channel;
+  uiw::test::in_child_without_main_thread([&] {
+    std::atomic<uint32_t> backlog{0};
+    EventPipe pipe(kCompletionRecord, backlog);
+    return pipe.join(channel.fd());
+  });
+}
+#endif
 
 }  // namespace
 }  // namespace uiw::verbs

@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "support/in_child.h"
+
 namespace uiw::vkernel {
 namespace {
 
@@ -112,6 +114,16 @@ TEST(EventPipe, LeavesNoDescriptorBehind) {
   }
   EXPECT_EQ(open_descriptors(), before);
 }
+
+#ifndef __SANITIZE_THREAD__  // which bears no threads in a fork's child
+TEST_F(EventPipeTest, IsMadeWhenTheMainThreadHasEnded) {
+  uiw::test::in_child_without_main_thread([] {
+    EventPipe pipe;
+    int fd;
+    return pipe.create(O_CLOEXEC, fd);
+  });
+}
+#endif
 
 }  // namespace
 }  // namespace uiw::vkernel
