@@ -247,7 +247,7 @@ const Root* remember(std::string base, std::string path) {
 }
 
 const char* reason(int error) {
-  return error == EPERM ? "other users can change it, or a directory above it"
+  return error == EPERM ? "other users can change it, or a directory or link on the way to it"
                         : strerrordesc_np(error);
 }
 
