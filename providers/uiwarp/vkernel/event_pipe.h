@@ -2,8 +2,8 @@
 // A descriptor that is readable while events are queued, so that poll, epoll, SIGIO and O_NONBLOCK
 // of the application work natively.
 //
-// It is one pipe opened O_RDWR through /proc/self/fd (never EOF, never SIGPIPE, one inode of its
-// own by which a reused descriptor number is recognised) with two open file descriptions: the
+// It is one pipe opened O_RDWR through /proc/thread-self/fd (never EOF, never SIGPIPE, one inode of
+// its own by which a reused descriptor number is recognised) with two open file descriptions: the
 // application's, which it owns, closes and may set O_NONBLOCK on, and ours, always non-blocking.
 // One octet is in the pipe while events are queued: of a burst only the first one costs a system
 // call, and only it wakes a waiting thread. Who counts them is the owner's business.
