@@ -4,6 +4,7 @@
 // next deadline when nothing else can happen.
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "cm/startup_io.h"
 #include "session/state.h"
@@ -89,14 +90,12 @@ class SimWorld final : public World {
   }
 
   bool run_until(const std::function<bool()>& done) override {
-    const core::Nanoseconds begin = kernel_.now();
-    core::Nanoseconds quiet_since = begin;
-    while (!done()) {
-      if (something()) {
-        quiet_since = kernel_.now();
-      } else if (kernel_.now() - quiet_since > kPatience || !pass_time()) {
-        return done();
-      }
+    // Turns alone are no progress: timers and watches go on for ever.
+    core::Nanoseconds quiet_since = kernel_.now();
+    for (uint64_t events = kernel_.events(); !done();) {
+      const bool any = something();
+      if (std::exchange(events, kernel_.events()) != events) quiet_since = kernel_.now();
+      if (kernel_.now() - quiet_since > kPatience || (!any && !pass_time())) return done();
     }
     return true;
   }
