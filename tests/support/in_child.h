@@ -25,17 +25,18 @@ void in_child(Check check) {
 template <class Check>
 void in_child_without_main_thread(Check check) {
   in_child([&] {
-    static Check* run;
-    run = &check;
-    pthread_t thread;
-    const auto body = [](void* main) -> void* {
-      pthread_join(*static_cast<pthread_t*>(main), nullptr);
-      _exit((*run)());
+    struct Child {
+      Check& check;
+      pthread_t main;
+    } child{check, pthread_self()};
+    const auto body = [](void* argument) -> void* {
+      Child& its = *static_cast<Child*>(argument);
+      pthread_join(its.main, nullptr);
+      _exit(its.check());
     };
-    static pthread_t main;
-    main = pthread_self();
-    pthread_create(&thread, nullptr, body, &main);
-    syscall(SYS_exit, 0);  // of this thread
+    pthread_t thread;
+    pthread_create(&thread, nullptr, body, &child);
+    syscall(SYS_exit, 0);  // of this thread, whose stack stays
     return 1;
   });
 }

@@ -51,12 +51,11 @@ class Receiver final : public transport::StreamHandler,
   // It waits neither for the program nor for anything else: a poller may take over.
   bool is_settled() const { return now_.pause == Pause::kNone && now_.first_fpdu_told; }
 
-  // One receive by a poller, into `buffer` what has no other place; true when bytes came. Thread:
-  // the lease's holder, as for the next one.
+  // One receive by a poller, into `buffer` what has no other place; true when bytes came. What only
+  // the engine may deal with it leaves to on_stopped(), and receives no more. Thread: the lease's
+  // holder.
   bool receive_polled(std::span<uint8_t> buffer);
-  // A poller came upon what only the engine may deal with, and receives no more.
-  bool has_stopped() const { return now_.stopped_by.has_value(); }
-  void on_stopped();  // deals with it
+  void on_stopped();
   // It is the engine's again, which goes on.
   void take_back();
 
@@ -77,8 +76,10 @@ class Receiver final : public transport::StreamHandler,
     qp::RxStatus status = qp::RxStatus::kOk;
   };
 
+  // One receive, to where the bytes belong if that is known, else into `buffer`: how many, 0 or
+  // -errno; `status` is what the receive machine says to them.
   long receive_once(std::span<uint8_t> buffer, qp::RxStatus& status);
-  size_t receive_directly();
+  size_t receive_directly();  // how many bytes
   void hear_news();
   void handle(qp::RxStatus status);
   void pause_for(Pause reason);

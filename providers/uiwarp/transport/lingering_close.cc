@@ -19,10 +19,10 @@ class LingeringClose final : public StreamHandler,
   void begin(core::Nanoseconds at_most, engine::Standing whose) {
     engine_.adopt(*this, whose);
     engine_.arm(*this, at_most);
-    if (!sends())
-      stream_->shutdown_write();
-    else
+    if (sends())
       stream_->want_writable();
+    else
+      stream_->shutdown_write();
     stream_->resume_receive();
     stream_->set_handler(this);
   }
