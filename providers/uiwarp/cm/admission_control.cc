@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/strangers.h"
+#include "core/descriptor_shares.h"
 
 namespace uiw::cm {
 namespace {

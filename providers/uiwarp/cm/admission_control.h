@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Bounds the connections, at all listeners together, that no application knows of yet: unknown
-// peers may take only so many descriptors (core/strangers.h). At the bound nothing is accepted, and
-// new connections wait in TCP's queues. The oldest one without a Request is closed when it has had
-// the time to send one, whichever listener it came to.
+// peers may take only so many descriptors (core/descriptor_shares.h). At the bound nothing is
+// accepted, and new connections wait in TCP's queues. The oldest one without a Request is closed
+// when it has had the time to send one, whichever listener it came to.
 #pragma once
 
 #include <atomic>

@@ -18,8 +18,8 @@ void send_and_close(engine::Engine& engine, StreamPtr stream, Outbox outbox,
                     core::Nanoseconds at_most) {
   const int error = outbox.flush(*stream);
   if (error == 0 || error == EAGAIN)
-    transport::lingering_close(engine, std::move(stream), at_most, engine::Standing::kStranger,
-                               outbox.take_rest());
+    transport::lingering_close(engine, std::move(stream), at_most,
+                               engine::Standing::kUnauthenticated, outbox.take_rest());
 }
 
 }  // namespace

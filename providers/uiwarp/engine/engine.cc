@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/descriptor_shares.h"
 #include "core/generation.h"
 #include "core/log.h"
 #include "core/pages.h"
 #include "core/settings.h"
-#include "core/strangers.h"
 #include "core/valgrind.h"
 #include "engine/epoll.h"
 #include "engine/mailbox.h"
@@ -238,14 +238,15 @@ Engine::~Engine() {
   pthread_join(state_->thread, nullptr);
 }
 
-uint32_t Engine::most_strangers() {
+uint32_t Engine::most_unauthenticated() {
   return core::number_of_descriptors(core::kRefused);
 }
 
 void Engine::adopt(OrphanedSocket& orphan, Standing standing) {
   orphan.standing = standing;
   Orphans& with = state_->orphans[static_cast<size_t>(standing)];
-  if (standing == Standing::kStranger && with.size() >= most_strangers()) with.first()->evict();
+  if (standing == Standing::kUnauthenticated && with.size() >= most_unauthenticated())
+    with.first()->evict();
   with.append(orphan);
 }
 

@@ -84,8 +84,8 @@ class WatchState {
 
 // Whose socket an orphaned one was.
 enum class Standing : uint8_t {
-  kPeer,      // of a peer that the program was connected to: as many as it had connections
-  kStranger,  // of an unauthenticated peer: limited, and one more evicts the oldest
+  kPeer,             // of a peer that the program was connected to: as many as it had connections
+  kUnauthenticated,  // of an unauthenticated peer: limited, and one more evicts the oldest
 };
 
 // Work handed to the engine thread from any thread. Intrusive: the poster owns it and must keep it
@@ -187,7 +187,7 @@ class Engine {
 
   // For unauthenticated peers a share of the process's descriptors. All are on the first
   // engine, where connections are made.
-  static uint32_t most_strangers();
+  static uint32_t most_unauthenticated();
   void adopt(OrphanedSocket& orphan, Standing standing = Standing::kPeer);
   void release(OrphanedSocket& orphan);  // once per adopt()
 

@@ -25,7 +25,7 @@ constexpr char kNotReady[] =
     "the program is there, its queue pair is not in RTR, or both are not in RTS";
 constexpr char kRefused[] =
     "the listener there does not expect this queue pair, or is another version of uiwarp";
-constexpr char kStranger[] = "the listener there is no uiwarp, or not the peer";
+constexpr char kNotThePeer[] = "the listener there is no uiwarp, or not the peer";
 constexpr char kOtherPsns[] = "the listener there does not know the PSNs";
 
 const char* describe(int error) {
@@ -137,7 +137,7 @@ void PeerConnector::on_octets(core::Bytes octets) {
   const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply);
   if (status == mpa::ParseStatus::kNeedMore) return;
   if (status != mpa::ParseStatus::kComplete) {
-    retry_because(kStranger);
+    retry_because(kNotThePeer);
   } else if (step_ == Step::kHelloSent) {
     prove(reply, octets);
   } else {
@@ -168,7 +168,7 @@ void PeerConnector::prove(const mpa::StartupFrame& reply, core::Bytes behind) {
     secret = secret_of_initiator(known, challenge->stage);
   }
   if (!secret) {
-    retry_because(kStranger);
+    retry_because(kNotThePeer);
     return;
   }
   peer_stage_ = challenge->stage;
@@ -185,7 +185,7 @@ void PeerConnector::finish(const mpa::StartupFrame& reply, core::Bytes behind) {
   if (!opening || opening->stage != peer_stage_ ||
       commitment_of(transcript(), secret_, opening->value) != commitment_ ||
       mpa::judge_reply(wishes_, request_, reply, agreement, code) != mpa::ReplyVerdict::kAccepted) {
-    retry_because(kStranger);
+    retry_because(kNotThePeer);
     return;
   }
   engine_.disarm(*this);

@@ -78,26 +78,26 @@ void PendingPeer::on_octets(core::Bytes octets) {
 
 // RFC 5044 7.1.1 and 6581. Null when it is what a queue pair of uiwarp sends, else what is wrong.
 const char* PendingPeer::understand(core::Bytes behind) {
-  static constexpr char kStranger[] = "is no queue pair of uiwarp there";
-  if (!behind.empty() || !request_.enhanced) return kStranger;
+  static constexpr char kNoUiwarp[] = "is no queue pair of uiwarp there";
+  if (!behind.empty() || !request_.enhanced) return kNoUiwarp;
   const core::Bytes octets(request_.private_data, request_.private_size);
   if (is_of_another_version(octets))
     return "is another version of uiwarp: install the same one at both ends";
   const std::optional<HandshakeMessage> said = decode_handshake_message(octets);
-  if (!said) return kStranger;
+  if (!said) return kNoUiwarp;
   if (step_ == Step::kChallenged) {
     // The hello again, but for type and value.
     given_proof_ = said->value.first;
     HandshakeMessage again = hello_;
     again.type = MessageType::kProof;
     again.value = {given_proof_, 0};
-    return *said == again ? nullptr : kStranger;
+    return *said == again ? nullptr : kNoUiwarp;
   }
-  if (said->type != MessageType::kHello) return kStranger;
+  if (said->type != MessageType::kHello) return kNoUiwarp;
   hello_ = *said;
   // It connects from the address that it claims.
   const in6_addr source = gid_of(stream_->peer_address());
-  return std::memcmp(&hello_.from.gid, &source, sizeof source) == 0 ? nullptr : kStranger;
+  return std::memcmp(&hello_.from.gid, &source, sizeof source) == 0 ? nullptr : kNoUiwarp;
 }
 
 void PendingPeer::on_end_of_stream() {

@@ -8,9 +8,9 @@
 #include <new>
 #include <utility>
 
+#include "core/descriptor_shares.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
-#include "core/strangers.h"
 #include "rendezvous/ports.h"
 #include "transport/addresses.h"
 

@@ -28,7 +28,7 @@ class PendingPeerHandler {
 class QpnListener final : private transport::AcceptHandler {
  public:
   // `all`: the pending peers at all listeners of the process, which may have only so many
-  // descriptors (core/strangers.h).
+  // descriptors (core/descriptor_shares.h).
   QpnListener(engine::Engine& engine, uint16_t port, AllPendingPeers& all)
       : engine_(engine), port_(port), all_pending_(all) {}
   ~QpnListener();

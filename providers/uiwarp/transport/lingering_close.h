@@ -21,8 +21,8 @@ struct Unsent {
 };
 
 // Takes the stream over. `rest` is sent, then FIN, unless that was sent already; RST when `rest`
-// did not get out within `at_most`, which is for all of it. A stranger's may be closed before that,
-// should there be too many. Without memory it is closed at once. Thread: engine.
+// did not get out within `at_most`, which is for all of it. An unauthenticated one may be closed
+// before that, should there be too many. Without memory it is closed at once. Thread: engine.
 void lingering_close(engine::Engine& engine, StreamPtr stream, core::Nanoseconds at_most,
                      engine::Standing whose, Unsent rest = {});
 

@@ -42,7 +42,7 @@ struct LastSeconds final : OrphanedSocket {
 
 TEST_P(EngineChurn, TheOldestStrangerGoesAndNobodyElse) {
   auto engine = test::start_engine();
-  const size_t most = Engine::most_strangers();
+  const size_t most = Engine::most_unauthenticated();
   std::vector<LastSeconds> peers(50), strangers(2 * most);
   for (std::vector<LastSeconds>* all : {&peers, &strangers})
     for (LastSeconds& each : *all) each.engine = engine.get();
@@ -63,7 +63,7 @@ TEST_P(EngineChurn, TheOldestStrangerGoesAndNobodyElse) {
       }
       LastSeconds* const oldest = stranger && model.size() >= most ? model.front() : nullptr;
       const int evicted = oldest ? oldest->evicted : 0;
-      engine->adopt(guest, stranger ? Standing::kStranger : Standing::kPeer);
+      engine->adopt(guest, stranger ? Standing::kUnauthenticated : Standing::kPeer);
       guest.there = true;
       if (stranger) at[i] = model.insert(model.end(), &guest);
       if (!oldest) continue;

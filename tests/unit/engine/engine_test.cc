@@ -268,11 +268,11 @@ TEST(Engine, TheOldestStrangerGoesWhenThereAreTooMany) {
   };
   Guest strangers[23], peers[23];
   engine->run_sync([&] {
-    EXPECT_EQ(Engine::most_strangers(), 20u);
+    EXPECT_EQ(Engine::most_unauthenticated(), 20u);
     for (int i = 0; i < 23; ++i) {
       strangers[i].engine = peers[i].engine = engine.get();
       engine->adopt(peers[i]);
-      engine->adopt(strangers[i], Standing::kStranger);
+      engine->adopt(strangers[i], Standing::kUnauthenticated);
     }
     for (int i = 0; i < 23; ++i) {
       EXPECT_EQ(strangers[i].evictions, i < 3) << i;
