@@ -134,6 +134,21 @@ def vectors(world):
                      cm=cm)
 
 
+@case("perftest-acknowledged", worlds=["lo4-root", "ns-root", "ns-user"], seconds=240, serial=True, reduced=True)
+def acknowledged(world):
+    """Completions that mean arrival, at both ends, at one, and with several queue pairs."""
+    settings = {"UIWARP_COMPLETIONS": "acknowledged"}
+    few = "200" if world.reduced else "2000"
+    for tool in TOOLS:
+        exchange(world, tool, ["-n", few], 60, settings=settings)
+    for arguments in (["-q", "4"], ["-b"], ["-e"], ["-s", "64", "-l", "16"]):
+        exchange(world, "ib_send_bw", [*arguments, "-n", few], 60, settings=settings)
+    for tool in ("ib_write_bw", "ib_send_lat"):
+        exchange(world, tool, ["-n", few], 60, settings=settings, server_settings={"UIWARP_COMPLETIONS": "sent"})
+        exchange(world, tool, ["-n", few], 60, server_settings=settings)
+        exchange(world, tool, ["-n", few], 60, settings=settings, cm=False)
+
+
 @case("perftest-ipv6", worlds=["lo6-root", "lo6-user"], seconds=120, serial=True)
 def ipv6(world):
     """Every tool over ::1, where the installed perftest can be told to use IPv6 at all."""

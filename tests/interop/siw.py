@@ -8,7 +8,7 @@
 
 siw has no settings, so it is built four times: as it is, with CRC required, with a ready-to-receive
 frame (peer-to-peer), with MPA revision 1. Each meets ours as it is, with CRC, without peer-to-peer, with
-revision 1, in both roles. Kernel packages come through apt into --cache; the first run fetches about
+revision 1, with acknowledged completions, in both roles. Kernel packages come through apt into --cache; the first run fetches about
 230 MB and builds for a minute.
 """
 import argparse
@@ -39,6 +39,7 @@ OURS = {
     "crc": {"UIWARP_CRC": "on"},
     "client": {"UIWARP_PEER_TO_PEER": "off"},
     "rev1": {"UIWARP_MPA_REVISION": "1"},
+    "acknowledged": {"UIWARP_COMPLETIONS": "acknowledged"},
 }
 # Name: arguments of server and client; the server's address is added.
 TOOLS = {
@@ -62,7 +63,7 @@ def cases():
                         wanted = tool in ("write", "send")
                     else:
                         # How the connection is set up is rping's to show; the rest moves data over it.
-                        wanted = tool == "rping" or ours in ("plain", "crc")
+                        wanted = tool == "rping" or ours in ("plain", "crc", "acknowledged")
                     if wanted:
                         yield f"{siw}.{ours}.{server}.{tool}"
 

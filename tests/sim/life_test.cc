@@ -2,6 +2,7 @@
 // Whole lives of connections by seed: work in both directions, and at some moment one of the ways
 // in which a connection ends. Whichever it is, every work request completes once, in order, what
 // was delivered is what was sent, and the end is told once, behind everything else.
+#include <algorithm>
 #include <cerrno>
 #include <random>
 
@@ -29,6 +30,7 @@ class Side {
         return post_receive();
       case 1: {
         const ibv_sge whole = source.sge();
+        messages_.push_back(sends);
         return post(SendWr(IBV_WR_SEND, {{whole.addr, size, whole.lkey}}, sends));
       }
       case 2:
@@ -60,7 +62,7 @@ class Side {
   }
 
   // What must be true when it has ended.
-  void check(const Side& peer) {
+  void check(const Side& peer, bool peer_was_seen) {
     const auto sent = me_.sent(), received = me_.received();
     ASSERT_EQ(sent.size(), sends);
     ASSERT_EQ(received.size(), receives);
@@ -73,6 +75,7 @@ class Side {
     for (size_t i = 0; i < received.size() && received[i].status == IBV_WC_SUCCESS; ++i)
       EXPECT_EQ(first(*receives_[i], received[i].byte_len),
                 first(peer.source, received[i].byte_len));
+    if (peer_was_seen && me_.options.acknowledged) expect_delivered(sent, peer.me_.received());
     const auto notices = me_.notices();
     ASSERT_FALSE(notices.empty());
     EXPECT_EQ(std::count_if(notices.begin(), notices.end(),
@@ -92,6 +95,13 @@ class Side {
     Octets content = buffer.content();
     content.resize(size);
     return content;
+  }
+  // A Send that completed well has completed a receive.
+  void expect_delivered(const std::vector<ibv_wc>& sent, const std::vector<ibv_wc>& received) {
+    const auto good = [](const ibv_wc& wc) { return wc.status == IBV_WC_SUCCESS; };
+    EXPECT_LE(std::count_if(messages_.begin(), messages_.end(),
+                            [&](size_t number) { return good(sent[number]); }),
+              std::count_if(received.begin(), received.end(), good));
   }
   // The one that is to blame may have others before it that were not answered yet.
   static void expect_an_end(const std::vector<ibv_wc>& completions) {
@@ -117,6 +127,7 @@ class Side {
  private:
   End& me_;
   std::vector<Read> reads_;
+  std::vector<size_t> messages_;  // the Sends
   std::vector<std::unique_ptr<Buffer>> sinks_, receives_;
 };
 
@@ -128,8 +139,12 @@ class Life : public Behaviour {
 void Life::live(uint32_t seed) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  connect({.ird = static_cast<uint16_t>(1 + random() % 16), .depth = 64},
-          {.ord = static_cast<uint16_t>(1 + random() % 16), .depth = 64});
+  EndOptions first{.depth = 64}, second{.depth = 64};
+  first.ird = static_cast<uint16_t>(1 + random() % 16);
+  second.ird = static_cast<uint16_t>(1 + random() % 16);
+  first.acknowledged = random() % 2;
+  second.acknowledged = random() % 2;
+  connect(first, second);
   Side one(*a, random()), other(*b, random());
   const auto work = [&](size_t steps) {
     for (size_t i = 0; i < steps; ++i) {
@@ -204,8 +219,8 @@ void Life::live(uint32_t seed) {
     EXPECT_NE(a->end_error(), ETIMEDOUT);
     EXPECT_NE(b->end_error(), ETIMEDOUT);
   }
-  if (!destroyed) one.check(other);
-  other.check(one);
+  if (!destroyed) one.check(other, true);
+  other.check(one, !destroyed);
 }
 
 TEST_P(Life, EndsInOrderHoweverItEnds) {

@@ -8,7 +8,18 @@
 
 #include "engine/engine.h"
 #include "session/queue_pair.h"
+#include "session/state.h"
 #include "sim/world.h"
+
+namespace uiw::session {
+
+class InsideQueuePair {
+ public:
+  static State& state(QueuePair& qp) { return *qp.state_; }
+  static qp::Shared& shared(QueuePair& qp) { return state(qp).connection->shared; }
+};
+
+}  // namespace uiw::session
 
 namespace uiw::test {
 
@@ -36,6 +47,7 @@ class QueuePairEnd : public End,
              .max_recv_sge = queue::kMaxSge,
              .max_inline_data = 512};
     qp_ = session::QueuePair::create(engine, o);
+    session::InsideQueuePair::shared(*qp_).acknowledged = wanted.acknowledged;
   }
 
   // Full operation on a connected socket.

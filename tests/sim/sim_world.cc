@@ -7,20 +7,10 @@
 #include <utility>
 
 #include "cm/startup_io.h"
-#include "session/state.h"
 #include "sim/media.h"
 #include "sim/queue_pair_end.h"
 #include "sim/sim_engine.h"
 #include "sim/sim_kernel.h"
-
-namespace uiw::session {
-
-class InsideQueuePair {
- public:
-  static qp::Shared& shared(QueuePair& qp) { return qp.state_->connection->shared; }
-};
-
-}  // namespace uiw::session
 
 namespace uiw::test {
 
@@ -44,6 +34,18 @@ class SimEnd final : public QueuePairEnd {
   void reset_connection() override { kernel_.reset(fd_); }
   void half_close() override { kernel_.half_close(fd_); }
   int fd() const { return fd_; }
+
+  // Nothing can happen before time passes. What waits then has somebody who comes for it.
+  void expect_nothing_forgotten() {
+    if (!qp_) return;
+    const session::State& state = session::InsideQueuePair::state(*qp_);
+    if (!state.pollers) {
+      EXPECT_EQ(state.waits_since(), UINT64_MAX) << "deferred, and nobody polls";
+      EXPECT_FALSE(state.has_unsent()) << "left by a full socket, and nobody polls";
+    }
+    if (state.life.takes_input() && state.receiver.is_settled())
+      EXPECT_NE(state.life.inbound, session::Inbound::kFinWaits) << "behind nothing";
+  }
 
  private:
   Kernel& kernel_;
@@ -156,6 +158,7 @@ class SimWorld final : public World {
     return kernel_.events() != before;
   }
   bool pass_time() {
+    for (const auto& end : ends_) end->expect_nothing_forgotten();
     core::Nanoseconds next = kernel_.next_timer();
     for (const auto& engine : engines_) next = std::min(next, next_deadline(*engine));
     if (next == Kernel::kNever) return false;

@@ -23,7 +23,8 @@ struct EndOptions {
   uint16_t ird = 16, ord = 16;
   uint32_t depth = 128, receives = 128;
   queue::ReceiveQueue* srq = nullptr;
-  uint32_t first_msn = 1;  // simulator only: where RFC 5041 4.3 counts from
+  bool acknowledged = false;  // its Sends and Writes complete when the peer has them
+  uint32_t first_msn = 1;     // simulator only: where RFC 5041 4.3 counts from
   // Simulator only: what the program does before each time that TCP takes something built earlier.
   std::function<void()> meanwhile = {};
 };

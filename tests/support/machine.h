@@ -179,6 +179,7 @@ struct MachineOptions {
   uint32_t receives = 64;
   uint32_t first_msn = 1;
   bool long_fpdus = false, stagger = false;
+  bool acknowledged = false;
 };
 
 class Machine {
@@ -194,6 +195,7 @@ class Machine {
     shared.first_msn = options.first_msn;
     shared.long_fpdus = options.long_fpdus;
     shared.stagger = options.stagger;
+    shared.acknowledged = options.acknowledged;
     mpa::Agreement agreement;
     agreement.initiator = options.initiator;
     agreement.crc = options.crc;

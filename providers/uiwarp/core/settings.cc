@@ -39,6 +39,11 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_POLL_PROGRESS", "on|off", "on",
      "A program that keeps polling an empty completion queue receives by itself for its "
      "connections, and sends on where a socket was full, instead of the engine."},
+    {"UIWARP_COMPLETIONS", "sent|acknowledged", "sent",
+     "When a Send or RDMA Write completes: sent, as iWARP has it, when TCP has taken it; "
+     "acknowledged, as InfiniBand and RoCE have it, when the peer has received or placed it, and "
+     "an "
+     "error of the peer's completes the request that is to blame."},
     {"UIWARP_MPA_REVISION", "1|2", "2",
      "MPA revision to connect with: 2 negotiates read depths and a ready-to-receive frame (RFC "
      "6581)."},
@@ -202,6 +207,12 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
                   (const Choice<RtrKind>[]){
                       {"any", RtrKind::kAny}, {"read", RtrKind::kRead}, {"write", RtrKind::kWrite}},
                   out.mpa_rtr);
+  }
+  if (name == "UIWARP_COMPLETIONS") {
+    return choose(text,
+                  (const Choice<Completions>[]){{"sent", Completions::kSent},
+                                                {"acknowledged", Completions::kAcknowledged}},
+                  out.completions);
   }
   if (name == "UIWARP_POLL_PROGRESS") return on_off(text, out.poll_progress);
   if (name == "UIWARP_WAKE_PEER") return on_off(text, out.wake_peer);

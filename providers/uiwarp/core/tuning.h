@@ -78,6 +78,24 @@ inline constexpr uint32_t kFewRequests = 4, kEnoughCoalesced = 16;
 // Calls that a poster makes of a backlog, so that ibv_post_send() returns; and calls that the
 // engine makes for one queue pair before it looks after others.
 inline constexpr int kPosterShare = 4, kEngineShare = 4;
+// Calls until the path MTU is asked for again, which may change (RFC 5044 4.5): that costs a call.
+// "Send latency 64 B".
+inline constexpr uint32_t kCallsPerEmss = 64;
+
+// --- The receiver (session/receiver.h) ---
+
+// How often, and how many bytes, the engine receives directly before it looks after others.
+// "64 KiB over 16 queue pairs".
+inline constexpr int kDirectReceives = 4;
+inline constexpr size_t kDirectBytes = 768 * 1024;
+// Bytes that the engine waits for when more of a large segment is to come: few, since the rest can
+// be received directly then. "Send bandwidth 64 KiB".
+inline constexpr uint32_t kBeginning = 2048;
+
+// Empty Reads that ask for acknowledgements, and other requests, outstanding at most when one more
+// of the former is sent: with one alone the last messages of a burst wait for a second round trip.
+// "Write bandwidth 64 KiB, acknowledged".
+inline constexpr uint32_t kMostAcknowledgements = 2;
 
 // --- What a payload's size decides (qp/) ---
 

@@ -75,7 +75,7 @@ RxStatus Rx::place(Bytes payload) {
   const Segment segment = open_segment();
   RxStatus status = RxStatus::kOk;
   if (!open_.tagged) {
-    status = place_send(payload);
+    status = place_send(segment, payload);
   } else if (open_.opcode() == Opcode::kReadResponse) {
     status = place_response(payload);
   } else {

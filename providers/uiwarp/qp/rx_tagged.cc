@@ -119,8 +119,11 @@ RxStatus Rx::finish_read_response(const ddp::TaggedHeader& header) {
 
 // The oldest outstanding request is answered.
 void Rx::finish_request() {
-  const uint64_t slot = shared_->outstanding_requests.front()->slot;
-  if (slot != kNoSlot) shared_->send_queue->slot(slot).done.store(true, std::memory_order_release);
+  const OutstandingRequest& request = *shared_->outstanding_requests.front();
+  if (request.slot != kNoSlot)
+    shared_->send_queue->slot(request.slot).done.store(true, std::memory_order_release);
+  // RFC 5040 5.5(12): it was answered after what was sent before it had been placed and delivered.
+  if (shared_->acknowledged) shared_->arrived.store(request.behind, std::memory_order_release);
   shared_->outstanding_requests.pop();
   ++completed_;
   news_ = answered_ = true;

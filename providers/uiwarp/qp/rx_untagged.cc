@@ -95,16 +95,18 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
     fail_receive(IBV_WC_LOC_LEN_ERR);
     return raise(TermCode::kUntaggedTooLong, &segment);
   }
-  const RxStatus placed = place_send(segment.payload());
+  const RxStatus placed = place_send(segment, segment.payload());
   if (placed != RxStatus::kOk || segment.payload().size() != segment.payload_size()) return placed;
   return header.last ? finish_send(segment, opcode, header) : RxStatus::kOk;
 }
 
-RxStatus Rx::place_send(core::Bytes payload) {
+// RFC 5040 4.8: a receive that names memory which it may not is an error "localized to RDMAP
+// Stream" to the peer, which is told what found it.
+RxStatus Rx::place_send(const Segment& segment, core::Bytes payload) {
   if (!scatter(regions_, *shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count,
                send_octets_, payload)) {
     fail_receive(IBV_WC_LOC_PROT_ERR);
-    return raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);
+    return raise(TermCode::kStreamCatastrophic, &segment, IBV_EVENT_QP_ACCESS_ERR);
   }
   send_octets_ += static_cast<uint32_t>(payload.size());
   return RxStatus::kOk;
@@ -181,7 +183,7 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
   }
   ++request_msn_;
   shared_->inbound_requests.push(inbound);
-  news_ = true;
+  (read.size > 0 ? news_ : acknowledgement_wanted_) = true;
   return RxStatus::kOk;
 }
 

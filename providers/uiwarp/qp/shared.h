@@ -26,6 +26,7 @@ struct OutstandingRequest {
   uint32_t cookie = 0;  // sink STag or Request Identifier as we sent it; the response must echo it
   uint32_t length = 0;
   bool atomic = false;
+  uint64_t behind = 0;  // all of the send queue before this slot was sent before it
 };
 
 // A Read or Atomic Request of the peer that we still have to answer.
@@ -52,8 +53,10 @@ struct Shared {
   mpa::Agreement agreement;
   // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
   uint32_t first_msn = 1;
-  bool long_fpdus = false;  // wanted: qp/long_fpdus.h
-  bool stagger = false;     // the same, where the peer is a uiwarp: qp/stagger.h
+  bool long_fpdus = false;    // wanted: qp/long_fpdus.h
+  bool stagger = false;       // the same, where the peer is a uiwarp: qp/stagger.h
+  bool acknowledged = false;  // wanted: Sends and Writes complete when the peer has them
+                              // (tx_acknowledgements.cc)
 
   // ibv_modify_qp with IBV_QP_ACCESS_FLAGS; any thread may change it.
   std::atomic<uint32_t> remote_rights{~0u};
@@ -67,6 +70,9 @@ struct Shared {
   // Set by receive at the first valid FPDU. RFC 5044 7.1.2(4): until then a responder sends
   // nothing.
   std::atomic<bool> first_fpdu{false};
+  // The peer has all of the send queue before this slot. Set by receive at each answer, where
+  // `acknowledged`; by transmit, when nothing is received any more, for what a Terminate names.
+  std::atomic<uint64_t> arrived{0};
   // Set by receive at the capability hint (qp/peer_hints.h), never where long_fpdus is false.
   std::atomic<bool> peer_takes_long_fpdus{false};
 };

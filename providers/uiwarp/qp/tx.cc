@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/tuning.h"
 #include "mpa/markers.h"
@@ -59,6 +60,17 @@ bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
   return h.msn == wr.msn;
 }
 
+// How the WR completes that a Terminate with this code speaks of (conformance 3.4).
+ibv_wc_status blamed_as(core::TermCode code, const OpcodeRule& rule) {
+  const bool protection = core::layer_of(code) < 2 && core::etype_of(code) == 1;
+  if (protection && code != core::TermCode::kRemoteCannotInvalidate) return IBV_WC_REM_ACCESS_ERR;
+  if (rule.queue != ddp::kQnSend) return IBV_WC_REM_INV_REQ_ERR;
+  if (code == core::TermCode::kUntaggedNoBuffer) return IBV_WC_RNR_RETRY_EXC_ERR;
+  // The receive that it found is bad.
+  if (code == core::TermCode::kStreamCatastrophic) return IBV_WC_REM_OP_ERR;
+  return IBV_WC_REM_INV_REQ_ERR;
+}
+
 }  // namespace
 
 Tx::~Tx() {
@@ -74,6 +86,8 @@ void Tx::start(Shared& shared, uint32_t emss, const core::SipKey& secret) {
   set_emss(emss);
   if (shared.agreement.initiator && shared.agreement.rtr != mpa::Rtr::kNone)
     rtr_ = RtrState::kPending;
+  // A peer that answers no Read at all cannot be asked.
+  if (shared.acknowledged && shared.agreement.ord > 0) acknowledgements_ = Acknowledgements::kAsk;
 }
 
 uint32_t Tx::largest_ulpdu() const {
@@ -132,6 +146,7 @@ bool Tx::fill() {
   left_reads_ = false;
   if (pending()) return true;
   if (fault_.raised || !shared_) return false;
+  new_batch_ = true;
   while (has_room(largest_copy_)) {
     if (message_.kind == Message::kNone && !pick()) break;
     if (message_.kind != Message::kNone && !build_segment()) break;
@@ -184,11 +199,16 @@ bool Tx::pick() {
   }
 
   const InboundRequest* request = shared_->inbound_requests.front();
+  // What the peer sent before an empty Read completes by its answer: before what we say to it.
+  if (request && !request->atomic && request->read.size == 0) return begin_response(*request);
+  // What went with the batch before; within a long stream nothing is ever the last.
+  if (std::exchange(new_batch_, false) && wants_acknowledgement()) return ask_acknowledgement();
   response_turn_ = !response_turn_;
   if (response_turn_ && request) return begin_response(*request);
   if (pick_work_request()) return true;
-  if (fault_.raised || !request) return false;
-  return begin_response(*request);
+  if (fault_.raised) return false;
+  if (request) return begin_response(*request);
+  return wants_acknowledgement() && ask_acknowledgement();
 }
 
 // RFC 5040 5.5(20), RFC 7306 section 7: Reads and atomics are answered in the order in which they
@@ -292,6 +312,7 @@ bool Tx::start_work_request(SendWqe& wr) {
     start_request(wr, slot);
     return true;
   }
+  unasked_ = slot + 1;
   if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
   message_ = {.kind = kind, .slot = slot, .length = wr.length};
@@ -303,7 +324,8 @@ void Tx::start_request(SendWqe& wr, uint64_t slot) {
   const bool atomic = rule_of(wr.opcode).remote == Remote::kAtomic;
   wr.cookie = next_cookie();
   wr.msn = request_msn_;
-  shared_->outstanding_requests.push({slot, wr.cookie, wr.length, atomic});
+  shared_->outstanding_requests.push({slot, wr.cookie, wr.length, atomic, slot});
+  asked_ = slot;
   if (atomic) {
     build_atomic_request(wr);
   } else {
@@ -356,9 +378,8 @@ void Tx::complete(SendWqe& wr, ibv_wc_status status) {
 void Tx::retire() {
   SendQueue& queue = *shared_->send_queue;
   while (queue.has_unretired()) {
-    SendWqe& wr = queue.first_unretired();
-    if (!wr.done.load(std::memory_order_acquire)) return;
-    complete(wr, IBV_WC_SUCCESS);
+    if (!is_done(queue.retired())) return;
+    complete(queue.first_unretired(), IBV_WC_SUCCESS);
   }
 }
 
@@ -374,6 +395,7 @@ bool Tx::owes_octets() const {
 bool Tx::abandon(const Cause& cause) {
   const rdmap::Terminate* send = cause.send;
   fault_.raised = true;
+  const bool began_message = pending() || message_.kind != Message::kNone;
   message_ = {};
   rtr_ = RtrState::kNone;
   empty_write_ = false;
@@ -385,6 +407,8 @@ bool Tx::abandon(const Cause& cause) {
       send = nullptr;
     }
   }
+  // Not within a message, which ends here.
+  if (!began_message) build_acknowledgements();
   if (send) append_terminate(*send);
   if (batch_ && batch_->empty()) drop_pieces();
   retire();
@@ -408,7 +432,7 @@ void Tx::flush(Shared& shared) {
     SendWqe& wr = queue.first_unretired();
     ibv_wc_status status = wr.status;
     // Once one WR failed, everything behind it is flushed, also what had already been sent.
-    if (status == IBV_WC_SUCCESS && (flushing_ || !wr.done.load(std::memory_order_acquire)))
+    if (status == IBV_WC_SUCCESS && (flushing_ || !is_done(queue.retired())))
       status = IBV_WC_WR_FLUSH_ERR;
     flushing_ = flushing_ || status != IBV_WC_SUCCESS;
     complete(wr, status);
@@ -421,10 +445,11 @@ bool Tx::blame(const rdmap::Terminate& t) {
   if (!t.has_ddp_header) return false;
   for (uint64_t i = queue.retired(); i != queue.started(); ++i) {
     SendWqe& wr = queue.slot(i);
-    if (wr.done.load(std::memory_order_acquire) || !caused_by(t, wr)) continue;
-    const bool protection = core::layer_of(t.code) < 2 && core::etype_of(t.code) == 1 &&
-                            t.code != core::TermCode::kRemoteCannotInvalidate;
-    wr.status = protection ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR;
+    if (is_done(i) || !caused_by(t, wr)) continue;
+    wr.status = blamed_as(t.code, rule_of(wr.opcode));
+    // All before it was received without a fault.
+    if (acknowledgements_ != Acknowledgements::kNone)
+      shared_->arrived.store(i, std::memory_order_relaxed);
     return true;
   }
   return false;

@@ -70,6 +70,10 @@ class Tx {
   // Completes, in posting order, the WRs that are done. Also after a Read or atomic was completed
   // by Rx.
   void retire();
+  // Builds, whatever may not be sent any more, the answers to empty Reads that are due, if nothing
+  // is pending: a peer whose messages were received is to know (tx_acknowledgements.cc). True:
+  // pieces() is not empty.
+  bool fill_acknowledgements();
 
   const TxFault& fault() const { return fault_; }
   // The RTR frame was taken by TCP (RFC 6581 5), or none had to be sent.
@@ -84,7 +88,11 @@ class Tx {
     const bool goes_out = may_send() || shared_->agreement.rtr != mpa::Rtr::kNone;
     start_limit_ = goes_out ? shared_->send_queue->posted() : shared_->send_queue->started();
   }
-  void stop_starting_now() { start_limit_ = shared_->send_queue->started(); }
+  // The peer has closed: nothing is started any more, and it will not answer either.
+  void stop_starting_now() {
+    start_limit_ = shared_->send_queue->started();
+    acknowledgements_ = Acknowledgements::kAskNoMore;
+  }
   // Nothing to start, pending or unanswered: the moment for a graceful FIN.
   bool idle() const;
   // Has responses or a begun message to finish (the peer may have closed its side already).
@@ -125,6 +133,13 @@ class Tx {
     uint32_t sge = 0, sge_offset = 0;
   };
 
+  // What makes Sends and Writes complete.
+  enum class Acknowledgements : uint8_t {
+    kNone,       // TCP has taken them
+    kAsk,        // the peer has them: it is asked when a batch ends, or the next one begins
+    kAskNoMore,  // the same; the peer will not answer what it is asked from now on
+  };
+
   bool may_send() const;
   bool pick();
   bool startable() const;
@@ -149,6 +164,11 @@ class Tx {
   bool worth_staggering(uint64_t length) const;
   bool to_stagger(const SendWqe& wr, uint32_t header_size) const;
   void build_read_request(const rdmap::ReadRequest& request);
+  // tx_acknowledgements.cc
+  bool wants_acknowledgement() const;
+  bool ask_acknowledgement();
+  bool is_done(uint64_t index);
+  bool build_acknowledgements();
   bool build_segment();
   bool build_response_segment();
   void build_immediate(const SendWqe& wr);
@@ -195,6 +215,10 @@ class Tx {
   core::SipKey secret_;
   uint64_t cookies_ = 0;  // made so far
   RtrState rtr_ = RtrState::kNone;
+  Acknowledgements acknowledgements_ = Acknowledgements::kNone;
+  bool new_batch_ = false;  // nothing was picked for it yet
+  uint64_t unasked_ = 0;    // behind the last Send or Write: the slot
+  uint64_t asked_ = 0;      // all before this slot is behind a request
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;
   bool capability_hint_sent_ = false;

@@ -27,7 +27,7 @@ void Tx::build_rtr() {
   rtr_ = RtrState::kNone;
   rtr_in_batch_ = true;
   if (shared_->agreement.rtr == mpa::Rtr::kRead) {
-    shared_->outstanding_requests.push({kNoSlot, kRtrStag, 0, false});
+    shared_->outstanding_requests.push({.cookie = kRtrStag});
     build_read_request({kRtrStag, 0, 0, kRtrStag, 0});
     return;
   }

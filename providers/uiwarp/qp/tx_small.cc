@@ -33,6 +33,7 @@ bool Tx::build_small_messages() {
       raise_local(wr, IBV_WC_LOC_PROT_ERR);
       return false;
     }
+    unasked_ = queue.started();
     if (queue.started() == end || !has_room(largest_copy_)) return true;
   } while (is_small(queue.first_unstarted()) && !queue.first_unstarted().fence);
   return true;

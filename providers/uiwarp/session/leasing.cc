@@ -86,6 +86,20 @@ void State::retry_later() {
                  std::memory_order_relaxed);
 }
 
+// An empty Read is answered together with what the program, which polls, says to what came before;
+// or by its next poll.
+void State::acknowledge_soon() {
+  progress::Lease* const lease = pollers.load(std::memory_order_acquire);
+  const uint64_t now = core::ticks();
+  if (lease && !deferred_posts.backoff.passes() && deferred_posts.add(1, 0, now)) {
+    lease->deferred(now);
+    // The engine, revoking the lease, either sees what waits or is seen here.
+    if (pollers.load(std::memory_order_seq_cst)) return;
+  }
+  deferred_posts.take();
+  sender.try_run();
+}
+
 // --- What pollers do with it. Thread: the lease's holder ---
 
 bool State::send_deferred() {

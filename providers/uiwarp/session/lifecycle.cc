@@ -59,6 +59,11 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   if (&new_stream->engine() != &engine && !new_stream->move_to(engine)) return ENOMEM;
   ird.store(agreement.ird, std::memory_order_relaxed);
   ord.store(agreement.ord, std::memory_order_relaxed);
+  if (connection->shared.acknowledged && agreement.ord == 0)
+    core::log(core::LogLevel::kWarn,
+              "QP %u: the peer answers no RDMA Reads, so that it cannot be asked what has arrived: "
+              "Sends and Writes complete when they are sent",
+              options.qp_num);
   stream = std::move(new_stream);
   // Until kStart whatever arrives waits in the stream; the start-up's handler must not see any of
   // it.
@@ -404,6 +409,7 @@ bool State::create_queues() {
   shared.recv_source = recv_source.get();
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
+  shared.acknowledged = core::settings().completions == core::Completions::kAcknowledged;
   timeout = 0;
   patience_with_peer = core::settings().peer_timeout_ms * core::kMillisecond;
   return true;

@@ -9,25 +9,19 @@
 
 #include "core/log.h"
 #include "core/settings.h"
+#include "core/tuning.h"
 #include "session/state.h"
 
 namespace uiw::session {
 
 namespace {
 
+namespace tuning = core::tuning;
+
 // How long a peer may be silent after MPA start-up, until it is sent the first, second and third
 // empty Write. The first one may wait up to the second one's time for who was slow before.
 constexpr core::Nanoseconds kSilences[] = {10 * core::kMillisecond, 100 * core::kMillisecond,
                                            1000 * core::kMillisecond};
-// What is received behind what has its place, at most: two of the largest segments. They are copied
-// once more, but out of the cache, and a call for each costs more (doc/lab/014).
-constexpr size_t kBehind = engine::Engine::kScratch;
-// What the engine waits for when more of a large segment is to come: little of it, since the rest
-// can be received directly then.
-constexpr uint32_t kBeginning = 2048;
-// How often, and how much, the engine receives directly before it looks after others.
-constexpr int kDirectReceives = 4;
-constexpr size_t kDirectOctets = 768 << 10;
 
 }  // namespace
 
@@ -77,7 +71,8 @@ long Receiver::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
     if (got > 0) status = rx.on_octets(buffer.first(static_cast<size_t>(got)));
     return got;
   }
-  placement.pieces[placement.count] = {buffer.data(), std::min(buffer.size(), kBehind)};
+  placement.pieces[placement.count] = {buffer.data(),
+                                       std::min(buffer.size(), engine::Engine::kScratch)};
   const long got = owner_.stream->receive_now(placement.pieces.data(), placement.count + 1);
   if (got > 0) status = rx.placed_directly(placement, static_cast<size_t>(got), buffer);
   return got;
@@ -87,7 +82,7 @@ long Receiver::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
 size_t Receiver::receive_directly() {
   const std::span<uint8_t> behind = owner_.engine.scratch();
   size_t octets = 0;
-  for (int share = kDirectReceives; share > 0 && octets < kDirectOctets; --share) {
+  for (int share = tuning::kDirectReceives; share > 0 && octets < tuning::kDirectBytes; --share) {
     if (!owner_.life.takes_input() || now_.pause != Pause::kNone ||
         !owner_.connection->rx.may_place_directly())
       break;
@@ -105,7 +100,7 @@ size_t Receiver::receive_directly() {
   if (!owner_.stream) return octets;
   const qp::Rx& rx = owner_.connection->rx;
   const size_t most = !owner_.life.takes_input() ? 0
-                      : rx.may_place_directly()  ? kBeginning
+                      : rx.may_place_directly()  ? tuning::kBeginning
                                                  : rx.good_size(engine::Engine::kReceiveBuffer);
   owner_.stream->receive_at_most(static_cast<uint32_t>(most));
   return octets;
@@ -115,7 +110,11 @@ void Receiver::hear_news() {
   qp::Rx& rx = owner_.connection->rx;
   if (rx.take_limit_reached() && owner_.options.srq_events)
     owner_.options.srq_events->on_srq_limit();
-  if (rx.take_news()) owner_.sender.try_run();
+  const bool acknowledgement = rx.take_acknowledgement_wanted();
+  if (rx.take_news())
+    owner_.sender.try_run();
+  else if (acknowledgement)
+    owner_.acknowledge_soon();
 }
 
 void Receiver::handle(qp::RxStatus status) {

@@ -9,13 +9,6 @@
 
 namespace uiw::session {
 
-namespace {
-
-// Calls until the path MTU is asked for again, which may change (RFC 5044 4.5): that costs a call.
-constexpr uint32_t kCallsPerEmss = 64;
-
-}  // namespace
-
 void Sender::try_run() {
   if (!role_.enter()) return;
   do {
@@ -61,6 +54,7 @@ void Sender::run() {
   }
   if (take(kTellCompleted)) owner_.ring(kSendsComplete);
   if (take(kLetGo) && now_.stream) {
+    acknowledge_last();
     connection.tx.drop_pieces();
     now_.stream = nullptr;
     now_.stage = Stage::kLetGo;
@@ -136,6 +130,16 @@ void Sender::pump() {
   owner_.send_later(kContinue);
 }
 
+// What was received is acknowledged, whatever becomes of the queue pair; if the socket takes it.
+void Sender::acknowledge_last() {
+  qp::Tx& tx = owner_.connection->tx;
+  if (now_.stage == Stage::kFinSent || now_.waits != Waits::kForNothing ||
+      !tx.fill_acknowledgements())
+    return;
+  const auto pieces = tx.pieces();
+  static_cast<void>(now_.stream->send(pieces.data(), pieces.size()));
+}
+
 // The engine begins the end and comes back with kHandleError.
 void Sender::report_error(const EndPlan& error) {
   if (now_.found.error != 0) return;
@@ -177,7 +181,7 @@ bool Sender::send_once(bool on_engine) {
     now_.stage = Stage::kSending;
     if (owner_.connection->shared.agreement.initiator) owner_.ring(kRtrSent);
   }
-  if (++now_.calls_since_emss >= kCallsPerEmss) {
+  if (++now_.calls_since_emss >= core::tuning::kCallsPerEmss) {
     now_.calls_since_emss = 0;
     tx.set_emss(now_.stream->emss());
   }

@@ -89,6 +89,7 @@ class Sender final : public mem::PinHolder {
   void run();
   bool take(SenderRequest request);
   void handle_error();
+  void acknowledge_last();
   void pump();
   bool send_once(bool on_engine);  // false: stop for now
   bool keep_regions();             // false: out of memory

@@ -124,6 +124,7 @@ class State final : public engine::Task, public progress::Member {
   bool leave_coalesced();         // [sender] false: nobody polls any more
   void send_later(Doorbell bit);  // [sender] whoever polls goes on, or the engine, by that
   void retry_later();             // [sender] the socket is full
+  void acknowledge_soon();        // [receiver]
 
   // progress::Member, leasing.cc
   bool send_deferred() override;

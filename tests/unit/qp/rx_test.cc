@@ -153,7 +153,7 @@ TEST(Rx, ReceivesAreCheckedAgainstTheirOwnDomain) {
   m.receive(RecvWr({wrong.sge()}, 2));
   EXPECT_EQ(m.feed(send(1, pattern(5))), RxStatus::kOk);
   EXPECT_EQ(m.feed(send(2, pattern(5))), RxStatus::kFault);
-  EXPECT_EQ(code_of(m), 0x0000);
+  EXPECT_EQ(code_of(m), 0x0207);
   EXPECT_EQ(m.rx().fault().event, IBV_EVENT_QP_ACCESS_ERR);
   EXPECT_EQ(m.received().at(1).status, IBV_WC_LOC_PROT_ERR);
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Acknowledged completions: a Send or Write completes when the peer has received or placed it, not
+// when TCP has taken it. The acknowledgement is an empty RDMA Read behind it, which every iWARP
+// peer answers, and not before it has dealt with what came earlier (RFC 5040 5.5(12)). A
+// Read or atomic of the program's is one, too. doc/decisions/021-acknowledged-completions.md
+//
+// The other side of it: empty Reads of the peer are answered before anything else.
+#include <utility>
+
+#include "core/tuning.h"
+#include "qp/opcode_rules.h"
+#include "qp/tx.h"
+
+namespace uiw::qp {
+
+// A few at a time, so that a stream has one answer in a round trip, not one for each message.
+bool Tx::wants_acknowledgement() const {
+  const uint32_t outstanding = shared_->outstanding_requests.size();
+  return acknowledgements_ == Acknowledgements::kAsk && unasked_ > asked_ &&
+         outstanding < core::tuning::kMostAcknowledgements && outstanding < shared_->agreement.ord;
+}
+
+bool Tx::ask_acknowledgement() {
+  if (!ensure_batch()) return false;
+  asked_ = shared_->send_queue->started();
+  const uint32_t cookie = next_cookie();
+  shared_->outstanding_requests.push({.cookie = cookie, .behind = asked_});
+  build_read_request({cookie, 0, 0, kRtrStag, 0});
+  return true;
+}
+
+// Whether the peer, or TCP, has what this started WR sends; or has answered it; or it has taken
+// effect here.
+bool Tx::is_done(uint64_t index) {
+  SendWqe& wr = shared_->send_queue->slot(index);
+  if (!wr.done.load(std::memory_order_acquire)) return false;
+  if (acknowledgements_ == Acknowledgements::kNone) return true;
+  const OpcodeRule& rule = rule_of(wr.opcode);
+  return rule.answered || rule.local || index < shared_->arrived.load(std::memory_order_acquire);
+}
+
+bool Tx::fill_acknowledgements() {
+  if (pending() || fault_.raised || !shared_ || message_.kind != Message::kNone || !may_send())
+    return false;
+  build_acknowledgements();
+  return pending();
+}
+
+// False: out of memory.
+bool Tx::build_acknowledgements() {
+  while (has_room(0)) {
+    const InboundRequest* const request = shared_->inbound_requests.front();
+    if (!request || request->atomic || request->read.size > 0) return true;
+    message_ = {.kind = Message::kReadResponse};
+    if (!build_response_segment()) return false;
+  }
+  return true;
+}
+
+}  // namespace uiw::qp

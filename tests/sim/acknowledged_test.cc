@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Acknowledged completions over whole connections: what has completed is at the peer, and what the
+// peer refuses completes by name, with all before it well and all behind it flushed.
+#include <algorithm>
+#include <cerrno>
+
+#include "sim/media.h"
+
+namespace uiw::test {
+namespace {
+
+class Acknowledged : public Behaviour {
+ protected:
+  void connect(EndOptions first = {}, EndOptions second = {}) {
+    first.acknowledged = true;
+    Behaviour::connect(first, second);
+  }
+  void send(Buffer& from, uint64_t id) {
+    ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {from.sge()}, id)), 0);
+  }
+  void write(Buffer& from, uint64_t to, uint32_t rkey, uint64_t id) {
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, id).to(to, rkey)), 0);
+  }
+  void receive(Buffer& into, uint64_t id) { ASSERT_EQ(b->receive(RecvWr({into.sge()}, id)), 0); }
+  // Until b's has ended, too.
+  std::vector<ibv_wc_status> statuses_at_the_end(size_t count) {
+    EXPECT_TRUE(run_until([&] { return a->ended() && b->ended() && a->sent_count() == count; }));
+    return statuses(a->sent());
+  }
+};
+
+TEST_P(Acknowledged, ASendHasCompletedAReceive) {
+  connect();
+  constexpr size_t kMessages = 100;
+  Buffer from(a->memory, pattern(3000)), into(b->memory, 3000);
+  for (uint64_t id = 0; id < kMessages; ++id) receive(into, id);
+  for (uint64_t id = 0; id < kMessages; ++id) send(from, id);
+  EXPECT_TRUE(run_until([&] {
+    const size_t sent = a->sent_count();
+    EXPECT_LE(sent, b->received_count());
+    return sent == kMessages;
+  }));
+  expect_in_order(a->sent());
+}
+
+TEST_P(Acknowledged, AWriteIsInPlace) {
+  if (is_tcp()) return;  // looks at memory that another thread writes
+  connect();
+  Buffer from(a->memory, pattern(50'000)), to(b->memory, 50'000);
+  for (uint64_t id = 0; id < 20; ++id) {
+    from.data()[49'999] = static_cast<uint8_t>(id + 100);
+    write(from, to.start(), to.stag(), id);
+    ASSERT_REACHED(a->sent_count() == id + 1);
+    EXPECT_TRUE(to.content() == from.content());
+  }
+}
+
+// Nothing else brings the answers back: neither side has anything to say.
+TEST_P(Acknowledged, ManyWritesToAPeerThatDoesNothing) {
+  connect({.ord = 1, .depth = 256});
+  Buffer from(a->memory, pattern(2000)), to(b->memory, 2000);
+  for (uint64_t id = 0; id < 256; ++id) write(from, to.start(), to.stag(), id);
+  ASSERT_REACHED(a->sent_count() == 256);
+  expect_in_order(a->sent());
+}
+
+TEST_P(Acknowledged, BothSidesAtOnceBesideReadsAndAtomics) {
+  connect({.ird = 2, .ord = 2}, {.ird = 2, .ord = 2, .acknowledged = true});
+  Buffer at_a(a->memory, pattern(1000)), at_b(b->memory, pattern(1000)), counter(b->memory, 8);
+  Buffer sink(a->memory, 1000), answer(a->memory, 8);
+  for (uint64_t id = 0; id < 60; ++id) {
+    switch (id % 3) {
+      case 0:
+        write(at_a, at_b.start(), at_b.stag(), id);
+        break;
+      case 1:
+        ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, id).to(at_b.start(), at_b.stag())),
+                  0);
+        break;
+      default:
+        ASSERT_EQ(a->post(SendWr(IBV_WR_ATOMIC_FETCH_AND_ADD, {answer.sge()}, id)
+                              .atomic(counter.start(), counter.stag(), 1)),
+                  0);
+    }
+    ASSERT_EQ(b->post(SendWr(IBV_WR_RDMA_WRITE, {at_b.sge()}, id).to(at_a.start(), at_a.stag())),
+              0);
+  }
+  ASSERT_REACHED(a->sent_count() == 60 && b->sent_count() == 60);
+  expect_in_order(a->sent());
+  expect_in_order(b->sent());
+}
+
+TEST_P(Acknowledged, AWriteThatIsRefusedCompletesByName) {
+  connect();
+  Buffer from(a->memory, pattern(100)), to(b->memory, 100);
+  for (uint64_t id = 0; id < 10; ++id)
+    write(from, to.start(), id == 6 ? to.stag() ^ 0x100 : to.stag(), id);
+  const auto is = statuses_at_the_end(10);
+  for (size_t i = 0; i < 10; ++i)
+    EXPECT_EQ(is[i], i < 6    ? IBV_WC_SUCCESS
+                     : i == 6 ? IBV_WC_REM_ACCESS_ERR
+                              : IBV_WC_WR_FLUSH_ERR)
+        << i;
+}
+
+TEST_P(Acknowledged, ASendForWhichThereIsNoReceive) {
+  if (is_tcp()) return;  // waits for a minute
+  connect();
+  Buffer from(a->memory, pattern(100)), into(b->memory, 100);
+  for (uint64_t id = 0; id < 2; ++id) receive(into, id);
+  for (uint64_t id = 0; id < 4; ++id) send(from, id);
+  EXPECT_EQ(statuses_at_the_end(4), (std::vector{IBV_WC_SUCCESS, IBV_WC_SUCCESS,
+                                                 IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR}));
+}
+
+TEST_P(Acknowledged, ASendThatIsLongerThanItsReceive) {
+  connect();
+  Buffer from(a->memory, pattern(100)), into(b->memory, 100), short_one(b->memory, 99);
+  receive(into, 0);
+  receive(short_one, 1);
+  for (uint64_t id = 0; id < 3; ++id) send(from, id);
+  EXPECT_EQ(statuses_at_the_end(3),
+            (std::vector{IBV_WC_SUCCESS, IBV_WC_REM_INV_REQ_ERR, IBV_WC_WR_FLUSH_ERR}));
+  EXPECT_EQ(statuses(b->received()), (std::vector{IBV_WC_SUCCESS, IBV_WC_LOC_LEN_ERR}));
+}
+
+TEST_P(Acknowledged, ASendWhoseReceiveNamesMemoryThatIsGone) {
+  connect();
+  Buffer from(a->memory, pattern(100)), into(b->memory, 100), gone(b->memory, 100);
+  receive(into, 0);
+  receive(gone, 1);
+  gone.deregister();
+  for (uint64_t id = 0; id < 3; ++id) send(from, id);
+  EXPECT_EQ(statuses_at_the_end(3),
+            (std::vector{IBV_WC_SUCCESS, IBV_WC_REM_OP_ERR, IBV_WC_WR_FLUSH_ERR}));
+  EXPECT_EQ(statuses(b->received()), (std::vector{IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR}));
+}
+
+// A connection that breaks says nothing of what was on its way.
+TEST_P(Acknowledged, WhatABreakLeavesUnknownIsFlushed) {
+  connect();
+  Buffer from(a->memory, pattern(100)), into(b->memory, 100);
+  for (uint64_t id = 0; id < 20; ++id) receive(into, id);
+  for (uint64_t id = 0; id < 20; ++id) send(from, id);
+  b->reset_connection();
+  const auto is = statuses_at_the_end(20);
+  const auto first = std::find(is.begin(), is.end(), IBV_WC_WR_FLUSH_ERR);
+  EXPECT_TRUE(std::all_of(is.begin(), first, [](auto s) { return s == IBV_WC_SUCCESS; }));
+  EXPECT_TRUE(std::all_of(first, is.end(), [](auto s) { return s == IBV_WC_WR_FLUSH_ERR; }));
+  EXPECT_LE(first - is.begin(), static_cast<long>(b->received_count()));
+}
+
+TEST_P(Acknowledged, ADisconnectWaitsForAllOfThem) {
+  connect();
+  Buffer from(a->memory, pattern(100)), into(b->memory, 100);
+  for (uint64_t id = 0; id < 20; ++id) receive(into, id);
+  for (uint64_t id = 0; id < 20; ++id) send(from, id);
+  a->disconnect();
+  EXPECT_EQ(statuses_at_the_end(20), std::vector(20, IBV_WC_SUCCESS));
+  EXPECT_EQ(a->end_error(), 0);
+}
+
+}  // namespace
+
+UIWARP_EVERYWHERE(Acknowledged, 40);
+
+}  // namespace uiw::test
