@@ -18,12 +18,13 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 4
+#define UIWARP_ABI_VERSION 5
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
 struct uiwarp_context;
 struct uiwarp_pd;
+struct uiwarp_td;
 struct uiwarp_mr;
 struct uiwarp_mw;
 struct uiwarp_cq;
@@ -68,7 +69,17 @@ UIWARP_EXPORT int uiwarp_query_port(struct uiwarp_context *context, uint8_t port
 /* ---- protection domains and memory ---- */
 
 UIWARP_EXPORT int uiwarp_pd_alloc(struct uiwarp_context *context, struct uiwarp_pd **pd);
+/*
+ * A parent domain: another object for what `pd` stands for, so that memory of either is memory of both. It uses
+ * `pd`, and `td` unless that is NULL. EINVAL: of another context; ENOMEM: limit, which protection domains and parent
+ * domains share.
+ */
+UIWARP_EXPORT int uiwarp_pd_alloc_parent(struct uiwarp_context *context, struct uiwarp_pd *pd, struct uiwarp_td *td,
+					 struct uiwarp_pd **parent);
 UIWARP_EXPORT int uiwarp_pd_dealloc(struct uiwarp_pd *pd); /* EBUSY while something uses it */
+/* A thread domain: a promise of the program's that nothing is made of. EBUSY while a parent domain uses it. */
+UIWARP_EXPORT int uiwarp_td_alloc(struct uiwarp_context *context, struct uiwarp_td **td);
+UIWARP_EXPORT int uiwarp_td_dealloc(struct uiwarp_td *td);
 
 /* EFAULT: not mapped with that access; EINVAL: flags, wrap; ENOMEM: limit. */
 UIWARP_EXPORT int uiwarp_mr_reg(struct uiwarp_pd *pd, void *addr, size_t length, uint64_t iova, int access,
@@ -92,11 +103,12 @@ UIWARP_EXPORT int uiwarp_mw_next_rkey(struct uiwarp_mw *mw, uint32_t rkey, uint3
 /* ---- completion queues ---- */
 
 /*
- * channel_fd: descriptor of the completion channel or -1; `user` is the ibv_cq that events name.
- * *actual gets the capacity. Errors: EINVAL (cqe 0 or over the limit, comp_vector), ENOMEM, EMFILE.
+ * channel_fd: descriptor of the completion channel or -1; parent_domain: one that it uses, or NULL; `user` is the
+ * ibv_cq that events name. *actual gets the capacity. Errors: EINVAL (cqe 0 or over the limit, comp_vector,
+ * parent_domain is none of the context), ENOMEM, EMFILE.
  */
 UIWARP_EXPORT int uiwarp_cq_create(struct uiwarp_context *context, int cqe, int channel_fd, int comp_vector,
-				   void *user, struct uiwarp_cq **cq, int *actual);
+				   struct uiwarp_pd *parent_domain, void *user, struct uiwarp_cq **cq, int *actual);
 /* Instead of a number of events: nobody acknowledges any, since this is a fork of the process that made it. */
 #define UIWARP_NO_EVENTS UINT32_MAX
 /*

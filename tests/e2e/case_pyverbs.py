@@ -31,6 +31,10 @@ TESTS = {
                                "test_qp_ex_rc_rdma_write_imm", "test_qp_ex_rc_rdma_write_zero_length",
                                "test_qp_ex_rc_send"],
     "test_relaxed_ordering.RoTestCase": ["test_ro_rc_traffic"],
+    # A UD queue pair and huge pages are what the others want.
+    "test_parent_domain.ParentDomainTrafficTest": ["test_default_allocators_rc_traffic", "test_mem_align_rc_traffic",
+                                                   "test_mem_align_srq_excq_rc_traffic",
+                                                   "test_without_allocators_rc_traffic"],
     "test_cq.CQAPITest": ["test_create_cq", "test_create_cq_bad_flow", "test_create_cq_with_comp_channel"],
     "test_cqex.CQEXAPITest": ["test_create_cq_ex", "test_create_cq_ex_bad_flow"],
     "test_mr.MRTest": ["test_reg_mr_bad_flags"],

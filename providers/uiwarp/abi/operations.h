@@ -24,9 +24,9 @@ struct verbs_mr;
 	OTHER(59, alloc_dmah) \
 	OURS(34, alloc_mw, struct ibv_mw *, (struct ibv_pd *, enum ibv_mw_type)) \
 	OTHER(34, alloc_null_mr) \
-	OTHER(34, alloc_parent_domain) \
+	OURS(34, alloc_parent_domain, struct ibv_pd *, (struct ibv_context *, struct ibv_parent_domain_init_attr *)) \
 	OURS(34, alloc_pd, struct ibv_pd *, (struct ibv_context *)) \
-	OTHER(34, alloc_td) \
+	OURS(34, alloc_td, struct ibv_td *, (struct ibv_context *, struct ibv_td_init_attr *)) \
 	OURS(34, async_event, void, (struct ibv_context *, struct ibv_async_event *)) \
 	OTHER(34, attach_counters_point_flow) \
 	OTHER(34, attach_mcast) \
@@ -48,7 +48,7 @@ struct verbs_mr;
 	OTHER(59, dealloc_dmah) \
 	OURS(34, dealloc_mw, int, (struct ibv_mw *)) \
 	OURS(34, dealloc_pd, int, (struct ibv_pd *)) \
-	OTHER(34, dealloc_td) \
+	OURS(34, dealloc_td, int, (struct ibv_td *)) \
 	OURS(34, dereg_mr, int, (struct verbs_mr *)) \
 	OTHER(34, destroy_ah) \
 	OTHER(34, destroy_counters) \

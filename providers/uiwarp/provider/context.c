@@ -49,7 +49,9 @@ static void free_context(struct ibv_context *context)
 
 static const struct verbs_all_ops ops = {
 	.alloc_mw = provider_alloc_mw,
+	.alloc_parent_domain = provider_alloc_parent_domain,
 	.alloc_pd = provider_alloc_pd,
+	.alloc_td = provider_alloc_td,
 	.async_event = async_event,
 	.bind_mw = provider_bind_mw,
 	.cq_event = provider_cq_event,
@@ -60,6 +62,7 @@ static const struct verbs_all_ops ops = {
 	.create_srq = provider_create_srq,
 	.dealloc_mw = provider_dealloc_mw,
 	.dealloc_pd = provider_dealloc_pd,
+	.dealloc_td = provider_dealloc_td,
 	.dereg_mr = provider_dereg_mr,
 	.destroy_cq = provider_destroy_cq,
 	.destroy_qp = provider_destroy_qp,

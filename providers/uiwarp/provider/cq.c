@@ -6,7 +6,7 @@
 #include "provider/provider.h"
 
 static struct provider_cq *create(struct ibv_context *context, uint32_t cqe, struct ibv_comp_channel *channel,
-				  uint32_t comp_vector)
+				  uint32_t comp_vector, struct uiwarp_pd *parent_domain)
 {
 	struct provider_cq *mine = provider_new(sizeof(*mine));
 	int error = EINVAL;
@@ -15,7 +15,7 @@ static struct provider_cq *create(struct ibv_context *context, uint32_t cqe, str
 		return NULL;
 	if (cqe <= INT32_MAX && comp_vector <= INT32_MAX)
 		error = uiwarp_cq_create(core_context(context), (int)cqe, channel ? channel->fd : -1, (int)comp_vector,
-					 &mine->cq, &mine->core, &mine->cq.cqe);
+					 parent_domain, &mine->cq, &mine->core, &mine->cq.cqe);
 	if (error)
 		return provider_fail(mine, error);
 	pthread_mutex_init(&mine->polling, NULL);
@@ -25,23 +25,30 @@ static struct provider_cq *create(struct ibv_context *context, uint32_t cqe, str
 struct ibv_cq *provider_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
 				  int comp_vector)
 {
-	struct provider_cq *mine = create(context, (uint32_t)cqe, channel, (uint32_t)comp_vector);
+	struct provider_cq *mine = create(context, (uint32_t)cqe, channel, (uint32_t)comp_vector, NULL);
 
 	return mine ? &mine->cq : NULL;
 }
 
 struct ibv_cq_ex *provider_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 {
+	const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+	struct uiwarp_pd *parent_domain = NULL;
 	struct provider_cq *mine;
 	uint32_t flags = 0;
 
-	if (init->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
-		return provider_fail(NULL, EOPNOTSUPP); /* there are no parent domains */
+	if (init->comp_mask & ~known)
+		return provider_fail(NULL, EOPNOTSUPP);
 	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = init->flags;
 	if ((flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || (init->wc_flags & ~provider_wc_flags))
 		return provider_fail(NULL, EOPNOTSUPP);
-	mine = create(context, init->cqe, init->channel, init->comp_vector);
+	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		if (!init->parent_domain)
+			return provider_fail(NULL, EINVAL);
+		parent_domain = core_pd(init->parent_domain);
+	}
+	mine = create(context, init->cqe, init->channel, init->comp_vector, parent_domain);
 	if (!mine)
 		return NULL;
 	mine->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;

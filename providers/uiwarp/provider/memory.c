@@ -1,32 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Protection domains, memory regions, memory windows. Of regions libibverbs fills the public fields but the
- * keys, of windows nothing.
+ * Memory regions, memory windows. Of regions libibverbs fills the public fields but the keys, of windows
+ * nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "provider/provider.h"
-
-struct ibv_pd *provider_alloc_pd(struct ibv_context *context)
-{
-	struct provider_pd *mine = provider_new(sizeof(*mine));
-	int error;
-
-	if (!mine)
-		return NULL;
-	error = uiwarp_pd_alloc(core_context(context), &mine->core);
-	return error ? provider_fail(mine, error) : &mine->pd;
-}
-
-int provider_dealloc_pd(struct ibv_pd *pd)
-{
-	int error = uiwarp_pd_dealloc(core_pd(pd));
-
-	if (!error)
-		free(pd);
-	return provider_result(error);
-}
 
 struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {

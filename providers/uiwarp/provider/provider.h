@@ -41,6 +41,11 @@ struct provider_pd {
 	struct uiwarp_pd *core;
 };
 
+struct provider_td {
+	struct ibv_td td;
+	struct uiwarp_td *core;
+};
+
 struct provider_mr {
 	struct verbs_mr verbs;
 	struct uiwarp_mr *core;
@@ -101,6 +106,7 @@ static inline struct uiwarp_context *core_context(struct ibv_context *context)
 	return context_of(context)->core;
 }
 static inline struct uiwarp_pd *core_pd(struct ibv_pd *pd) { return ((struct provider_pd *)pd)->core; }
+static inline struct uiwarp_td *core_td(struct ibv_td *td) { return ((struct provider_td *)td)->core; }
 static inline struct uiwarp_cq *core_cq(struct ibv_cq *cq) { return ((struct provider_cq *)cq)->core; }
 static inline struct uiwarp_srq *core_srq(struct ibv_srq *srq) { return ((struct provider_srq *)srq)->core; }
 static inline struct uiwarp_qp *core_qp(struct ibv_qp *qp) { return ((struct provider_qp *)qp)->core; }
@@ -129,7 +135,10 @@ size_t provider_qp_flags_at(void);
 
 /* The operations, one group per source file. */
 struct ibv_pd *provider_alloc_pd(struct ibv_context *context);
+struct ibv_pd *provider_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
 int provider_dealloc_pd(struct ibv_pd *pd);
+struct ibv_td *provider_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
+int provider_dealloc_td(struct ibv_td *td);
 struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 int provider_rereg_mr(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
 int provider_dereg_mr(struct verbs_mr *mr);

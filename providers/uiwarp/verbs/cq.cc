@@ -5,6 +5,7 @@
 #include <new>
 
 #include "verbs/affinity.h"
+#include "verbs/pd.h"
 
 using namespace uiw;
 using device::Limits;
@@ -38,11 +39,22 @@ void uiwarp_cq::leave(verbs::CqMember& member) {
   if (member.next) member.next->previous = member.previous;
 }
 
-int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector, void* user,
-                     uiwarp_cq** cq, int* actual) {
+namespace {
+
+void let_go_of_domain(const uiwarp_cq& cq) {
+  if (cq.parent_domain) cq.parent_domain->users.fetch_sub(1, std::memory_order_release);
+}
+
+}  // namespace
+
+int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
+                     uiwarp_pd* parent_domain, void* user, uiwarp_cq** cq, int* actual) {
   if (context->in_child()) return ENODEV;
   if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe) return EINVAL;
   if (comp_vector < 0 || static_cast<uint32_t>(comp_vector) >= verbs::engine_count()) return EINVAL;
+  // A queue has nothing to do with a protection domain itself.
+  if (parent_domain && (parent_domain->context != context || !parent_domain->parent_of))
+    return EINVAL;
   std::unique_ptr<uiwarp_cq> made(new (std::nothrow) uiwarp_cq);
   if (!made) return ENOMEM;
   made->context = context;
@@ -60,6 +72,8 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
     }
     made->channel = *channel;
   }
+  made->parent_domain = parent_domain;
+  if (parent_domain) parent_domain->users.fetch_add(1, std::memory_order_relaxed);
   *actual = static_cast<int>(made->queue->capacity());
   *cq = made.release();
   return 0;
@@ -70,6 +84,7 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
   uiwarp_context* context = cq->context;
   if (context->in_child()) {
     *comp_events = *async_events = UIWARP_NO_EVENTS;
+    let_go_of_domain(*cq);
     context->cqs.give();
     return 0;
   }
@@ -81,6 +96,7 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
   *async_events = cq->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= context->async.purge(cq->errors);
   verbs::drop_affinity(*cq);
+  let_go_of_domain(*cq);
   delete cq;
   context->cqs.give();
   return 0;

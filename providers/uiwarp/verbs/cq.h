@@ -29,6 +29,7 @@ struct CqMember {
 
 struct uiwarp_cq final : uiw::queue::CompletionEvents {
   uiwarp_context* context = nullptr;
+  uiwarp_pd* parent_domain = nullptr;  // null: none was given
   // Shared with queue pairs for which pollers of it receive (progress/busy_poller.h).
   std::shared_ptr<uiw::queue::CompletionQueue> queue;
   uiw::verbs::CompletionChannel* channel = nullptr;  // null: no completion events

@@ -78,6 +78,11 @@ int add(uiwarp_mr& mr, size_t limit) {
   return 0;
 }
 
+void move_users(uiwarp_pd& from, uiwarp_pd& to) {
+  to.users.fetch_add(1, std::memory_order_relaxed);
+  from.users.fetch_sub(1, std::memory_order_release);
+}
+
 // Puts `changed` in the place of `mr`, under a new STag.
 int replace(uiwarp_mr& mr, uiwarp_mr changed) {
   mem::Table& memory = mr.pd->context->memory;
@@ -86,8 +91,7 @@ int replace(uiwarp_mr& mr, uiwarp_mr changed) {
     memory.remove(changed.stag);
     return error;
   }
-  changed.pd->users.fetch_add(1, std::memory_order_relaxed);
-  mr.pd->users.fetch_sub(1, std::memory_order_release);
+  move_users(*mr.pd, *changed.pd);
   mr = changed;
   return 0;
 }
@@ -128,11 +132,13 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
   if (const int error = check(changed)) return error;
   // Rights come and go with the key as it is (RFC 5040 8.1.1(5)); but a key that a peer has been
   // given must not lead to other memory.
-  const bool same_place = changed.pd == mr->pd && !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
+  const bool same_place = changed.pd->id == mr->pd->id &&
+                          !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
                           start_of(changed) == start_of(*mr);
   if (same_place) {
     if (const int error = mr->pd->context->memory.change_access(mr->stag, changed.rights & kKept))
       return error;
+    move_users(*mr->pd, *changed.pd);
     *mr = changed;
   } else if (const int error = replace(*mr, changed)) {
     return error;

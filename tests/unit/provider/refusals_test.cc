@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Wrong arguments and what this device does not have: the manual's errno, nothing half done.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -103,10 +104,6 @@ TEST_F(Refusals, WhatTheDeviceDoesNotHave) {
   EXPECT_NULL_ERRNO(ibv_create_ah(pd_, &ah), EOPNOTSUPP);
   ibv_xrcd_init_attr xrcd{};
   EXPECT_NULL_ERRNO(ibv_open_xrcd(context_, &xrcd), EOPNOTSUPP);
-  ibv_td_init_attr td{};
-  EXPECT_NULL_ERRNO(ibv_alloc_td(context_, &td), EOPNOTSUPP);
-  ibv_parent_domain_init_attr parent{};
-  EXPECT_NULL_ERRNO(ibv_alloc_parent_domain(context_, &parent), EOPNOTSUPP);
   ibv_alloc_dm_attr dm{};
   EXPECT_NULL_ERRNO(ibv_alloc_dm(context_, &dm), EOPNOTSUPP);
   EXPECT_NULL_ERRNO(ibv_alloc_null_mr(pd_), EOPNOTSUPP);
@@ -121,6 +118,11 @@ TEST_F(Refusals, WhatTheDeviceDoesNotHave) {
   EXPECT_NULL_ERRNO(ibv_open_qp(context_, &open), EOPNOTSUPP);
   ibv_sge sge{};
   EXPECT_EQ(ibv_advise_mr(pd_, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+  const int command_fd = dup(context_->cmd_fd);
+  EXPECT_NULL_ERRNO(ibv_import_device(command_fd), EOPNOTSUPP);
+  close(command_fd);
+  EXPECT_NULL_ERRNO(ibv_import_pd(context_, pd_->handle), EOPNOTSUPP);
+  EXPECT_NULL_ERRNO(ibv_import_mr(pd_, 0), EOPNOTSUPP);
   ibv_values_ex values{IBV_VALUES_MASK_RAW_CLOCK, {}};
   EXPECT_EQ(ibv_query_rt_values_ex(context_, &values), EOPNOTSUPP);
 

@@ -17,8 +17,9 @@ class Affinity : public test::OpenDevice {
   uiwarp_cq* make_on(uint32_t vector) {
     uiwarp_cq* cq = nullptr;
     int actual = 0;
-    EXPECT_EQ(uiwarp_cq_create(context_, 4, -1, static_cast<int>(vector), nullptr, &cq, &actual),
-              0);
+    EXPECT_EQ(
+        uiwarp_cq_create(context_, 4, -1, static_cast<int>(vector), nullptr, nullptr, &cq, &actual),
+        0);
     return cq;
   }
   static engine::Engine* engine_of(uiwarp_cq* receives, uiwarp_cq* sends) {

@@ -28,13 +28,14 @@ TEST_F(CompletionQueues, SizesAndVectorsAreChecked) {
   uiwarp_cq* cq = nullptr;
   int actual = 0;
   const int most = Limits::kMaxCqe;
-  EXPECT_EQ(uiwarp_cq_create(context_, 0, -1, 0, nullptr, &cq, &actual), EINVAL);
-  EXPECT_EQ(uiwarp_cq_create(context_, -1, -1, 0, nullptr, &cq, &actual), EINVAL);
-  EXPECT_EQ(uiwarp_cq_create(context_, most + 1, -1, 0, nullptr, &cq, &actual), EINVAL);
-  EXPECT_EQ(uiwarp_cq_create(context_, 1, -1, uiwarp_comp_vectors(), nullptr, &cq, &actual),
-            EINVAL);
-  EXPECT_EQ(uiwarp_cq_create(context_, 1, -1, -1, nullptr, &cq, &actual), EINVAL);
-  ASSERT_EQ(uiwarp_cq_create(context_, most, -1, 0, nullptr, &cq, &actual), 0);
+  EXPECT_EQ(uiwarp_cq_create(context_, 0, -1, 0, nullptr, nullptr, &cq, &actual), EINVAL);
+  EXPECT_EQ(uiwarp_cq_create(context_, -1, -1, 0, nullptr, nullptr, &cq, &actual), EINVAL);
+  EXPECT_EQ(uiwarp_cq_create(context_, most + 1, -1, 0, nullptr, nullptr, &cq, &actual), EINVAL);
+  EXPECT_EQ(
+      uiwarp_cq_create(context_, 1, -1, uiwarp_comp_vectors(), nullptr, nullptr, &cq, &actual),
+      EINVAL);
+  EXPECT_EQ(uiwarp_cq_create(context_, 1, -1, -1, nullptr, nullptr, &cq, &actual), EINVAL);
+  ASSERT_EQ(uiwarp_cq_create(context_, most, -1, 0, nullptr, nullptr, &cq, &actual), 0);
   EXPECT_EQ(actual, most);
   EXPECT_EQ(uiwarp_cq_resize(cq, 0, &actual), EINVAL);
   EXPECT_EQ(uiwarp_cq_resize(cq, most + 1, &actual), EINVAL);
@@ -54,7 +55,7 @@ TEST_F(CompletionQueues, EndAtTheLimit) {
   }
   uiwarp_cq* cq = nullptr;
   int actual = 0;
-  EXPECT_EQ(uiwarp_cq_create(context_, 1, -1, 0, nullptr, &cq, &actual), ENOMEM);
+  EXPECT_EQ(uiwarp_cq_create(context_, 1, -1, 0, nullptr, nullptr, &cq, &actual), ENOMEM);
   for (uiwarp_cq* each : cqs) destroy(each);
 }
 
@@ -125,9 +126,9 @@ TEST_F(CompletionQueues, AChannelMustBeAPipe) {
   uiwarp_cq* cq = nullptr;
   int actual = 0;
   const int null = open("/dev/null", O_RDWR);
-  EXPECT_EQ(uiwarp_cq_create(context_, 1, null, 0, nullptr, &cq, &actual), EINVAL);
+  EXPECT_EQ(uiwarp_cq_create(context_, 1, null, 0, nullptr, nullptr, &cq, &actual), EINVAL);
   close(null);
-  EXPECT_EQ(uiwarp_cq_create(context_, 1, null, 0, nullptr, &cq, &actual), EBADF);
+  EXPECT_EQ(uiwarp_cq_create(context_, 1, null, 0, nullptr, nullptr, &cq, &actual), EBADF);
 }
 
 TEST_F(CompletionQueues, OverflowIsAnAsyncEvent) {

@@ -76,7 +76,7 @@ TEST_F(QueuePairs, QueuesOfAnotherContextAreRefused) {
   ASSERT_EQ(uiwarp_context_open(uiwarp_device_find("uiw_lo"), &other, &other_fd), 0);
   uiwarp_cq* foreign = nullptr;
   int actual;
-  ASSERT_EQ(uiwarp_cq_create(other, 4, -1, 0, nullptr, &foreign, &actual), 0);
+  ASSERT_EQ(uiwarp_cq_create(other, 4, -1, 0, nullptr, nullptr, &foreign, &actual), 0);
   EXPECT_EQ(create(qp_init(foreign)), EINVAL);
   destroy(foreign);
   uiwarp_context_close(other);

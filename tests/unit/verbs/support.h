@@ -67,7 +67,7 @@ class OpenDevice : public ::testing::Test {
   uiwarp_cq* make_cq(int cqe = 16, int channel_fd = -1, void* user = nullptr) {
     uiwarp_cq* cq = nullptr;
     int actual = 0;
-    EXPECT_EQ(uiwarp_cq_create(context_, cqe, channel_fd, 0, user, &cq, &actual), 0);
+    EXPECT_EQ(uiwarp_cq_create(context_, cqe, channel_fd, 0, nullptr, user, &cq, &actual), 0);
     return cq;
   }
   static void destroy(uiwarp_cq* cq, uint32_t comp_events = 0, uint32_t async_events = 0) {

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Protection domains, parent domains and thread domains. Of protection domains libibverbs fills the public
+ * fields, of the others nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "provider/provider.h"
+
+struct ibv_pd *provider_alloc_pd(struct ibv_context *context)
+{
+	struct provider_pd *mine = provider_new(sizeof(*mine));
+	int error;
+
+	if (!mine)
+		return NULL;
+	error = uiwarp_pd_alloc(core_context(context), &mine->core);
+	return error ? provider_fail(mine, error) : &mine->pd;
+}
+
+/*
+ * Allocators are for memory that a device shares with the program, such as the buffers of queues. Here there is
+ * none, so they are never called.
+ */
+struct ibv_pd *provider_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	struct provider_pd *mine;
+	int error;
+
+	if (attr->comp_mask & ~known)
+		return provider_fail(NULL, EOPNOTSUPP);
+	if (!attr->pd)
+		return provider_fail(NULL, EINVAL);
+	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) && (!attr->alloc || !attr->free))
+		return provider_fail(NULL, EINVAL);
+	mine = provider_new(sizeof(*mine));
+	if (!mine)
+		return NULL;
+	error = uiwarp_pd_alloc_parent(core_context(context), core_pd(attr->pd), attr->td ? core_td(attr->td) : NULL,
+				       &mine->core);
+	if (error)
+		return provider_fail(mine, error);
+	mine->pd.context = context;
+	mine->pd.handle = attr->pd->handle;
+	return &mine->pd;
+}
+
+int provider_dealloc_pd(struct ibv_pd *pd)
+{
+	int error = uiwarp_pd_dealloc(core_pd(pd));
+
+	if (!error)
+		free(pd);
+	return provider_result(error);
+}
+
+struct ibv_td *provider_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init)
+{
+	struct provider_td *mine;
+	int error;
+
+	if (init->comp_mask)
+		return provider_fail(NULL, EOPNOTSUPP);
+	mine = provider_new(sizeof(*mine));
+	if (!mine)
+		return NULL;
+	error = uiwarp_td_alloc(core_context(context), &mine->core);
+	if (error)
+		return provider_fail(mine, error);
+	mine->td.context = context;
+	return &mine->td;
+}
+
+int provider_dealloc_td(struct ibv_td *td)
+{
+	int error = uiwarp_td_dealloc(core_td(td));
+
+	if (!error)
+		free(td);
+	return provider_result(error);
+}
