@@ -93,6 +93,14 @@ UIWARP_EXPORT int uiwarp_mr_rereg(struct uiwarp_mr *mr, int flags, struct uiwarp
 /* Returns when no octet can be placed into the memory any more. EBUSY while a memory window is bound to it. */
 UIWARP_EXPORT int uiwarp_mr_dereg(struct uiwarp_mr *mr);
 
+/*
+ * ibv_advise_mr: advice is an enum ibv_advise_mr_advice. EOPNOTSUPP: none that is known; EINVAL: flags, no SGE, or
+ * the key of a memory window; ENOENT: no region for paging on demand has this key; EPERM: of another protection
+ * domain, or not to be written to; EFAULT: out of the region's bounds, or not mapped.
+ */
+UIWARP_EXPORT int uiwarp_mr_advise(struct uiwarp_pd *pd, int advice, uint32_t flags, const struct ibv_sge *sges,
+				   uint32_t count);
+
 /* type: enum ibv_mw_type. EINVAL: there is no such type; ENOMEM: limit. */
 UIWARP_EXPORT int uiwarp_mw_alloc(struct uiwarp_pd *pd, int type, struct uiwarp_mw **mw, uint32_t *rkey);
 /* Ends its binding: returns when no octet can be placed through it any more. */

@@ -35,6 +35,11 @@ TESTS = {
     "test_parent_domain.ParentDomainTrafficTest": ["test_default_allocators_rc_traffic", "test_mem_align_rc_traffic",
                                                    "test_mem_align_srq_excq_rc_traffic",
                                                    "test_without_allocators_rc_traffic"],
+    # Implicit, XRC and UD are not to be had; huge pages have to be reserved; test_odp_rc_rdma_write looks at once.
+    "test_odp.OdpTestCase": ["test_odp_async_prefetch_rc_traffic", "test_odp_prefetch_async_no_page_fault_rc_traffic",
+                             "test_odp_prefetch_sync_no_page_fault_rc_traffic", "test_odp_rc_atomic_cmp_and_swp",
+                             "test_odp_rc_atomic_fetch_and_add", "test_odp_rc_rdma_read", "test_odp_rc_srq_traffic",
+                             "test_odp_rc_traffic", "test_odp_sync_prefetch_rc_traffic"],
     "test_cq.CQAPITest": ["test_create_cq", "test_create_cq_bad_flow", "test_create_cq_with_comp_channel"],
     "test_cqex.CQEXAPITest": ["test_create_cq_ex", "test_create_cq_ex_bad_flow"],
     "test_mr.MRTest": ["test_reg_mr_bad_flags"],

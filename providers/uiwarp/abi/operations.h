@@ -18,7 +18,7 @@
 struct verbs_mr;
 
 #define UIWARP_OPERATIONS(OURS, OTHER) \
-	OTHER(34, advise_mr) \
+	OURS(34, advise_mr, int, (struct ibv_pd *, enum ibv_advise_mr_advice, uint32_t, struct ibv_sge *, uint32_t)) \
 	OTHER(64, alloc_buf) \
 	OTHER(34, alloc_dm) \
 	OTHER(59, alloc_dmah) \

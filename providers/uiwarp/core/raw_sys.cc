@@ -149,6 +149,9 @@ int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) {
 int ioctl(int fd, unsigned long request, void* argument) {
   return static_cast<int>(raw(SYS_ioctl, fd, request, argument));
 }
+int madvise(void* start, size_t size, int advice) {
+  return static_cast<int>(raw(SYS_madvise, start, size, advice));
+}
 int gettid() {
   return static_cast<int>(raw(SYS_gettid));
 }

@@ -46,6 +46,7 @@ int timerfd_settime(int fd, int flags, const itimerspec* time);
 int epoll_create1(int flags);
 int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event);
 int ioctl(int fd, unsigned long request, void* argument);
+int madvise(void* start, size_t size, int advice);
 int gettid();
 
 }  // namespace uiw::core::sys

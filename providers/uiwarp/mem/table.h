@@ -21,6 +21,7 @@ enum Access : uint32_t {  // values of ibv_access_flags
   kRemoteAtomic = 1u << 3,
   kMwBind = 1u << 4,
   kZeroBased = 1u << 5,
+  kOnDemand = 1u << 6,  // without meaning here: ibv_advise_mr asks
 };
 
 enum class Kind : uint8_t { kRegion, kWindow1, kWindow2 };

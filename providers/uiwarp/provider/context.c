@@ -48,6 +48,7 @@ static void free_context(struct ibv_context *context)
 }
 
 static const struct verbs_all_ops ops = {
+	.advise_mr = provider_advise_mr,
 	.alloc_mw = provider_alloc_mw,
 	.alloc_parent_domain = provider_alloc_parent_domain,
 	.alloc_pd = provider_alloc_pd,

@@ -44,6 +44,12 @@ int provider_dereg_mr(struct verbs_mr *mr)
 	return provider_result(error);
 }
 
+int provider_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sges,
+		       uint32_t count)
+{
+	return provider_result(uiwarp_mr_advise(core_pd(pd), (int)advice, flags, sges, count));
+}
+
 struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct provider_mw *mine = provider_new(sizeof(*mine));

@@ -142,6 +142,8 @@ int provider_dealloc_td(struct ibv_td *td);
 struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 int provider_rereg_mr(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
 int provider_dereg_mr(struct verbs_mr *mr);
+int provider_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sges,
+		       uint32_t count);
 struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int provider_dealloc_mw(struct ibv_mw *mw);
 int provider_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);

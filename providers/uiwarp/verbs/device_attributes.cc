@@ -63,6 +63,12 @@ int uiwarp_query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_
   ibv_device_attr_ex all;
   std::memset(&all, 0, sizeof all);
   fill(*context->device, all.orig_attr);
+  // Nothing is pinned. But not implicitly: of the whole address space a peer would end the process
+  // with one access to what is not mapped.
+  all.odp_caps.general_caps = IBV_ODP_SUPPORT;
+  all.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+                                                IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+                                                IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
   all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
   all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
   std::memset(attr, 0, size);  // what only a newer caller knows

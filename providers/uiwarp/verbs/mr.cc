@@ -26,13 +26,14 @@ namespace {
 
 constexpr uint32_t kKept = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |
-                           IBV_ACCESS_ZERO_BASED;
+                           IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND;
 static_assert(uint32_t{IBV_ACCESS_LOCAL_WRITE} == mem::kLocalWrite);
 static_assert(uint32_t{IBV_ACCESS_REMOTE_WRITE} == mem::kRemoteWrite);
 static_assert(uint32_t{IBV_ACCESS_REMOTE_READ} == mem::kRemoteRead);
 static_assert(uint32_t{IBV_ACCESS_REMOTE_ATOMIC} == mem::kRemoteAtomic);
 static_assert(uint32_t{IBV_ACCESS_MW_BIND} == mem::kMwBind);
 static_assert(uint32_t{IBV_ACCESS_ZERO_BASED} == mem::kZeroBased);
+static_assert(uint32_t{IBV_ACCESS_ON_DEMAND} == mem::kOnDemand);
 // ibv_rereg_mr() needs one more than there are.
 static_assert(device::Limits::kMaxMr + 1 + device::Limits::kMaxMw <= mem::Table::kCapacity);
 
@@ -43,11 +44,10 @@ constexpr uint32_t kWrites =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 int check_access(uint32_t access) {
-  // Hints such as relaxed ordering are ours to ignore (ibv_reg_mr). So is that of huge pages, as
-  // the kernel ignores it of memory that is not paged on demand.
+  // Hints such as relaxed ordering are ours to ignore (ibv_reg_mr), and so is that of huge pages.
   access &= ~(uint32_t{IBV_ACCESS_OPTIONAL_RANGE} | uint32_t{IBV_ACCESS_HUGETLB});
   // What the kernel knows, and refuses of a device that does not have it.
-  if (access & (IBV_ACCESS_ON_DEMAND | kFlush)) return EOPNOTSUPP;
+  if (access & kFlush) return EOPNOTSUPP;
   if (access & ~kKept) return EINVAL;
   // "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then IBV_ACCESS_LOCAL_WRITE
   // must be set too" (ibv_reg_mr)
@@ -65,6 +65,8 @@ uint64_t start_of(const uiwarp_mr& mr) {
 int check(const uiwarp_mr& mr) {
   if (const int error = check_access(mr.rights)) return error;
   if (mr.length == 0) return EINVAL;  // nothing to pin (ib_umem_get() of the kernel, siw)
+  // All of the address space (implicit ODP): the kernel's answer of a device that cannot.
+  if ((mr.rights & IBV_ACCESS_ON_DEMAND) && !mr.addr && mr.length == SIZE_MAX) return EINVAL;
   const uint64_t first = reinterpret_cast<uintptr_t>(mr.addr), start = start_of(mr);
   if (first + mr.length < first || start + mr.length < start) return EINVAL;
   return mem::check_mapped(mr.addr, mr.length, mr.rights & kWrites);

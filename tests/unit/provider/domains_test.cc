@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Parent domains and thread domains, through the stock calls.
+// Parent domains, thread domains, and memory that is paged on demand, through the stock calls.
 #include <cstdlib>
 
 #include "connected.h"
@@ -97,6 +97,24 @@ TEST_F(Domains, WrongArgumentsAreRefused) {
   EXPECT_NULL_ERRNO(ibv_create_cq_ex(context_, &cq), EINVAL);
 }
 
+TEST_F(Domains, MemoryOnDemandIsAdvised) {
+  ibv_device_attr_ex device{};
+  ASSERT_EQ(ibv_query_device_ex(context_, nullptr, &device), 0);
+  EXPECT_EQ(device.odp_caps.general_caps, uint64_t{IBV_ODP_SUPPORT});
+  char buffer[64];
+  ibv_mr* mr = reg(buffer, sizeof buffer, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+  ASSERT_NE(mr, nullptr);
+  ibv_sge range{reinterpret_cast<uintptr_t>(buffer), sizeof buffer, mr->lkey};
+  for (auto advice : {IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+                      IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT})
+    EXPECT_EQ(ibv_advise_mr(pd_, advice, IBV_ADVISE_MR_FLAG_FLUSH, &range, 1), 0);
+  range.length += 1;
+  errno = 0;
+  EXPECT_EQ(ibv_advise_mr(pd_, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &range, 1), EFAULT);
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 // A queue pair of the one, memory of the other, both ways.
 TEST_F(Connected, MemoryOfAProtectionDomainIsThatOfItsParentDomains) {
   ibv_parent_domain_init_attr attr{};
@@ -105,7 +123,7 @@ TEST_F(Connected, MemoryOfAProtectionDomainIsThatOfItsParentDomains) {
   ASSERT_NE(parent, nullptr);
   uint8_t from[100], to[100] = {};
   std::memset(from, 7, sizeof from);
-  const int access = IBV_ACCESS_LOCAL_WRITE;
+  const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND;
   ibv_mr* ours = ibv_reg_mr(pd_, from, sizeof from, access);
   ibv_mr* theirs = ibv_reg_mr(parent, to, sizeof to, access);
   ASSERT_TRUE(ours && theirs);

@@ -15,7 +15,8 @@ TEST_F(Refusals, MemoryRegion) {
   EXPECT_NULL_ERRNO(reg(nullptr, 64, IBV_ACCESS_LOCAL_WRITE), EFAULT);
   EXPECT_NULL_ERRNO(reg(buffer, sizeof buffer, IBV_ACCESS_REMOTE_WRITE), EINVAL);
   EXPECT_NULL_ERRNO(reg(buffer, sizeof buffer, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
-  EXPECT_NULL_ERRNO(reg(buffer, sizeof buffer, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
+  EXPECT_NULL_ERRNO(reg(buffer, sizeof buffer, 1 << 8), EOPNOTSUPP);  // IBV_ACCESS_FLUSH_GLOBAL
+  EXPECT_NULL_ERRNO(reg(nullptr, SIZE_MAX, IBV_ACCESS_ON_DEMAND), EINVAL);
   EXPECT_NULL_ERRNO(reg(buffer, sizeof buffer, 1 << 15), EINVAL);
   void* page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EXPECT_NULL_ERRNO(reg(page, 4096, IBV_ACCESS_LOCAL_WRITE), EFAULT);
@@ -116,8 +117,6 @@ TEST_F(Refusals, WhatTheDeviceDoesNotHave) {
   EXPECT_NULL_ERRNO(ibv_create_counters(context_, &counters), EOPNOTSUPP);
   ibv_qp_open_attr open{};
   EXPECT_NULL_ERRNO(ibv_open_qp(context_, &open), EOPNOTSUPP);
-  ibv_sge sge{};
-  EXPECT_EQ(ibv_advise_mr(pd_, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
   const int command_fd = dup(context_->cmd_fd);
   EXPECT_NULL_ERRNO(ibv_import_device(command_fd), EOPNOTSUPP);
   close(command_fd);

@@ -72,7 +72,10 @@ TEST_F(Context, DeviceAttributesAreTheLimits) {
   EXPECT_EQ(attr.device_cap_flags_ex, basic.device_cap_flags);
   EXPECT_EQ(basic.phys_port_cnt, 1);
   EXPECT_EQ(attr.comp_mask, 0u);
-  EXPECT_EQ(attr.odp_caps.general_caps, 0u);
+  EXPECT_EQ(attr.odp_caps.general_caps, uint64_t{IBV_ODP_SUPPORT});
+  const auto& odp = attr.odp_caps.per_transport_caps;
+  EXPECT_EQ(odp.rc_odp_caps, 2u * IBV_ODP_SUPPORT_SRQ_RECV - 1);  // all there are
+  EXPECT_EQ(odp.uc_odp_caps | odp.ud_odp_caps | attr.xrc_odp_caps, 0u);
   EXPECT_EQ(attr.completion_timestamp_mask, 0u);
 }
 

@@ -70,9 +70,10 @@ TEST_F(Memory, AccessFlags) {
       {kLocal | 1 << 21, 0},  // not defined yet
       {kLocal | 1 << 29, 0},
       {kLocal | IBV_ACCESS_HUGETLB, 0},
+      // as all memory is
+      {kLocal | IBV_ACCESS_ON_DEMAND, 0},
+      {kLocal | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, 0},
       // what this device does not have
-      {kLocal | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
-      {kLocal | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, EOPNOTSUPP},
       {kLocal | 1 << 8, EOPNOTSUPP},  // IBV_ACCESS_FLUSH_GLOBAL
       {kLocal | 1 << 9, EOPNOTSUPP},  // IBV_ACCESS_FLUSH_PERSISTENT
       // what nobody knows
@@ -107,6 +108,10 @@ TEST_F(Memory, UnmappedOrReadOnlyMemoryIsAFault) {
 TEST_F(Memory, WrapsAreInvalid) {
   EXPECT_EQ(reg(buffer_, ~size_t{0}, kLocal), EINVAL);
   EXPECT_EQ(reg(buffer_, 100, kLocal, ~uint64_t{0} - 50), EINVAL);
+}
+
+TEST_F(Memory, TheWholeAddressSpaceIsNotRegistered) {
+  EXPECT_EQ(reg(nullptr, SIZE_MAX, kLocal | IBV_ACCESS_ON_DEMAND, 0), EINVAL);
 }
 
 TEST_F(Memory, ADomainWithMemoryIsBusy) {
@@ -200,8 +205,7 @@ TEST_F(Reregistration, ThatFailsChangesNothing) {
   const uint32_t before = rkey_;
   EXPECT_EQ(rereg(IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_REMOTE_WRITE),
             EINVAL);
-  EXPECT_EQ(rereg(IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_ON_DEMAND),
-            EOPNOTSUPP);
+  EXPECT_EQ(rereg(IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 1 << 8), EOPNOTSUPP);
   EXPECT_EQ(rereg(IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, nullptr, 8, 0), EFAULT);
   EXPECT_EQ(rereg(IBV_REREG_MR_CHANGE_PD, nullptr, nullptr, 0, 0), EINVAL);
   uiwarp_mw* mw = nullptr;
