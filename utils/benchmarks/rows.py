@@ -42,8 +42,8 @@ def latency_iterations(size):
     return 20000 if size <= 4 * KIB else 5000
 
 
-def latency(verb, size, options=()):
-    return Perftest(f"ib_{verb}_lat", size, latency_iterations(size), TYPICAL, options)
+def latency(verb, size, options=(), settings=None):
+    return Perftest(f"ib_{verb}_lat", size, latency_iterations(size), TYPICAL, options, settings or {})
 
 
 def raw_latency(verb, size, options=()):
@@ -148,6 +148,18 @@ def bandwidth_rows():
                   bounds=fpdu_streams(MIB, 11 * 1448 - 24, veth=True), bounded_by=FPDUS)
 
 
+def acknowledged_rows():
+    """Completions that mean arrival, beside those that do not."""
+    settings, size, count = {"UIWARP_COMPLETIONS": "acknowledged"}, 64 * KIB, 500000
+    for verb in ("send", "write"):
+        yield Row(f"{verb} latency 64 B, acknowledged", latency(verb, 64, settings=settings), (latency(verb, 64),),
+                  "smaller", 1.1, "us")
+        yield Row(f"{verb} bandwidth 64 KiB, acknowledged", bandwidth(verb, size, settings=settings),
+                  (bandwidth(verb, size),), "larger", 0.9, "MiB/s")
+        yield Row(f"{verb} rate 64 B, acknowledged", Perftest(f"ib_{verb}_bw", 64, count, RATE, settings=settings),
+                  (Perftest(f"ib_{verb}_bw", 64, count, RATE),), "larger", 0.8, "M/s")
+
+
 def rate_rows():
     count = 500000
     for verb, test in (("send", "tag_bw"), ("write", "ucp_put_bw")):
@@ -170,4 +182,4 @@ def connection_rows():
 
 
 def all_rows():
-    return [*latency_rows(), *bandwidth_rows(), *rate_rows(), *connection_rows()]
+    return [*latency_rows(), *bandwidth_rows(), *rate_rows(), *acknowledged_rows(), *connection_rows()]

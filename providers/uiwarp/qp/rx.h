@@ -87,9 +87,6 @@ class Rx {
   // True once per event that the transmit machine waits for: a request was answered, one came in,
   // or the first FPDU opened the responder's side.
   bool take_news() { return std::exchange(news_, false); }
-  // True once per empty Read Request that came in: its answer moves nothing, and may wait a little
-  // to go with something else.
-  bool take_acknowledgement_wanted() { return std::exchange(acknowledgement_wanted_, false); }
   // True when a message found a receive since the last call.
   bool take_progress() { return std::exchange(progress_, false); }
   // How many receives, Reads and atomics the peer's bytes have completed.
@@ -231,7 +228,6 @@ class Rx {
   bool wait_for_receive_ = false;
   bool ended_ = false;  // a fault or Terminate: nothing more is looked at (RFC 5044 8)
   bool news_ = false;
-  bool acknowledgement_wanted_ = false;
   bool progress_ = false;
   bool limit_reached_ = false;
 };

@@ -183,7 +183,7 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
   }
   ++request_msn_;
   shared_->inbound_requests.push(inbound);
-  (read.size > 0 ? news_ : acknowledgement_wanted_) = true;
+  news_ = true;
   return RxStatus::kOk;
 }
 

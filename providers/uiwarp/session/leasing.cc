@@ -86,20 +86,6 @@ void State::retry_later() {
                  std::memory_order_relaxed);
 }
 
-// An empty Read is answered together with what the program, which polls, says to what came before;
-// or by its next poll.
-void State::acknowledge_soon() {
-  progress::Lease* const lease = pollers.load(std::memory_order_acquire);
-  const uint64_t now = core::ticks();
-  if (lease && !deferred_posts.backoff.passes() && deferred_posts.add(1, 0, now)) {
-    lease->deferred(now);
-    // The engine, revoking the lease, either sees what waits or is seen here.
-    if (pollers.load(std::memory_order_seq_cst)) return;
-  }
-  deferred_posts.take();
-  sender.try_run();
-}
-
 // --- What pollers do with it. Thread: the lease's holder ---
 
 bool State::send_deferred() {
@@ -144,6 +130,9 @@ bool State::owns_receiver() {
 
 void State::consider_grant(size_t bytes, size_t directly) {
   if (!core::settings().poll_progress) return;
+  // A program waits for acknowledgements at one queue, and for messages at another or in memory:
+  // nobody would receive while it waits where the lease is not.
+  if (connection->shared.acknowledged && send_queue->posted() > 0) return;
   const progress::Grant grant = grants.on_arrival({.at = engine.now(),
                                                    .bytes = bytes,
                                                    .completed = connection->rx.completed(),

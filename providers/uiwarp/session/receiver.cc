@@ -110,11 +110,7 @@ void Receiver::hear_news() {
   qp::Rx& rx = owner_.connection->rx;
   if (rx.take_limit_reached() && owner_.options.srq_events)
     owner_.options.srq_events->on_srq_limit();
-  const bool acknowledgement = rx.take_acknowledgement_wanted();
-  if (rx.take_news())
-    owner_.sender.try_run();
-  else if (acknowledgement)
-    owner_.acknowledge_soon();
+  if (rx.take_news()) owner_.sender.try_run();
 }
 
 void Receiver::handle(qp::RxStatus status) {
@@ -193,6 +189,8 @@ void Receiver::pause_for(Pause reason) {
 // bring the news that it was taken: the kernel's locks lie between both.
 bool Receiver::sends_first(bool answered) {
   if (answered) owner_.sender.try_run();
+  // Whoever posts on and on holds the role nearly always: the two would ask each other for ever.
+  if (std::exchange(now_.sends_complete, false)) return true;
   if (!owner_.sender.is_running()) return true;
   if (owner_.is_received_by_pollers()) return false;  // whoever polls comes again
   owner_.sender.ask(kTellCompleted);
@@ -255,6 +253,12 @@ void Receiver::resume() {
   if (owner_.life.takes_input()) handle(owner_.connection->rx.resume());
 }
 
+void Receiver::on_sends_complete() {
+  now_.sends_complete = true;
+  resume();
+  now_.sends_complete = false;
+}
+
 void Receiver::stop() {
   now_.pause = Pause::kNone;
   owner_.engine.disarm(receive_timer_);
@@ -268,7 +272,7 @@ void Receiver::take_back() {
   if (now_.stopped_by) return;
   if (!owner_.connection->rx.wants_sender()) return owner_.stream->resume_receive();
   now_.pause = Pause::kForSender;
-  owner_.ring(kSendsComplete);  // perhaps; sends_first() says whether
+  owner_.sender.ask(kTellCompleted);
 }
 
 void Receiver::on_receive_posted() {

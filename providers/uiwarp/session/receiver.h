@@ -39,8 +39,10 @@ class Receiver final : public transport::StreamHandler,
   bool keep(core::Bytes leftover);
   // From now on it is told of what the stream brings.
   void start();
-  // A receive was posted, or what TCP had taken is complete.
+  // A receive was posted.
   void resume();
+  // What TCP had taken when kTellCompleted was asked for is complete.
+  void on_sends_complete();
   // Nothing more is waited for, and the stream is not listened to beyond its end.
   void stop();
   // Everything anew, for RESET.
@@ -94,6 +96,7 @@ class Receiver final : public transport::StreamHandler,
     Pause pause = Pause::kNone;
     bool first_fpdu_told = false;  // the peer's, to the observer
     unsigned wakes = 0;            // empty Writes asked for
+    bool sends_complete = false;   // of all that was received: said by the sender a moment ago
     uint32_t arrivals = 0;
     std::unique_ptr<uint8_t[]> leftover;  // until start()
     size_t leftover_size = 0;

@@ -20,7 +20,9 @@ void State::run() {
   if (seen & kGiveBack) sender.ask(kReleaseRegions);
   if (seen & kContinue) sender.ask(kTakeTurn);
   if (seen & kStopped) receiver.on_stopped();
-  if (seen & (kReceivePosted | kSendsComplete)) receiver.resume();
+  // Pollers look by themselves.
+  if ((seen & kSendsComplete) && !is_received_by_pollers()) receiver.on_sends_complete();
+  if (seen & kReceivePosted) receiver.resume();
   if (seen & kErrorFound) begin_error(sender.found());
   if (seen & kPeerMissed) miss_peer();
   if (seen & kPeerSilent) on_peer_silent();

@@ -52,7 +52,7 @@ enum Doorbell : uint32_t {
 };
 // What the engine can do while pollers receive.
 constexpr uint32_t kNeedsNoReceiver =
-    kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed | kGiveBack;
+    kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed | kGiveBack | kSendsComplete;
 
 class State final : public engine::Task, public progress::Member {
  public:
@@ -124,7 +124,6 @@ class State final : public engine::Task, public progress::Member {
   bool leave_coalesced();         // [sender] false: nobody polls any more
   void send_later(Doorbell bit);  // [sender] whoever polls goes on, or the engine, by that
   void retry_later();             // [sender] the socket is full
-  void acknowledge_soon();        // [receiver]
 
   // progress::Member, leasing.cc
   bool send_deferred() override;

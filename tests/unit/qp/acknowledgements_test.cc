@@ -320,19 +320,6 @@ TEST_F(Answers, ComeBeforeEverythingElse) {
   EXPECT_EQ(go(), (Opcodes{kReadResponse, kReadResponse, kSend, kSend}));
 }
 
-TEST_F(Answers, AreNoNewsButWanted) {
-  ASSERT_EQ(ask(1, 0xc0), qp::RxStatus::kOk);
-  EXPECT_TRUE(m.rx().take_news());  // of the first FPDU
-  EXPECT_TRUE(m.rx().take_acknowledgement_wanted());
-  ASSERT_EQ(ask(2, 0xc1), qp::RxStatus::kOk);
-  EXPECT_FALSE(m.rx().take_news());
-  EXPECT_TRUE(m.rx().take_acknowledgement_wanted());
-  EXPECT_FALSE(m.rx().take_acknowledgement_wanted());
-  ASSERT_EQ(ask(3, 0xc2, 10, target.start()), qp::RxStatus::kOk);
-  EXPECT_TRUE(m.rx().take_news());
-  EXPECT_FALSE(m.rx().take_acknowledgement_wanted());
-}
-
 TEST_F(Answers, GoOutAtTheEndBeforeATerminate) {
   ASSERT_EQ(ask(1, 0xc0), qp::RxStatus::kOk);
   ASSERT_EQ(ask(2, 0xc1), qp::RxStatus::kOk);
