@@ -42,8 +42,7 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_COMPLETIONS", "sent|acknowledged", "sent",
      "When a Send or RDMA Write completes: sent, as iWARP has it, when TCP has taken it; "
      "acknowledged, as InfiniBand and RoCE have it, when the peer has received or placed it, and "
-     "an "
-     "error of the peer's completes the request that is to blame."},
+     "an error of the peer's completes the request that is to blame."},
     {"UIWARP_MPA_REVISION", "1|2", "2",
      "MPA revision to connect with: 2 negotiates read depths and a ready-to-receive frame (RFC "
      "6581)."},

@@ -82,6 +82,11 @@ inline constexpr int kPosterShare = 4, kEngineShare = 4;
 // "Send latency 64 B".
 inline constexpr uint32_t kCallsPerEmss = 64;
 
+// Empty Reads that ask for acknowledgements, and other requests, outstanding at most when one more
+// of the former is sent: with one alone the last messages of a burst wait for a second round trip.
+// "Write bandwidth 64 KiB, acknowledged".
+inline constexpr uint32_t kMostAcknowledgements = 2;
+
 // --- The receiver (session/receiver.h) ---
 
 // How often, and how many bytes, the engine receives directly before it looks after others.
@@ -91,11 +96,6 @@ inline constexpr size_t kDirectBytes = 768 * 1024;
 // Bytes that the engine waits for when more of a large segment is to come: few, since the rest can
 // be received directly then. "Send bandwidth 64 KiB".
 inline constexpr uint32_t kBeginning = 2048;
-
-// Empty Reads that ask for acknowledgements, and other requests, outstanding at most when one more
-// of the former is sent: with one alone the last messages of a burst wait for a second round trip.
-// "Write bandwidth 64 KiB, acknowledged".
-inline constexpr uint32_t kMostAcknowledgements = 2;
 
 // --- What a payload's size decides (qp/) ---
 

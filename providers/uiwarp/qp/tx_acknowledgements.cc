@@ -5,8 +5,6 @@
 // Read or atomic of the program's is one, too. doc/decisions/021-acknowledged-completions.md
 //
 // The other side of it: empty Reads of the peer are answered before anything else.
-#include <utility>
-
 #include "core/tuning.h"
 #include "qp/opcode_rules.h"
 #include "qp/tx.h"
