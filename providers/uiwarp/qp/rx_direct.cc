@@ -43,6 +43,9 @@ Rx::Expected Rx::expected() const {
 
 bool Rx::plan_placement(DirectPlacement& out) {
   if (!may_place_directly() || ended_ || waiting_ != RxStatus::kOk) return false;
+  if (open_.tagged && open_.opcode() == Opcode::kReadResponse &&
+      asks_nothing(*shared_->outstanding_requests.front()))
+    return false;
   const Expected expected = this->expected();
   const uint64_t ahead =
       std::min<uint64_t>(expected.octets, expected.segment * DirectPlacement::kAhead);

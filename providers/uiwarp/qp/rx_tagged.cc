@@ -91,8 +91,9 @@ RxStatus Rx::on_read_response(const Segment& segment, const ddp::TaggedHeader& h
   // We sent sink TO 0, so TO is the position in the message; too much, a gap or an early end is
   // wrong.
   const uint64_t left = read->length - response_octets_;
-  if (header.to != response_octets_ || segment.payload_size() > left ||
-      (header.last && segment.payload_size() != left))
+  const bool fits =
+      segment.payload_size() <= left && (!header.last || segment.payload_size() == left);
+  if (header.to != response_octets_ || (!fits && !asks_nothing(*read)))
     return raise_response(TermCode::kTaggedBounds, segment, IBV_WC_BAD_RESP_ERR);
   const RxStatus placed = place_response(segment.payload());
   if (placed != RxStatus::kOk || segment.payload().size() != segment.payload_size()) return placed;
@@ -102,6 +103,10 @@ RxStatus Rx::on_read_response(const Segment& segment, const ddp::TaggedHeader& h
 RxStatus Rx::place_response(core::Bytes payload) {
   if (payload.empty()) return RxStatus::kOk;
   const OutstandingRequest& read = *shared_->outstanding_requests.front();
+  if (asks_nothing(read)) {
+    response_octets_ += payload.size();
+    return RxStatus::kOk;
+  }
   const SendWqe& wr = shared_->send_queue->slot(read.slot);
   if (!scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count, response_octets_,
                payload))

@@ -29,6 +29,12 @@ struct OutstandingRequest {
   uint64_t behind = 0;  // all of the send queue before this slot was sent before it
 };
 
+// An RTR frame or the request for an acknowledgement: a Read of no bytes. Linux siw answers with as
+// many bytes as it sent last (siw_activate_tx() leaves the length as it is): they go nowhere.
+inline bool asks_nothing(const OutstandingRequest& request) {
+  return request.slot == kNoSlot;
+}
+
 // A Read or Atomic Request of the peer that we still have to answer.
 struct InboundRequest {
   bool atomic = false;

@@ -191,6 +191,34 @@ TEST_F(Acknowledged, AReadOfTheProgramsIsOneToo) {
   EXPECT_EQ(completed(), Ids{3});
 }
 
+// Linux siw's answer to an empty Read has as many bytes as its last message had.
+TEST_F(Acknowledged, BytesOfAnAnswerGoNowhere) {
+  for (const bool crc : {true, false}) {
+    for (const size_t size : {1, 4, 1000, 20'000}) {
+      SCOPED_TRACE(size);
+      start({.crc = crc});
+      send(0);
+      const std::vector<Octets> sent = ulpdus_of(m->transmit(), crc);
+      const Octets before = from->content(), all = pattern(size);
+      const uint32_t cookie = core::load_be32(&sent.at(1)[18]);
+      const core::Bytes octets(all);
+      const size_t half = size / 2;
+      if (half > 0)
+        ASSERT_EQ(m->feed(fpdu(tagged(kReadResponse, cookie, 0, octets.first(half), false), crc)),
+                  qp::RxStatus::kOk);
+      EXPECT_EQ(completed(), Ids{});
+      const Octets rest = fpdu(tagged(kReadResponse, cookie, half, octets.subspan(half)), crc);
+      ASSERT_EQ(m->feed(core::Bytes(rest).first(20)), qp::RxStatus::kOk);
+      qp::DirectPlacement placement;
+      EXPECT_FALSE(m->rx().plan_placement(placement));
+      ASSERT_EQ(m->feed(core::Bytes(rest).subspan(20)), qp::RxStatus::kOk);
+      m->tx().retire();
+      EXPECT_EQ(completed(), Ids{0});
+      EXPECT_TRUE(from->content() == before);
+    }
+  }
+}
+
 // What TCP has not taken is not complete, whatever the peer says.
 TEST_F(Acknowledged, AnAnswerThatComesTooEarlyCompletesNothing) {
   start();
