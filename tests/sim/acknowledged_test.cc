@@ -66,15 +66,16 @@ TEST_P(Acknowledged, ManyWritesToAPeerThatDoesNothing) {
 
 TEST_P(Acknowledged, BothSidesAtOnceBesideReadsAndAtomics) {
   connect({.ird = 2, .ord = 2}, {.ird = 2, .ord = 2, .acknowledged = true});
-  Buffer at_a(a->memory, pattern(1000)), at_b(b->memory, pattern(1000)), counter(b->memory, 8);
+  Buffer at_a(a->memory, 1000), at_b(b->memory, 1000), counter(b->memory, 8);
+  Buffer of_a(a->memory, pattern(1000)), of_b(b->memory, pattern(1000));
   Buffer sink(a->memory, 1000), answer(a->memory, 8);
   for (uint64_t id = 0; id < 60; ++id) {
     switch (id % 3) {
       case 0:
-        write(at_a, at_b.start(), at_b.stag(), id);
+        write(of_a, at_b.start(), at_b.stag(), id);
         break;
       case 1:
-        ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, id).to(at_b.start(), at_b.stag())),
+        ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, id).to(of_b.start(), of_b.stag())),
                   0);
         break;
       default:
@@ -82,7 +83,7 @@ TEST_P(Acknowledged, BothSidesAtOnceBesideReadsAndAtomics) {
                               .atomic(counter.start(), counter.stag(), 1)),
                   0);
     }
-    ASSERT_EQ(b->post(SendWr(IBV_WR_RDMA_WRITE, {at_b.sge()}, id).to(at_a.start(), at_a.stag())),
+    ASSERT_EQ(b->post(SendWr(IBV_WR_RDMA_WRITE, {of_b.sge()}, id).to(at_a.start(), at_a.stag())),
               0);
   }
   ASSERT_REACHED(a->sent_count() == 60 && b->sent_count() == 60);
