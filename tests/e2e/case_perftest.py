@@ -137,8 +137,8 @@ def vectors(world):
 @case("perftest-acknowledged", worlds=["lo4-root", "ns-root", "ns-user"], seconds=240, serial=True, reduced=True)
 def acknowledged(world):
     """Completions that mean arrival, at both ends, at one, and with several queue pairs. A server whose last Send has
-    to be acknowledged is late with its second listener every other time. Few iterations: beside
-    others that keep the processors busy some runs of a ping-pong take 30 ms for each (doc/lab/021)."""
+    to be acknowledged is late with its second listener every other time. Few iterations: beside others that keep the
+    processors busy some runs of a ping-pong take 30 ms for each (doc/lab/021)."""
     settings, often, few = {"UIWARP_COMPLETIONS": "acknowledged"}, 30, "100"
     for tool in TOOLS:
         exchange(world, tool, ["-n", few], 60, settings=settings, attempts=often)

@@ -141,7 +141,7 @@ void Life::live(uint32_t seed) {
   std::mt19937 random(seed);
   EndOptions first{.depth = 64}, second{.depth = 64};
   first.ird = static_cast<uint16_t>(1 + random() % 16);
-  second.ird = static_cast<uint16_t>(1 + random() % 16);
+  second.ord = static_cast<uint16_t>(1 + random() % 16);
   first.acknowledged = random() % 2;
   second.acknowledged = random() % 2;
   connect(first, second);
