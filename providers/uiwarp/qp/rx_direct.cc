@@ -43,9 +43,6 @@ Rx::Expected Rx::expected() const {
 
 bool Rx::plan_placement(DirectPlacement& out) {
   if (!may_place_directly() || ended_ || waiting_ != RxStatus::kOk) return false;
-  if (open_.tagged && open_.opcode() == Opcode::kReadResponse &&
-      asks_nothing(*shared_->outstanding_requests.front()))
-    return false;
   const Expected expected = this->expected();
   const uint64_t ahead =
       std::min<uint64_t>(expected.octets, expected.segment * DirectPlacement::kAhead);
@@ -86,7 +83,9 @@ bool Rx::find_sges(DirectPlacement& out, uint64_t ahead) const {
   uint32_t count = receive_.sge_count, pd = shared_->receive_pd;
   uint64_t offset = send_octets_;
   if (open_.tagged) {
-    const SendWqe& wr = shared_->send_queue->slot(shared_->outstanding_requests.front()->slot);
+    const OutstandingRequest& read = *shared_->outstanding_requests.front();
+    if (asks_nothing(read)) return false;
+    const SendWqe& wr = shared_->send_queue->slot(read.slot);
     sges = wr.sges();
     count = wr.sge_count;
     pd = shared_->pd;

@@ -378,8 +378,9 @@ void Tx::complete(SendWqe& wr, ibv_wc_status status) {
 void Tx::retire() {
   SendQueue& queue = *shared_->send_queue;
   while (queue.has_unretired()) {
-    if (!is_done(queue.retired())) return;
-    complete(queue.first_unretired(), IBV_WC_SUCCESS);
+    SendWqe& wr = queue.first_unretired();
+    if (!is_done(queue.retired(), wr)) return;
+    complete(wr, IBV_WC_SUCCESS);
   }
 }
 
@@ -432,7 +433,7 @@ void Tx::flush(Shared& shared) {
     SendWqe& wr = queue.first_unretired();
     ibv_wc_status status = wr.status;
     // Once one WR failed, everything behind it is flushed, also what had already been sent.
-    if (status == IBV_WC_SUCCESS && (flushing_ || !is_done(queue.retired())))
+    if (status == IBV_WC_SUCCESS && (flushing_ || !is_done(queue.retired(), wr)))
       status = IBV_WC_WR_FLUSH_ERR;
     flushing_ = flushing_ || status != IBV_WC_SUCCESS;
     complete(wr, status);
@@ -445,7 +446,7 @@ bool Tx::blame(const rdmap::Terminate& t) {
   if (!t.has_ddp_header) return false;
   for (uint64_t i = queue.retired(); i != queue.started(); ++i) {
     SendWqe& wr = queue.slot(i);
-    if (is_done(i) || !caused_by(t, wr)) continue;
+    if (is_done(i, wr) || !caused_by(t, wr)) continue;
     wr.status = blamed_as(t.code, rule_of(wr.opcode));
     // All before it was received without a fault.
     if (acknowledgements_ != Acknowledgements::kNone)

@@ -167,8 +167,8 @@ class Tx {
   // tx_acknowledgements.cc
   bool wants_acknowledgement() const;
   bool ask_acknowledgement();
-  bool is_done(uint64_t index);
-  bool build_acknowledgements();
+  bool has_arrived(uint64_t index, const SendWqe& wr) const;
+  void build_acknowledgements();
   bool build_segment();
   bool build_response_segment();
   void build_immediate(const SendWqe& wr);
@@ -191,6 +191,12 @@ class Tx {
                          uint32_t payload_size, uint64_t completed_slot);
   bool has_room(uint32_t copied) const;
   void append_terminate(const rdmap::Terminate& terminate);
+  // Whether TCP, or the peer, has what this started WR sends; or has answered it; or it has taken
+  // effect here.
+  bool is_done(uint64_t index, const SendWqe& wr) const {
+    return wr.done.load(std::memory_order_acquire) &&
+           (acknowledgements_ == Acknowledgements::kNone || has_arrived(index, wr));
+  }
   void complete(SendWqe& wr, ibv_wc_status status);
   bool blame(const rdmap::Terminate& terminate);
   void raise_local(SendWqe& wr, ibv_wc_status status);

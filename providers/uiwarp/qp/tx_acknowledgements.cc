@@ -27,12 +27,8 @@ bool Tx::ask_acknowledgement() {
   return true;
 }
 
-// Whether the peer, or TCP, has what this started WR sends; or has answered it; or it has taken
-// effect here.
-bool Tx::is_done(uint64_t index) {
-  SendWqe& wr = shared_->send_queue->slot(index);
-  if (!wr.done.load(std::memory_order_acquire)) return false;
-  if (acknowledgements_ == Acknowledgements::kNone) return true;
+// What is done otherwise than by sending needs no acknowledgement.
+bool Tx::has_arrived(uint64_t index, const SendWqe& wr) const {
   const OpcodeRule& rule = rule_of(wr.opcode);
   return rule.answered || rule.local || index < shared_->arrived.load(std::memory_order_acquire);
 }
@@ -44,15 +40,14 @@ bool Tx::fill_acknowledgements() {
   return pending();
 }
 
-// False: out of memory.
-bool Tx::build_acknowledgements() {
+// As many as there are, and have room.
+void Tx::build_acknowledgements() {
   while (has_room(0)) {
     const InboundRequest* const request = shared_->inbound_requests.front();
-    if (!request || request->atomic || request->read.size > 0) return true;
+    if (!request || request->atomic || request->read.size > 0) return;
     message_ = {.kind = Message::kReadResponse};
-    if (!build_response_segment()) return false;
+    if (!build_response_segment()) return;
   }
-  return true;
 }
 
 }  // namespace uiw::qp

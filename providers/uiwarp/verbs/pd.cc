@@ -7,15 +7,27 @@
 using namespace uiw;
 using device::Limits;
 
+namespace {
+
+// A domain of the context, which counts as one of `all`. Null: the limit, or out of memory.
+template <class Domain>
+Domain* make(uiwarp_context& context, verbs::Quota& all) {
+  // Thread domains are no more than what they can be used for.
+  if (!all.take(Limits::kMaxPd)) return nullptr;
+  auto* const made = new (std::nothrow) Domain;
+  if (made)
+    made->context = &context;
+  else
+    all.give();
+  return made;
+}
+
+}  // namespace
+
 int uiwarp_pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
   if (context->in_child()) return ENODEV;
-  if (!context->pds.take(Limits::kMaxPd)) return ENOMEM;
-  auto* made = new (std::nothrow) uiwarp_pd;
-  if (!made) {
-    context->pds.give();
-    return ENOMEM;
-  }
-  made->context = context;
+  auto* const made = make<uiwarp_pd>(*context, context->pds);
+  if (!made) return ENOMEM;
   made->id = context->last_pd_id.fetch_add(1, std::memory_order_relaxed) + 1;
   *pd = made;
   return 0;
@@ -25,13 +37,8 @@ int uiwarp_pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td
                            uiwarp_pd** parent) {
   if (context->in_child()) return ENODEV;
   if (pd->context != context || (td && td->context != context)) return EINVAL;
-  if (!context->pds.take(Limits::kMaxPd)) return ENOMEM;
-  auto* made = new (std::nothrow) uiwarp_pd;
-  if (!made) {
-    context->pds.give();
-    return ENOMEM;
-  }
-  made->context = context;
+  auto* const made = make<uiwarp_pd>(*context, context->pds);
+  if (!made) return ENOMEM;
   made->id = pd->id;
   made->parent_of = pd;
   made->td = td;
@@ -52,16 +59,8 @@ int uiwarp_pd_dealloc(uiwarp_pd* pd) {
 
 int uiwarp_td_alloc(uiwarp_context* context, uiwarp_td** td) {
   if (context->in_child()) return ENODEV;
-  // No more than what they can be used for.
-  if (!context->tds.take(Limits::kMaxPd)) return ENOMEM;
-  auto* made = new (std::nothrow) uiwarp_td;
-  if (!made) {
-    context->tds.give();
-    return ENOMEM;
-  }
-  made->context = context;
-  *td = made;
-  return 0;
+  *td = make<uiwarp_td>(*context, context->tds);
+  return *td ? 0 : ENOMEM;
 }
 
 int uiwarp_td_dealloc(uiwarp_td* td) {
