@@ -39,10 +39,13 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_POLL_PROGRESS", "on|off", "on",
      "A program that keeps polling an empty completion queue receives by itself for its "
      "connections, and sends on where a socket was full, instead of the engine."},
-    {"UIWARP_COMPLETIONS", "sent|acknowledged", "sent",
+    {"UIWARP_FACE", "iwarp|roce", "iwarp",
+     "What programs see: iwarp, RDMA adapters as they are on the wire; roce, RoCE adapters, for "
+     "programs that refuse iWARP or use what it does not have. `uiwarp run --as roce` sets it."},
+    {"UIWARP_COMPLETIONS", "auto|sent|acknowledged", "auto",
      "When a Send or RDMA Write completes: sent, as iWARP has it, when TCP has taken it; "
      "acknowledged, as InfiniBand and RoCE have it, when the peer has received or placed it, and "
-     "an error of the peer's completes the request that is to blame."},
+     "an error of the peer's completes the request that is to blame. auto: as UIWARP_FACE says."},
     {"UIWARP_MPA_REVISION", "1|2", "2",
      "MPA revision to connect with: 2 negotiates read depths and a ready-to-receive frame (RFC "
      "6581)."},
@@ -207,9 +210,14 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
                       {"any", RtrKind::kAny}, {"read", RtrKind::kRead}, {"write", RtrKind::kWrite}},
                   out.mpa_rtr);
   }
+  if (name == "UIWARP_FACE") {
+    return choose(text, (const Choice<Face>[]){{"iwarp", Face::kIwarp}, {"roce", Face::kRoce}},
+                  out.face);
+  }
   if (name == "UIWARP_COMPLETIONS") {
     return choose(text,
-                  (const Choice<Completions>[]){{"sent", Completions::kSent},
+                  (const Choice<Completions>[]){{"auto", Completions::kAuto},
+                                                {"sent", Completions::kSent},
                                                 {"acknowledged", Completions::kAcknowledged}},
                   out.completions);
   }

@@ -21,8 +21,11 @@ enum class HostMode { kAuto, kExclusive };  // auto: stay away where the host ha
 enum class EngineKind { kAuto, kIoUring, kEpoll };  // auto: epoll where io_uring is refused
 enum class EngineCpu { kFollow, kFree };            // follow: sit on the CPU where packets arrive
 
-// When a Send or Write completes: once TCP has taken it, or once the peer has it.
-enum class Completions { kSent, kAcknowledged };
+// As what our devices present themselves; device/face.h says what that means.
+enum class Face { kIwarp, kRoce };
+// When a Send or Write completes: once TCP has taken it, or once the peer has it. auto: as devices
+// of that face do it.
+enum class Completions { kAuto, kSent, kAcknowledged };
 
 enum class RtrKind {
   kAny,
@@ -45,8 +48,9 @@ struct Settings {
   bool peer_to_peer = true;   // UIWARP_PEER_TO_PEER: ask for an RTR frame (RFC 6581 A bit)
   RtrKind mpa_rtr = RtrKind::kAny;  // UIWARP_MPA_RTR: which one
   bool wake_peer = true;            // UIWARP_WAKE_PEER: empty Writes to a silent responder
-  bool long_fpdus = true;  // UIWARP_LONG_FPDUS: of several TCP segments; empty Writes before
-  Completions completions = Completions::kSent;  // UIWARP_COMPLETIONS
+  bool long_fpdus = true;    // UIWARP_LONG_FPDUS: of several TCP segments; empty Writes before
+  Face face = Face::kIwarp;  // UIWARP_FACE
+  Completions completions = Completions::kAuto;  // UIWARP_COMPLETIONS
   bool poll_progress = true;  // UIWARP_POLL_PROGRESS: who polls in vain receives itself
   // UIWARP_PORTS: of queue pair numbers; 0: the system chooses
   uint16_t first_port = 0, last_port = 0;
@@ -59,6 +63,11 @@ struct Settings {
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug
+
+  bool acknowledged() const {
+    return completions == Completions::kAcknowledged ||
+           (completions == Completions::kAuto && face == Face::kRoce);
+  }
 };
 
 struct SettingInfo {

@@ -409,7 +409,7 @@ bool State::create_queues() {
   shared.recv_source = recv_source.get();
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
-  shared.acknowledged = core::settings().completions == core::Completions::kAcknowledged;
+  shared.acknowledged = core::settings().acknowledged();
   timeout = 0;
   patience_with_peer = core::settings().peer_timeout_ms * core::kMillisecond;
   return true;

@@ -99,7 +99,7 @@ mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, uint1
   }
   wishes.ird = ird;
   // An acknowledgement is an empty Read.
-  if (settings.completions == core::Completions::kAcknowledged) ord = std::max<uint16_t>(ord, 1);
+  if (settings.acknowledged()) ord = std::max<uint16_t>(ord, 1);
   wishes.ord = ord;
   wishes.max_ird = device::Limits::kMaxReads;
   wishes.max_ord = device::Limits::kMaxReads;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "device/face.h"
+
+namespace uiw::device {
+namespace {
+
+// Of the first type are the GIDs of an adapter that knows nothing else.
+constexpr const char* kIwarpGids[] = {"IB/RoCE v1"};
+constexpr const char* kRoceGids[] = {"IB/RoCE v1", "RoCE v2"};
+
+constexpr Face kIwarp{
+    .name = "iwarp",
+    .node_type = "4: RNIC",
+    .gid_types = kIwarpGids,
+    .cm = CmRules::kIwarp,
+    .address_handles = false,
+    .send_with_immediate = false,
+};
+
+constexpr Face kRoce{
+    .name = "roce",
+    .node_type = "1: CA",
+    .gid_types = kRoceGids,
+    .cm = CmRules::kInfiniband,
+    .address_handles = true,
+    .send_with_immediate = true,
+};
+
+}  // namespace
+
+const Face& face(core::Face which) {
+  return which == core::Face::kRoce ? kRoce : kIwarp;
+}
+
+const Face& face() {
+  return face(core::settings().face);
+}
+
+}  // namespace uiw::device

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What kind of adapter our devices present themselves as. The wire is iWARP's in any case; a face
+// is what programs see of it. This table is the only place that tells faces apart: whoever does
+// something by the face asks for a member of it.
+#pragma once
+
+#include <span>
+
+#include "core/settings.h"
+
+namespace uiw::device {
+
+// Whose rules an rdma_cm_id follows: which events come in which order, who moves the queue pair
+// through its states, how much private data there is room for.
+enum class CmRules {
+  kIwarp,       // the connection takes the queue pair to RTS; ESTABLISHED at both ends
+  kInfiniband,  // librdmacm moves the queue pair; CONNECT_RESPONSE where it has none
+};
+
+struct Face {
+  const char* name;                        // as UIWARP_FACE says it
+  const char* node_type;                   // as in sysfs: what libibverbs goes by
+  std::span<const char* const> gid_types;  // as in sysfs; each address has one GID of each type
+  CmRules cm;
+  bool address_handles;      // ibv_create_ah()
+  bool send_with_immediate;  // IBV_WR_SEND_WITH_IMM, towards a uiwarp that has it too
+};
+
+// Of this process. Thread: any.
+const Face& face();
+const Face& face(core::Face which);
+
+}  // namespace uiw::device
