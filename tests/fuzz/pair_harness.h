@@ -4,8 +4,9 @@
 // no octet is ever wrong, nothing is written but where it may be, and what nobody disturbed
 // succeeds.
 //
-// Input: octet 0 bit 0 CRC, 1 waits for receives, 2-3 RTR, 4-5 depth of Reads; then steps. A step
-// is an octet: bit 7 which end, bits 0-3 what to do (see step()), bits 4-6 its size class.
+// Input: octet 0 bit 0 CRC, 1 waits for receives, 2-3 RTR, 4-5 depth of Reads,
+// 6 Sends with immediate; then steps. A step is an octet: bit 7 which end, bits 0-3 what to do (see
+// step()), bits 4-6 its size class.
 #pragma once
 
 #include <algorithm>
@@ -70,6 +71,12 @@ class PairHarness {
     size_t at;
   };
 
+  struct Message {      // a Send
+    size_t size, from;  // in the sender's source
+    bool with_immediate;
+    uint32_t immediate;
+  };
+
   struct End {
     End()
         : sends(qp::SendQueue::create(16, 4, 64)),
@@ -93,16 +100,16 @@ class PairHarness {
     qp::Connection connection;
     std::deque<uint8_t> in;  // octets on their way here
     std::vector<Posted> posted;
-    std::vector<ibv_wc> sent, received;         // completions that were polled
-    std::vector<size_t> inbox_at;               // of each receive posted
-    std::vector<size_t> sent_sizes, sent_from;  // of each Send, in order; in the sender's source
-    bool paused = false;                        // a Send waits for a receive
-    bool over = false;                          // error end begun
+    std::vector<ibv_wc> sent, received;  // completions that were polled
+    std::vector<size_t> inbox_at;        // of each receive posted
+    std::vector<Message> messages;       // in order
+    bool paused = false;                 // a Send waits for a receive
+    bool over = false;                   // error end begun
     bool closing = false;
     bool damaged = false;  // an octet on its way here was changed
   };
 
-  explicit PairHarness(uint8_t kind) : crc_(kind & 1) {
+  explicit PairHarness(uint8_t kind) : crc_(kind & 1), immediates_(kind & 0x40) {
     const auto depth = static_cast<uint16_t>(1 + (kind >> 4 & 3));
     for (int i = 0; i < 2; ++i) {
       mpa::Agreement agreement;
@@ -111,6 +118,8 @@ class PairHarness {
       agreement.rtr = (kind >> 2 & 3) == 1   ? mpa::Rtr::kRead
                       : (kind >> 2 & 3) == 2 ? mpa::Rtr::kWrite
                                              : mpa::Rtr::kNone;
+      ends_[i].connection.shared.immediates = immediates_;
+      ends_[i].sends->allow_send_with_immediate(immediates_);
       agreement.ird = agreement.ord = depth;
       CHECK(ends_[i].connection.start(agreement, i ? 400 : 100, {77 + static_cast<uint64_t>(i), 0},
                                       kind & 2));
@@ -126,8 +135,10 @@ class PairHarness {
     const size_t size = kSizes[size_class];
     switch (octet & 0xf) {
       case 0:
-      case 1:
         post(end, IBV_WR_SEND, size);
+        break;
+      case 1:
+        post(end, immediates_ ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND, size);
         break;
       case 2:
       case 3:
@@ -191,6 +202,7 @@ class PairHarness {
     wr.opcode = opcode;
     wr.sg_list = list;
     wr.num_sge = 2;
+    wr.imm_data = static_cast<uint32_t>(end.posted.size() * 0x01020305);
     wr.send_flags = IBV_SEND_SIGNALED | (end.posted.size() % 5 == 4 ? IBV_SEND_FENCE : 0);
     wr.wr.rdma.remote_addr = kStart + (opcode == IBV_WR_RDMA_READ ? from : at);
     wr.wr.rdma.rkey = opcode == IBV_WR_RDMA_READ ? peer.source.stag : peer.target.stag;
@@ -202,10 +214,8 @@ class PairHarness {
       return;
     }
     if (arena) std::copy_n(&end.source.octets[from], size, &arena->expected[at]);
-    if (opcode == IBV_WR_SEND) {
-      end.sent_sizes.push_back(size);
-      end.sent_from.push_back(from);
-    }
+    if (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
+      end.messages.push_back({size, from, opcode == IBV_WR_SEND_WITH_IMM, wr.imm_data});
     end.posted.push_back({opcode, size, arena, at});
     if (end.over) end.connection.tx.flush(end.connection.shared);
   }
@@ -378,16 +388,20 @@ class PairHarness {
       const size_t at = end.inbox_at[next];
       failed = failed || wc.status != IBV_WC_SUCCESS;
       if (wc.status == IBV_WC_SUCCESS) {
-        CHECK(!failed && next < peer.sent_sizes.size() && wc.byte_len == peer.sent_sizes[next]);
+        CHECK(!failed && next < peer.messages.size());
+        const Message& message = peer.messages[next];
+        CHECK(wc.byte_len == message.size);
+        CHECK(wc.wc_flags == (message.with_immediate ? unsigned{IBV_WC_WITH_IMM} : 0u));
+        CHECK(!message.with_immediate || wc.imm_data == message.immediate);
         CHECK(std::equal(&end.inbox.octets[at], &end.inbox.octets[at] + wc.byte_len,
-                         &peer.source.octets[peer.sent_from[next]]));
+                         &peer.source.octets[message.from]));
       }
       ++next;
     }
     CHECK(next == end.inbox_at.size());
   }
 
-  const bool crc_;
+  const bool crc_, immediates_;
   End ends_[2];
   bool cut_ = false;        // nothing is carried any more
   bool disturbed_ = false;  // not everything has to succeed

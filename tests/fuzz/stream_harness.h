@@ -77,7 +77,8 @@ class StreamHarness {
         other_window_(lend(kOtherQp, 128)) {
     qp::Shared& shared = connection_.shared;
     sources_ = wire(shared, kThisQp, kPd, memory_, *sends_, *receives_, *send_cq_, *recv_cq_);
-    shared.long_fpdus = true;
+    shared.long_fpdus = shared.immediates = true;
+    sends_->allow_send_with_immediate(true);
     mpa::Agreement agreement;
     agreement.crc = crc_ = kind & 1;
     agreement.initiator = kind & 2;
@@ -99,7 +100,7 @@ class StreamHarness {
     for (unsigned i = 0; i < (posts >> 4 & 3u); ++i)
       post(i % 2 ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD);
     for (unsigned i = 0; i < (posts >> 2 & 3u); ++i)
-      post(i == 0 ? IBV_WR_RDMA_WRITE : i == 1 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE_WITH_IMM);
+      post(i == 0 ? IBV_WR_RDMA_WRITE : i == 1 ? IBV_WR_SEND_WITH_IMM : IBV_WR_RDMA_WRITE_WITH_IMM);
     transmit();
   }
 

@@ -2,6 +2,8 @@
 // Whole lives of connections by seed: work in both directions, and at some moment one of the ways
 // in which a connection ends. Whichever it is, every work request completes once, in order, what
 // was delivered is what was sent, and the end is told once, behind everything else.
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <random>
@@ -29,9 +31,13 @@ class Side {
       case 0:
         return post_receive();
       case 1: {
-        const ibv_sge whole = source.sge();
-        messages_.push_back(sends);
-        return post(SendWr(IBV_WR_SEND, {{whole.addr, size, whole.lkey}}, sends));
+        const ibv_sge part{source.start(), size, source.stag()};
+        const bool immediate = me_.options.immediates && size % 2;
+        const size_t number = sends;
+        post(SendWr(immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND, {part}, number)
+                 .immediate(static_cast<uint32_t>(number)));
+        if (sends > number) messages_.push_back({number, immediate});
+        return;
       }
       case 2:
         return post(SendWr(IBV_WR_RDMA_WRITE, {{source.start(), size, source.stag()}}, sends)
@@ -72,9 +78,13 @@ class Side {
       if (sent[read.number].status == IBV_WC_SUCCESS)
         EXPECT_EQ(first(*read.sink, read.size), first(peer.source, read.size));
     }
-    for (size_t i = 0; i < received.size() && received[i].status == IBV_WC_SUCCESS; ++i)
+    for (size_t i = 0; i < received.size() && received[i].status == IBV_WC_SUCCESS; ++i) {
       EXPECT_EQ(first(*receives_[i], received[i].byte_len),
                 first(peer.source, received[i].byte_len));
+      const Message& message = peer.messages_.at(i);
+      ASSERT_EQ(received[i].wc_flags, message.immediate ? unsigned{IBV_WC_WITH_IMM} : 0u);
+      if (message.immediate) EXPECT_EQ(ntohl(received[i].imm_data), message.number);
+    }
     if (peer_was_seen && me_.options.acknowledged) expect_delivered(sent, peer.me_.received());
     const auto notices = me_.notices();
     ASSERT_FALSE(notices.empty());
@@ -90,6 +100,10 @@ class Side {
     uint32_t size;
     Buffer* sink;
   };
+  struct Message {
+    size_t number;
+    bool immediate;
+  };
 
   static Octets first(const Buffer& buffer, size_t size) {
     Octets content = buffer.content();
@@ -100,7 +114,7 @@ class Side {
   void expect_delivered(const std::vector<ibv_wc>& sent, const std::vector<ibv_wc>& received) {
     const auto good = [](const ibv_wc& wc) { return wc.status == IBV_WC_SUCCESS; };
     EXPECT_LE(std::count_if(messages_.begin(), messages_.end(),
-                            [&](size_t number) { return good(sent[number]); }),
+                            [&](const Message& m) { return good(sent[m.number]); }),
               std::count_if(received.begin(), received.end(), good));
   }
   // The one that is to blame may have others before it that were not answered yet.
@@ -127,7 +141,7 @@ class Side {
  private:
   End& me_;
   std::vector<Read> reads_;
-  std::vector<size_t> messages_;  // the Sends
+  std::vector<Message> messages_;
   std::vector<std::unique_ptr<Buffer>> sinks_, receives_;
 };
 
@@ -144,6 +158,9 @@ void Life::live(uint32_t seed) {
   second.ord = static_cast<uint16_t>(1 + random() % 16);
   first.acknowledged = random() % 2;
   second.acknowledged = random() % 2;
+  // A Send with immediate to a peer that does not take it is an end of its own.
+  first.immediates = random() % 2;
+  second.immediates = random() % 8 ? first.immediates : !first.immediates;
   connect(first, second);
   Side one(*a, random()), other(*b, random());
   const auto work = [&](size_t steps) {

@@ -46,6 +46,7 @@ class QueuePairEnd : public End,
              .max_send_sge = queue::kMaxSge,
              .max_recv_sge = queue::kMaxSge,
              .max_inline_data = 512};
+    o.send_with_immediate = wanted.immediates;
     qp_ = session::QueuePair::create(engine, o);
     session::InsideQueuePair::shared(*qp_).acknowledged = wanted.acknowledged;
   }

@@ -24,6 +24,7 @@ struct EndOptions {
   uint32_t depth = 128, receives = 128;
   queue::ReceiveQueue* srq = nullptr;
   bool acknowledged = false;  // its Sends and Writes complete when the peer has them
+  bool immediates = false;    // it has Sends with immediate
   uint32_t first_msn = 1;     // simulator only: where RFC 5041 4.3 counts from
   // Simulator only: what the program does before each time that TCP takes something built earlier.
   std::function<void()> meanwhile = {};

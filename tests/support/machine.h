@@ -180,6 +180,7 @@ struct MachineOptions {
   uint32_t first_msn = 1;
   bool long_fpdus = false, stagger = false;
   bool acknowledged = false;
+  bool immediates = false;
 };
 
 class Machine {
@@ -196,6 +197,8 @@ class Machine {
     shared.long_fpdus = options.long_fpdus;
     shared.stagger = options.stagger;
     shared.acknowledged = options.acknowledged;
+    shared.immediates = options.immediates;
+    sends->allow_send_with_immediate(options.immediates);
     mpa::Agreement agreement;
     agreement.initiator = options.initiator;
     agreement.crc = options.crc;

@@ -54,8 +54,8 @@ StartupFrame make_request(const Wishes& wishes) {
   request.markers = wishes.markers;
   if (wishes.revision < 2) return request;  // RFC 6581 6: no enhanced set-up on revision 1
   Enhanced block;
-  block.ird = own_ird(wishes);
-  block.ord = own_ord(wishes);
+  block.ird = std::max(own_ird(wishes), wishes.least);
+  block.ord = std::max(own_ord(wishes), wishes.least);
   if (wishes.peer_to_peer) {
     // 9.2: every option that we can send. Not a Send: whether it would use up a receive of the
     // peer's application is nowhere said.
@@ -157,7 +157,7 @@ StartupFrame make_reply(const Wishes& wishes, const StartupFrame& request, Agree
   if (offer.ird == kNoNegotiation) {
     answer.ord = kNoNegotiation;
   } else {
-    out.ord = std::min(out.ord, offer.ird);
+    out.ord = std::min(std::max(out.ord, wishes.least), offer.ird);
     answer.ord = out.ord;
   }
   out.peer_to_peer = offer.peer_to_peer;

@@ -36,6 +36,9 @@ struct Wishes {
       Rtr::kNone;    // the only kind to offer, or the one to choose first; kNone: any, Read first
   uint16_t ird = 0;  // as the application asked (responder_resources)
   uint16_t ord = 0;  // as the application asked (initiator_depth)
+  // Of both depths, where the peer says which it has: what we need for ourselves. A peer that does
+  // not say so may have none, and take a Read for an error.
+  uint16_t least = 0;
   uint16_t max_ird = 128;  // device limits
   uint16_t max_ord = 128;
 };

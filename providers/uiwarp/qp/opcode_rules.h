@@ -29,7 +29,7 @@ struct OpcodeRule {
   bool local = false;         // nothing is sent, SGEs have no meaning
 };
 
-// By the value of ibv_wr_opcode.
+// By the value of ibv_wr_opcode. Which queue pair has SEND_WITH_IMM, its send queue knows.
 inline constexpr OpcodeRule kOpcodeRules[] = {
     /* RDMA_WRITE */
     {.supported = true,
@@ -45,9 +45,13 @@ inline constexpr OpcodeRule kOpcodeRules[] = {
      .immediate = true},
     /* SEND */
     {.supported = true, .completes_as = IBV_WC_SEND, .queue = ddp::kQnSend, .may_inline = true},
-    /* SEND_WITH_IMM: no RDMAP message carries both, and two would take two receives
-       (conformance 3.2) */
-    {},
+    /* SEND_WITH_IMM: no RDMAP message carries both, and two would take two receives (conformance
+       3.2). Between two uiwarps of the RoCE face: a Send behind an immediate hint */
+    {.supported = true,
+     .completes_as = IBV_WC_SEND,
+     .queue = ddp::kQnSend,
+     .may_inline = true,
+     .immediate = true},
     /* RDMA_READ */
     {.supported = true,
      .completes_as = IBV_WC_RDMA_READ,

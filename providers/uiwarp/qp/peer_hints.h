@@ -12,7 +12,13 @@
 // on, but not where it ends. So without the hint a receiver that may not write to memory that the
 // peer has not named places one segment in a call directly, with it several. The length of a Read
 // is known without. doc/decisions/014-several-segments-in-a-call.md
+//
+// The immediate hint carries the immediate data of the next Send, which has no room for any. It is
+// sent only to a peer that has said by a hint of its own that it takes them (tx_immediates.cc).
+// doc/decisions/022-send-with-immediate.md
 #pragma once
+
+#include <endian.h>
 
 #include <cstdint>
 #include <optional>
@@ -38,6 +44,22 @@ inline constexpr uint64_t length_hint_offset(const LengthHint& hint) {
 inline constexpr std::optional<LengthHint> length_hint_of(uint32_t stag, uint64_t to) {
   if (to >> 32 != kLengthHintTag) return {};
   return LengthHint{static_cast<uint32_t>(to), stag};
+}
+
+// The Tagged Offset of the hint that says so: the characters "uiwarp02".
+inline constexpr uint64_t kImmediatesHint = 0x7569776172703032;
+
+// The upper half of an immediate hint's Tagged Offset, "uiwi"; the lower one is the immediate data.
+inline constexpr uint32_t kImmediateHintTag = 0x75697769;
+
+// `immediate`: in network byte order, as verbs has it.
+inline uint64_t immediate_hint_offset(uint32_t immediate) {
+  return uint64_t{kImmediateHintTag} << 32 | be32toh(immediate);
+}
+// The immediate data that an empty Write to this Tagged Offset carries, if it is a hint.
+inline std::optional<uint32_t> immediate_hint_of(uint64_t to) {
+  if (to >> 32 != kImmediateHintTag) return {};
+  return htobe32(static_cast<uint32_t>(to));
 }
 
 }  // namespace uiw::qp

@@ -12,6 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "core/bytes.h"
@@ -175,6 +176,7 @@ class Rx {
   RxStatus on_tagged(const Segment& segment, rdmap::Opcode opcode);
   RxStatus on_write(const Segment& segment, const ddp::TaggedHeader& header);
   void take_hint(const ddp::TaggedHeader& header);
+  void take_immediate_hint(uint64_t to);
   RxStatus find_sink(const Segment& segment, uint64_t to, uint64_t length,
                      mem::LastRegion::Found& region);
   RxStatus finish_write();
@@ -208,6 +210,8 @@ class Rx {
   uint64_t write_from_ = 0;                        // the Tagged Offset where it began
   LengthHint length_hint_;                         // of the next Send or Write
   LengthHint write_hint_, send_hint_;              // of those that have begun
+  std::optional<uint32_t> immediate_hint_;         // of the next Send
+  std::optional<uint32_t> send_immediate_;         // of that which has begun
   uint32_t send_msn_ = 1;     // next expected on QN 0; of the message in progress while receiving_
   uint32_t request_msn_ = 1;  // next expected on QN 1
   uint32_t atomic_msn_ = 1;   // next expected on QN 3

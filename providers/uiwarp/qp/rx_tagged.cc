@@ -34,7 +34,7 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   write_begun_ = !header.last;
   write_ended_ = header.last;
   if (segment.payload_size() == 0) {  // RFC 5041 5.2: STag and TO are not checked then
-    if (shared_->long_fpdus) take_hint(header);
+    take_hint(header);
     return RxStatus::kOk;
   }
   mem::LastRegion::Found region;
@@ -45,10 +45,19 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
 }
 
-// The capability hint or a length hint of another uiwarp; or any other empty Write.
+// A hint of another uiwarp; or any other empty Write.
 void Rx::take_hint(const ddp::TaggedHeader& header) {
+  if (shared_->immediates) take_immediate_hint(header.to);
+  if (!shared_->long_fpdus) return;
   if (header.to == kCapabilityHint) tell(shared_->peer_takes_long_fpdus);
   length_hint_ = length_hint_of(header.stag, header.to).value_or(length_hint_);
+}
+
+void Rx::take_immediate_hint(uint64_t to) {
+  if (const std::optional<uint32_t> immediate = immediate_hint_of(to)) immediate_hint_ = immediate;
+  if (to != kImmediatesHint) return;
+  shared_->peer_immediates.store(PeerImmediates::kTaken, std::memory_order_release);
+  news_ = true;
 }
 
 RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
@@ -127,6 +136,10 @@ void Rx::finish_request() {
   const OutstandingRequest& request = *shared_->outstanding_requests.front();
   if (request.slot != kNoSlot)
     shared_->send_queue->slot(request.slot).done.store(true, std::memory_order_release);
+  // What says otherwise would have come before.
+  if (request.asks_immediates &&
+      shared_->peer_immediates.load(std::memory_order_relaxed) == PeerImmediates::kUnknown)
+    shared_->peer_immediates.store(PeerImmediates::kRefused, std::memory_order_release);
   // RFC 5040 5.5(12): it was answered after what was sent before it had been placed and delivered.
   if (shared_->acknowledged) shared_->arrived.store(request.behind, std::memory_order_release);
   shared_->outstanding_requests.pop();

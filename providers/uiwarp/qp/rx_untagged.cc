@@ -82,6 +82,7 @@ RxStatus Rx::take_receive(const Segment& segment, Opcode opcode) {
   send_octets_ = 0;
   send_opcode_ = opcode;
   if (segment.payload_size() > 0) send_hint_ = std::exchange(length_hint_, {});
+  if (is_send(opcode)) send_immediate_ = std::exchange(immediate_hint_, {});
   return RxStatus::kOk;
 }
 
@@ -118,6 +119,11 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
   wc.status = IBV_WC_SUCCESS;
   wc.opcode = IBV_WC_RECV;
   wc.byte_len = send_octets_;
+  if (send_immediate_) {
+    wc.wc_flags = IBV_WC_WITH_IMM;
+    wc.imm_data = *send_immediate_;
+  }
+  // A peer that sends both does what no uiwarp does; verbs has room for one of them.
   if (has_invalidate(opcode)) {
     // RFC 5040 5.3: verify that the STag is associated with this stream, invalidate it, then
     // deliver.

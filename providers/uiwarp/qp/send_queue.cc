@@ -115,7 +115,8 @@ void SendQueue::commit() {
 
 int SendQueue::add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets) {
   const OpcodeRule& rule = rule_of_any(wr.opcode);
-  if (!rule.supported) return EINVAL;
+  if (!rule.supported || (wr.opcode == IBV_WR_SEND_WITH_IMM && !send_with_immediate_))
+    return EINVAL;
   // A negative count is a large one.
   const uint32_t num_sge = rule.local ? 0 : static_cast<uint32_t>(wr.num_sge);
   if (num_sge > max_sge_) return EINVAL;

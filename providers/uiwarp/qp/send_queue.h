@@ -76,6 +76,9 @@ class SendQueue {
   // polled yet. Null when out of memory.
   static std::unique_ptr<SendQueue> create(uint32_t depth, uint32_t max_sge, uint32_t max_inline);
 
+  // Whether Sends with immediate may be added; not unless this says so. Before the first add().
+  void allow_send_with_immediate(bool allow) { send_with_immediate_ = allow; }
+
   uint32_t depth() const { return depth_; }
   std::atomic<uint64_t>& freed() { return freed_; }
 
@@ -92,7 +95,7 @@ class SendQueue {
   int add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets);
   void end(bool publish);
 
-  // Whether an RC queue pair knows such a work request at all. Thread: any.
+  // Whether there are such work requests, on some queue pair. Thread: any.
   static bool supported(ibv_wr_opcode opcode);
 
   // Whether a posted WR will still make a completion of its own accord. Thread: any.
@@ -125,6 +128,7 @@ class SendQueue {
   void commit();
   core::Spinlock lock_;  // producers
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
+  bool send_with_immediate_ = false;
   uint64_t mask_ = 0;  // of slots, a power of two of them
   std::unique_ptr<SendWqe[]> slots_;
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline bytes, one area per slot

@@ -26,10 +26,18 @@ struct OutstandingRequest {
   uint32_t cookie = 0;  // sink STag or Request Identifier as we sent it; the response must echo it
   uint32_t length = 0;
   bool atomic = false;
-  uint64_t behind = 0;  // all of the send queue before this slot was sent before it
+  uint64_t behind = 0;           // all of the send queue before this slot was sent before it
+  bool asks_immediates = false;  // tx_immediates.cc
 };
 
-// An RTR frame or the request for an acknowledgement: a Read of no bytes. Linux siw answers with as
+// Whether the peer takes immediate hints (qp/peer_hints.h).
+enum class PeerImmediates : uint8_t {
+  kUnknown,  // it has not said
+  kTaken,    // it has said so
+  kRefused,  // it has answered what was sent behind our saying so, and has not said so itself
+};
+
+// An RTR frame, or a question to the peer: a Read of no bytes. Linux siw answers with as
 // many bytes as it sent last (siw_activate_tx() leaves the length as it is): they go nowhere.
 inline bool asks_nothing(const OutstandingRequest& request) {
   return request.slot == kNoSlot;
@@ -64,6 +72,8 @@ struct Shared {
   bool acknowledged = false;  // wanted: Sends and Writes complete when the peer has them
                               // (tx_acknowledgements.cc)
 
+  bool immediates = false;  // immediate hints are taken, and SEND_WITH_IMM may be posted
+
   // ibv_modify_qp with IBV_QP_ACCESS_FLAGS; any thread may change it.
   std::atomic<uint32_t> remote_rights{~0u};
   // What the peer's STags have to belong to (RFC 5041 8.2), and which rights it has on them.
@@ -81,6 +91,8 @@ struct Shared {
   std::atomic<uint64_t> arrived{0};
   // Set by receive at the capability hint (qp/peer_hints.h), never where long_fpdus is false.
   std::atomic<bool> peer_takes_long_fpdus{false};
+  // Set by receive, never where `immediates` is false.
+  std::atomic<PeerImmediates> peer_immediates{PeerImmediates::kUnknown};
 };
 
 }  // namespace uiw::qp

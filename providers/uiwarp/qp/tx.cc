@@ -199,6 +199,10 @@ bool Tx::pick() {
   }
 
   const InboundRequest* request = shared_->inbound_requests.front();
+  // Before the answer to what the peer asked behind its own.
+  if (immediates_ == Immediates::kUntold && start_limit_ == kNoSlot &&
+      shared_->peer_immediates.load(std::memory_order_acquire) == PeerImmediates::kTaken)
+    return build_immediates_hint();
   // What the peer sent before an empty Read completes by its answer: before what we say to it.
   if (request && !request->atomic && request->read.size == 0) return begin_response(*request);
   // What went with the batch before; within a long stream nothing is ever the last.
@@ -275,6 +279,9 @@ bool Tx::pick_work_request() {
   const uint32_t ord = shared_->agreement.ord;
   if (rule.answered && unanswered >= ord && ord > 0) return false;
   if (rule.answered && coalescing_ && leave_reads(unanswered)) return false;
+  if (wr.opcode == IBV_WR_SEND_WITH_IMM &&
+      shared_->peer_immediates.load(std::memory_order_acquire) != PeerImmediates::kTaken)
+    return ask_immediates();
   if (is_small(wr)) return build_small_messages();
   if (!rule.answered && needs_capability_hint(wr.length)) return build_capability_hint();
   return start_work_request(wr);
@@ -317,6 +324,7 @@ bool Tx::start_work_request(SendWqe& wr) {
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
   message_ = {.kind = kind, .slot = slot, .length = wr.length};
   message_.length_hint = long_fpdus_ && worth_length_hint(wr.length);
+  message_.immediate_hint = rule.immediate && kind == Message::kSend;
   return true;
 }
 

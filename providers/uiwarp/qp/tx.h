@@ -32,6 +32,7 @@ struct TxFault {
   rdmap::Terminate terminate;  // what the peer is to be told
   bool local_access =
       false;  // IBV_EVENT_QP_ACCESS_ERR rather than QP_FATAL fits: a region went away
+  bool no_immediates = false;  // a Send with immediate, which the peer does not take
 };
 
 class Tx {
@@ -128,8 +129,9 @@ class Tx {
     enum Kind : uint8_t { kNone, kSend, kWrite, kImmediate, kReadResponse } kind = kNone;
     uint64_t slot = kNoSlot;
     uint64_t offset = 0, length = 0;
-    uint32_t segment = 0;      // bytes of payload in each, as hinted; 0: as the MULPDU has it
-    bool length_hint = false;  // one is to be sent before it
+    uint32_t segment = 0;         // bytes of payload in each, as hinted; 0: as the MULPDU has it
+    bool length_hint = false;     // one is to be sent before it
+    bool immediate_hint = false;  // the same
     uint32_t sge = 0, sge_offset = 0;
   };
 
@@ -164,6 +166,14 @@ class Tx {
   bool worth_staggering(uint64_t length) const;
   bool to_stagger(const SendWqe& wr, uint32_t header_size) const;
   void build_read_request(const rdmap::ReadRequest& request);
+  // tx_immediates.cc
+  enum class Immediates : uint8_t {
+    kUntold,  // we have not said that we take immediate hints
+    kTold,    // we have
+    kAsked,   // and the peer's answer to a question behind that is to come, or has come
+  };
+  bool build_immediates_hint();
+  bool ask_immediates();
   // tx_acknowledgements.cc
   bool wants_acknowledgement() const;
   bool ask_acknowledgement();
@@ -228,6 +238,7 @@ class Tx {
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;
   bool capability_hint_sent_ = false;
+  Immediates immediates_ = Immediates::kUntold;
   bool long_fpdus_ = false;
   uint32_t position_ = 0;  // modulo 512, of the stream where the batch begins (RFC 5044 4.3)
   bool crc_ = true;

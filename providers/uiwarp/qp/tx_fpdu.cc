@@ -82,11 +82,15 @@ bool Tx::build_segment() {
     build_empty_write(most, length_hint_offset({wr.length, most}));
     return true;
   }
+  if (std::exchange(message_.immediate_hint, false)) {
+    build_empty_write(kRtrStag, immediate_hint_offset(wr.immediate));
+    return true;
+  }
   const uint64_t left = message_.length - message_.offset;
   const uint32_t size = static_cast<uint32_t>(std::min<uint64_t>(left, most));
   const bool last = size == left;
   encode_send_header(header, wr, static_cast<uint32_t>(message_.offset), last);
-  const bool immediate_follows = rule_of(wr.opcode).immediate;
+  const bool immediate_follows = tagged && rule_of(wr.opcode).immediate;
   const uint64_t completed = last && !immediate_follows ? message_.slot : kNoSlot;
   if (wr.is_inline) {
     build_fpdu(header_size, nullptr, wr.inline_data + message_.offset, size, completed);

@@ -388,6 +388,7 @@ bool State::create_queues() {
       options.srq ? new (std::nothrow) Source(Source::Kind::kSharedQueue, options.srq->freed())
                   : new (std::nothrow) Source(Source::Kind::kOwnQueue, new_receives->freed()));
   if (!new_send_source || !new_recv_source) return false;
+  new_sends->allow_send_with_immediate(options.send_with_immediate);
   if (connection) purge_completions();
   send_source = std::move(new_send_source);
   recv_source = std::move(new_recv_source);
@@ -410,6 +411,7 @@ bool State::create_queues() {
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
   shared.acknowledged = core::settings().acknowledged();
+  shared.immediates = options.send_with_immediate;
   timeout = 0;
   patience_with_peer = core::settings().peer_timeout_ms * core::kMillisecond;
   return true;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/log.h"
 #include "core/tuning.h"
 #include "session/state.h"
 
@@ -110,6 +111,13 @@ void Sender::pump() {
     if (!tx.fill()) {
       const qp::TxFault& fault = tx.fault();
       if (fault.raised && !now_.error_handled) {
+        if (fault.no_immediates)
+          core::log(
+              core::LogLevel::kWarn,
+              "queue pair 0x%06x: a Send with immediate data cannot be sent: the peer has the "
+              "iWARP face, or is no uiwarp, and iWARP has no such message. Use RDMA Write "
+              "with immediate, or UIWARP_FACE=roce at both ends",
+              owner_.options.qp_num);
         report_error({.send_terminate = true,
                       .has_event = true,
                       .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "device/device.h"
+#include "device/face.h"
 
 namespace uiw::startup {
 
@@ -98,9 +99,11 @@ mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, uint1
       break;
   }
   wishes.ird = ird;
-  // An acknowledgement is an empty Read.
-  if (settings.acknowledged()) ord = std::max<uint16_t>(ord, 1);
   wishes.ord = ord;
+  // What an end asks the other by is an empty Read: for an acknowledgement, and whether it takes
+  // Sends with immediate.
+  const bool asks = settings.acknowledged() || device::face(settings.face).send_with_immediate;
+  wishes.least = asks ? 1 : 0;
   wishes.max_ird = device::Limits::kMaxReads;
   wishes.max_ord = device::Limits::kMaxReads;
   return wishes;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 
+#include "device/face.h"
 #include "session/queue_pair.h"
 #include "verbs/affinity.h"
 #include "verbs/cq.h"
@@ -167,6 +168,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   }
   options.cap = init->cap;
   options.signal_all = init->sq_sig_all != 0;
+  options.send_with_immediate = device::face().send_with_immediate;
   made->session = session::QueuePair::create(**engine, options);
   // A queue that has lost completions is in error: what uses it would be, too.
   const int error = !made->session ? ENOMEM : join_queues(*made) ? 0 : EINVAL;
@@ -283,6 +285,7 @@ uint64_t uiwarp_qp_send_ops() {
   };
   uint64_t supported = 0;
   for (const auto& op : ops) {
+    if (op.opcode == IBV_WR_SEND_WITH_IMM && !device::face().send_with_immediate) continue;
     if (session::QueuePair::supports(op.opcode)) supported |= op.flag;
   }
   return supported;

@@ -202,6 +202,35 @@ TEST(Negotiator, JudgesEveryEnhancedReply) {
 }
 
 // Our initiator and our responder always come to the same result, within the rules of both.
+// What the stack needs for itself. Linux siw without enhanced set-up ends a connection by the first
+// Read that its program did not provide for.
+TEST(Negotiator, TheLeastDepthsAreForPeersThatSayWhatTheyHave) {
+  Wishes wishes, plain;
+  wishes.peer_to_peer = plain.peer_to_peer = false;
+  wishes.least = 1;
+  Agreement at_responder, at_initiator;
+  core::TermCode code{};
+
+  const StartupFrame request = make_request(wishes);
+  EXPECT_EQ(request.enhanced->ird, 1);
+  EXPECT_EQ(request.enhanced->ord, 1);
+  StartupFrame reply = make_reply(wishes, request, at_responder);
+  EXPECT_EQ(at_responder.ord, 1);
+  ASSERT_EQ(judge_reply(wishes, request, reply, at_initiator, code), ReplyVerdict::kAccepted);
+  EXPECT_EQ(at_initiator.ord, 1);
+
+  // The peer says that it has none.
+  make_reply(wishes, make_request(plain), at_responder);
+  EXPECT_EQ(at_responder.ord, 0);
+
+  wishes.revision = plain.revision = 1;
+  const StartupFrame old_request = make_request(wishes);
+  reply = make_reply(wishes, old_request, at_responder);
+  EXPECT_EQ(at_responder.ord, 0);
+  ASSERT_EQ(judge_reply(wishes, old_request, reply, at_initiator, code), ReplyVerdict::kAccepted);
+  EXPECT_EQ(at_initiator.ord, 0);
+}
+
 TEST(Negotiator, TwoEndsOfUsAgree) {
   constexpr uint16_t kOwn[] = {0, 1, 16, 128, 300};
   for (uint8_t revision : {1, 2})
