@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "device/face.h"
+
 namespace uiw::vkernel {
 namespace {
 
@@ -81,7 +83,7 @@ void add_port(Builder& tree, const std::string& port, const State& state) {
 void add_device(Builder& tree, const Device& device, const State& state) {
   const std::string base = "sys/class/infiniband/" + device.name;
   tree.directory(base);
-  tree.file(base + "/node_type", "4: RNIC");
+  tree.file(base + "/node_type", device::face().node_type);
   tree.file(base + "/node_guid", guid_text(device.node_guid));
   tree.file(base + "/sys_image_guid", guid_text(device.node_guid));
   tree.file(base + "/node_desc", "uiwarp " + state.interface);
