@@ -9,6 +9,7 @@
 #include "core/be.h"
 #include "device/device.h"
 #include "verbs/context.h"
+#include "verbs/path_mtu.h"
 
 using namespace uiw;
 using device::Limits;
@@ -18,12 +19,6 @@ namespace {
 constexpr char kFirmware[] = "0.1.0";   // of this stack
 constexpr uint32_t kVendor = 0x756977;  // "uiw"; no registered vendor
 constexpr uint32_t kVendorPart = 1;
-
-ibv_mtu largest_ib_mtu(uint32_t interface_mtu) {
-  ibv_mtu mtu = IBV_MTU_256;
-  while (mtu < IBV_MTU_4096 && (256u << mtu) <= interface_mtu) mtu = static_cast<ibv_mtu>(mtu + 1);
-  return mtu;
-}
 
 void fill(const device::Device& device, ibv_device_attr& attr) {
   std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "%s", kFirmware);
@@ -81,7 +76,7 @@ int uiwarp_query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr
   std::memset(attr, 0, sizeof *attr);
   const device::State now = device::state_of(*context->device);
   attr->state = now.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  attr->max_mtu = largest_ib_mtu(now.mtu);
+  attr->max_mtu = verbs::largest_ib_mtu(now.mtu);
   attr->active_mtu = attr->max_mtu;
   attr->gid_tbl_len = static_cast<int>(now.gids.size());
   attr->port_cap_flags = IBV_PORT_CM_SUP;

@@ -9,6 +9,7 @@
 #include "device/face.h"
 #include "session/queue_pair.h"
 #include "verbs/affinity.h"
+#include "verbs/cm_number.h"
 #include "verbs/cq.h"
 #include "verbs/pd.h"
 #include "verbs/peer_address.h"
@@ -122,6 +123,22 @@ int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   return error;
 }
 
+// By the attributes that rdma_cm gives for RTR (cm/rules.h): it has found the peer already, or
+// will.
+bool is_named_by_cm(const ibv_qp_attr& attr, int mask) {
+  return (mask & IBV_QP_DEST_QPN) && attr.dest_qp_num == verbs::kCmQpNum &&
+         device::face().cm == device::CmRules::kInfiniband;
+}
+
+int await_cm(uiwarp_qp& qp) {
+  const int error = qp.session->expect_peer();
+  if (error == 0) return 0;
+  // One that was not moved before its connection stood is in RTS by that.
+  ibv_qp_attr now;
+  ibv_qp_init_attr init;
+  return qp.session->query(now, IBV_QP_STATE, init) == 0 && now.qp_state == IBV_QPS_RTS ? 0 : error;
+}
+
 }  // namespace
 
 int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
@@ -222,7 +239,8 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (target == IBV_QPS_RESET) qp->pd->context->engine->run_sync([] {});
   if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
     if (target != IBV_QPS_RTR) return EINVAL;
-    if (const int error = search_peer(*qp, *attr, mask)) return error;
+    const int error = is_named_by_cm(*attr, mask) ? await_cm(*qp) : search_peer(*qp, *attr, mask);
+    if (error) return error;
   } else if (const int error = qp->session->modify(*attr, mask)) {
     return error;
   }
