@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// RDMA connection management for iWARP: what the kernel's rdma_cm + iw_cm do for a hardware RNIC,
-// here over plain TCP sockets. Knows nothing of the ucma command format (vkernel/ucma does).
+// RDMA connection management over plain TCP sockets: what the kernel's rdma_cm + iw_cm do for a
+// hardware RNIC, or, by InfiniBand's rules (rules.h), rdma_cm + ib_cm for a RoCE adapter. Knows
+// nothing of the ucma command format (vkernel/ucma does).
 // The words that its interface (manager.h) is spoken in.
 #pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "device/device.h"
 
 namespace uiw::cm {
 
@@ -24,6 +28,7 @@ enum class EventType : uint32_t {  // values of rdma_cm_event_type
   kEstablished = 9,
   kDisconnected = 10,
   kDeviceRemoval = 11,
+  kTimewaitExit = 15,
   kUser = 18,      // made by the application itself (write_event), rdma-core 60 and later
   kInternal = 19,  // made by librdmacm itself
 };
@@ -41,6 +46,11 @@ struct ConnParam {
   uint8_t responder_resources = 0;  // IRD: reads the peer may have outstanding towards us
   uint8_t initiator_depth = 0;      // ORD: reads we may have outstanding
   uint32_t qp_num = 0;
+  // InfiniBand's, of which MPA knows nothing: what an end says of itself stays with it.
+  uint8_t flow_control = 0;
+  uint8_t retry_count = 0;
+  uint8_t rnr_retry_count = 0;
+  uint8_t srq = 0;
 };
 
 struct Event {
@@ -52,10 +62,37 @@ struct Event {
   uint64_t argument = 0;  // kUser, kInternal
 };
 
-// Addresses and device of an id, for QUERY commands.
+// How far an id has come, as what InfiniBand says of its queue pair depends on it.
+enum class Stage : uint8_t {
+  kNoPath,    // the way to the peer is not resolved
+  kPath,      // it is
+  kAsked,     // active: a Request is on its way
+  kAnswered,  // the terms of both ends are known: the queue pair can go to RTR and RTS
+  kOver,      // rejected, failed or disconnected
+};
+
+// What a queue pair is to be set to for the connection of an id.
+struct Terms {
+  uint8_t responder_resources = 0;
+  uint8_t initiator_depth = 0;
+  uint8_t retry_count = 0;
+  uint8_t timeout = 0;  // as RDMA_OPTION_ID_ACK_TIMEOUT
+};
+
+inline Terms terms_of(const ConnParam& param) {
+  return {.responder_resources = param.responder_resources,
+          .initiator_depth = param.initiator_depth,
+          .retry_count = std::min<uint8_t>(param.retry_count, 7)};
+}
+
+// Addresses and device of an id, for QUERY and INIT_QP_ATTR commands.
 struct Route {
-  uint64_t node_guid = 0;                    // host order; 0 while not bound to a device
+  uint64_t node_guid = 0;  // host order; 0 while not bound to a device
+  const device::Device* device = nullptr;
   sockaddr_storage source{}, destination{};  // ss_family 0 while unknown
+  Stage stage = Stage::kNoPath;
+  Terms terms;
+  uint8_t traffic_class = 0;
 };
 
 }  // namespace uiw::cm

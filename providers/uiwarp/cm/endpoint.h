@@ -22,10 +22,11 @@ class Endpoint : public engine::Task {
   enum Order : uint32_t {
     kStart = 1,
     kDisconnect = 2,
-    kDrop = 4,      // the Id is gone: end everything
-    kOffer = 8,     // a listener's: Requests have come
-    kAccept = 16,   // a Request's: the application has accepted it
-    kReceive = 32,  // a connection's: the application is told that it stands
+    kDrop = 4,        // the Id is gone: end everything
+    kOffer = 8,       // a listener's: Requests have come
+    kAccept = 16,     // a Request's: the application has accepted it
+    kReceive = 32,    // a connection's: the application is told that it stands
+    kEstablish = 64,  // an answered Request's: the program has its queue pair ready
   };
 
   Endpoint(const Endpoint&) = delete;

@@ -25,7 +25,8 @@ enum class IdState {
   kAddressResolved,
   kRouteResolved,
   kListening,
-  kConnecting,  // active: until ESTABLISHED or an error event
+  kConnecting,  // active: until ESTABLISHED, CONNECT_RESPONSE or an error event
+  kAnswered,    // active: from CONNECT_RESPONSE until the program is ready
   kRequested,   // passive: until the application accepts or rejects
   kAccepting,   // passive: until the engine has given the stream to the queue pair
   kConnected,   // the queue pair has the stream
@@ -54,6 +55,7 @@ struct Id {
   bool v6_only = false;            // RDMA_OPTION_ID_AFONLY
   int tos = -1;
   std::optional<uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
+  Terms terms;                         // but for the time-out
   int bound_fd = -1;
   sockaddr_storage source{}, destination{};
   const device::Device* device = nullptr;

@@ -16,15 +16,20 @@ namespace uiw::cm {
 namespace {
 
 // What the application is told of a failed attempt: conformance 4.1, as the kernel maps it.
-EventType event_for(int error) {
+struct Failure {
+  EventType event;
+  int status;
+};
+Failure failure_for(int error, const Rules& rules) {
   switch (error) {
     case ECONNREFUSED:
+      return {EventType::kRejected, rules.nobody_listens};
     case ECONNRESET:
-      return EventType::kRejected;
+      return {EventType::kRejected, rules.closed};
     case ETIMEDOUT:
-      return EventType::kUnreachable;
+      return {EventType::kUnreachable, -error};
     default:
-      return EventType::kConnectError;
+      return {EventType::kConnectError, -error};
   }
 }
 
@@ -47,6 +52,9 @@ Initiator::~Initiator() {
 
 void Initiator::carry_out(uint32_t orders) {
   if (orders & kStart) await_connection();
+  // The program wants nothing of the answer any more.
+  if ((orders & kDisconnect) && !(orders & kEstablish)) return finish();
+  if (orders & kEstablish) establish((orders & kDisconnect) != 0);
 }
 
 void Initiator::await_connection() {
@@ -67,7 +75,12 @@ void Initiator::await_connection() {
 void Initiator::on_connect_failed(int error) {
   // A peer that closed on revision 2 and is not to be had for revision 1 has closed on us.
   if (fell_back_ && error == ECONNREFUSED) error = ECONNRESET;
-  finish_with(event_for(error), -error);
+  fail(error);
+}
+
+void Initiator::fail(int error) {
+  const Failure failure = failure_for(error, manager_.rules());
+  finish_with(failure.event, failure.status);
 }
 
 void Initiator::on_connected(int fd) {
@@ -94,7 +107,7 @@ void Initiator::send_request() {
   } else if (error == EPIPE || error == ECONNRESET) {
     closed_without_reply();
   } else if (error != 0) {
-    finish_with(event_for(error), -error);
+    fail(error);
   }
 }
 
@@ -111,18 +124,19 @@ void Initiator::on_end_of_stream() {
 }
 
 void Initiator::on_error(int error) {
-  if (error == ECONNRESET || error == EPIPE) {
+  if (answered_ || error == ECONNRESET || error == EPIPE) {
     closed_without_reply();
   } else {
-    finish_with(event_for(error), -error);
+    fail(error);
   }
 }
 
 // RFC 6581 10: an end that knows only revision 1 closes on revision 2. Not when the beginning of an
 // answer came.
 void Initiator::closed_without_reply() {
+  if (answered_) return peer_left();
   if (collector_.empty() && fall_back()) return;
-  finish_with(EventType::kRejected, -ECONNRESET);
+  fail(ECONNRESET);
 }
 
 // Tries once more with revision 1, on a new TCP connection. False: not now, or not any more.
@@ -142,6 +156,7 @@ bool Initiator::fall_back() {
 }
 
 void Initiator::on_octets(core::Bytes octets) {
+  if (answered_) return keep(octets);
   mpa::StartupFrame reply;
   const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply);
   if (status == mpa::ParseStatus::kNeedMore) return;
@@ -162,20 +177,9 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
   mpa::Agreement agreement;
   core::TermCode code{};
   switch (mpa::judge_reply(attempt_.wishes, attempt_.request, reply, agreement, code)) {
-    case mpa::ReplyVerdict::kAccepted: {
-      const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement,
-                                        leftover, param_.qp_num, answer);
-      if (error == 0) {
-        finish();
-        return;
-      }
-      // RFC 6581 9.3: an error of ours, after the peer has entered RDMA mode.
-      send_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic,
-                     agreement.crc, agreement.tx_markers,
-                     manager_.settings().close_timeout_ms * core::kMillisecond);
-      finish_with(EventType::kConnectError, -error);
+    case mpa::ReplyVerdict::kAccepted:
+      accepted(agreement, leftover, answer);
       return;
-    }
     case mpa::ReplyVerdict::kRejected:
       // RFC 5044 7.1.2(3): what the peer's application said goes to ours.
       if (reply.enhanced) {
@@ -184,7 +188,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
             static_cast<uint8_t>(std::min<uint16_t>(reply.enhanced->ord, 255));
         answer.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(reply.enhanced->ird, 255));
       }
-      finish_with(EventType::kRejected, -ECONNREFUSED, &answer);
+      finish_with(EventType::kRejected, manager_.rules().rejected, &answer);
       return;
     case mpa::ReplyVerdict::kTerminate:
       core::log(core::LogLevel::kInfo, "connection given up: %s", core::describe(code));
@@ -201,6 +205,74 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
       finish_with(EventType::kConnectError, -EPROTO);
       return;
   }
+}
+
+void Initiator::accepted(const mpa::Agreement& agreement, core::Bytes leftover, ConnParam& answer) {
+  if (manager_.rules().mover == Mover::kProgram) return tell_answer(agreement, leftover, answer);
+  const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement,
+                                    leftover, param_.qp_num, answer);
+  if (error == 0) return finish();
+  send_local_error(agreement);
+  finish_with(EventType::kConnectError, -error);
+}
+
+// RFC 6581 9.3: an error of ours, after the peer has entered RDMA mode.
+void Initiator::send_local_error(const mpa::Agreement& agreement) {
+  send_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement.crc,
+                 agreement.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
+}
+
+// The program may take its time: a peer that does not want to wait closes.
+void Initiator::tell_answer(const mpa::Agreement& agreement, core::Bytes leftover,
+                            ConnParam& answer) {
+  engine_.disarm(deadline_);
+  answered_ = true;
+  agreement_ = agreement;
+  if (!leftover.empty()) keep(leftover);
+  answer.responder_resources = static_cast<uint8_t>(std::min<uint16_t>(agreement.ird, 255));
+  answer.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(agreement.ord, 255));
+  complete_offer(manager_.rules(), answer);
+  std::lock_guard hold(manager_.lock());
+  if (owner == nullptr) return;
+  owner->state = IdState::kAnswered;
+  owner->terms.responder_resources = answer.responder_resources;
+  owner->terms.initiator_depth = answer.initiator_depth;
+  manager_.push(*owner, EventType::kConnectResponse, 0, &answer);
+}
+
+// Of a peer that does not wait for our first FPDU (siw). What does not fit here TCP keeps.
+void Initiator::keep(core::Bytes octets) {
+  leftover_.insert(leftover_.end(), octets.begin(), octets.end());
+  stream_->pause_receive();
+}
+
+// Behind its Reply: a program that has said that it is ready takes it for the end of a connection.
+void Initiator::peer_left() {
+  {
+    const std::lock_guard hold(manager_.lock());
+    if (owner != nullptr) {
+      const bool ready = std::exchange(owner->state, IdState::kEnded) == IdState::kConnected;
+      if (ready)
+        manager_.push(*owner, EventType::kDisconnected, 0);
+      else
+        manager_.push(*owner, EventType::kRejected, manager_.rules().closed);
+    }
+  }
+  finish();
+}
+
+// The program takes it for a connection already, whatever comes of it.
+void Initiator::establish(bool disconnect) {
+  const uint32_t qp_num = param_.qp_num;
+  if (!leftover_.empty()) stream_->resume_receive();
+  const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement_,
+                                    leftover_, qp_num, {});
+  if (error == 0) {
+    if (disconnect || is_ordered(kDisconnect)) manager_.queue_pairs().disconnect(qp_num);
+    return finish();
+  }
+  send_local_error(agreement_);
+  finish_with(EventType::kDisconnected, 0);
 }
 
 }  // namespace uiw::cm

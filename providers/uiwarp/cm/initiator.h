@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The active end of a connection from the SYN to the Reply: RFC 5044 section 7.1.2, RFC 6581.
+// The active end of a connection from the SYN to the Reply: RFC 5044 section 7.1.2, RFC 6581. By
+// InfiniBand's rules from there until the program has its queue pair ready.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "cm/connect_attempt.h"
 #include "cm/endpoint.h"
@@ -34,8 +36,15 @@ class Initiator final : public Endpoint,
   void await_connection();
   void send_request();
   void judge(const mpa::StartupFrame& reply, core::Bytes leftover);
+  void accepted(const mpa::Agreement& agreement, core::Bytes leftover, ConnParam& answer);
+  void tell_answer(const mpa::Agreement& agreement, core::Bytes leftover, ConnParam& answer);
+  void keep(core::Bytes octets);
+  void establish(bool disconnect);
+  void peer_left();
+  void send_local_error(const mpa::Agreement& agreement);
   bool fall_back();
   void closed_without_reply();
+  void fail(int error);
   void reply_overdue();
 
   ConnectAttempt attempt_;  // owns its descriptor until the connector or the stream does
@@ -48,6 +57,10 @@ class Initiator final : public Endpoint,
   std::unique_ptr<transport::Connector> connector_;
   StreamPtr stream_;
   FrameCollector collector_;
+  // From CONNECT_RESPONSE on.
+  bool answered_ = false;
+  mpa::Agreement agreement_;
+  std::vector<uint8_t> leftover_;
   engine::Deadline<Initiator, &Initiator::reply_overdue> deadline_{*this};
 };
 

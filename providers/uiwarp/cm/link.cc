@@ -40,13 +40,16 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
     link->owner = id;
     if (id != nullptr) {
       ack_timeout = id->ack_timeout;
+      link->timeout_ = ack_timeout.value_or(kUsualAckTimeout);
       id->endpoint = link;
       id->state = IdState::kConnected;
     } else {
       link->order(kDrop);
     }
   }
-  if (ack_timeout) manager.queue_pairs().set_ack_timeout(qp_num, *ack_timeout);
+  const bool program_moves = manager.rules().mover == Mover::kProgram;
+  // What ibv_modify_qp was given says it as well, and more.
+  if (ack_timeout && !program_moves) manager.queue_pairs().set_ack_timeout(qp_num, *ack_timeout);
   // RFC 5044 7.1.2(10): no part of start-up may last for ever.
   if (agreement.peer_to_peer)
     engine.arm(link->deadline_, manager.settings().reply_timeout_ms * core::kMillisecond);
@@ -54,7 +57,13 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
   // application is told when the Reply is out, as iWARP adapters do: an initiator that was told may
   // connect again at once, and that is to come second. What is posted before the RTR frame has come
   // waits for it.
-  if (!link->initiator_ || !agreement.peer_to_peer) link->announce();
+  // A program that moves its queue pair itself knows it from its own call at the active end; at the
+  // passive one the RTR frame is the peer's "ready to use".
+  if (program_moves && link->initiator_) link->announced_ = true;
+  if (program_moves && (link->initiator_ || agreement.peer_to_peer))
+    link->receive();
+  else if (!link->initiator_ || !agreement.peer_to_peer)
+    link->announce();
   return 0;
 }
 
@@ -78,24 +87,55 @@ void Link::on_first_fpdu() {
 }
 
 void Link::first_fpdu_overdue() {
+  overdue_ = true;
   receive();
   manager_.queue_pairs().disconnect(qp_num_);
 }
 
 void Link::on_connection_ended(int error) {
-  if (initiator_ && !announced_) {
-    finish_with(EventType::kConnectError, error == 0 ? -ECONNRESET : -error);
+  ended_ = true;
+  if (!announced_) {
+    ended_before_established(error);
+  } else if (manager_.rules().mover == Mover::kProgram) {
+    wait_out();
   } else {
     finish_with(EventType::kDisconnected, 0);
   }
 }
 
+void Link::ended_before_established(int error) {
+  if (initiator_)
+    finish_with(EventType::kConnectError, error == 0 ? -ECONNRESET : -error);
+  else if (overdue_)
+    finish_with(EventType::kUnreachable, -ETIMEDOUT);
+  else
+    finish_with(EventType::kRejected, manager_.rules().closed);
+}
+
+// In InfiniBand packets of the connection may still be on their way, so that the queue pair is not
+// to be used again for twice the time that one lives. Here it may, but programs expect the event,
+// and many have destroyed the id when it comes.
+void Link::wait_out() {
+  engine_.disarm(deadline_);
+  engine_.arm(time_wait_, ack_time(timeout_));
+  const std::lock_guard hold(manager_.lock());
+  if (owner == nullptr) return;
+  owner->state = IdState::kEnded;
+  manager_.push(*owner, EventType::kDisconnected, 0);
+}
+
+void Link::waited() {
+  finish_with(EventType::kTimewaitExit, 0);
+}
+
 void Link::carry_out(uint32_t orders) {
+  if (ended_) return;
   if (orders & kReceive) receive();
   if (orders & kDisconnect) manager_.queue_pairs().disconnect(qp_num_);
 }
 
 void Link::drop() {
+  if (ended_) return finish();
   receive();
   // A queue pair that is being destroyed still knows us: on_connection_ended() will come and free
   // this.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A connection whose stream has gone to its queue pair: waits for the first FPDU and for the end.
+// By InfiniBand's rules it stays a while after that, for TIMEWAIT_EXIT.
 #pragma once
 
 #include "cm/endpoint.h"
+#include "cm/rules.h"
 #include "cm/startup_io.h"
 #include "session/queue_pair.h"
 
@@ -11,7 +13,8 @@ namespace uiw::cm {
 class Link final : public Endpoint, private session::ConnectionObserver {
  public:
   // Gives the stream to the queue pair and takes the place of `from` at its Id, whose ESTABLISHED
-  // event carries `established`. On error the stream stays the caller's and `from` keeps its Id.
+  // event carries `established`; none comes at the active end where the program moves its queue
+  // pair. On error the stream stays the caller's and `from` keeps its Id.
   // `from` has to finish in both cases. 0, EINVAL (no such queue pair, or not fit to be
   // connected), ENOMEM. Thread: engine.
   static int establish(Endpoint& from, Manager& manager, engine::Engine& engine, StreamPtr&& stream,
@@ -28,13 +31,20 @@ class Link final : public Endpoint, private session::ConnectionObserver {
   void announce();
   void receive();
   void first_fpdu_overdue();
+  void ended_before_established(int error);
+  void wait_out();
+  void waited();
 
   const bool initiator_;
   const uint32_t qp_num_;
+  uint8_t timeout_ = kUsualAckTimeout;
   bool announced_ = false;
+  bool overdue_ = false;
+  bool ended_ = false;
   bool receiving_ = false;
   ConnParam established_;
   engine::Deadline<Link, &Link::first_fpdu_overdue> deadline_{*this};
+  engine::Deadline<Link, &Link::waited> time_wait_{*this};
 };
 
 }  // namespace uiw::cm

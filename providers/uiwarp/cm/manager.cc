@@ -14,8 +14,8 @@
 
 namespace uiw::cm {
 
-Manager::Manager(QueuePairs& queue_pairs, const core::Settings& settings)
-    : queue_pairs_(queue_pairs), settings_(settings) {
+Manager::Manager(QueuePairs& queue_pairs, const core::Settings& settings, const Rules& rules)
+    : queue_pairs_(queue_pairs), settings_(settings), rules_(rules) {
   device::subscribe(*this);
 }
 
@@ -281,6 +281,7 @@ Id* Manager::push_request(Id& listener, const sockaddr_storage& local, const soc
   child->source = local;
   child->destination = peer;
   child->device = &device;
+  child->terms = terms_of(offered);
   event->event.type = EventType::kConnectRequest;
   event->event.uid = listener.uid;
   event->event.id = child->number;
@@ -324,7 +325,7 @@ int Manager::next_event(Channel& channel, Event& out) {
 namespace {
 
 struct ProcessManager {
-  Manager manager{verbs_queue_pairs(), core::settings()};
+  Manager manager{verbs_queue_pairs(), core::settings(), rules_of(device::face().cm)};
 };
 // After fork() the child has the parent's in its memory, its lock perhaps held by a thread that is
 // no more: it leaves that alone and gets one of its own.

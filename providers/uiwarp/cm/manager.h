@@ -23,6 +23,7 @@
 #include "cm/id.h"
 #include "cm/id_table.h"
 #include "cm/queue_pairs.h"
+#include "cm/rules.h"
 #include "core/list.h"
 #include "core/settings.h"
 #include "device/device.h"
@@ -35,8 +36,9 @@ class Manager final : public device::Observer {
   // What an application may set on an id; values of RDMA_OPTION_ID_*.
   enum class Option : uint32_t { kTos = 0, kReuseAddress = 1, kV6Only = 2, kAckTimeout = 3 };
 
-  // Both must outlive the manager.
-  Manager(QueuePairs& queue_pairs, const core::Settings& settings);
+  // All must outlive the manager.
+  Manager(QueuePairs& queue_pairs, const core::Settings& settings,
+          const Rules& rules = rules_of(device::CmRules::kIwarp));
   // Every channel must be closed.
   ~Manager();
   Manager(const Manager&) = delete;
@@ -67,8 +69,9 @@ class Manager final : public device::Observer {
   // EINVAL: wrong size of the value, or too late for it; ENOSYS: unknown option.
   int set_option(Channel& channel, uint32_t number, Option option, core::Bytes value);
 
-  // Ends in ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR. EINVAL: more private data than
-  // the frame has room for; EOPNOTSUPP: datagram id; EADDRINUSE: explicit source port taken.
+  // Ends in ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR; where the program moves the queue
+  // pair in CONNECT_RESPONSE instead of ESTABLISHED. EINVAL: more private data than the frame has
+  // room for, or the rules allow; EOPNOTSUPP: datagram id; EADDRINUSE: explicit source port taken.
   int connect(Channel& channel, uint32_t number, const ConnParam& param);
   // EADDRINUSE, EOPNOTSUPP: datagram id. backlog 0 or above 1024 means 1024; all listeners together
   // queue no more requests than a quarter of the descriptors that the process may have.
@@ -79,8 +82,13 @@ class Manager final : public device::Observer {
   // when it has gone (-ECONNRESET), or the queue pair is in error or destroyed (-EINVAL), before
   // the engine has sent the Reply.
   int accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param);
+  // The active end's "ready to use", after CONNECT_RESPONSE: the peer gets ESTABLISHED. Followed by
+  // no event but, in the end, DISCONNECTED. Nothing where the connection moves the queue pair.
+  int establish(Channel& channel, uint32_t number);
+  // Of a Request, or at the active end of its answer. EINVAL: too much private data.
   int reject(Channel& channel, uint32_t number, core::Bytes private_data);
-  // Ends in DISCONNECTED, once. 0 also when that has come already.
+  // Ends in DISCONNECTED, once, and then by InfiniBand's rules TIMEWAIT_EXIT. 0 also when that has
+  // come already.
   int disconnect(Channel& channel, uint32_t number);
   // Any event the application wants to see again: kUser, kInternal.
   int write_event(Channel& channel, uint32_t number, EventType type, int status, uint64_t argument);
@@ -99,6 +107,8 @@ class Manager final : public device::Observer {
 
   std::mutex& lock() { return lock_; }
   const core::Settings& settings() const { return settings_; }
+  // Constant. Thread: any.
+  const Rules& rules() const { return rules_; }
   QueuePairs& queue_pairs() { return queue_pairs_; }
   AdmissionControl& admission() { return admission_; }
 
@@ -129,6 +139,7 @@ class Manager final : public device::Observer {
 
   QueuePairs& queue_pairs_;
   const core::Settings& settings_;
+  const Rules& rules_;
   std::mutex lock_;
   EventNotifier notifier_{lock_};
   AdmissionControl admission_{settings_};

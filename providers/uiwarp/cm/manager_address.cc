@@ -171,6 +171,33 @@ int Manager::resolve_route(Channel& channel, uint32_t number) {
   return 0;
 }
 
+namespace {
+
+Stage stage_of(IdState state) {
+  switch (state) {
+    case IdState::kIdle:
+    case IdState::kBound:
+    case IdState::kResolvingAddress:
+    case IdState::kAddressResolved:
+    case IdState::kListening:
+      return Stage::kNoPath;
+    case IdState::kRouteResolved:
+      return Stage::kPath;
+    case IdState::kConnecting:
+      return Stage::kAsked;
+    case IdState::kAnswered:
+    case IdState::kRequested:
+    case IdState::kAccepting:
+    case IdState::kConnected:
+      return Stage::kAnswered;
+    case IdState::kEnded:
+      break;
+  }
+  return Stage::kOver;
+}
+
+}  // namespace
+
 int Manager::query(Channel& channel, uint32_t number, Route& route) {
   std::lock_guard hold(lock_);
   int error;
@@ -178,7 +205,12 @@ int Manager::query(Channel& channel, uint32_t number, Route& route) {
   if (id == nullptr) return error;
   route.source = id->source;
   route.destination = id->destination;
+  route.device = id->device;
   route.node_guid = id->device == nullptr ? 0 : id->device->node_guid;
+  route.stage = stage_of(id->state);
+  route.terms = id->terms;
+  route.terms.timeout = id->ack_timeout.value_or(kUsualAckTimeout);
+  route.traffic_class = id->tos < 0 ? 0 : static_cast<uint8_t>(id->tos);
   return 0;
 }
 

@@ -24,6 +24,7 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   if (settings_.mpa_revision >= 2 && param.private_data_len > kMaxEnhancedPrivateData) {
     return EINVAL;
   }
+  if (param.private_data_len > rules_.connect_room) return EINVAL;
   std::unique_lock hold(lock_);
   int error;
   Id* id = find(channel, number, error);
@@ -35,6 +36,7 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   const int tos = id->tos, bound_fd = std::exchange(id->bound_fd, -1);
   const uint64_t serial = id->serial;
   id->state = IdState::kConnecting;
+  id->terms = terms_of(param);
 
   // On loopback the peer's side of the handshake runs inside of the call: neither the engine nor
   // threads that want the lock may wait for that.
@@ -95,7 +97,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
 
 // The engine sends the Reply, and may have many others to send before: the caller does not wait.
 int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param) {
-  if (uid == 0) return EINVAL;
+  if (uid == 0 || param.private_data_len > rules_.accept_room) return EINVAL;
   std::lock_guard hold(lock_);
   int error;
   Id* id = find(channel, number, error);
@@ -104,12 +106,26 @@ int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnP
   if ((error = static_cast<Responder*>(id->endpoint)->accept(param)) != 0) return error;
   id->state = IdState::kAccepting;
   id->uid = uid;
+  id->terms = terms_of(param);
+  return 0;
+}
+
+int Manager::establish(Channel& channel, uint32_t number) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  if (rules_.mover == Mover::kConnection) return 0;
+  if (id->state != IdState::kAnswered) return EINVAL;
+  id->state = IdState::kConnected;
+  id->endpoint->order(Endpoint::kEstablish);
   return 0;
 }
 
 // On the engine thread, and waits for it: a program may exit once it has rejected, and the peer
 // should know by then.
 int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data) {
+  if (private_data.size() > rules_.reject_room) return EINVAL;
   engine::EngineRef engine;
   uint64_t serial;
   {
@@ -117,6 +133,12 @@ int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data)
     int error;
     Id* id = find(channel, number, error);
     if (id == nullptr) return error;
+    if (id->state == IdState::kAnswered) {
+      // MPA has no word for it: the peer gets nothing but the end.
+      id->state = IdState::kEnded;
+      id->endpoint->order(Endpoint::kDisconnect);
+      return 0;
+    }
     if (id->state != IdState::kRequested) return EINVAL;
     core::Result<engine::EngineRef> another = engine::EngineRef::acquire();
     if (!another) return another.error();

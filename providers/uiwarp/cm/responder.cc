@@ -101,6 +101,7 @@ void Responder::offer() {
   offered.responder_resources =
       static_cast<uint8_t>(std::min<uint16_t>(depths.responder_resources, 255));
   offered.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(depths.initiator_depth, 255));
+  complete_offer(manager_.rules(), offered);
   const sockaddr_storage local = transport::without_v4_mapping(stream_->local_address());
   const sockaddr_storage peer = transport::without_v4_mapping(stream_->peer_address());
   Id* child = nullptr;

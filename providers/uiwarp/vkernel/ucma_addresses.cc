@@ -3,11 +3,13 @@
 #include <endian.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 
 #include "transport/addresses.h"
 #include "vkernel/ucma_file.h"
+#include "vkernel/ucma_path.h"
 
 namespace uiw::vkernel {
 namespace {
@@ -16,9 +18,9 @@ namespace {
 // keeps to IPv4 and IPv6 addresses, which are all that iWARP has.
 constexpr uint16_t kInfinibandFamily = 27;
 constexpr uint16_t kInfinibandAddressSize = 48;
+constexpr uint32_t kMaxPaths = 64;
+constexpr uint32_t kUsablePath = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
 
-constexpr uint16_t kDefaultPkey = 0xffff;
-constexpr uint8_t kPort = 1;
 // We are not in the kernel's table of devices: librdmacm then goes by the GUID.
 constexpr uint32_t kNoDeviceIndex = 0xffffffff;
 
@@ -49,18 +51,30 @@ void to_v6(sockaddr_in6& out, const sockaddr_storage& in) {
   std::memcpy(&out, &in, sizeof out);
 }
 
-// The GID of an address: iWARP devices list theirs as IPv4-mapped or as the IPv6 address itself.
-void to_gid(__kernel_sockaddr_storage& out, const sockaddr_storage& in) {
+// The GID of an address in a field for addresses.
+void to_infiniband(__kernel_sockaddr_storage& out, const sockaddr_storage& in) {
   InfinibandAddress address{};
   address.family = kInfinibandFamily;
   address.pkey = kDefaultPkey;
-  if (in.ss_family == AF_INET6) {
-    std::memcpy(address.gid, &reinterpret_cast<const sockaddr_in6&>(in).sin6_addr, 16);
-  } else if (in.ss_family == AF_INET) {
-    address.gid[10] = address.gid[11] = 0xff;
-    std::memcpy(address.gid + 12, &reinterpret_cast<const sockaddr_in&>(in).sin_addr, 4);
-  }
+  to_gid(address.gid, in);
   std::memcpy(&out, &address, sizeof address);
+}
+
+bool has_paths(UcmaFile& file, const cm::Route& route) {
+  return file.manager().rules().mover == cm::Mover::kProgram && has_path(route);
+}
+
+// RDMA_OPTION_IB_PATH: the program has found a path by itself. It says nothing that we could go by,
+// and ends like a resolved route.
+int set_path(UcmaFile& file, const rdma_ucm_set_option& command) {
+  if (file.manager().rules().mover != cm::Mover::kProgram) return EINVAL;
+  if (command.optlen == 0 || command.optlen % sizeof(ib_path_rec_data) != 0) return EINVAL;
+  const auto* paths =
+      reinterpret_cast<const ib_path_rec_data*>(static_cast<uintptr_t>(command.optval));
+  const auto* end = paths + command.optlen / sizeof *paths;
+  if (std::none_of(paths, end, [](const auto& path) { return path.flags == kUsablePath; }))
+    return EINVAL;
+  return file.manager().resolve_route(file.channel(), command.id);
 }
 
 }  // namespace
@@ -122,6 +136,10 @@ int ucma_query_route(UcmaFile& file, const UcmaRequest& request) {
   response.ibdev_index = kNoDeviceIndex;
   to_v6(response.src_addr, route.source);
   to_v6(response.dst_addr, route.destination);
+  if (file.manager().rules().mover == cm::Mover::kProgram) {
+    response.num_paths = has_path(route) ? 1 : 0;
+    response.ib_route[0] = user_path_record(route);
+  }
   request.respond(command.response, response);
   return 0;
 }
@@ -133,9 +151,17 @@ int ucma_query(UcmaFile& file, const UcmaRequest& request) {
   switch (command.option) {
     case RDMA_USER_CM_QUERY_PATH: {
       // No path records on iWARP.
-      const rdma_ucm_query_path_resp response{};
-      if (int error = request.room_for(command.response, sizeof response)) return error;
+      struct {
+        uint32_t num_paths, reserved;  // as in rdma_ucm_query_path_resp
+        ib_path_rec_data path;
+      } response{};
+      if (int error = request.room_for(command.response, sizeof(rdma_ucm_query_path_resp)))
+        return error;
       if (int error = file.manager().query(file.channel(), command.id, route)) return error;
+      if (has_paths(file, route) && request.out >= sizeof response) {
+        response.num_paths = 1;
+        response.path = path_record(route);
+      }
       request.respond(command.response, response);
       return 0;
     }
@@ -158,8 +184,8 @@ int ucma_query(UcmaFile& file, const UcmaRequest& request) {
         std::memcpy(&response.dst_addr, &route.destination, sizeof response.dst_addr);
       } else {
         response.src_size = response.dst_size = kInfinibandAddressSize;
-        to_gid(response.src_addr, route.source);
-        to_gid(response.dst_addr, route.destination);
+        to_infiniband(response.src_addr, route.source);
+        to_infiniband(response.dst_addr, route.destination);
       }
       request.respond(command.response, response);
       return 0;
@@ -172,13 +198,13 @@ int ucma_query(UcmaFile& file, const UcmaRequest& request) {
 int ucma_set_option(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_set_option command;
   if (!request.read(command)) return EINVAL;
-  // The longest value of an option that we know is an int.
-  if (command.optlen > sizeof(int)) return EINVAL;
+  const bool is_path = command.level == RDMA_OPTION_IB && command.optname == RDMA_OPTION_IB_PATH;
+  // The longest value of an option of the id that we know is an int.
+  if (command.optlen > (is_path ? kMaxPaths * sizeof(ib_path_rec_data) : sizeof(int)))
+    return EINVAL;
   if (command.optval == 0 && command.optlen != 0) return EFAULT;
-  if (command.level != RDMA_OPTION_ID) {
-    return command.level == RDMA_OPTION_IB && command.optname == RDMA_OPTION_IB_PATH ? EINVAL
-                                                                                     : ENOSYS;
-  }
+  if (is_path) return set_path(file, command);
+  if (command.level != RDMA_OPTION_ID) return ENOSYS;
   return file.manager().set_option(
       file.channel(), command.id, static_cast<cm::Manager::Option>(command.optname),
       {reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(command.optval)), command.optlen});

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // ucma commands that make and end connections.
-#include <infiniband/verbs.h>
-
 #include <cerrno>
 #include <cstddef>
 
@@ -21,6 +19,10 @@ cm::ConnParam from_wire(const rdma_ucm_conn_param& in) {
   out.responder_resources = in.responder_resources;
   out.initiator_depth = in.initiator_depth;
   out.qp_num = in.qp_num;
+  out.flow_control = in.flow_control;
+  out.retry_count = in.retry_count;
+  out.rnr_retry_count = in.rnr_retry_count;
+  out.srq = in.srq;
   return out;
 }
 
@@ -42,7 +44,7 @@ int ucma_accept(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_accept command;
   if (!request.read(command, kLeastAccept)) return EINVAL;
   // Without parameters it is the active end's "ready to use", which iWARP does not have.
-  if (!command.conn_param.valid) return file.manager().check_id(file.channel(), command.id);
+  if (!command.conn_param.valid) return file.manager().establish(file.channel(), command.id);
   return file.manager().accept(file.channel(), command.id, command.uid,
                                from_wire(command.conn_param));
 }
@@ -58,36 +60,6 @@ int ucma_disconnect(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_disconnect command;
   if (!request.read(command)) return EINVAL;
   return file.manager().disconnect(file.channel(), command.id);
-}
-
-// What librdmacm is to give to ibv_modify_qp(). For iWARP next to nothing: the connection itself
-// takes the queue pair to RTS, so for RTS there is not even a state.
-int ucma_init_qp_attr(UcmaFile& file, const UcmaRequest& request) {
-  rdma_ucm_init_qp_attr command;
-  if (!request.read(command)) return EINVAL;
-  ib_uverbs_qp_attr response{};
-  if (int error = request.room_for(command.response, sizeof response)) return error;
-  cm::Route route;
-  if (int error = file.manager().query(file.channel(), command.id, route)) return error;
-  if (route.node_guid == 0) return EINVAL;  // bound to no device
-  response.qp_attr_mask = IBV_QP_PORT;
-  response.port_num = 1;
-  switch (command.qp_state) {
-    case IBV_QPS_INIT:
-    case IBV_QPS_RTR:
-      response.qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-      response.qp_state = command.qp_state;
-      response.qp_access_flags =
-          IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-      break;
-    case IBV_QPS_RTS:
-      response.qp_state = IBV_QPS_RTS;
-      break;
-    default:
-      return EINVAL;
-  }
-  request.respond(command.response, response);
-  return 0;
 }
 
 // "The first message came before ESTABLISHED": only InfiniBand's CM wants to know.

@@ -83,6 +83,10 @@ int ucma_get_event(UcmaFile& file, const UcmaRequest& request) {
     param.private_data_len = event.param.private_data_len;
     param.responder_resources = event.param.responder_resources;
     param.initiator_depth = event.param.initiator_depth;
+    param.flow_control = event.param.flow_control;
+    param.retry_count = event.param.retry_count;
+    param.rnr_retry_count = event.param.rnr_retry_count;
+    param.srq = event.param.srq;
   }
   request.respond(command.response, response);
   return 0;

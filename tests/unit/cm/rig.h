@@ -72,6 +72,12 @@ class FakeQueuePair final : private transport::StreamHandler, private engine::Ta
     if (stream_ != nullptr) stream_->shutdown_write();
   }
   void forget_observer() { observer_ = nullptr; }
+  // Since attach(), those behind the Reply first.
+  Octets all_octets() const {
+    Octets all = octets_behind_reply;
+    all.insert(all.end(), received_.begin(), received_.end());
+    return all;
+  }
   void cut() { end(ECONNABORTED); }  // as ibv_destroy_qp
 
   engine::Engine* owner_engine_ = nullptr;
@@ -86,7 +92,8 @@ class FakeQueuePair final : private transport::StreamHandler, private engine::Ta
     if (std::exchange(told_, true) || observer_ == nullptr) return;
     observer_->on_first_fpdu();
   }
-  void on_octets(core::Bytes) override {
+  void on_octets(core::Bytes octets) override {
+    received_.insert(received_.end(), octets.begin(), octets.end());
     if (!agreed.initiator) tell_first();
   }
   void on_end_of_stream() override { end(0); }
@@ -99,6 +106,7 @@ class FakeQueuePair final : private transport::StreamHandler, private engine::Ta
 
   const bool mute_;
   bool told_ = false;
+  Octets received_;
   StreamPtr stream_;
   session::ConnectionObserver* observer_ = nullptr;
 };
@@ -326,6 +334,8 @@ inline std::string data_of(const ConnParam& param) {
 
 class ConnectionTest : public ::testing::Test {
  protected:
+  explicit ConnectionTest(device::CmRules rules = device::CmRules::kIwarp)
+      : manager_(qps_, settings_, rules_of(rules)) {}
   // After changing settings_, before the first connection.
   void SetUp() override {
     auto acquired = engine::EngineRef::acquire();
@@ -397,7 +407,7 @@ class ConnectionTest : public ::testing::Test {
   core::Settings settings_;
   engine::EngineRef engine_;
   FakeQueuePairs qps_;
-  Manager manager_{qps_, settings_};
+  Manager manager_;
   TestChannel channel_{manager_};
   sockaddr_storage listen_address_{};
 };

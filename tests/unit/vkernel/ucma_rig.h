@@ -51,6 +51,7 @@ static_assert(sizeof(ib_uverbs_qp_attr) == kInitQpAttr.out);
 
 class UcmaTest : public cm::test::ConnectionTest {
  protected:
+  using ConnectionTest::ConnectionTest;
   void TearDown() override {
     for (int fd : open_) close_channel(fd);
     ConnectionTest::TearDown();

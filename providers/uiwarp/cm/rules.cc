@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cm/rules.h"
+
+#include <cerrno>
+
+#include "cm/cm.h"
+#include "verbs/cm_number.h"
+
+namespace uiw::cm {
+namespace {
+
+constexpr Rules kIwarp{
+    .mover = Mover::kConnection,
+    .connect_room = 255,
+    .accept_room = 255,
+    .reject_room = 255,
+    .rejected = -ECONNREFUSED,
+    .nobody_listens = -ECONNREFUSED,
+    .closed = -ECONNRESET,
+};
+
+// Rooms: of the REQ's 92 bytes rdma_cm needs 36 itself. Statuses: reasons of a REJ message
+// (InfiniBand specification 12.6.7.2), consumer reject and invalid service ID.
+constexpr Rules kInfiniband{
+    .mover = Mover::kProgram,
+    .connect_room = 56,
+    .accept_room = 196,
+    .reject_room = 148,
+    .rejected = 28,
+    .nobody_listens = 8,
+    .closed = 28,
+};
+
+constexpr uint8_t kForEver = 7;
+
+}  // namespace
+
+const Rules& rules_of(device::CmRules which) {
+  return which == device::CmRules::kInfiniband ? kInfiniband : kIwarp;
+}
+
+void complete_offer(const Rules& rules, ConnParam& offer) {
+  if (rules.mover != Mover::kProgram) return;
+  offer.qp_num = verbs::kCmQpNum;
+  offer.flow_control = 1;
+  // TCP repeats by itself, and how long the peer waits for a receive is for it to say.
+  offer.retry_count = offer.rnr_retry_count = kForEver;
+}
+
+}  // namespace uiw::cm

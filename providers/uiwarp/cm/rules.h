@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What an rdma_cm_id does by iWARP's rules and by InfiniBand's. The wire is the same, and either
+// end may follow the ones or the others: doc/decisions/022.
+#pragma once
+
+#include <cstdint>
+
+#include "core/clock.h"
+#include "device/face.h"
+
+namespace uiw::cm {
+
+struct ConnParam;
+
+// Who takes the queue pair of a connection to RTS.
+enum class Mover : uint8_t {
+  // The connection itself: the active end is ESTABLISHED with the Reply, and its RTR frame goes out
+  // at once.
+  kConnection,
+  // The program, or librdmacm for it, by ibv_modify_qp: the Reply is a CONNECT_RESPONSE, and the
+  // stream is the queue pair's when the program says that it is ready, which MPA's RTR frame tells
+  // the passive end. A connection that has ended is followed by TIMEWAIT_EXIT.
+  kProgram,
+};
+
+struct Rules {
+  Mover mover;
+  // Bytes of private data that there is room for.
+  uint8_t connect_room, accept_room, reject_room;
+  // The status of REJECTED: by the peer's program; nobody listens; the peer went without a word.
+  int rejected, nobody_listens, closed;
+};
+
+const Rules& rules_of(device::CmRules which);
+
+// What InfiniBand's CM messages say of a peer, and MPA's frames do not, as far as something true
+// can be said.
+void complete_offer(const Rules& rules, ConnParam& offer);
+
+// A time-out of InfiniBand, 4.096 us * 2^exponent.
+constexpr core::Nanoseconds ack_time(uint8_t exponent) {
+  return core::Nanoseconds{4096} << (exponent < 31 ? exponent : 31);
+}
+// The exponent that RoCE's rdma_cm uses unless RDMA_OPTION_ID_ACK_TIMEOUT says another: the
+// lifetime of a packet is 2^16 there, and a time-out is twice that.
+inline constexpr uint8_t kPacketLifetime = 16, kUsualAckTimeout = kPacketLifetime + 1;
+
+}  // namespace uiw::cm
