@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What an rdma_cm_id does by iWARP's rules and by InfiniBand's. The wire is the same, and either
-// end may follow the ones or the others: doc/decisions/022.
+// end may follow the ones or the others: doc/decisions/023.
 #pragma once
 
 #include <cstdint>
