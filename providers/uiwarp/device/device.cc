@@ -189,8 +189,8 @@ const Device* find_by_address(const sockaddr_storage& address) {
   }
   return find([&](const Device& device, const State& state) {
     if (scope != 0 && device.ifindex != scope) return false;
-    return std::ranges::any_of(state.gids, [&](const in6_addr& gid) {
-      return loopback ? is_loopback_address(gid) : std::memcmp(&gid, &wanted, sizeof gid) == 0;
+    return std::ranges::any_of(state.addresses, [&](const in6_addr& each) {
+      return loopback ? is_loopback_address(each) : std::memcmp(&each, &wanted, sizeof each) == 0;
     });
   });
 }

@@ -47,9 +47,9 @@ struct State {
   uint32_t mtu = 0;       // of the interface
   bool active = false;    // up, with a carrier
   bool gone = false;      // there is no such interface any more, and never will be again
-  // One per address. A slot whose address was removed is all zero until a new address takes it,
-  // so that no other GID ever changes its index.
-  std::vector<in6_addr> gids;
+  // A slot whose address was removed is all zero until a new address takes it, so that no other one
+  // ever changes its place: GIDs are known by index (device/gid_table.h).
+  std::vector<in6_addr> addresses;
 };
 
 struct Listed {

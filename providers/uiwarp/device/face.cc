@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "device/face.h"
 
+#include <infiniband/verbs.h>
+
 namespace uiw::device {
 namespace {
 
@@ -12,6 +14,8 @@ constexpr Face kIwarp{
     .name = "iwarp",
     .node_type = "4: RNIC",
     .gid_types = kIwarpGids,
+    .port_capabilities = IBV_PORT_CM_SUP,
+    .port_flags = 0,
     .cm = CmRules::kIwarp,
     .address_handles = false,
     .send_with_immediate = false,
@@ -21,6 +25,8 @@ constexpr Face kRoce{
     .name = "roce",
     .node_type = "1: CA",
     .gid_types = kRoceGids,
+    .port_capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+    .port_flags = IBV_QPF_GRH_REQUIRED,  // an address vector without a GID means nothing
     .cm = CmRules::kInfiniband,
     .address_handles = true,
     .send_with_immediate = true,

@@ -4,6 +4,7 @@
 // something by the face asks for a member of it.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "core/settings.h"
@@ -21,6 +22,8 @@ struct Face {
   const char* name;                        // as UIWARP_FACE says it
   const char* node_type;                   // as in sysfs: what libibverbs goes by
   std::span<const char* const> gid_types;  // as in sysfs; each address has one GID of each type
+  uint32_t port_capabilities;              // IBV_PORT_*
+  uint8_t port_flags;                      // IBV_QPF_*
   CmRules cm;
   bool address_handles;      // ibv_create_ah()
   bool send_with_immediate;  // IBV_WR_SEND_WITH_IMM, towards a uiwarp that has it too

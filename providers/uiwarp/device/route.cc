@@ -37,8 +37,8 @@ bool is_reached_from_itself(const sockaddr_storage& to) {
   const Device* const device = find_by_address(to);
   if (device == nullptr) return false;
   const State state = state_of(*device);
-  return state.active && std::ranges::any_of(state.gids, [&](const in6_addr& gid) {
-           return std::memcmp(&gid, &wanted, sizeof gid) == 0;
+  return state.active && std::ranges::any_of(state.addresses, [&](const in6_addr& address) {
+           return std::memcmp(&address, &wanted, sizeof address) == 0;
          });
 }
 

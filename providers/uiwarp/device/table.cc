@@ -37,23 +37,23 @@ bool contains(const std::vector<in6_addr>& list, const in6_addr& address) {
 }
 
 // True when a slot changed.
-bool follow_addresses(std::vector<in6_addr>& gids, const std::vector<in6_addr>& addresses) {
+bool follow_addresses(std::vector<in6_addr>& slots, const std::vector<in6_addr>& addresses) {
   bool changed = false;
-  for (in6_addr& gid : gids) {
-    if (IN6_IS_ADDR_UNSPECIFIED(&gid) || contains(addresses, gid)) continue;
-    gid = in6addr_any;
+  for (in6_addr& slot : slots) {
+    if (IN6_IS_ADDR_UNSPECIFIED(&slot) || contains(addresses, slot)) continue;
+    slot = in6addr_any;
     changed = true;
   }
   // IPv4 first: programs that take GID 0 want one whose low half is not zero.
   for (bool ipv4 : {true, false}) {
     for (const in6_addr& address : addresses) {
-      if (IN6_IS_ADDR_V4MAPPED(&address) != ipv4 || contains(gids, address)) continue;
+      if (IN6_IS_ADDR_V4MAPPED(&address) != ipv4 || contains(slots, address)) continue;
       auto free = std::ranges::find_if(
-          gids, [](const in6_addr& gid) { return IN6_IS_ADDR_UNSPECIFIED(&gid); });
-      if (free != gids.end()) {
+          slots, [](const in6_addr& slot) { return IN6_IS_ADDR_UNSPECIFIED(&slot); });
+      if (free != slots.end()) {
         *free = address;
       } else {
-        gids.push_back(address);
+        slots.push_back(address);
       }
       changed = true;
     }
@@ -96,15 +96,15 @@ Table::Entry* Table::find(unsigned ifindex) {
 void Table::follow(Entry& entry, const Interface& interface, std::vector<Noticed>& noticed) {
   State& state = entry.state;
   const bool active = interface.up && interface.carrier;
-  const bool gids = follow_addresses(state.gids, interface.addresses);
-  if (gids || state.active != active || state.mtu != interface.mtu ||
+  const bool readdressed = follow_addresses(state.addresses, interface.addresses);
+  if (readdressed || state.active != active || state.mtu != interface.mtu ||
       state.interface != interface.name) {
     ++version_;
   }
   state.interface = interface.name;
   state.mtu = interface.mtu;
   // Who is told that a port is active finds its addresses.
-  if (gids) noticed.push_back({&entry.device, Change::kGids});
+  if (readdressed) noticed.push_back({&entry.device, Change::kGids});
   if (state.active != active) {
     state.active = active;
     noticed.push_back({&entry.device, active ? Change::kPortActive : Change::kPortDown});
@@ -115,7 +115,7 @@ void Table::end(Entry& entry, std::vector<Noticed>& noticed) {
   ++version_;
   State& state = entry.state;
   state.gone = true;
-  std::ranges::fill(state.gids, in6addr_any);
+  std::ranges::fill(state.addresses, in6addr_any);
   if (state.active) noticed.push_back({&entry.device, Change::kPortDown});
   state.active = false;
   noticed.push_back({&entry.device, Change::kGone});
@@ -131,7 +131,7 @@ void Table::add(const Interface& interface) {
   entry->state.interface = interface.name;
   entry->state.mtu = interface.mtu;
   entry->state.active = interface.carrier;
-  follow_addresses(entry->state.gids, interface.addresses);
+  follow_addresses(entry->state.addresses, interface.addresses);
   guids_.insert(entry->device.node_guid);
   present_.push_back(entry.get());
   entries_.push_back(std::move(entry));

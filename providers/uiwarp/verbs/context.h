@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "device/device.h"
+#include "device/face.h"
 #include "engine/engine.h"
 #include "mem/table.h"
 #include "progress/busy_poller.h"
@@ -50,6 +51,7 @@ struct uiwarp_context final : uiw::device::Observer {
   bool in_child() const { return engine->in_child(); }
 
   const uiw::device::Device* const device;
+  const uiw::device::Face* face = &uiw::device::face();
   uiw::engine::EngineRef engine;
   uiw::mem::Table memory;
   uiw::progress::BusyPoller busy_poller;

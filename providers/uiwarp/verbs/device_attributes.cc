@@ -8,6 +8,7 @@
 
 #include "core/be.h"
 #include "device/device.h"
+#include "device/gid_table.h"
 #include "verbs/context.h"
 #include "verbs/path_mtu.h"
 
@@ -78,8 +79,9 @@ int uiwarp_query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr
   attr->state = now.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr->max_mtu = verbs::largest_ib_mtu(now.mtu);
   attr->active_mtu = attr->max_mtu;
-  attr->gid_tbl_len = static_cast<int>(now.gids.size());
-  attr->port_cap_flags = IBV_PORT_CM_SUP;
+  attr->gid_tbl_len = static_cast<int>(device::gid_count(now, *context->face));
+  attr->port_cap_flags = context->face->port_capabilities;
+  attr->flags = context->face->port_flags;
   attr->max_msg_sz = Limits::kMaxMessage;
   attr->pkey_tbl_len = 1;
   attr->max_vl_num = 1;

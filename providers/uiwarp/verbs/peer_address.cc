@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "core/log.h"
+#include "verbs/address_vector.h"
 
 namespace uiw::verbs {
 namespace {
@@ -15,58 +15,31 @@ namespace {
 // or 2.1 s, a byte is sent four times.
 constexpr core::Nanoseconds kAdaptersTake = 4;
 
+constexpr char kCaller[] = "ibv_modify_qp to RTR";
+
 core::Errno refuse(const char* why) {
-  core::log(core::LogLevel::kWarn, "ibv_modify_qp to RTR: %s", why);
+  core::log(core::LogLevel::kWarn, "%s: %s", kCaller, why);
   return core::Errno{EINVAL};
 }
 
 }  // namespace
 
 core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Device& device,
+                                                              const device::Face& face,
                                                               uint32_t qp_num,
                                                               const ibv_qp_attr& attr, int mask) {
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
   if ((mask & kBoth) != kBoth)
     return refuse("address vector and destination queue pair number go together");
-  if (!attr.ah_attr.is_global)
-    return refuse(
-        "the peer has no GID, and a LID means nothing on TCP: choose a GID index (ibv_rc_pingpong: "
-        "-g 0)");
-  const ibv_global_route& route = attr.ah_attr.grh;
-  const std::vector<in6_addr> gids = device::state_of(device).gids;
-  if (route.sgid_index >= gids.size() || IN6_IS_ADDR_UNSPECIFIED(&gids[route.sgid_index]))
-    return refuse("the device has no GID of that index");
   if (attr.dest_qp_num >> 24) return refuse("a queue pair number has 24 bits");
+  auto address = resolve(device, face, attr.ah_attr, Destinations::kHosts, kCaller);
+  if (!address) return core::Errno{address.error()};
   rendezvous::PeerSearchParams params;
-  params.own = {gids[route.sgid_index], qp_num};
-  static_assert(sizeof params.peer.gid == sizeof route.dgid);
-  std::memcpy(&params.peer.gid, &route.dgid, sizeof route.dgid);
-  params.peer.qp_num = attr.dest_qp_num;
+  params.own = {address->source, qp_num};
+  params.peer = {address->destination, attr.dest_qp_num};
   params.ifindex = device.ifindex;
   params.ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : 1;
   params.rq_psn = mask & IBV_QP_RQ_PSN ? attr.rq_psn : 0;
-  const in6_addr& gid = params.peer.gid;
-  if (IN6_IS_ADDR_UNSPECIFIED(&gid) || IN6_IS_ADDR_MULTICAST(&gid))
-    return refuse("the peer's GID is not the address of a host: both ends have to be uiwarp");
-  const in6_addr& own = params.own.gid;
-  if (IN6_IS_ADDR_V4MAPPED(&own) != IN6_IS_ADDR_V4MAPPED(&gid))
-    return refuse(
-        "one of the two GIDs is an IPv4 address, the other an IPv6 one: choose GID indices of one "
-        "kind at both ends");
-  if (rendezvous::is_loopback(own) &&
-      !device::is_local_address(rendezvous::address_of(gid, 0, device.ifindex)))
-    return refuse(
-        "the peer is on another host, which a loopback device does not reach: choose another "
-        "device (ibv_rc_pingpong: -d)");
-  sockaddr_storage source;
-  if (const int error = device::route_source(
-          rendezvous::address_of(gid, rendezvous::port_of(attr.dest_qp_num), device.ifindex),
-          source)) {
-    core::log(core::LogLevel::kWarn,
-              "ibv_modify_qp to RTR: no route to the address that the peer's GID says: %s",
-              strerrordesc_np(error));
-    return core::Errno{error};
-  }
   return params;
 }
 

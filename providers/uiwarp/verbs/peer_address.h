@@ -8,14 +8,15 @@
 #include "core/clock.h"
 #include "core/result.h"
 #include "device/device.h"
+#include "device/face.h"
 #include "rendezvous/peer_search.h"
 
 namespace uiw::verbs {
 
 // INIT to RTR with IBV_QP_AV and IBV_QP_DEST_QPN: the peer to connect to. What is wrong is logged.
-// EINVAL: one of the two is missing, no GID, no such GID index, a GID that is no address of a host,
-// or none that ours can reach; ENETUNREACH, EHOSTUNREACH: no route.
+// EINVAL: one of the two is missing, or a number of more than 24 bits; and as resolve().
 core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Device& device,
+                                                              const device::Face& face,
                                                               uint32_t qp_num,
                                                               const ibv_qp_attr& attr, int mask);
 

@@ -108,11 +108,12 @@ void let_go(uiwarp_qp& qp) {
 
 // ibv_modify_qp to RTR by a program that exchanged numbers and GIDs by itself.
 int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
+  const uiwarp_context& context = *qp.pd->context;
   core::Result<rendezvous::PeerSearchParams> params =
-      verbs::peer_search_params(*qp.pd->context->device, qp.registration.qp_num, attr, mask);
+      verbs::peer_search_params(*context.device, *context.face, qp.registration.qp_num, attr, mask);
   if (!params) return params.error();
   int error = ENODEV;  // no engine, after fork()
-  engine::Engine& engine = *qp.pd->context->engine;
+  engine::Engine& engine = *context.engine;
   engine.run_sync([&] {
     auto search = rendezvous::PeerSearch::create(engine, *qp.session, *params);
     error = search ? qp.session->expect_peer() : search.error();

@@ -289,7 +289,7 @@ bool is_right(const Root* root) {
 // With `placing` held. Where the next tree cannot be placed the last one stays.
 void place(const Root* last) {
   const uint64_t version = device::version();  // first: what is read next may be younger
-  const std::vector<TreeEntry> entries = tree_content(device::devices());
+  const std::vector<TreeEntry> entries = tree_content(device::devices(), device::face());
   const Root* root = nullptr;
   if (last == nullptr) {
     root = place_anywhere(entries);

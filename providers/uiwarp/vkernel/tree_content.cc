@@ -3,12 +3,13 @@
 
 #include <cstdio>
 
-#include "device/face.h"
+#include "device/gid_table.h"
 
 namespace uiw::vkernel {
 namespace {
 
 using device::Device;
+using device::Face;
 using device::State;
 
 class Builder {
@@ -49,7 +50,7 @@ std::string gid_text(const in6_addr& gid) {
   return out;
 }
 
-void add_port(Builder& tree, const std::string& port, const State& state) {
+void add_port(Builder& tree, const std::string& port, const State& state, const Face& face) {
   tree.directory(port);
   tree.file(port + "/state", state.active ? "4: ACTIVE" : "1: DOWN");
   tree.file(port + "/phys_state", state.active ? "5: LinkUp" : "3: Disabled");
@@ -68,11 +69,11 @@ void add_port(Builder& tree, const std::string& port, const State& state) {
   tree.directory(port + "/gid_attrs");
   tree.directory(port + "/gid_attrs/types");
   tree.directory(port + "/gid_attrs/ndevs");
-  for (size_t i = 0; i < state.gids.size(); ++i) {
+  for (uint32_t i = 0; const auto gid = device::gid_at(state, face, i); ++i) {
     const std::string index = "/" + std::to_string(i);
-    tree.file(port + "/gids" + index, gid_text(state.gids[i]));
-    tree.file(port + "/gid_attrs/types" + index, "IB/RoCE v1");
-    if (IN6_IS_ADDR_UNSPECIFIED(&state.gids[i])) continue;  // a free slot
+    tree.file(port + "/gids" + index, gid_text(gid->address));
+    tree.file(port + "/gid_attrs/types" + index, gid->type);
+    if (gid->is_free()) continue;
     tree.file(port + "/gid_attrs/ndevs" + index, state.interface);
   }
   // Empty: files that never change cannot count.
@@ -80,21 +81,22 @@ void add_port(Builder& tree, const std::string& port, const State& state) {
   tree.directory(port + "/hw_counters");
 }
 
-void add_device(Builder& tree, const Device& device, const State& state) {
+void add_device(Builder& tree, const Device& device, const State& state, const Face& face) {
   const std::string base = "sys/class/infiniband/" + device.name;
   tree.directory(base);
-  tree.file(base + "/node_type", device::face().node_type);
+  tree.file(base + "/node_type", face.node_type);
   tree.file(base + "/node_guid", guid_text(device.node_guid));
   tree.file(base + "/sys_image_guid", guid_text(device.node_guid));
   tree.file(base + "/node_desc", "uiwarp " + state.interface);
   tree.file(base + "/fw_ver", "0.1.0");
+  tree.file(base + "/hw_rev", "0");
   tree.file(base + "/hca_type", "uiwarp");
   tree.file(base + "/board_id", "uiwarp");
   tree.directory(base + "/device");
   tree.directory(base + "/device/net");
   tree.directory(base + "/device/net/" + state.interface);
   tree.directory(base + "/ports");
-  add_port(tree, base + "/ports/1", state);
+  add_port(tree, base + "/ports/1", state, face);
 }
 
 void add_uverbs(Builder& tree, const Device& device) {
@@ -110,7 +112,7 @@ void add_uverbs(Builder& tree, const Device& device) {
 
 }  // namespace
 
-std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices) {
+std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices, const Face& face) {
   Builder tree;
   for (const char* path : {"sys", "sys/class", "sys/class/infiniband", "sys/class/infiniband_verbs",
                            "sys/class/misc", "sys/class/misc/rdma_cm", "dev", "dev/infiniband"}) {
@@ -121,7 +123,7 @@ std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices) {
   // stat() sees a character device; open() never comes here (paths.h).
   tree.link("dev/infiniband/rdma_cm", "/dev/null");
   for (const auto& [device, state] : devices) {
-    add_device(tree, *device, state);
+    add_device(tree, *device, state, face);
     add_uverbs(tree, *device);
   }
   return tree.take();

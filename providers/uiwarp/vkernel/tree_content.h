@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the virtual /sys and /dev show: a pure function of the devices and their states.
+// What the virtual /sys and /dev show: a pure function of the devices, their states and the face.
 // Which file is read by whom: doc/vkernel.md.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/face.h"
 
 namespace uiw::vkernel {
 
@@ -20,7 +21,8 @@ struct TreeEntry {
 };
 
 // Every entry, each directory before what it contains. The same devices give the same list.
-std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices);
+std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices,
+                                    const device::Face& face);
 
 // 16 hexadecimal digits that name this content.
 std::string tree_hash(std::span<const TreeEntry> entries);

@@ -89,7 +89,7 @@ TEST(Devices, EveryInterfaceWithAnAddressIsThere) {
   for (const auto& [device, state] : devices()) {
     got.insert(device->name);
     EXPECT_EQ(device->name, "uiw_" + state.interface);
-    EXPECT_FALSE(state.gids.empty());
+    EXPECT_FALSE(state.addresses.empty());
     EXPECT_FALSE(state.gone);
     EXPECT_NE(device->node_guid, 0u);
     EXPECT_GT(state.mtu, 0u);
@@ -115,7 +115,7 @@ TEST(Devices, WhatIsNotOursIsNotFound) {
   EXPECT_EQ(find_by_name(""), nullptr);
   EXPECT_EQ(find_by_name(nullptr), nullptr);
   EXPECT_EQ(find_by_minor(0), nullptr);
-  EXPECT_TRUE(state_of(Device{}).gids.empty());
+  EXPECT_TRUE(state_of(Device{}).addresses.empty());
   EXPECT_EQ(find_by_address(v4("203.0.113.77")), nullptr);
   EXPECT_EQ(find_by_address(v6("2001:db8:ffff::77")), nullptr);
   EXPECT_EQ(find_by_address(v4("0.0.0.0")), nullptr);

@@ -133,7 +133,7 @@ TEST_F(TableTest, GidsAreIpv4FirstThenIpv6InOrderWithoutDuplicates) {
   interfaces[0].addresses = {gid("fe80::1"), v4("192.0.2.1"), gid("2001:db8::1"),
                              v4("198.51.100.9"), v4("192.0.2.1")};
   update();
-  EXPECT_THAT(texts(state(0).gids),
+  EXPECT_THAT(texts(state(0).addresses),
               ElementsAre("::ffff:192.0.2.1", "::ffff:198.51.100.9", "fe80::1", "2001:db8::1"));
 }
 
@@ -202,12 +202,12 @@ TEST_F(TableTest, AGidKeepsItsIndexWhateverHappensToOthers) {
   update();
   interfaces[0].addresses = {gid("2001:db8::3"), v4("192.0.2.2")};
   EXPECT_THAT(update(), ElementsAre(Noticed{&device(0), Change::kGids}));
-  EXPECT_THAT(texts(state(0).gids), ElementsAre("::", "::ffff:192.0.2.2", "2001:db8::3"));
+  EXPECT_THAT(texts(state(0).addresses), ElementsAre("::", "::ffff:192.0.2.2", "2001:db8::3"));
   // The first free slot for the first of the new ones, then the end.
   interfaces[0].addresses = {gid("2001:db8::4"), gid("2001:db8::3"), v4("192.0.2.2"),
                              v4("192.0.2.5")};
   EXPECT_THAT(update(), ElementsAre(Noticed{&device(0), Change::kGids}));
-  EXPECT_THAT(texts(state(0).gids),
+  EXPECT_THAT(texts(state(0).addresses),
               ElementsAre("::ffff:192.0.2.5", "::ffff:192.0.2.2", "2001:db8::3", "2001:db8::4"));
 }
 
@@ -216,7 +216,7 @@ TEST_F(TableTest, AnAddressReplacedInOneLookTakesTheSlot) {
   update();
   interfaces[0].addresses = {v4("192.0.2.9")};
   EXPECT_THAT(update(), ElementsAre(Noticed{&device(0), Change::kGids}));
-  EXPECT_THAT(texts(state(0).gids), ElementsAre("::ffff:192.0.2.9"));
+  EXPECT_THAT(texts(state(0).addresses), ElementsAre("::ffff:192.0.2.9"));
 }
 
 TEST_F(TableTest, WithoutAddressesItStays) {
@@ -226,7 +226,7 @@ TEST_F(TableTest, WithoutAddressesItStays) {
   EXPECT_THAT(update(), ElementsAre(Noticed{&device(0), Change::kGids}));
   ASSERT_EQ(size(), 1u);
   EXPECT_FALSE(state(0).gone);
-  EXPECT_THAT(texts(state(0).gids), ElementsAre("::"));
+  EXPECT_THAT(texts(state(0).addresses), ElementsAre("::"));
 }
 
 TEST_F(TableTest, WhenTheInterfaceGoesTheDeviceIsGoneForEver) {
@@ -237,7 +237,7 @@ TEST_F(TableTest, WhenTheInterfaceGoesTheDeviceIsGoneForEver) {
                                     Noticed{&device(1), Change::kGone}));
   EXPECT_TRUE(state(1).gone);
   EXPECT_FALSE(state(1).active);
-  EXPECT_THAT(texts(state(1).gids), ElementsAre("::"));
+  EXPECT_THAT(texts(state(1).addresses), ElementsAre("::"));
   EXPECT_EQ(device(1).name, "uiw_eth0");  // who has it open may still ask
   EXPECT_THAT(update(), IsEmpty());
 }

@@ -114,6 +114,20 @@ TEST_F(Context, PortOneIsActive) {
   }
 }
 
+// Each address has a GID of each type.
+TEST_F(Context, APortIsThatOfItsFace) {
+  ibv_port_attr iwarp, roce;
+  context_->face = &device::face(core::Face::kIwarp);
+  ASSERT_EQ(uiwarp_query_port(context_, 1, &iwarp), 0);
+  context_->face = &device::face(core::Face::kRoce);
+  ASSERT_EQ(uiwarp_query_port(context_, 1, &roce), 0);
+  EXPECT_EQ(roce.gid_tbl_len, 2 * iwarp.gid_tbl_len);
+  EXPECT_EQ(iwarp.port_cap_flags, uint32_t{IBV_PORT_CM_SUP});
+  EXPECT_EQ(roce.port_cap_flags, uint32_t{IBV_PORT_CM_SUP} | IBV_PORT_IP_BASED_GIDS);
+  EXPECT_EQ(iwarp.flags, 0);
+  EXPECT_EQ(roce.flags, IBV_QPF_GRH_REQUIRED);
+}
+
 TEST_F(Context, WhatHappensToTheInterfaceIsAnEventOfItsDeviceAlone) {
   using device::Change;
   const device::Device& lo = *device::find_by_name("uiw_lo");

@@ -7,8 +7,8 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "device/gid_table.h"
 #include "support/gid.h"
 
 namespace uiw::verbs {
@@ -22,28 +22,35 @@ class PeerAddress : public ::testing::Test {
   void SetUp() override {
     loopback_ = device::find_by_name("uiw_lo");
     ASSERT_NE(loopback_, nullptr);
-    gids_ = device::state_of(*loopback_).gids;
   }
   core::Result<rendezvous::PeerSearchParams> ask(const char* own, const char* peer, int more = 0) {
     ibv_qp_attr attr{};
     attr.rq_psn = 0x123456;
     attr.ah_attr.is_global = 1;
-    const in6_addr wanted = gid(own);
-    size_t index = 0;
-    while (index < gids_.size() && memcmp(&gids_[index], &wanted, sizeof wanted) != 0) ++index;
-    EXPECT_LT(index, gids_.size()) << "uiw_lo has no GID " << own;
-    attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(index);
+    attr.ah_attr.grh.sgid_index = index_of(own);
     const in6_addr address = gid(peer);
     memcpy(&attr.ah_attr.grh.dgid, &address, sizeof address);
     attr.dest_qp_num = 7;
     testing::internal::CaptureStderr();
-    auto answer = peer_search_params(*loopback_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN | more);
+    auto answer =
+        peer_search_params(*loopback_, *face_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN | more);
     said_ = testing::internal::GetCapturedStderr();
     return answer;
   }
 
+  // The last of its indices: of all types that the face has, the last one.
+  uint8_t index_of(const char* own) const {
+    const in6_addr wanted = gid(own);
+    const device::State state = device::state_of(*loopback_);
+    int found = -1;
+    for (uint32_t i = 0; const auto entry = device::gid_at(state, *face_, i); ++i)
+      if (memcmp(&entry->address, &wanted, sizeof wanted) == 0) found = static_cast<int>(i);
+    EXPECT_GE(found, 0) << "uiw_lo has no GID " << own;
+    return static_cast<uint8_t>(found);
+  }
+
   const device::Device* loopback_ = nullptr;
-  std::vector<in6_addr> gids_;
+  const device::Face* face_ = &device::face(core::Face::kIwarp);
   std::string said_;
 };
 
@@ -55,6 +62,16 @@ TEST_F(PeerAddress, OfThisHost) {
   EXPECT_EQ(answer->own, (rendezvous::Name{gid(kLo4), 5}));
   EXPECT_EQ(answer->peer, (rendezvous::Name{gid(kLo4), 7}));
   EXPECT_EQ(said_, "");
+}
+
+TEST_F(PeerAddress, ByAGidOfAnyType) {
+  face_ = &device::face(core::Face::kRoce);
+  for (const char* own : {kLo4, kLo6}) {
+    EXPECT_EQ(index_of(own) % 2, 1);
+    auto answer = ask(own, own);
+    ASSERT_TRUE(answer) << own;
+    EXPECT_EQ(answer->own, (rendezvous::Name{gid(own), 5}));
+  }
 }
 
 TEST_F(PeerAddress, WithThePsnThatWasSet) {
@@ -78,8 +95,10 @@ TEST_F(PeerAddress, OfAnotherHostIsNotReachedFromLoopback) {
 }
 
 TEST_F(PeerAddress, ThatIsNoAddressOfAHost) {
-  for (const char* peer : {"::", "ff02::1"}) {
-    EXPECT_EQ(ask(kLo6, peer).error(), EINVAL) << peer;
+  for (const auto& [own, peer] :
+       {std::pair{kLo6, "::"}, std::pair{kLo6, "ff02::1"}, std::pair{kLo4, "::ffff:0.0.0.0"},
+        std::pair{kLo4, "::ffff:239.1.2.3"}}) {
+    EXPECT_EQ(ask(own, peer).error(), EINVAL) << peer;
     EXPECT_THAT(said_, testing::HasSubstr("not the address of a host"));
   }
 }

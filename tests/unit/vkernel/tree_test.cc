@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 std::vector<TreeEntry> content(const char* name = "uiw_test") {
   const device::Device device = {name, 7, 42, 250};
   const device::Listed listed = {&device, {"test0", 1500, true, false, {in6addr_loopback}}};
-  return tree_content(std::span(&listed, 1));
+  return tree_content(std::span(&listed, 1), device::face());
 }
 
 std::string text(const std::string& path) {

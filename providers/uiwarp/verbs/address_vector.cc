@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs/address_vector.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/be.h"
+#include "core/log.h"
+#include "device/gid_table.h"
+#include "rendezvous/name.h"
+
+namespace uiw::verbs {
+namespace {
+
+bool is_unspecified(const in6_addr& gid) {
+  return IN6_IS_ADDR_UNSPECIFIED(&gid) ||
+         (IN6_IS_ADDR_V4MAPPED(&gid) && core::load_be32(gid.s6_addr + 12) == INADDR_ANY);
+}
+
+bool is_group(const in6_addr& gid) {
+  return IN6_IS_ADDR_MULTICAST(&gid) ||
+         (IN6_IS_ADDR_V4MAPPED(&gid) && IN_MULTICAST(core::load_be32(gid.s6_addr + 12)));
+}
+
+}  // namespace
+
+core::Result<AddressVector> resolve(const device::Device& device, const device::Face& face,
+                                    const ibv_ah_attr& attr, Destinations allowed,
+                                    const char* caller) {
+  const auto refuse = [caller](const char* why) {
+    core::log(core::LogLevel::kWarn, "%s: %s", caller, why);
+    return core::Errno{EINVAL};
+  };
+  if (!attr.is_global)
+    return refuse(
+        "the peer has no GID, and a LID means nothing on TCP: choose a GID index (ibv_rc_pingpong: "
+        "-g 0)");
+  const auto own = device::gid_at(device::state_of(device), face, attr.grh.sgid_index);
+  if (!own || own->is_free()) return refuse("the device has no GID of that index");
+  AddressVector found;
+  found.source = own->address;
+  static_assert(sizeof found.destination == sizeof attr.grh.dgid);
+  std::memcpy(&found.destination, &attr.grh.dgid, sizeof attr.grh.dgid);
+  const in6_addr& to = found.destination;
+  const bool group = is_group(to);
+  if (is_unspecified(to) || (group && allowed == Destinations::kHosts))
+    return refuse("the peer's GID is not the address of a host: both ends have to be uiwarp");
+  if (IN6_IS_ADDR_V4MAPPED(&found.source) != IN6_IS_ADDR_V4MAPPED(&to))
+    return refuse(
+        "one of the two GIDs is an IPv4 address, the other an IPv6 one: choose GID indices of one "
+        "kind at both ends");
+  // Datagrams to a group leave through the device, whatever the routes.
+  if (group) return found;
+  const sockaddr_storage address = rendezvous::address_of(to, 0, device.ifindex);
+  if (rendezvous::is_loopback(found.source) && !device::is_local_address(address))
+    return refuse(
+        "the peer is on another host, which a loopback device does not reach: choose another "
+        "device (ibv_rc_pingpong: -d)");
+  sockaddr_storage from;
+  if (const int error = device::route_source(address, from)) {
+    core::log(core::LogLevel::kWarn, "%s: no route to the address that the peer's GID says: %s",
+              caller, strerrordesc_np(error));
+    return core::Errno{error};
+  }
+  return found;
+}
+
+}  // namespace uiw::verbs
