@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 5
+#define UIWARP_ABI_VERSION 6
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -27,6 +27,7 @@ struct uiwarp_pd;
 struct uiwarp_td;
 struct uiwarp_mr;
 struct uiwarp_mw;
+struct uiwarp_ah;
 struct uiwarp_cq;
 struct uiwarp_srq;
 struct uiwarp_qp;
@@ -107,6 +108,16 @@ UIWARP_EXPORT int uiwarp_mw_alloc(struct uiwarp_pd *pd, int type, struct uiwarp_
 UIWARP_EXPORT int uiwarp_mw_dealloc(struct uiwarp_mw *mw);
 /* The key for the next binding of a window whose key is `rkey`: another one, and hard to guess. */
 UIWARP_EXPORT int uiwarp_mw_next_rkey(struct uiwarp_mw *mw, uint32_t rkey, uint32_t *next);
+
+/* ---- address handles ---- */
+
+/*
+ * EOPNOTSUPP: devices of this face have none (UIWARP_FACE); EINVAL: port, no GID, no such GID index, a destination that
+ * is neither the address of a host nor of a multicast group, or one that the source does not reach; ENETUNREACH,
+ * EHOSTUNREACH: no route; ENOMEM: limit.
+ */
+UIWARP_EXPORT int uiwarp_ah_create(struct uiwarp_pd *pd, const struct ibv_ah_attr *attr, struct uiwarp_ah **ah);
+UIWARP_EXPORT int uiwarp_ah_destroy(struct uiwarp_ah *ah);
 
 /* ---- completion queues ---- */
 

@@ -33,7 +33,7 @@ struct verbs_mr;
 	OURS(34, bind_mw, int, (struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *)) \
 	OTHER(34, close_xrcd) \
 	OURS(34, cq_event, void, (struct ibv_cq *)) \
-	OTHER(34, create_ah) \
+	OURS(34, create_ah, struct ibv_ah *, (struct ibv_pd *, struct ibv_ah_attr *)) \
 	OTHER(34, create_counters) \
 	OURS(34, create_cq, struct ibv_cq *, (struct ibv_context *, int, struct ibv_comp_channel *, int)) \
 	OURS(34, create_cq_ex, struct ibv_cq_ex *, (struct ibv_context *, struct ibv_cq_init_attr_ex *)) \
@@ -50,7 +50,7 @@ struct verbs_mr;
 	OURS(34, dealloc_pd, int, (struct ibv_pd *)) \
 	OURS(34, dealloc_td, int, (struct ibv_td *)) \
 	OURS(34, dereg_mr, int, (struct verbs_mr *)) \
-	OTHER(34, destroy_ah) \
+	OURS(34, destroy_ah, int, (struct ibv_ah *)) \
 	OTHER(34, destroy_counters) \
 	OURS(34, destroy_cq, int, (struct ibv_cq *)) \
 	OTHER(34, destroy_flow) \

@@ -23,6 +23,7 @@ struct Limits {
   static constexpr uint32_t kMaxMr = 1u << 20;
   static constexpr uint32_t kMaxMw = 1u << 18;
   static constexpr uint32_t kMaxPd = 65536;
+  static constexpr uint32_t kMaxAh = 65536;
   static constexpr uint32_t kMaxSrq = 16384;
   static constexpr uint32_t kMaxSrqWr = 65536;
   static constexpr uint32_t kMaxReads = 128;  // IRD and ORD of one QP

@@ -56,6 +56,11 @@ struct provider_mw {
 	struct uiwarp_mw *core;
 };
 
+struct provider_ah {
+	struct ibv_ah ah;
+	struct uiwarp_ah *core;
+};
+
 struct provider_cq {
 	union {
 		struct ibv_cq cq;
@@ -147,6 +152,9 @@ int provider_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint
 struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int provider_dealloc_mw(struct ibv_mw *mw);
 int provider_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+
+struct ibv_ah *provider_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int provider_destroy_ah(struct ibv_ah *ah);
 
 struct ibv_cq *provider_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
 				  int comp_vector);

@@ -19,7 +19,7 @@ sockaddr_storage address_of(const in6_addr& gid, uint16_t port, unsigned ifindex
     v6.sin6_family = AF_INET6;
     v6.sin6_port = htons(port);
     v6.sin6_addr = gid;
-    if (IN6_IS_ADDR_LINKLOCAL(&gid)) v6.sin6_scope_id = ifindex;
+    if (IN6_IS_ADDR_LINKLOCAL(&gid) || IN6_IS_ADDR_MC_LINKLOCAL(&gid)) v6.sin6_scope_id = ifindex;
   }
   return address;
 }

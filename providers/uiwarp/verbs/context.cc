@@ -56,16 +56,17 @@ void uiwarp_context_close(uiwarp_context* context) {
   verbs::leave_interfaces(*context->engine);
   if (context->in_child()) return;
   const size_t in_table = context->memory.size() + context->memory.windows();
-  const uint32_t left = context->pds.used() + context->tds.used() + context->cqs.used() +
-                        context->srqs.used() + context->qps.used() +
+  const uint32_t left = context->pds.used() + context->tds.used() + context->ahs.used() +
+                        context->cqs.used() + context->srqs.used() + context->qps.used() +
                         static_cast<uint32_t>(in_table);
   if (left > 0) {
     // ibv_close_device's manual leaves this to the application. The engine may still be using
     // them, so the context outlives its owner rather than vanish under the engine.
-    core::log(core::LogLevel::kWarn,
-              "ibv_close_device(%s) with %u objects left: destroy queue pairs, queues, memory "
-              "windows and regions, and domains first; their memory is not released",
-              context->device->name.c_str(), left);
+    core::log(
+        core::LogLevel::kWarn,
+        "ibv_close_device(%s) with %u objects left: destroy queue pairs, queues, address "
+        "handles, memory windows and regions, and domains first; their memory is not released",
+        context->device->name.c_str(), left);
     return;
   }
   delete context;

@@ -59,6 +59,6 @@ struct uiwarp_context final : uiw::device::Observer {
   uiw::verbs::EventSource device_events{0}, port_events{1};
   uiw::verbs::EventPipe async{uiw::verbs::kAsyncRecord, backlog};
   uiw::verbs::ChannelTable channels{backlog};
-  uiw::verbs::Quota pds, tds, cqs, srqs, qps;
+  uiw::verbs::Quota pds, tds, ahs, cqs, srqs, qps;
   std::atomic<uint32_t> last_pd_id{0};
 };

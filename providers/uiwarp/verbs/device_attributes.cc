@@ -21,7 +21,7 @@ constexpr char kFirmware[] = "0.1.0";   // of this stack
 constexpr uint32_t kVendor = 0x756977;  // "uiw"; no registered vendor
 constexpr uint32_t kVendorPart = 1;
 
-void fill(const device::Device& device, ibv_device_attr& attr) {
+void fill(const device::Device& device, const device::Face& face, ibv_device_attr& attr) {
   std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "%s", kFirmware);
   core::store_be64(&attr.node_guid, device.node_guid);
   attr.sys_image_guid = attr.node_guid;
@@ -42,6 +42,7 @@ void fill(const device::Device& device, ibv_device_attr& attr) {
   attr.max_mr = Limits::kMaxMr;
   attr.max_mw = Limits::kMaxMw;
   attr.max_pd = Limits::kMaxPd;
+  attr.max_ah = face.address_handles ? Limits::kMaxAh : 0;
   attr.max_qp_rd_atom = Limits::kMaxReads;
   attr.max_res_rd_atom = Limits::kMaxReads * Limits::kMaxQp;
   attr.max_qp_init_rd_atom = Limits::kMaxReads;
@@ -58,7 +59,7 @@ void fill(const device::Device& device, ibv_device_attr& attr) {
 int uiwarp_query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_t size) {
   ibv_device_attr_ex all;
   std::memset(&all, 0, sizeof all);
-  fill(*context->device, all.orig_attr);
+  fill(*context->device, *context->face, all.orig_attr);
   // Nothing is pinned. But not implicitly: of the whole address space a peer would end the process
   // with one access to what is not mapped.
   all.odp_caps.general_caps = IBV_ODP_SUPPORT;

@@ -19,8 +19,9 @@ struct uiwarp_td {
 struct uiwarp_pd {
   uiwarp_context* context = nullptr;
   uint32_t id = 0;                 // never reused within 2^32 allocations
-  std::atomic<uint32_t> users{0};  // memory regions and windows, SRQs, queue pairs, parent domains;
-                                   // of a parent domain completion queues, too
+  // Memory regions and windows, address handles, SRQs, queue pairs, parent domains; of a parent
+  // domain completion queues, too.
+  std::atomic<uint32_t> users{0};
   uiwarp_pd* parent_of = nullptr;  // of a parent domain: what it was made of, and
   uiwarp_td* td = nullptr;         // with, if anything
 };

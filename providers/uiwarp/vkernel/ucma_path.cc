@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "cm/rules.h"
+#include "device/gid_table.h"
 #include "verbs/path_mtu.h"
 
 namespace uiw::vkernel {
@@ -20,9 +21,11 @@ constexpr uint32_t kFlags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH
 
 // Of an address with several types of GIDs the last, as rdma_cm of the kernel prefers RoCE v2.
 uint8_t gid_index(const device::Device& device, const uint8_t (&gid)[16]) {
-  const std::vector<in6_addr> gids = device::state_of(device).gids;
-  for (size_t i = gids.size(); i > 0; --i) {
-    if (std::memcmp(&gids[i - 1], gid, sizeof gid) == 0) return static_cast<uint8_t>(i - 1);
+  const device::State state = device::state_of(device);
+  const device::Face& face = device::face();
+  for (uint32_t i = device::gid_count(state, face); i > 0; --i) {
+    if (std::memcmp(&device::gid_at(state, face, i - 1)->address, gid, sizeof gid) == 0)
+      return static_cast<uint8_t>(i - 1);
   }
   return 0;  // one of 127.0.0.0/8 that is not on the interface
 }
