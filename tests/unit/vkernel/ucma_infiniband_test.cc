@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include "device/device.h"
+#include "device/gid_table.h"
 #include "unit/vkernel/ucma_rig.h"
 
 namespace uiw::vkernel::test {
@@ -151,9 +152,10 @@ TEST_F(UcmaInfinibandTest, AttributesOfTheActiveEnd) {
   EXPECT_EQ(1, attr_.ah_attr.port_num);
   EXPECT_EQ(0, memcmp(attr_.ah_attr.grh.dgid, kLoopbackGid, 16));
   const device::Device* device = device::find_by_address(listen_address_);
-  const std::vector<in6_addr> gids = device::state_of(*device).gids;
-  ASSERT_LT(attr_.ah_attr.grh.sgid_index, gids.size());
-  EXPECT_EQ(0, memcmp(&gids[attr_.ah_attr.grh.sgid_index], kLoopbackGid, 16));
+  const auto own =
+      device::gid_at(device::state_of(*device), device::face(), attr_.ah_attr.grh.sgid_index);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(0, memcmp(&own->address, kLoopbackGid, 16));
   EXPECT_EQ(static_cast<uint32_t>(IBV_MTU_4096), attr_.path_mtu);
   EXPECT_EQ(1u, attr_.dest_qp_num);
   EXPECT_EQ(3, attr_.max_dest_rd_atomic);
