@@ -34,37 +34,46 @@ class Side {
         const ibv_sge part{source.start(), size, source.stag()};
         const bool immediate = me_.options.immediates && size % 2;
         const size_t number = sends;
-        post(SendWr(immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND, {part}, number)
-                 .immediate(static_cast<uint32_t>(number)));
-        if (sends > number) messages_.push_back({number, immediate});
+        if (post(SendWr(immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND, {part}, number)
+                     .immediate(static_cast<uint32_t>(number))))
+          messages_.push_back({number, immediate});
         return;
       }
       case 2:
-        return post(SendWr(IBV_WR_RDMA_WRITE, {{source.start(), size, source.stag()}}, sends)
-                        .to(peer.target.start(), peer.target.stag()));
-      case 3: {
-        Buffer& sink = *sinks_.emplace_back(std::make_unique<Buffer>(me_.memory, kSize));
-        reads_.push_back({sends, size, &sink});
-        return post(SendWr(IBV_WR_RDMA_READ, {{sink.start(), size, sink.stag()}}, sends)
-                        .to(peer.source.start(), peer.source.stag()));
-      }
+        post(SendWr(IBV_WR_RDMA_WRITE, {{source.start(), size, source.stag()}}, sends)
+                 .to(peer.target.start(), peer.target.stag()));
+        return;
+      case 3:
+        return post_read(peer, size);
       case 4: {
         Buffer& sink = *sinks_.emplace_back(std::make_unique<Buffer>(me_.memory, 8));
-        return post(SendWr(IBV_WR_ATOMIC_FETCH_AND_ADD, {sink.sge()}, sends)
-                        .atomic(peer.counter.start(), peer.counter.stag(), 1));
+        post(SendWr(IBV_WR_ATOMIC_FETCH_AND_ADD, {sink.sge()}, sends)
+                 .atomic(peer.counter.start(), peer.counter.stag(), 1));
+        return;
       }
       case 5:
-        return post(SendWr(IBV_WR_RDMA_WRITE, {}, sends));
+        post(SendWr(IBV_WR_RDMA_WRITE, {}, sends));
+        return;
+    }
+  }
+  // Many that follow each other without a pause: what may be deferred or coalesced is.
+  void post_burst(const Side& peer) {
+    for (size_t i = 9 + random_() % 20; i > 0; --i) {
+      if (random_() % 4 == 0)
+        post_read(peer, 8);
+      else
+        post(SendWr(IBV_WR_RDMA_WRITE, {{source.start(), 8, source.stag()}}, sends)
+                 .to(peer.target.start(), peer.target.stag()));
     }
   }
   void post_receive() {
     Buffer& into = *receives_.emplace_back(std::make_unique<Buffer>(me_.memory, kSize));
     if (me_.receive(RecvWr({into.sge()}, receives)) == 0) ++receives;
   }
-  // Nobody allowed it.
-  void post_forbidden(const Side& peer) {
-    post(SendWr(IBV_WR_RDMA_WRITE, {{source.start(), 10, source.stag()}}, sends)
-             .to(peer.target.start(), peer.target.stag() ^ 0x100));
+  // Nobody allowed it. False when the queue is full.
+  bool post_forbidden(const Side& peer) {
+    return post(SendWr(IBV_WR_RDMA_WRITE, {{source.start(), 10, source.stag()}}, sends)
+                    .to(peer.target.start(), peer.target.stag() ^ 0x100));
   }
 
   // What must be true when it has ended.
@@ -128,8 +137,16 @@ class Side {
     }
     EXPECT_LE(blamed, 1u) << testing::PrintToString(statuses(completions));
   }
-  void post(SendWr wr) {
-    if (me_.post(std::move(wr)) == 0) ++sends;
+  void post_read(const Side& peer, uint32_t size) {
+    Buffer& sink = *sinks_.emplace_back(std::make_unique<Buffer>(me_.memory, kSize));
+    if (post(SendWr(IBV_WR_RDMA_READ, {{sink.start(), size, sink.stag()}}, sends)
+                 .to(peer.source.start(), peer.source.stag())))
+      reads_.push_back({sends - 1, size, &sink});
+  }
+  bool post(SendWr wr) {
+    const bool posted = me_.post(std::move(wr)) == 0;
+    sends += posted;
+    return posted;
   }
 
   std::mt19937 random_;
@@ -165,10 +182,15 @@ void Life::live(uint32_t seed) {
   Side one(*a, random()), other(*b, random());
   const auto work = [&](size_t steps) {
     for (size_t i = 0; i < steps; ++i) {
-      if (random() % 2)
-        one.post_something(other);
-      else
-        other.post_something(one);
+      const bool first_posts = random() % 2;
+      Side &side = first_posts ? one : other, &peer = first_posts ? other : one;
+      if (random() % 8 == 0) {
+        side.post_burst(peer);
+        // Or it goes on to be deferred and coalesced.
+        if (random() % 2 == 0) (first_posts ? a : b)->return_lease();
+      } else {
+        side.post_something(peer);
+      }
       if (random() % 4 == 0) {
         size_t turns = random() % 20;
         world->run_until([&] { return turns-- == 0; });
@@ -204,7 +226,7 @@ void Life::live(uint32_t seed) {
       b->half_close();
       break;
     case 7:
-      one.post_forbidden(other);
+      EXPECT_TRUE(run_until([&] { return one.post_forbidden(other); }));
       break;
     case 8:
       if (world->can_corrupt()) world->corrupt_once();

@@ -52,12 +52,12 @@ class QueuePairEnd : public End,
   }
 
   // Full operation on a connected socket.
-  void attach(int fd, const mpa::Agreement& agreed) {
+  void attach(int fd, const mpa::Agreement& agreed, core::Bytes leftover = {}) {
     fd_ = fd;
     agreement = agreed;
     transport::StreamPtr stream = transport::TcpStream::adopt(making_, fd);
     int result = -1;
-    making_.run_sync([&] { result = qp_->attach(std::move(stream), agreed, {}, this); });
+    making_.run_sync([&] { result = qp_->attach(std::move(stream), agreed, leftover, this); });
     EXPECT_EQ(result, 0);
   }
 
@@ -74,6 +74,9 @@ class QueuePairEnd : public End,
   void destroy() override {
     if (qp_) making_.run_sync([&] { qp_->forget_observer(); });
     qp_.reset();
+  }
+  void return_lease() override {
+    if (qp_) session::InsideQueuePair::state(*qp_).ring(session::kReturn);
   }
 
   void on_first_fpdu() override { notice({.kind = Notice::kFirstFpdu}); }

@@ -3,9 +3,12 @@
 // a program is quicker than any thread.
 #include <gtest/gtest.h>
 
+#include "core/tuning.h"
+#include "sim/behaviour.h"
 #include "sim/queue_pair_end.h"
 #include "sim/sim_engine.h"
 #include "sim/sim_kernel.h"
+#include "support/vectors.h"
 
 namespace uiw::test {
 namespace {
@@ -16,6 +19,7 @@ class PlainEnd final : public QueuePairEnd {
   void reset_connection() override { Kernel::current().reset(fd_); }
   void half_close() override { Kernel::current().half_close(fd_); }
   session::QueuePair& qp() { return *qp_; }
+  const session::State& state() { return session::InsideQueuePair::state(*qp_); }
   int modify(ibv_qp_state to) {
     ibv_qp_attr attr{};
     attr.qp_state = to;
@@ -91,6 +95,62 @@ TEST_P(VirtualTime, SqdBeforeThePeerIsFoundLosesNothing) {
   EXPECT_EQ(target.content(), source.content());
   one.destroy();
   other.destroy();
+}
+
+// README, Limits: 100 microseconds at most, also when nobody polls any more.
+TEST_P(VirtualTime, WhatWasDeferredLeavesWithin100Microseconds) {
+  const auto [ours, theirs] = kernel.connect();
+  PlainEnd end(*engine, *engine, memory, 100, {});
+  end.attach(ours, agreement_of(end.options, true));
+  run(kernel.now() + core::kMicrosecond);
+  Buffer buffer(memory, 8);
+  const bool reads = GetParam() % 2;
+  const auto post = [&](uint32_t count) {
+    const ibv_wr_opcode opcode = reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+    for (; count > 0; --count)
+      ASSERT_EQ(end.post(SendWr(opcode, {buffer.sge()}).to(0x1000, 0x100)), 0);
+  };
+  std::vector<uint8_t> taken(10000);
+  const iovec room{taken.data(), taken.size()};
+  const auto take = [&] {  // the window is small
+    while (kernel.receive(theirs, {&room, 1}) > 0) {
+    }
+  };
+  const auto waits = [&] { return end.state().waits_since() != UINT64_MAX; };
+  // The first burst brings the lease of those who poll.
+  for (int burst = 0; burst < 10 && !waits(); ++burst) {
+    post(core::tuning::kBurst + 2);
+    if (waits()) break;
+    take();
+    run(kernel.now() + 20 * core::kMicrosecond);
+  }
+  ASSERT_TRUE(waits());
+  const auto since = static_cast<core::Nanoseconds>(end.state().waits_since());
+  // And what it takes to plan it, and to look, by this clock.
+  run(since + 102 * core::kMicrosecond);
+  EXPECT_FALSE(waits());
+  // Where the window was full for it, it leaves when there is room.
+  for (int i = 0; i < 100; ++i, run(kernel.now() + 100 * core::kMicrosecond)) take();
+  EXPECT_TRUE(reads || end.state().send_queue->posted() == end.state().send_queue->retired());
+  end.destroy();
+  kernel.close(theirs);
+}
+
+// A FIN behind a Send that waits for a receive: that completes, then the end is seen.
+TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeIt) {
+  const auto [ours, theirs] = kernel.connect();
+  PlainEnd end(*engine, *engine, memory, 100, {});
+  end.attach(ours, agreement_of(end.options, false), fpdu(untagged(3, 0, 1, 0, {})));
+  run(kernel.now() + core::kMillisecond);
+  kernel.half_close(theirs);
+  run(kernel.now() + core::kMillisecond);
+  EXPECT_FALSE(end.ended());
+  ASSERT_EQ(end.receive(RecvWr({}, 0)), 0);
+  run(kernel.now() + core::kMillisecond);
+  EXPECT_EQ(statuses(end.received()), std::vector{IBV_WC_SUCCESS});
+  EXPECT_EQ(end.end_error(), 0);
+  end.destroy();
+  kernel.close(theirs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, VirtualTime, testing::Range(1u, 21u));

@@ -13,8 +13,10 @@ End::End(mem::Table& its_memory, uint32_t its_qp_num, const EndOptions& its_opti
 void End::collect_locked() {
   ibv_wc wc[16];
   for (int count; (count = send_cq->poll(16, wc)) > 0;) sent_.insert(sent_.end(), wc, wc + count);
-  for (int count; (count = recv_cq->poll(16, wc)) > 0;)
-    received_.insert(received_.end(), wc, wc + count);
+  while (recv_cq->poll(1, wc) > 0) {
+    received_.push_back(wc[0]);
+    if (on_received) on_received(received_.size() - 1);
+  }
 }
 
 void End::collect() {

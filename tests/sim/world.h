@@ -51,6 +51,7 @@ class End {
   virtual void destroy() = 0;           // ibv_destroy_qp
   virtual void reset_connection() = 0;  // the TCP connection breaks: RST
   virtual void half_close() = 0;        // FIN now, wherever the stream is
+  virtual void return_lease() = 0;      // the engine takes over from pollers, should they receive
 
   int post(SendWr wr) {
     ibv_send_wr* bad = nullptr;
@@ -84,6 +85,8 @@ class End {
   const uint32_t qp_num;
   const EndOptions options;
   std::unique_ptr<queue::CompletionQueue> send_cq, recv_cq;
+  // What the program does as soon as it finds a receive complete; how many were before.
+  std::function<void(size_t number)> on_received;
 
  protected:
   void notice(Notice notice);

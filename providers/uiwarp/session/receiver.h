@@ -58,6 +58,7 @@ class Receiver final : public transport::StreamHandler,
   // holder.
   bool receive_polled(std::span<uint8_t> buffer);
   void on_stopped();
+  bool was_stopped() const { return now_.stopped_by.has_value(); }  // and on_stopped() is to come
   // It is the engine's again, which goes on.
   void take_back();
 
