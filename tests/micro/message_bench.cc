@@ -27,8 +27,8 @@ void post_send(benchmark::State& state, bool crc, uint32_t emss = kEmss) {
   uint64_t posted = 0;  // octets
   for (auto _ : state) {
     machine.sends->begin();
-    for (int i = 0; i < turn; i++) machine.sends->add(request, false, posted);
-    machine.sends->end(true);
+    for (int i = 0; i < turn; i++) machine.sends->add(request, false);
+    posted += machine.sends->end(true).bytes;
     while (machine.tx().fill()) {
       size_t octets = 0;
       for (const iovec& piece : machine.tx().pieces()) octets += piece.iov_len;
@@ -93,8 +93,8 @@ void send_receive(benchmark::State& state, bool crc) {
     ibv_recv_wr* list = receives.data();
     receiver.receives->post(list);
     sender.sends->begin();
-    for (int i = 0; i < turn; i++) sender.sends->add(request, false, posted);
-    sender.sends->end(true);
+    for (int i = 0; i < turn; i++) sender.sends->add(request, false);
+    posted += sender.sends->end(true).bytes;
     while (sender.tx().fill()) {
       size_t octets = 0;
       for (const iovec& piece : sender.tx().pieces()) {

@@ -9,8 +9,7 @@ namespace uiw::test {
 // One work request, as ibv_post_send() posts it.
 inline int post(qp::SendQueue& queue, const ibv_send_wr& wr, bool signal_all = false) {
   queue.begin();
-  uint64_t octets = 0;
-  const int error = queue.add(wr, signal_all, octets);
+  const int error = queue.add(wr, signal_all);
   queue.end(true);
   return error;
 }

@@ -91,8 +91,10 @@ class DeferredPosts : public Deferral {
  public:
   // True: these wait, with those before them. False: it is enough, all are to be sent now.
   bool add(uint32_t requests, uint64_t bytes, uint64_t now) {
-    const uint64_t all_requests = requests_.load(std::memory_order_relaxed) + uint64_t{requests};
-    const uint64_t all_bytes = bytes_.load(std::memory_order_relaxed) + bytes;
+    const bool first = waits_since() == UINT64_MAX;
+    const uint64_t all_requests =
+        uint64_t{requests} + (first ? 0 : requests_.load(std::memory_order_relaxed));
+    const uint64_t all_bytes = bytes + (first ? 0 : bytes_.load(std::memory_order_relaxed));
     if (all_requests >= core::tuning::kEnoughRequests || all_bytes >= core::tuning::kEnoughBytes)
       return false;
     requests_.store(static_cast<uint32_t>(all_requests), std::memory_order_relaxed);
@@ -100,13 +102,8 @@ class DeferredPosts : public Deferral {
     begin(now);
     return true;
   }
+  // Of those that wait, if any do.
   uint32_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  bool take() {
-    const bool waited = Deferral::take();
-    requests_.store(0, std::memory_order_relaxed);
-    bytes_.store(0, std::memory_order_relaxed);
-    return waited;
-  }
 
  private:
   std::atomic<uint32_t> requests_{0}, bytes_{0};  // roughly, as several may post

@@ -58,10 +58,10 @@ bool Lease::grant(Member& member, bool receiving) {
   return room;
 }
 
-bool Lease::revoke(Member& member, bool come_back) {
-  if (come_back) member.engine_waits_.store(true, std::memory_order_release);
-  if (!(come_back ? role_.enter() : role_.try_enter())) return false;
-  if (come_back && !member.engine_waits_.exchange(false, std::memory_order_relaxed)) {
+bool Lease::revoke(Member& member) {
+  member.engine_waits_.store(true, std::memory_order_release);
+  if (!role_.enter()) return false;
+  if (!member.engine_waits_.exchange(false, std::memory_order_relaxed)) {
     leave();  // a poller was quicker: `member` is posted already
     return false;
   }

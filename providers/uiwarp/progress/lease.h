@@ -37,9 +37,9 @@ class Lease final : public queue::Progress, public engine::Watch {
   // Makes `member` one, if it is none, and has it received here if that is wanted. False when there
   // is no room or a poller is inside just now. Thread: engine.
   bool grant(Member& member, bool receiving);
-  // False when a poller is inside just now: it posts `member` to the engine when it leaves, if
-  // `come_back`. Thread: engine.
-  bool revoke(Member& member, bool come_back);
+  // False when a poller is inside just now: it posts `member` to the engine when it leaves.
+  // Thread: engine.
+  bool revoke(Member& member);
 
   // A member's post belongs to a burst. Thread: any.
   void posted(uint64_t now) { posted_at_.store(now, std::memory_order_relaxed); }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "qp/opcode_rules.h"
 
@@ -96,24 +97,20 @@ void SendQueue::begin() {
   lock_.lock();
 }
 
-void SendQueue::end(bool publish) {
-  if (publish) {
-    commit();
-  } else {
-    added_ = signaled_added_ = 0;
-  }
+SendQueue::Added SendQueue::end(bool publish) {
+  const uint32_t signaled = std::exchange(signaled_added_, 0);
+  Added added = std::exchange(added_, {});
+  if (!publish) added = {};
+  if (publish && signaled)
+    signaled_posted_.store(signaled_posted_.load(std::memory_order_relaxed) + signaled);
+  if (added.requests)
+    posted_.store(posted_.load(std::memory_order_relaxed) + added.requests,
+                  std::memory_order_release);
   lock_.unlock();
+  return added;
 }
 
-void SendQueue::commit() {
-  if (signaled_added_)
-    signaled_posted_.store(signaled_posted_.load(std::memory_order_relaxed) + signaled_added_);
-  if (added_)
-    posted_.store(posted_.load(std::memory_order_relaxed) + added_, std::memory_order_release);
-  added_ = signaled_added_ = 0;
-}
-
-int SendQueue::add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets) {
+int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   const OpcodeRule& rule = rule_of_any(wr.opcode);
   if (!rule.supported || (wr.opcode == IBV_WR_SEND_WITH_IMM && !send_with_immediate_))
     return EINVAL;
@@ -129,7 +126,7 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets) {
   if (rule.remote == Remote::kAtomic && !atomic_fits(wr, length)) return EINVAL;
   if (wr.opcode == IBV_WR_BIND_MW && !may_bind(wr)) return EINVAL;
 
-  const uint64_t index = posted_.load(std::memory_order_relaxed) + added_;
+  const uint64_t index = posted_.load(std::memory_order_relaxed) + added_.requests;
   if (index - freed_.load(std::memory_order_acquire) >= depth_) return ENOMEM;
   SendWqe& slot = this->slot(index);
   slot.wr_id = wr.wr_id;
@@ -160,8 +157,8 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets) {
     for (uint32_t i = 0; i < num_sge; ++i) sges[i] = wr.sg_list[i];
   }
   signaled_added_ += slot.signaled;
-  ++added_;
-  octets += length;
+  ++added_.requests;
+  added_.bytes += length;
   return 0;
 }
 

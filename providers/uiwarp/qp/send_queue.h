@@ -83,7 +83,8 @@ class SendQueue {
   std::atomic<uint64_t>& freed() { return freed_; }
 
   // WRs are posted between begin() and end(), those of one call together. Meanwhile no other thread
-  // can post; the sender sees nothing of them before end(true), and end(false) takes them back.
+  // can post; the sender sees nothing of them before end(true), which says what they are together,
+  // and end(false) takes them back.
   // With ibv_wr_start() the application's own code runs in between: then the section is as long as
   // it makes it, and another thread that posts yields the CPU. Thread: any.
   void begin();
@@ -91,9 +92,12 @@ class SendQueue {
   // inline size over what the QP was created with, message over 2^31 bytes; no window, no region
   // or another index in a binding; an atomic whose remote address is no multiple of 8, or whose
   // SGEs have no room for 8 bytes. ENOMEM: queue full.
-  // Else 0, and `octets` grows by the message's length.
-  int add(const ibv_send_wr& wr, bool signal_all, uint64_t& octets);
-  void end(bool publish);
+  int add(const ibv_send_wr& wr, bool signal_all);
+  struct Added {
+    uint32_t requests = 0;
+    uint64_t bytes = 0;
+  };
+  Added end(bool publish);
 
   // Whether there are such work requests, on some queue pair. Thread: any.
   static bool supported(ibv_wr_opcode opcode);
@@ -125,16 +129,14 @@ class SendQueue {
 
  private:
   SendQueue() = default;
-  void commit();
   core::Spinlock lock_;  // producers
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
   bool send_with_immediate_ = false;
   uint64_t mask_ = 0;  // of slots, a power of two of them
   std::unique_ptr<SendWqe[]> slots_;
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline bytes, one area per slot
-  uint32_t added_ = 0,
-           signaled_added_ =
-               0;  // slots behind posted_ that are filled and not posted yet; under lock_
+  Added added_;  // slots behind posted_ that are filled and not posted yet; under lock_
+  uint32_t signaled_added_ = 0;  // of those
   alignas(64) std::atomic<uint64_t> posted_{0};
   alignas(64) std::atomic<uint64_t> freed_{0};
   alignas(64) std::atomic<uint64_t> retired_{0};

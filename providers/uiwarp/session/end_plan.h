@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "qp/send_queue.h"
 #include "qp/tx.h"
@@ -13,16 +14,14 @@
 namespace uiw::session {
 
 struct EndPlan {
-  bool send_terminate = false;  // `terminate` goes to the peer
-  bool has_received = false;    // `received` came from the peer
-  bool has_event = false;       // `event` is raised
-  ibv_event_type event = IBV_EVENT_QP_FATAL;
-  rdmap::Terminate terminate{}, received{};
-  uint64_t failed_slot = qp::kNoSlot;  // of the send queue; completes with `failed_status`
+  std::optional<rdmap::Terminate> terminate{};  // for the peer
+  std::optional<rdmap::Terminate> received{};   // from the peer
+  std::optional<ibv_event_type> event{};        // for the program
+  uint64_t failed_slot = qp::kNoSlot;           // of the send queue; completes with `failed_status`
   ibv_wc_status failed_status = IBV_WC_SUCCESS;
   int error = 0;  // for the observer: 0 after an orderly close, else a positive errno
 
-  bool may_blame_a_send() const { return failed_slot != qp::kNoSlot || has_received; }
+  bool may_blame_a_send() const { return failed_slot != qp::kNoSlot || received; }
 };
 
 }  // namespace uiw::session

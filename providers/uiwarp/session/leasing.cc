@@ -88,29 +88,20 @@ void State::retry_later() {
 
 // --- What pollers do with it. Thread: the lease's holder ---
 
-bool State::send_deferred() {
-  if (!deferred_posts.take()) return false;
-  deferred_posts.backoff.judge(false);
-  sender.try_run();
-  return true;
-}
-
-bool State::send_coalesced() {
-  if (!coalesced_reads.take()) return false;
-  coalesced_reads.backoff.judge(false);
-  sender.ask(kStartCoalesced);
+bool State::send_waiting(progress::Deferral& what, bool left) {
+  if (!what.take()) return false;
+  what.backoff.judge(left);
+  if (&what == &coalesced_reads)
+    sender.ask(kStartCoalesced);
+  else
+    sender.try_run();
   return true;
 }
 
 void State::send_overdue(uint64_t now, uint64_t ticks, bool left) {
-  if (deferred_posts.has_waited(now, ticks) && deferred_posts.take()) {
-    deferred_posts.backoff.judge(left);
-    sender.try_run();
-  }
-  if (coalesced_reads.has_waited(now, ticks) && coalesced_reads.take()) {
-    coalesced_reads.backoff.judge(left);
-    sender.ask(kStartCoalesced);
-  }
+  progress::Deferral* const both[] = {&deferred_posts, &coalesced_reads};
+  for (progress::Deferral* const what : both)
+    if (what->has_waited(now, ticks)) send_waiting(*what, left);
 }
 
 bool State::send_unsent(bool at_once) {
@@ -125,7 +116,7 @@ bool State::send_unsent(bool at_once) {
 // --- What the engine grants and revokes. Thread: engine ---
 
 bool State::owns_receiver() {
-  return !lease() || lease()->revoke(*this, true);
+  return !lease() || lease()->revoke(*this);
 }
 
 void State::consider_grant(size_t bytes, size_t directly) {
@@ -140,22 +131,11 @@ void State::consider_grant(size_t bytes, size_t directly) {
                                                    .send_queue = use_of(*options.send_cq),
                                                    .receive_queue = use_of(*options.recv_cq)});
   if (is_received_by_pollers()) return;
-  queue::CompletionQueue* to = nullptr;
   std::shared_ptr<queue::CompletionQueue> other;
-  switch (grant) {
-    case progress::Grant::kNone:
-      return;
-    case progress::Grant::kToSendQueue:
-      to = options.send_cq;
-      break;
-    case progress::Grant::kToReceiveQueue:
-      to = options.recv_cq;
-      break;
-    case progress::Grant::kAskForeign:
-      other = find_busy_poller(bytes + directly);
-      to = other.get();
-      break;
-  }
+  if (grant == progress::Grant::kAskForeign) other = find_busy_poller(bytes + directly);
+  queue::CompletionQueue* const to = grant == progress::Grant::kToSendQueue      ? options.send_cq
+                                     : grant == progress::Grant::kToReceiveQueue ? options.recv_cq
+                                                                                 : other.get();
   // Nobody but the engine sees a connection begin or end.
   if (!to || !life.is_settled() || !receiver.is_settled() || !stream->quiet()) return;
   progress::Lease* const granted = progress::Lease::of(engine, *to);

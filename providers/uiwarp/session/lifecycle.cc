@@ -102,8 +102,8 @@ void State::error_handled_by_sender() {
   receiver.stop();
   // Conformance 3.4: completions first, then the event, then DISCONNECTED. A Terminate that named
   // one of our WRs has been told by that WR's completion.
-  if (plan.has_event && !(plan.has_received && sender.blamed_by_peer()))
-    options.events->on_async_event(plan.event);
+  if (plan.event && !(plan.received && sender.blamed_by_peer()))
+    options.events->on_async_event(*plan.event);
   if (options.srq) options.events->on_async_event(IBV_EVENT_QP_LAST_WQE_REACHED);
   if (!life.connected()) return;
   if (life.broken || life.outbound == Outbound::kFinSent) {
@@ -153,6 +153,8 @@ void State::on_send_failed() {
 
 // The stream is broken. A reset while both sides are closing anyway is no news for the application.
 void State::break_off(int error) {
+  life.broken = true;
+  if (life.failure == Failure::kHandled) return end_connection();
   const bool closing = life.inbound != Inbound::kOpen || life.outbound == Outbound::kFinSent;
   begin_error(closing ? EndPlan{} : plan_for_broken_stream(error));
 }
@@ -161,26 +163,21 @@ void State::break_off(int error) {
 // order. When TCP has tried long enough it says ETIMEDOUT, or what it heard on the way: an adapter
 // then tells the oldest work request, and of a queue pair connected by number nothing else.
 EndPlan State::plan_for_broken_stream(int error) const {
-  switch (error) {
-    case EPIPE:
-      return {};
-    case ETIMEDOUT:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-      return {.has_event = !by_number.load(std::memory_order_relaxed),
-              .failed_slot = qp::kOldestSlot,
-              .failed_status = IBV_WC_RETRY_EXC_ERR,
-              .error = error};
-    default:
-      return {.has_event = true, .error = error};
+  if (error == EPIPE) return {};
+  EndPlan ends{.event = IBV_EVENT_QP_FATAL, .error = error};
+  if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
+    if (by_number.load(std::memory_order_relaxed)) ends.event.reset();
+    ends.failed_slot = qp::kOldestSlot;
+    ends.failed_status = IBV_WC_RETRY_EXC_ERR;
   }
+  return ends;
 }
 
 // The peer's FIN, behind all that it sent.
 void State::on_peer_closed() {
   if (!connection->rx.at_boundary()) {
     // RFC 5041 6.2.1: a stream that ends inside a message has lost data.
-    begin_error({.has_event = true, .error = ECONNRESET});
+    begin_error({.event = IBV_EVENT_QP_FATAL, .error = ECONNRESET});
     return;
   }
   if (by_number.load(std::memory_order_relaxed) && life.outbound != Outbound::kFinSent) {
@@ -203,13 +200,9 @@ void State::on_peer_closed() {
 }
 
 void State::on_stream_error(int error) {
-  life.broken = true;
-  if (life.failure == Failure::kHandled) {
-    end_connection();
-    return;
-  }
   if (by_number.load(std::memory_order_relaxed) && life.failure == Failure::kNone &&
       life.outbound != Outbound::kFinSent && connection->rx.at_boundary()) {
+    life.broken = true;
     lose_peer();
     return;
   }
@@ -268,15 +261,7 @@ PeerWanted State::peer_wanted() const {
 }
 
 void State::give_up_peer() {
-  begin_error(
-      {.failed_slot = qp::kOldestSlot, .failed_status = IBV_WC_RETRY_EXC_ERR, .error = ETIMEDOUT});
-}
-
-// ibv_modify_qp to ERR.
-bool State::fail_now() {
-  if (lease() && !lease()->revoke(*this, false)) return false;
-  begin_error({});
-  return true;
+  begin_error(plan_for_broken_stream(ETIMEDOUT));
 }
 
 void State::end_connection() {
@@ -379,14 +364,14 @@ bool State::create_queues() {
   auto new_receives =
       options.srq ? nullptr
                   : queue::ReceiveQueue::create(options.cap.max_recv_wr, options.cap.max_recv_sge);
+  queue::ReceiveQueue* const takes_from = options.srq ? options.srq : new_receives.get();
   std::unique_ptr<qp::Connection> new_connection(new (std::nothrow) qp::Connection);
-  if (!new_sends || (!options.srq && !new_receives) || !new_connection) return false;
+  if (!new_sends || !takes_from || !new_connection) return false;
   using Source = queue::CompletionSource;
+  const auto kind = options.srq ? Source::Kind::kSharedQueue : Source::Kind::kOwnQueue;
   std::unique_ptr<Source> new_send_source(new (std::nothrow)
                                               Source(Source::Kind::kOwnQueue, new_sends->freed()));
-  std::unique_ptr<Source> new_recv_source(
-      options.srq ? new (std::nothrow) Source(Source::Kind::kSharedQueue, options.srq->freed())
-                  : new (std::nothrow) Source(Source::Kind::kOwnQueue, new_receives->freed()));
+  std::unique_ptr<Source> new_recv_source(new (std::nothrow) Source(kind, takes_from->freed()));
   if (!new_send_source || !new_recv_source) return false;
   new_sends->allow_send_with_immediate(options.send_with_immediate);
   if (connection) purge_completions();
@@ -395,7 +380,7 @@ bool State::create_queues() {
   send_queue = std::move(new_sends);
   own_receives = std::move(new_receives);
   connection = std::move(new_connection);
-  receives = options.srq ? options.srq : own_receives.get();
+  receives = takes_from;
   qp::Shared& shared = connection->shared;
   shared.qp_num = options.qp_num;
   shared.pd = options.pd;

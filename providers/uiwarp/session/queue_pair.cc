@@ -42,14 +42,10 @@ QueuePair::QueuePair() = default;
 std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine,
                                              const QueuePairOptions& options) {
   core::ticks_in(0);  // measures now, not during a post
+  std::unique_ptr<State> state(new (std::nothrow) State(engine, options));
+  if (!state || !state->create_queues()) return nullptr;
   std::unique_ptr<QueuePair> qp(new (std::nothrow) QueuePair);
-  if (!qp) return nullptr;
-  qp->state_.reset(new (std::nothrow) State(engine, options));
-  if (!qp->state_) return nullptr;
-  if (!qp->state_->create_queues()) {
-    qp->state_.reset();
-    return nullptr;
-  }
+  if (qp) qp->state_ = std::move(state);
   return qp;
 }
 
@@ -98,20 +94,17 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     return error;
   }
   int error = 0;
-  uint32_t posted = 0;
-  uint64_t octets = 0;
   s.send_queue->begin();
   for (; wr; wr = wr->next) {
-    error = s.send_queue->add(*wr, s.options.signal_all, octets);
+    error = s.send_queue->add(*wr, s.options.signal_all);
     if (error) break;
-    ++posted;
   }
-  s.send_queue->end(true);
+  const qp::SendQueue::Added posted = s.send_queue->end(true);
   // What was posted before a bad one, or before there was no room, goes out.
   if (error) {
     s.sender.try_run();
-  } else if (posted > 0) {
-    s.after_post(posted, octets);
+  } else if (posted.requests > 0) {
+    s.after_post(posted.requests, posted.bytes);
   }
   if (error && bad) *bad = wr;
   return error;
@@ -135,20 +128,15 @@ void QueuePair::begin_batch() {
 int QueuePair::add_to_batch(const ibv_send_wr& wr) {
   State& s = *state_;
   if (s.engine.in_child()) return ENODEV;
-  const int error = s.send_queue->add(wr, s.options.signal_all, s.batch_octets);
-  if (error == 0) ++s.batch_requests;
-  return error;
+  return s.send_queue->add(wr, s.options.signal_all);
 }
 
 int QueuePair::end_batch(bool publish) {
   State& s = *state_;
   if (s.engine.in_child()) return ENODEV;
   const int error = publish ? s.check_post() : 0;
-  publish = publish && error == 0;
-  const uint32_t requests = std::exchange(s.batch_requests, 0);
-  const uint64_t octets = std::exchange(s.batch_octets, 0);
-  s.send_queue->end(publish);
-  if (publish && requests > 0) s.after_post(requests, octets);
+  const qp::SendQueue::Added posted = s.send_queue->end(publish && error == 0);
+  if (posted.requests > 0) s.after_post(posted.requests, posted.bytes);
   return error;
 }
 
@@ -212,8 +200,9 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     case IBV_QPS_SQE:
       return EINVAL;
     case IBV_QPS_ERR:
+      s.ring(kToError);
       for (bool done = false; !done;) {
-        s.engine.run_sync([&] { done = s.fail_now(); });
+        s.engine.run_sync([&] { done = !(s.doorbell.load(std::memory_order_acquire) & kToError); });
         if (!done) sched_yield();  // another thread is receiving
       }
       return 0;

@@ -138,10 +138,8 @@ void Receiver::handle(qp::RxStatus status) {
       core::log(core::LogLevel::kInfo, "QP %u: ending the connection, Terminate 0x%04x: %s",
                 owner_.options.qp_num, static_cast<unsigned>(fault.terminate.code),
                 core::describe(fault.terminate.code));
-      owner_.begin_error({.send_terminate = true,
-                          .has_event = true,
+      owner_.begin_error({.terminate = fault.terminate,
                           .event = fault.event,
-                          .terminate = fault.terminate,
                           .failed_slot = fault.failed_slot,
                           .failed_status = fault.failed_status,
                           .error = EPROTO});
@@ -152,7 +150,7 @@ void Receiver::handle(qp::RxStatus status) {
                 owner_.options.qp_num, static_cast<unsigned>(rx.terminate().code),
                 core::describe(rx.terminate().code));
       owner_.begin_error(
-          {.has_received = true, .has_event = true, .received = rx.terminate(), .error = EPROTO});
+          {.received = rx.terminate(), .event = IBV_EVENT_QP_FATAL, .error = EPROTO});
       return;
   }
 }

@@ -93,12 +93,11 @@ void Sender::handle_error() {
       owner_.send_queue->fail(plan.failed_slot, plan.failed_status);
     connection.tx.flush(connection.shared);
   } else {
-    qp::Tx::Cause cause;
-    if (plan.send_terminate) cause.send = &plan.terminate;
-    if (plan.has_received) cause.received = &plan.received;
-    cause.failed_slot = plan.failed_slot;
-    cause.failed_status = plan.failed_status;
-    now_.blamed_by_peer = connection.tx.abandon(cause);
+    now_.blamed_by_peer =
+        connection.tx.abandon({.send = plan.terminate ? &*plan.terminate : nullptr,
+                               .received = plan.received ? &*plan.received : nullptr,
+                               .failed_slot = plan.failed_slot,
+                               .failed_status = plan.failed_status});
   }
   owner_.ring(kErrorHandled);
 }
@@ -118,10 +117,8 @@ void Sender::pump() {
               "iWARP face, or is no uiwarp, and iWARP has no such message. Use RDMA Write "
               "with immediate, or UIWARP_FACE=roce at both ends",
               owner_.options.qp_num);
-        report_error({.send_terminate = true,
-                      .has_event = true,
+        report_error({.terminate = fault.terminate,
                       .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,
-                      .terminate = fault.terminate,
                       .error = EIO});
         return;
       }

@@ -47,11 +47,7 @@ void State::on_peer_silent() {
   core::log(core::LogLevel::kInfo, "QP %u: the peer's host does not answer any more",
             options.qp_num);
   stream->set_abortive();  // TCP would go on trying for minutes
-  life.broken = true;
-  if (life.failure == Failure::kHandled)
-    end_connection();
-  else
-    break_off(ETIMEDOUT);
+  break_off(ETIMEDOUT);
 }
 
 }  // namespace uiw::session

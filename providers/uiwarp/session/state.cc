@@ -28,10 +28,10 @@ void State::run() {
   if (seen & kPeerSilent) on_peer_silent();
   // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
   if (seen & kFail)
-    begin_error({.send_terminate = true,
-                 .has_event = true,
-                 .terminate = {.code = core::TermCode::kLocalCatastrophic},
+    begin_error({.terminate = rdmap::Terminate{.code = core::TermCode::kLocalCatastrophic},
+                 .event = IBV_EVENT_QP_FATAL,
                  .error = EIO});
+  if (seen & kToError) begin_error({});
   if (seen & kErrorHandled) error_handled_by_sender();
   if (seen & kSendFailed) on_send_failed();
   if (seen & kFinSent) on_fin_sent();

@@ -49,6 +49,7 @@ enum Doorbell : uint32_t {
   kGiveBack = 1u << 17,       // from any thread: somebody waits for a region
   kSendsComplete = 1u << 18,  // what TCP had taken is complete: what waited for that is received
   kPeerSilent = 1u << 19,     // the peer's host does not answer any more
+  kToError = 1u << 20,        // from any thread: ibv_modify_qp to ERR
 };
 // What the engine can do while pollers receive.
 constexpr uint32_t kNeedsNoReceiver =
@@ -90,8 +91,6 @@ class State final : public engine::Task, public progress::Member {
   std::atomic<uint32_t> unleased_posts{0};  // [any] of bursts
   progress::DeferredPosts deferred_posts;   // [any]
   progress::Deferral coalesced_reads;       // [any]
-  uint32_t batch_requests = 0;  // between begin_batch() and end_batch(): under the queue's lock
-  uint64_t batch_octets = 0;
   // [any] What is built waits for a poller, and not before `retry_at` (ticks).
   std::atomic<bool> unsent{false};
   std::atomic<uint64_t> retry_at{0};
@@ -126,8 +125,9 @@ class State final : public engine::Task, public progress::Member {
   void retry_later();             // [sender] the socket is full
 
   // progress::Member, leasing.cc
-  bool send_deferred() override;
-  bool send_coalesced() override;
+  bool send_deferred() override { return send_waiting(deferred_posts, false); }
+  bool send_coalesced() override { return send_waiting(coalesced_reads, false); }
+  bool send_waiting(progress::Deferral& what, bool left);  // true when there was something
   void send_overdue(uint64_t now, uint64_t ticks, bool left) override;
   uint64_t waits_since() const override {
     return std::min(deferred_posts.waits_since(), coalesced_reads.waits_since());
@@ -178,7 +178,6 @@ class State final : public engine::Task, public progress::Member {
   void miss_peer();
   PeerWanted peer_wanted() const;
   void give_up_peer();
-  bool fail_now();  // false: not now, try again
   void end_connection();
   void sender_stopped();
   void begin_destroy();

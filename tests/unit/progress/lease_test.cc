@@ -87,7 +87,7 @@ class Leases : public testing::Test {
     // Members go before the queue: nobody may look at them then.
     engine->run_sync([&] {
       for (Counting* member : {&one, &other})
-        if (member->lease()) member->lease()->revoke(*member, false);
+        if (member->lease()) member->lease()->revoke(*member);
     });
   }
 
@@ -210,10 +210,10 @@ TEST_F(Leases, ThereAreOnlySoManyMembers) {
     for (Counting& member : many) EXPECT_TRUE(lease->grant(member, true));
     EXPECT_FALSE(lease->grant(one, true));
     EXPECT_EQ(one.lease(), nullptr);
-    EXPECT_TRUE(lease->revoke(many[3], false));
+    EXPECT_TRUE(lease->revoke(many[3]));
     EXPECT_TRUE(lease->grant(one, true));
     for (Counting& member : many)
-      if (member.lease()) lease->revoke(member, false);
+      if (member.lease()) lease->revoke(member);
   });
 }
 
@@ -256,8 +256,7 @@ TEST_F(Leases, UnderChurnNothingIsLeftBehind) {
     defer(one);
     if (round % 3 == 0) {
       bool taken = false;
-      while (!taken)
-        engine->run_sync([&] { taken = !one.lease() || one.lease()->revoke(one, false); });
+      while (!taken) engine->run_sync([&] { taken = !one.lease() || one.lease()->revoke(one); });
       one.deferred = false;
       const int sent = one.sent_by_poll + one.sent_as_old;
       one.deferred = true;

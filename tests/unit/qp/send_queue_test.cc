@@ -56,23 +56,16 @@ TEST(SendQueue, ABatchIsPostedAsAWholeOrNotAtAll) {
   auto queue = qp::SendQueue::create(3, 1, 0);
   ASSERT_EQ(post(*queue, SendWr(IBV_WR_SEND, {}, 1)), 0);
   for (bool publish : {false, true}) {
-    uint64_t octets = 0;
     queue->begin();
-    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND, {{.addr = 0, .length = 5, .lkey = 0}}, 2).get(), false,
-                         octets),
-              0);
-    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND_WITH_IMM, {}, 3).get(), false, octets),
-              EINVAL);  // takes no slot
-    EXPECT_EQ(
-        queue->add(SendWr(IBV_WR_SEND, {{.addr = 0, .length = 7, .lkey = 0}}, 4).flags(0).get(),
-                   false, octets),
-        0);
-    EXPECT_EQ(queue->add(SendWr(IBV_WR_SEND, {{.addr = 0, .length = 9, .lkey = 0}}, 5).get(), false,
-                         octets),
-              ENOMEM);
-    EXPECT_EQ(octets, 12u);  // of those that were taken
+    const auto add = [&](SendWr wr) { return queue->add(wr.get(), false); };
+    EXPECT_EQ(add(SendWr(IBV_WR_SEND, {{.addr = 0, .length = 5, .lkey = 0}}, 2)), 0);
+    EXPECT_EQ(add(SendWr(IBV_WR_SEND_WITH_IMM, {}, 3)), EINVAL);  // takes no slot
+    EXPECT_EQ(add(SendWr(IBV_WR_SEND, {{.addr = 0, .length = 7, .lkey = 0}}, 4).flags(0)), 0);
+    EXPECT_EQ(add(SendWr(IBV_WR_SEND, {{.addr = 0, .length = 9, .lkey = 0}}, 5)), ENOMEM);
     EXPECT_EQ(queue->posted(), 1u);
-    queue->end(publish);
+    const qp::SendQueue::Added added = queue->end(publish);
+    EXPECT_EQ(added.requests, publish ? 2u : 0u);
+    EXPECT_EQ(added.bytes, publish ? 12u : 0u);  // of those that were taken
     EXPECT_EQ(queue->posted(), publish ? 3u : 1u);
   }
   for (uint64_t id : {1, 2, 4}) {
@@ -109,11 +102,11 @@ TEST(SendQueue, LocalRequestsHaveNoLengthWhateverTheirSgesSay) {
   ibv_send_wr invalidate{};
   invalidate.opcode = IBV_WR_LOCAL_INV;
   invalidate.num_sge = 1;  // and no list
-  uint64_t octets = 0;
   queue->begin();
-  EXPECT_EQ(queue->add(invalidate, false, octets), 0);
-  queue->end(true);
-  EXPECT_EQ(octets, 0u);
+  EXPECT_EQ(queue->add(invalidate, false), 0);
+  const qp::SendQueue::Added added = queue->end(true);
+  EXPECT_EQ(added.requests, 1u);
+  EXPECT_EQ(added.bytes, 0u);
 }
 
 // As drivers do: what they do not know they do not look at.
