@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "core/assert.h"
 #include "core/clock.h"
 #include "core/flag.h"
 
@@ -36,6 +37,7 @@ Lease* Lease::of(engine::Engine& engine, queue::CompletionQueue& cq) {
 }
 
 bool Lease::grant(Member& member, bool receiving) {
+  UIW_ASSERT(engine_.on_engine_thread());
   if (!role_.try_enter()) return false;
   const size_t count = count_.load(std::memory_order_relaxed);
   const bool room = member.lease_ || count < members_.size();
@@ -59,6 +61,7 @@ bool Lease::grant(Member& member, bool receiving) {
 }
 
 bool Lease::revoke(Member& member) {
+  UIW_ASSERT(engine_.on_engine_thread());
   member.engine_waits_.store(true, std::memory_order_release);
   if (!role_.enter()) return false;
   if (!member.engine_waits_.exchange(false, std::memory_order_relaxed)) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/assert.h"
 #include "core/clock.h"
 #include "core/settings.h"
 #include "core/tuning.h"
@@ -163,12 +164,14 @@ void State::on_full_socket() {
 
 // For sending alone: of the queue that completes what is sent.
 void State::join_pollers() {
+  UIW_ASSERT(engine.on_engine_thread());
   if (lease() || !life.connected()) return;
   progress::Lease* const granted = progress::Lease::of(engine, *options.send_cq);
   if (granted && granted->grant(*this, false)) pollers.store(granted, std::memory_order_release);
 }
 
 void State::on_revoked(bool was_received) {
+  UIW_ASSERT(engine.on_engine_thread());
   grants.on_revoked();
   unleased_posts.store(0, std::memory_order_relaxed);
   // The lease goes with its queue, should nobody else have that any more: the caller is done with

@@ -2,8 +2,9 @@
 // How far the one connection of a queue pair has come. Thread: engine.
 #pragma once
 
-#include <cassert>
 #include <cstdint>
+
+#include "core/assert.h"
 
 namespace uiw::session {
 
@@ -55,7 +56,7 @@ struct Life {
   int drain_looks = 0;         // in all, while draining
 
   void enter(Phase next) {
-    assert(next > phase && (next != Phase::kOver || phase == Phase::kEnding));
+    UIW_ASSERT(next > phase && (next != Phase::kOver || phase == Phase::kEnding));
     phase = next;
   }
   // There is a stream.

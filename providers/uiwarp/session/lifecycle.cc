@@ -17,6 +17,7 @@
 #include <new>
 #include <utility>
 
+#include "core/assert.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "qp/stagger.h"
@@ -41,6 +42,7 @@ constexpr int kDrainTimeouts = 12;
 int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
                   core::Bytes leftover, ConnectionObserver* new_observer,
                   QueuePair::Receiving when) {
+  UIW_ASSERT(engine.on_engine_thread());
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool named = by_number.load(std::memory_order_relaxed);
   if (life.phase != Phase::kNone || life.failure != Failure::kNone || life.released())
@@ -80,6 +82,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
 
 // Unless the claim has ended otherwise: by ibv_modify_qp to RESET or ERR.
 void State::abandon() {
+  UIW_ASSERT(engine.on_engine_thread());
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool claimed = now == IBV_QPS_RTS || now == IBV_QPS_SQD;
   if (claimed && life.phase == Phase::kNone && !by_number.load(std::memory_order_relaxed))
@@ -87,6 +90,7 @@ void State::abandon() {
 }
 
 void State::begin_error(const EndPlan& new_plan) {
+  UIW_ASSERT(engine.on_engine_thread());
   if (life.released() || life.failure != Failure::kNone) return;
   life.failure = Failure::kBegun;
   plan = new_plan;
@@ -115,6 +119,7 @@ void State::error_handled_by_sender() {
 }
 
 void State::begin_disconnect() {
+  UIW_ASSERT(engine.on_engine_thread());
   ibv_qp_state expected = IBV_QPS_RTS;
   state.compare_exchange_strong(expected, IBV_QPS_SQD);
   if (!life.takes_input() || life.outbound != Outbound::kOpen) return;
@@ -261,16 +266,19 @@ PeerWanted State::peer_wanted() const {
 }
 
 void State::give_up_peer() {
+  UIW_ASSERT(engine.on_engine_thread());
   begin_error(plan_for_broken_stream(ETIMEDOUT));
 }
 
 void State::end_connection() {
+  UIW_ASSERT(engine.on_engine_thread());
   if (!life.stands()) return;
   life.enter(Phase::kEnding);
   sender.ask(kLetGo);
 }
 
 void State::sender_stopped() {
+  UIW_ASSERT(engine.on_engine_thread());
   sender.forget_regions();
   engine.disarm(close_timer);
   engine.disarm(silence_timer);
@@ -291,6 +299,7 @@ void State::sender_stopped() {
 }
 
 void State::begin_destroy() {
+  UIW_ASSERT(engine.on_engine_thread());
   if (life.released()) return;
   life.release = Release::kWanted;
   engine.disarm(miss_timer);
@@ -307,6 +316,7 @@ void State::begin_destroy() {
 // completion, and completions that were not polled vanish, as with adapters (mlx4, mlx5, hns).
 // Memory windows that were bound to the stream must not open memory to the peer of the next one.
 int State::reset() {
+  UIW_ASSERT(engine.on_engine_thread());
   // Who posted last is still inside. Until it has left nothing may begin: the release stands.
   if (!sender.try_hold()) return EAGAIN;
   life.release = Release::kNotWanted;  // also if there is no memory

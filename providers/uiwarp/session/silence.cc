@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/assert.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "session/state.h"
@@ -17,6 +18,7 @@
 namespace uiw::session {
 
 void State::watch_peer() {
+  UIW_ASSERT(engine.on_engine_thread());
   const core::Nanoseconds limit = patience_with_peer.load(std::memory_order_relaxed);
   if (life.connected() && limit > 0)
     engine.arm(silence_timer, limit / transport::Silence::kLooks);
