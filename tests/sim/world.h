@@ -84,7 +84,7 @@ class End {
   mem::Table& memory;
   const uint32_t qp_num;
   const EndOptions options;
-  std::unique_ptr<queue::CompletionQueue> send_cq, recv_cq;
+  std::shared_ptr<queue::CompletionQueue> send_cq, recv_cq;
   // What the program does as soon as it finds a receive complete; how many were before.
   std::function<void(size_t number)> on_received;
 

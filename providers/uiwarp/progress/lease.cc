@@ -26,7 +26,7 @@ Lease::Lease(engine::Engine& engine, queue::CompletionQueue& cq)
 
 Lease* Lease::of(engine::Engine& engine, queue::CompletionQueue& cq) {
   if (!cq.set_affinity(engine)) return nullptr;
-  if (queue::Progress* there = cq.progress()) return static_cast<Lease*>(there);
+  if (queue::Progress* there = cq.progress()) return static_cast<Lease*>(&there->actual());
   std::unique_ptr<Lease> lease(new (std::nothrow) Lease(engine, cq));
   if (!lease) return nullptr;
   lease->buffer_ = core::allocate_pages(kBufferSize);
@@ -34,6 +34,37 @@ Lease* Lease::of(engine::Engine& engine, queue::CompletionQueue& cq) {
   Lease* const made = lease.get();
   cq.set_progress(std::move(lease));
   return made;
+}
+
+// Of a queue whose pollers hold the lease of another one, which lives as long.
+class Lease::Shared final : public queue::Progress {
+ public:
+  Shared(std::shared_ptr<queue::CompletionQueue> owner, Lease& lease)
+      : owner_(std::move(owner)), lease_(lease) {}
+  void progress() override { lease_.progress(); }
+  void on_arm() override { lease_.on_arm(); }
+  queue::Progress& actual() override { return lease_; }
+
+ private:
+  const std::shared_ptr<queue::CompletionQueue> owner_;
+  Lease& lease_;
+};
+
+Lease* Lease::of_both(engine::Engine& engine, queue::CompletionQueue& first,
+                      queue::CompletionQueue& second) {
+  const bool is_first = first.progress() || !second.progress();
+  queue::CompletionQueue& owner = is_first ? first : second;
+  queue::CompletionQueue& other = is_first ? second : first;
+  Lease* const lease = of(engine, owner);
+  if (!lease || &owner == &other) return lease;
+  if (other.progress()) return &other.progress()->actual() == lease ? lease : nullptr;
+  if (!other.set_affinity(engine)) return nullptr;
+  std::shared_ptr<queue::CompletionQueue> kept = lease->cq_.weak_from_this().lock();
+  if (!kept) return nullptr;
+  std::unique_ptr<Shared> shared(new (std::nothrow) Shared(std::move(kept), *lease));
+  if (!shared) return nullptr;
+  other.set_progress(std::move(shared));
+  return lease;
 }
 
 bool Lease::grant(Member& member, bool receiving) {

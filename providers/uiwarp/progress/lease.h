@@ -33,6 +33,10 @@ class Lease final : public queue::Progress, public engine::Watch {
   // The lease of a completion queue's pollers, made when there is none; null when out of memory, or
   // when the queue is another engine's. Lives as long as the queue. Thread: engine.
   static Lease* of(engine::Engine& engine, queue::CompletionQueue& cq);
+  // One that the pollers of either queue hold, whose polls and arming are as those of one queue. Null
+  // also when both have one already, and not the same. Thread: engine.
+  static Lease* of_both(engine::Engine& engine, queue::CompletionQueue& first,
+                        queue::CompletionQueue& second);
 
   // Makes `member` one, if it is none, and has it received here if that is wanted. False when there
   // is no room or a poller is inside just now. Thread: engine.
@@ -53,6 +57,7 @@ class Lease final : public queue::Progress, public engine::Watch {
   void on_arm() override;
 
  private:
+  class Shared;
   static constexpr size_t kBufferSize = 256 * 1024;
 
   Lease(engine::Engine& engine, queue::CompletionQueue& cq);

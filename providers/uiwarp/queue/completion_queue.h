@@ -42,9 +42,11 @@ class Progress {
   virtual void progress() = 0;
   // The queue was armed: the thread that polled it is about to sleep. Thread: any.
   virtual void on_arm() = 0;
+  // Whose work it does: its own, or another queue's.
+  virtual Progress& actual() { return *this; }
 };
 
-class CompletionQueue {
+class CompletionQueue : public std::enable_shared_from_this<CompletionQueue> {
  public:
   // Holds at least `entries` completions (rounded up to a power of two). Null when out of memory.
   static std::unique_ptr<CompletionQueue> create(uint32_t entries, CompletionEvents* events);

@@ -120,11 +120,16 @@ bool State::owns_receiver() {
   return !lease() || lease()->revoke(*this);
 }
 
+// A program waits for acknowledgements at one queue and for messages at the other, in turns: nobody
+// would receive while it waits where the lease is not.
+progress::Lease* State::lease_of(queue::CompletionQueue& cq) {
+  const bool own = &cq == options.send_cq || &cq == options.recv_cq;
+  if (!connection->shared.acknowledged || !own) return progress::Lease::of(engine, cq);
+  return progress::Lease::of_both(engine, *options.recv_cq, *options.send_cq);
+}
+
 void State::consider_grant(size_t bytes, size_t directly) {
   if (!core::settings().poll_progress) return;
-  // A program waits for acknowledgements at one queue, and for messages at another or in memory:
-  // nobody would receive while it waits where the lease is not.
-  if (connection->shared.acknowledged && send_queue->posted() > 0) return;
   const progress::Grant grant = grants.on_arrival({.at = engine.now(),
                                                    .bytes = bytes,
                                                    .completed = connection->rx.completed(),
@@ -139,7 +144,7 @@ void State::consider_grant(size_t bytes, size_t directly) {
                                                                                  : other.get();
   // Nobody but the engine sees a connection begin or end.
   if (!to || !life.is_settled() || !receiver.is_settled() || !stream->quiet()) return;
-  progress::Lease* const granted = progress::Lease::of(engine, *to);
+  progress::Lease* const granted = lease_of(*to);
   if (!granted || (lease() && lease() != granted) || !granted->grant(*this, true)) return;
   foreign = std::move(other);
   if (!foreign) pollers.store(granted, std::memory_order_release);
@@ -166,7 +171,7 @@ void State::on_full_socket() {
 void State::join_pollers() {
   UIW_ASSERT(engine.on_engine_thread());
   if (lease() || !life.connected()) return;
-  progress::Lease* const granted = progress::Lease::of(engine, *options.send_cq);
+  progress::Lease* const granted = lease_of(*options.send_cq);
   if (granted && granted->grant(*this, false)) pollers.store(granted, std::memory_order_release);
 }
 

@@ -150,6 +150,7 @@ class State final : public engine::Task, public progress::Member {
   std::shared_ptr<queue::CompletionQueue> find_busy_poller(size_t bytes);  // null: nobody's
   void on_full_socket();
   void join_pollers();
+  progress::Lease* lease_of(queue::CompletionQueue& cq);
 
   // silence.cc, [engine]
   void watch_peer();
