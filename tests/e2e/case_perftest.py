@@ -58,7 +58,8 @@ def lost_the_race(client):
         return False
     crashed = client.process.returncode in (-signal.SIGSEGV, 128 + signal.SIGSEGV) and \
         "Failed to handle RDMA CM event" in client.output
-    return crashed or "Event: RDMA_CM_EVENT_REJECTED; error: -111" in client.output
+    # ECONNREFUSED, or InfiniBand's reason for it.
+    return crashed or any(f"Event: RDMA_CM_EVENT_REJECTED; error: {status}." in client.output for status in (-111, 8))
 
 
 def lost_the_clock(client):
