@@ -11,6 +11,7 @@ namespace {
 
 class UcmaFuzzTest : public UcmaTest {
  protected:
+  using UcmaTest::UcmaTest;
   // A command of `in` octets in a buffer of exactly that size; the response's address, if the
   // octets for it are there, is `response`.
   static int write_exact(int fd, const CommandShape& shape, const std::vector<uint8_t>& body,
@@ -73,8 +74,13 @@ TEST_F(UcmaFuzzTest, EveryTooSmallResponseIsRefused) {
   EXPECT_EQ(0u, destroy_id(fd, id));
 }
 
+// Every second seed by InfiniBand's rules.
 class RandomCommands : public UcmaFuzzTest, public ::testing::WithParamInterface<unsigned> {
  protected:
+  RandomCommands()
+      : UcmaFuzzTest(GetParam() % 2 == 0 ? device::CmRules::kInfiniband : device::CmRules::kIwarp) {
+  }
+
   std::mt19937 random_{GetParam()};
   uint32_t pick(uint32_t end) { return static_cast<uint32_t>(random_() % end); }
 
@@ -115,7 +121,8 @@ TEST_P(RandomCommands, DoNoHarm) {
     const sockaddr_storage address = some_address();
     const auto size = static_cast<uint16_t>(transport::length_of(address));
     rdma_ucm_conn_param param = UcmaTest::param(1 + pick(90));
-    param.private_data_len = static_cast<uint8_t>(pick(256));
+    param.private_data_len = static_cast<uint8_t>(pick(pick(2) ? 50 : 256));
+    param.valid = pick(4) != 0;  // else the active end is ready
     switch (shape.number) {
       case 0:
         put(body, 0, uint64_t{1 + pick(5)});
@@ -183,7 +190,7 @@ TEST_P(RandomCommands, DoNoHarm) {
   make_resolved(fd, 60);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomCommands, ::testing::Range(1u, 9u));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomCommands, ::testing::Range(1u, 17u));
 
 }  // namespace
 }  // namespace uiw::vkernel::test
