@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "device/face.h"
 
-#include <infiniband/verbs.h>
-
 namespace uiw::device {
 namespace {
 
@@ -16,6 +14,7 @@ constexpr Face kIwarp{
     .gid_types = kIwarpGids,
     .port_capabilities = IBV_PORT_CM_SUP,
     .port_flags = 0,
+    .first_state = IBV_QPS_INIT,  // iWARP's IDLE: whoever connects need not modify it
     .cm = CmRules::kIwarp,
     .address_handles = false,
     .send_with_immediate = false,
@@ -27,6 +26,7 @@ constexpr Face kRoce{
     .gid_types = kRoceGids,
     .port_capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
     .port_flags = IBV_QPF_GRH_REQUIRED,  // an address vector without a GID means nothing
+    .first_state = IBV_QPS_RESET,
     .cm = CmRules::kInfiniband,
     .address_handles = true,
     .send_with_immediate = true,

@@ -4,6 +4,8 @@
 // something by the face asks for a member of it.
 #pragma once
 
+#include <infiniband/verbs.h>
+
 #include <cstdint>
 #include <span>
 
@@ -24,6 +26,7 @@ struct Face {
   std::span<const char* const> gid_types;  // as in sysfs; each address has one GID of each type
   uint32_t port_capabilities;              // IBV_PORT_*
   uint8_t port_flags;                      // IBV_QPF_*
+  ibv_qp_state first_state;                // of a queue pair that was just created
   CmRules cm;
   bool address_handles;      // ibv_create_ah()
   bool send_with_immediate;  // IBV_WR_SEND_WITH_IMM, towards a uiwarp that has it too

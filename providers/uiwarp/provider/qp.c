@@ -27,7 +27,7 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init, b
 	qp->recv_cq = init->recv_cq;
 	qp->srq = init->srq;
 	qp->qp_type = init->qp_type;
-	/* As with every device; an iWARP queue pair is in INIT by then, which ibv_query_qp tells. */
+	/* As with every device; an RNIC's queue pair is in INIT by then, which ibv_query_qp tells. */
 	qp->state = IBV_QPS_RESET;
 	pthread_mutex_init(&qp->mutex, NULL);
 	pthread_cond_init(&qp->cond, NULL);

@@ -59,7 +59,8 @@ struct QueuePairOptions {
   progress::BusyPoller* busy_poller = nullptr;  // null: pollers of other queues do not receive here
   ibv_qp_cap cap{};                             // already checked against the device limits
   bool signal_all = false;
-  bool send_with_immediate = false;  // SEND_WITH_IMM may be posted, to a peer that takes it
+  bool send_with_immediate = false;         // SEND_WITH_IMM may be posted, to a peer that takes it
+  ibv_qp_state first_state = IBV_QPS_INIT;  // or RESET
 };
 
 // IBV_EVENT_SRQ_LIMIT_REACHED. Thread: any.

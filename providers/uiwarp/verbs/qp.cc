@@ -186,7 +186,8 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   }
   options.cap = init->cap;
   options.signal_all = init->sq_sig_all != 0;
-  options.send_with_immediate = device::face().send_with_immediate;
+  options.send_with_immediate = context->face->send_with_immediate;
+  options.first_state = context->face->first_state;
   made->session = session::QueuePair::create(**engine, options);
   // A queue that has lost completions is in error: what uses it would be, too.
   const int error = !made->session ? ENOMEM : join_queues(*made) ? 0 : EINVAL;

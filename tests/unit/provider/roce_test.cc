@@ -29,6 +29,12 @@ class Roce : public Verbs {
     EXPECT_EQ(ibv_query_gid(context_, 1, sgid_index, &made.grh.dgid), 0);
     return made;
   }
+  static ibv_qp_state state_of(ibv_qp* qp) {
+    ibv_qp_attr found{};
+    ibv_qp_init_attr init{};
+    EXPECT_EQ(ibv_query_qp(qp, &found, IBV_QP_STATE, &init), 0);
+    return found.qp_state;
+  }
 };
 
 TEST_F(Roce, IsAChannelAdapter) {
@@ -145,10 +151,12 @@ TEST_F(Roce, AddressHandlesForAnswersOverIpv6) {
   }
 }
 
-TEST_F(Roce, AQueuePairRemembersWhichGidItWasGiven) {
+TEST_F(Roce, AQueuePairBeginsInResetAndRemembersItsGid) {
   ibv_cq* cq = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
   ibv_qp* qp = make_qp(cq);
   ibv_qp_attr wanted{};
+  EXPECT_EQ(state_of(qp), IBV_QPS_RESET);
+  EXPECT_EQ(post_recv(qp, 1), EINVAL);
   wanted.qp_state = IBV_QPS_INIT;
   wanted.port_num = 1;
   ASSERT_EQ(ibv_modify_qp(qp, &wanted,
@@ -163,6 +171,7 @@ TEST_F(Roce, AQueuePairRemembersWhichGidItWasGiven) {
   EXPECT_EQ(ibv_modify_qp(qp, &wanted, mask), EINVAL);
   wanted.ah_attr.grh.sgid_index = 1;
   ASSERT_EQ(ibv_modify_qp(qp, &wanted, mask), 0);
+  EXPECT_EQ(state_of(qp), IBV_QPS_RTR);
   ibv_qp_attr found{};
   ibv_qp_init_attr init{};
   ASSERT_EQ(ibv_query_qp(qp, &found, IBV_QP_AV, &init), 0);
