@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """perftest: the eight bandwidth and latency tools, connected by rdma_cm (-R)."""
+import re
 import signal
 import subprocess
 
@@ -40,7 +41,7 @@ def rows(tool):
     """The lines of numbers that a tool prints: lists of floats."""
     found = []
     # A result may lack its end of line, with what went wrong afterwards right behind it.
-    for line in tool.output.replace("Failed to", "\nFailed to").splitlines():
+    for line in re.sub("(Failed to|uiwarp:)", r"\n\1", tool.output).splitlines():
         fields = line.split()
         if len(fields) >= 4:  # a latency tool with -D prints four: no minimum and maximum
             try:

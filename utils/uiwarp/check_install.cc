@@ -122,6 +122,16 @@ void check_settings(Report& report) {
               (set ? std::to_string(set) + " set, all valid" : std::string("defaults")));
 }
 
+// As what programs see the devices.
+void check_face(Report& report) {
+  switch (core::settings().face) {
+    case core::Face::kIwarp:
+      return report.ok("face: iwarp; for programs that want RoCE: uiwarp run --as roce");
+    case core::Face::kRoce:
+      return report.ok("face: roce (UIWARP_FACE); over the network it is iWARP all the same");
+  }
+}
+
 void check_real_devices(Report& report) {
   const std::string names = host_devices();
   if (names.empty())
@@ -140,6 +150,7 @@ void check_install(const Layout& layout, Report& report) {
   check_librdmacm(report);
   check_parts(layout, report);
   check_settings(report);
+  check_face(report);
   check_real_devices(report);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "build_config.h"
+#include "core/settings.h"
 
 namespace uiw::tool {
 namespace {
@@ -66,6 +67,21 @@ bool set_environment(const Layout& layout, std::string& problem) {
   const char* drivers = getenv("RDMAV_DRIVERS") ? "RDMAV_DRIVERS" : "IBV_DRIVERS";
   setenv(drivers, prepend(layout.provider_prefix, env(drivers), ":;", ':').c_str(), 1);
   return true;
+}
+
+bool choose_face(const std::string& name, std::string& problem) {
+  constexpr char kFace[] = "UIWARP_FACE";
+  core::Settings scratch;
+  std::string about_the_variable;
+  if (core::parse_setting(kFace, name.c_str(), scratch, about_the_variable)) {
+    setenv(kFace, name.c_str(), 1);
+    return true;
+  }
+  problem = "there is no face '" + name + "' for --as; allowed: ";
+  for (const core::SettingInfo& info : core::setting_table()) {
+    if (std::string(info.name) == kFace) problem += info.type;
+  }
+  return false;
 }
 
 }  // namespace uiw::tool

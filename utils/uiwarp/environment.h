@@ -20,4 +20,8 @@ std::string why_incomplete(const Layout& layout);
 // it executes sees the device. Returns false and a sentence when that cannot work.
 bool set_environment(const Layout& layout, std::string& problem);
 
+// Sets UIWARP_FACE for this process and what it executes. Returns false and a sentence that names
+// the faces when there is none of that name.
+bool choose_face(const std::string& name, std::string& problem);
+
 }  // namespace uiw::tool

@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "build_config.h"
 #include "doctor.h"
+#include "environment.h"
 #include "layout.h"
 #include "run.h"
 #include "settings_page.h"
@@ -16,26 +18,43 @@
 namespace {
 
 constexpr char kRunHelp[] =
-    "Usage: uiwarp run [--] PROGRAM ARGS...\n\n"
+    "Usage: uiwarp run [--as iwarp|roce] [--] PROGRAM ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
     "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
+    "--as: the face of the devices, as UIWARP_FACE (`uiwarp settings`), which it overrides.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
-// Everything after `run` belongs to the program, so no option parser may look at it.
+// Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
+  const std::string as = "--as", as_equals = "--as=";
   int first = 2;
-  if (first < argc && (strcmp(argv[first], "-h") == 0 || strcmp(argv[first], "--help") == 0)) {
-    fputs(kRunHelp, stdout);
-    return 0;
+  for (; first < argc && argv[first][0] == '-'; first++) {
+    const std::string option = argv[first];
+    if (option == "-h" || option == "--help") {
+      fputs(kRunHelp, stdout);
+      return 0;
+    }
+    if (option == "--") {
+      first++;
+      break;
+    }
+    std::string face, problem;
+    if (option == as) {
+      if (++first < argc) face = argv[first];
+    } else if (option.starts_with(as_equals)) {
+      face = option.substr(as_equals.size());
+    } else {
+      fprintf(stderr, "uiwarp: unknown option '%s' of run.\n%s", argv[first], kRunHelp);
+      return 2;
+    }
+    if (!uiw::tool::choose_face(face, problem)) {
+      fprintf(stderr, "uiwarp: %s\n", problem.c_str());
+      return 2;
+    }
   }
-  if (first < argc && strcmp(argv[first], "--") == 0) first++;
   if (first >= argc) {
     fprintf(stderr, "uiwarp: which program?\n%s", kRunHelp);
-    return 2;
-  }
-  if (argv[first][0] == '-' && first == 2) {
-    fprintf(stderr, "uiwarp: unknown option '%s' of run.\n%s", argv[first], kRunHelp);
     return 2;
   }
   return uiw::tool::run_program(uiw::tool::find_layout(), argv + first);

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The RoCE face: what programs see with it, and that both faces understand each other."""
+import os
+import re
+import shutil
+
+from case_command import uiwarp
+from case_devices import NS_AND_LO4
+from case_exchange import gid_index, meeting_place
+from case_perftest import IPV4, exchange
+from case_pyverbs import PYTHON, need_pyverbs
+from harness import Skipped, expect
+from registry import LO4, NAMES, case
+
+IWARP, ROCE = {"UIWARP_FACE": "iwarp"}, {"UIWARP_FACE": "roce"}
+NODE_TYPE = "/sys/class/infiniband/uiw_lo/node_type"
+
+
+def number(tool, name):
+    """What ibv_devinfo -v says of the first device that has it."""
+    found = re.search(rf"^\s*{name}:\s+(\w+)", tool.output, re.M)
+    expect(found, f"ibv_devinfo says no {name}", tool)
+    return int(found.group(1), 0)
+
+
+@case("roce-devinfo", worlds=NS_AND_LO4, seconds=20, reduced=True)
+def devinfo(world):
+    tool = uiwarp(world, "run", "--as", "roce", "ibv_devinfo", "-v", "-d", world.device)
+    for text in (f"hca_id:\t{world.device}", "InfiniBand (0)", "PORT_ACTIVE (4)", "Ethernet"):
+        expect(text in tool.output, f"'{text}' is not in what ibv_devinfo -v says", tool)
+    expect(number(tool, "port_cap_flags") == 0x04010000, "not a port whose GIDs are addresses", tool)
+    expect(number(tool, "max_ah") > 0, "no address handles", tool)
+    gids = re.findall(r"GID\[\s*(\d+)\]:\s*(\S+), RoCE (v[12])", tool.output)
+    expect([int(index) for index, _, _ in gids] == list(range(number(tool, "gid_tbl_len"))), "not every GID", tool)
+    expect([kind for _, _, kind in gids] == ["v1", "v2"] * (len(gids) // 2), "not both types, one by one", tool)
+    expect("ffff:" in gids[0][1] and gids[1][1].startswith("::ffff:"), "the IPv4 address does not come first", tool)
+    plain = world.run("server", "ibv_devinfo", "-v", "-d", world.device)
+    expect("iWARP (1)" in plain.output and number(plain, "max_ah") == 0, "without --as it is no RNIC", plain)
+
+
+@case("roce-ibstat", worlds=LO4, seconds=20)
+def ibstat(world):
+    if not shutil.which("ibstat"):
+        raise Skipped("needs ibstat (package infiniband-diags)")
+    tool = world.run("client", "ibstat", "uiw_lo", settings=ROCE)
+    for said in ("CA type: uiwarp", "State: Active", "Physical state: LinkUp", "Link layer: Ethernet"):
+        expect(said in tool.output, f"'{said}' is not there", tool)
+
+
+@case("roce-run", worlds=LO4, seconds=30)
+def run(world):
+    """--as sets the face, whatever the environment says; a wrong one is an error that says what is allowed."""
+    show = ("sh", "-c", f"echo $UIWARP_FACE; cat {NODE_TYPE}")
+    for options, said in ((["--as", "roce"], "roce\n1: CA\n"), (["--as=roce"], "roce\n1: CA\n"),
+                          (["--as=iwarp"], "iwarp\n4: RNIC\n"), (["--as", "iwarp", "--"], "iwarp\n4: RNIC\n"),
+                          (["--as", "iwarp", "--as", "roce"], "roce\n1: CA\n")):
+        for before in (IWARP, ROCE):
+            tool = uiwarp(world, "run", *options, *show, settings=before)
+            expect(tool.output == said, f"{options} did not give {said}", tool)
+    for options in (["--as", "infiniband"], ["--as="], ["--as"]):
+        tool = uiwarp(world, "run", *options, *(show if options[-1] != "--as" else ()), status=2)
+        expect("iwarp|roce" in tool.output, "the message does not say which faces there are", tool)
+    tool = uiwarp(world, "run", "--as", "roce", status=2)
+    expect("which program?" in tool.output, "no word of the program that is missing", tool)
+    tool = world.run("client", "ibv_devinfo", settings={"UIWARP_FACE": "infiniband"}, status=None)
+    expect("iwarp|roce" in tool.output, "the message does not say which faces there are", tool)
+
+
+@case("roce-command", worlds=LO4, seconds=40)
+def command(world):
+    for settings, kind, said in ((IWARP, "iWARP", "face: iwarp"), (ROCE, "RoCE", "face: roce")):
+        tool = uiwarp(world, "doctor", settings=settings)
+        expect(said in tool.output, f"the doctor does not say '{said}'", tool)
+        tool = uiwarp(world, "devices", settings=settings)
+        row = next(line.split() for line in tool.output.splitlines() if line.startswith("uiw_lo "))
+        expect(row[2] == kind, f"uiw_lo is not shown as {kind}", tool)
+        for index, kinds in ((0, "RoCE v1"), (1, "RoCE v2")):
+            shown = re.search(rf"uiw_lo .*\n(?:  GID.*\n)*?  GID {index} +127\.0\.0\.1  {kinds}\n", tool.output)
+            expect((shown is not None) == (kind == "RoCE"), f"GID {index}", tool)
+
+
+@case("roce-beside-iwarp", worlds=LO4, seconds=40)
+def beside(world):
+    """Processes of one user with different faces: each goes on seeing its own."""
+    times = 30
+    read = ("sh", "-c", f"for i in $(seq {times}); do cat {NODE_TYPE}; done")
+    tools = [(world.start("client", *read, settings=face), said)
+             for face, said in ((IWARP, "4: RNIC\n"), (ROCE, "1: CA\n")) * 2]
+    for tool, said in tools:
+        world.finish(tool, 30)
+        expect(tool.output == times * said, f"not always {said}", tool)
+
+
+@case("roce-rc-pingpong", worlds=NAMES, seconds=120, reduced=True)
+def pingpong(world):
+    """By GIDs of both types, and with an end that has the other face."""
+    iwarp, first = gid_index(world), 2 * gid_index(world)
+    for server, client in (((ROCE, first), (ROCE, first)), ((ROCE, first + 1), (ROCE, first + 1)),
+                           ((ROCE, first + 1), (IWARP, iwarp)), ((IWARP, iwarp), (ROCE, first))):
+        port = world.port()
+
+        def command_of(end, port=port):
+            return ["ibv_rc_pingpong", "-c", "-n", "200", "-d", world.device, "-g", end[1], "-p", port]
+
+        listens = world.start_server(*command_of(server), port=port, settings=server[0])
+        calls = world.start("client", *command_of(client), meeting_place(world), settings=client[0])
+        world.finish(calls, 25, 0, listens)
+        world.finish(listens, 20, 0, calls)
+        for end in (calls, listens):
+            expect(" iters in " in end.output and "invalid data" not in end.output, "no result", calls, listens)
+
+
+@case("roce-perftest", worlds=IPV4, seconds=200, serial=True, reduced=True)
+def perftest(world):
+    """Without rdma_cm: with the GID that a tool chooses by itself, and with each of both types; and with an end that
+    has the other face."""
+    few = ["-d", world.device, "-n", "100"]
+    for index in ([], ["-x", "0"], ["-x", "1"]):
+        for tool in ("ib_write_bw", "ib_send_lat"):
+            exchange(world, tool, few + index, 30, cm=False, settings=ROCE)
+    _, client, server = exchange(world, "ib_send_bw", few, 30, cm=False, settings=ROCE)
+    for end in (client, server):
+        expect(end.process.returncode == 0, "not 0", client, server)
+    for ours, theirs in ((IWARP, ROCE), (ROCE, IWARP)):
+        exchange(world, "ib_write_bw", [*few, "-x", "0"], 30, cm=False, settings=ours, server_settings=theirs)
+
+
+@case("roce-ucx-transport", worlds=IPV4, seconds=120, serial=True)
+def ucx(world):
+    """UCX's RC transport alone, which wants no iWARP device: active messages, Writes and Reads. Its upper layer wants
+    UD besides, and atomics of it only what says IBV_ATOMIC_HCA."""
+    if not shutil.which("ucx_perftest"):
+        raise Skipped("needs ucx_perftest (package ucx-utils)")
+    for test in (["-t", "am_lat"], ["-t", "put_lat"], ["-t", "put_bw", "-s", "65536", "-D", "zcopy"],
+                 ["-t", "get", "-s", "4096", "-D", "zcopy"]):
+        port = world.port()
+        common = ["ucx_perftest", "-p", port, "-d", f"{world.device}:1", "-x", "rc_verbs", "-n", "500", *test]
+        server = world.start_server(*common, port=port, settings=ROCE)
+        client = world.start("client", *common, world.server, settings=ROCE)
+        world.finish(client, 20, 0, server)
+        world.finish(server, 20, 0, client)
+        expect("ERROR" not in client.output + server.output and re.search(r"^Final: +500 ", client.output, re.M),
+               f"{test}: no result", client, server)
+
+
+MAKE_HANDLES = """
+import ipaddress
+import sys
+from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+context = Context(name=sys.argv[1])
+pd = PD(context)
+for gid in sys.argv[2:]:
+    to = GlobalRoute(dgid=GID(ipaddress.ip_address(gid).exploded), sgid_index=1)
+    try:
+        AH(pd, attr=AHAttr(gr=to, is_global=1, port_num=1))
+        print(gid, "made")
+    except PyverbsRDMAError as error:
+        print(gid, "errno", error.error_code)
+"""
+
+
+@case("roce-address-handles", worlds=["ns-root", "ns-user"], seconds=40)
+def address_handles(world):
+    """Where there is a route, and where there is none."""
+    need_pyverbs()
+    there, group, nowhere = "::ffff:10.91.0.1", "::ffff:239.1.2.3", "::ffff:203.0.113.77"
+    tool = world.run("client", PYTHON, "-B", "-c", MAKE_HANDLES, "uiw_veth0", there, group, nowhere, settings=ROCE)
+    for said in (f"{there} made", f"{group} made", f"{nowhere} errno 101"):
+        expect(said in tool.output, f"not '{said}'", tool)
+    expect("no route" in tool.output, "no word about the route", tool)
