@@ -15,6 +15,12 @@
 namespace uiw::cm {
 namespace {
 
+// A refusal is believed when nobody has begun to listen for so long. An adapter's request takes
+// milliseconds to be refused, a SYN over loopback microseconds, and programs count on the former:
+// perftest's client connects a second time while its server is about to listen again.
+constexpr core::Nanoseconds kListenerComesWithin = 100 * core::kMillisecond;
+constexpr core::Nanoseconds kConnectAgainAfter = 5 * core::kMillisecond;
+
 // What the application is told of a failed attempt: conformance 4.1, as the kernel maps it.
 struct Failure {
   EventType event;
@@ -73,9 +79,28 @@ void Initiator::await_connection() {
 }
 
 void Initiator::on_connect_failed(int error) {
+  if (error == ECONNREFUSED && !fell_back_ && await_listener()) return;
   // A peer that closed on revision 2 and is not to be had for revision 1 has closed on us.
   if (fell_back_ && error == ECONNREFUSED) error = ECONNRESET;
   fail(error);
+}
+
+// False: long enough.
+bool Initiator::await_listener() {
+  if (give_up_at_ == 0) give_up_at_ = engine_.now() + kListenerComesWithin;
+  if (engine_.now() >= give_up_at_) return false;
+  connector_.reset();
+  engine_.arm(again_, kConnectAgainAfter);
+  return true;
+}
+
+void Initiator::connect_again() {
+  sockaddr_storage from = source_;
+  if (!explicit_port_) transport::set_port(from, 0);
+  attempt_ = ConnectAttempt::begin(manager_.settings(), -1, from, destination_, tos_, param_,
+                                   attempt_.wishes.revision);
+  if (attempt_.fd < 0) return fail(attempt_.error);
+  await_connection();
 }
 
 void Initiator::fail(int error) {

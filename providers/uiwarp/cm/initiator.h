@@ -42,6 +42,8 @@ class Initiator final : public Endpoint,
   void establish(bool disconnect);
   void peer_left();
   void send_local_error(const mpa::Agreement& agreement);
+  bool await_listener();
+  void connect_again();
   bool fall_back();
   void closed_without_reply();
   void fail(int error);
@@ -61,6 +63,8 @@ class Initiator final : public Endpoint,
   bool answered_ = false;
   mpa::Agreement agreement_;
   std::vector<uint8_t> leftover_;
+  core::Nanoseconds give_up_at_ = 0;  // waiting for a listener; 0: nobody refused yet
+  engine::Deadline<Initiator, &Initiator::connect_again> again_{*this};
   engine::Deadline<Initiator, &Initiator::reply_overdue> deadline_{*this};
 };
 

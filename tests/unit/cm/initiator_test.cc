@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The active end against a peer that speaks by hand: conformance 2.1, 2.2, 4.1.
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <semaphore>
 
 #include "core/crc32c.h"
@@ -183,6 +187,27 @@ TEST_F(InitiatorTest, NobodyListensIsRejected) {
   id_ = new_resolved(11, to_);
   ASSERT_EQ(0, connect(id_, conn_param(1)));
   channel_.expect(EventType::kRejected, -ECONNREFUSED);
+}
+
+// perftest's server listens a second time while its client connects already. This thread may lose
+// its processor for longer than is waited.
+TEST_F(InitiatorTest, AListenerThatComesAMomentLaterIsReached) {
+  listener_.close();
+  bool reached = false;
+  for (int attempt = 0; attempt < 20 && !reached; ++attempt) {
+    const int late = socket(AF_INET, SOCK_STREAM, 0);
+    const int on = 1;
+    setsockopt(late, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    ASSERT_EQ(0, bind(late, reinterpret_cast<const sockaddr*>(&to_), sizeof(sockaddr_in)));
+    id_ = new_resolved(11, to_);
+    ASSERT_EQ(0, connect(id_, conn_param(1)));  // refused within
+    ASSERT_EQ(0, listen(late, 1));
+    pollfd arrival{late, POLLIN, 0};
+    reached = poll(&arrival, 1, 1000) == 1;
+    destroy(id_);
+    ::close(late);
+  }
+  EXPECT_TRUE(reached);
 }
 
 TEST_F(InitiatorTest, CloseOnRevision2IsTriedAgainWithRevision1) {  // ME-21
