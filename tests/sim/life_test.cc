@@ -226,7 +226,12 @@ void Life::live(uint32_t seed) {
       b->half_close();
       break;
     case 7:
-      EXPECT_TRUE(run_until([&] { return one.post_forbidden(other); }));
+      // A full queue has room when completions were polled.
+      EXPECT_TRUE(run_until([&] {
+        a->collect();
+        b->collect();
+        return one.post_forbidden(other);
+      }));
       break;
     case 8:
       if (world->can_corrupt()) world->corrupt_once();

@@ -21,6 +21,7 @@ class ForConnectionOfRdmaCm : public test::OpenDevice {
     cq_ = make_cq();
     uiwarp_qp_init init = qp_init(cq_);
     ASSERT_EQ(uiwarp_qp_create(pd_, &init, &qp_, &qp_num_), 0);
+    ASSERT_EQ(modify(IBV_QPS_INIT, IBV_QP_PORT), 0);
   }
   void TearDown() override {
     if (IsSkipped()) return;
