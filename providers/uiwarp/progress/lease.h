@@ -33,8 +33,8 @@ class Lease final : public queue::Progress, public engine::Watch {
   // The lease of a completion queue's pollers, made when there is none; null when out of memory, or
   // when the queue is another engine's. Lives as long as the queue. Thread: engine.
   static Lease* of(engine::Engine& engine, queue::CompletionQueue& cq);
-  // One that the pollers of either queue hold, whose polls and arming are as those of one queue. Null
-  // also when both have one already, and not the same. Thread: engine.
+  // One that the pollers of either queue hold, whose polls and arming are as those of one queue.
+  // Null also when both have one already, and not the same. Thread: engine.
   static Lease* of_both(engine::Engine& engine, queue::CompletionQueue& first,
                         queue::CompletionQueue& second);
 

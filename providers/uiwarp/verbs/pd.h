@@ -18,7 +18,7 @@ struct uiwarp_td {
 
 struct uiwarp_pd {
   uiwarp_context* context = nullptr;
-  uint32_t id = 0;                 // never reused within 2^32 allocations
+  uint32_t id = 0;  // never reused within 2^32 allocations
   // Memory regions and windows, address handles, SRQs, queue pairs, parent domains; of a parent
   // domain completion queues, too.
   std::atomic<uint32_t> users{0};
