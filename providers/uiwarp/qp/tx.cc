@@ -199,10 +199,7 @@ bool Tx::pick() {
   }
 
   const InboundRequest* request = shared_->inbound_requests.front();
-  // Before the answer to what the peer asked behind its own.
-  if (immediates_ == Immediates::kUntold && start_limit_ == kNoSlot &&
-      shared_->peer_immediates.load(std::memory_order_acquire) == PeerImmediates::kTaken)
-    return build_immediates_hint();
+  if (request && owes_immediates_hint()) return build_immediates_hint();
   // What the peer sent before an empty Read completes by its answer: before what we say to it.
   if (request && !request->atomic && request->read.size == 0) return begin_response(*request);
   // What went with the batch before; within a long stream nothing is ever the last.

@@ -172,6 +172,7 @@ class Tx {
     kTold,    // we have
     kAsked,   // and the peer's answer to a question behind that is to come, or has come
   };
+  bool owes_immediates_hint() const;
   bool build_immediates_hint();
   bool ask_immediates();
   // tx_acknowledgements.cc

@@ -45,6 +45,7 @@ void Tx::build_acknowledgements() {
   while (has_room(0)) {
     const InboundRequest* const request = shared_->inbound_requests.front();
     if (!request || request->atomic || request->read.size > 0) return;
+    if (owes_immediates_hint() && !build_immediates_hint()) return;
     message_ = {.kind = Message::kReadResponse};
     if (!build_response_segment()) return;
   }

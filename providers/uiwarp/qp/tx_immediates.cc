@@ -12,6 +12,13 @@
 
 namespace uiw::qp {
 
+// The peer has said that it takes them, and asks by a Read, before whose answer we say so: also
+// when we are about to close, or it would take silence for a no.
+bool Tx::owes_immediates_hint() const {
+  return immediates_ == Immediates::kUntold &&
+         shared_->peer_immediates.load(std::memory_order_acquire) == PeerImmediates::kTaken;
+}
+
 bool Tx::build_immediates_hint() {
   if (!ensure_batch()) return false;
   immediates_ = Immediates::kTold;

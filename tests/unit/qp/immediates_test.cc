@@ -134,7 +134,7 @@ TEST_F(Immediates, APeerThatAnswersNoReadMayTakeThem) {
   start();
   peer_takes_them();
   ASSERT_EQ(send(0), 0);
-  EXPECT_EQ(opcodes_of(go()), (Opcodes{kWrite, kWrite, kSend}));
+  EXPECT_EQ(opcodes_of(go()), (Opcodes{kWrite, kSend}));
 }
 
 TEST_F(Immediates, TheQuestionWaitsForAFreePlaceAmongTheReads) {
@@ -160,6 +160,28 @@ TEST_F(Immediates, APeerThatAsksIsToldBeforeItIsAnswered) {
   // And we know of it: no question.
   ASSERT_EQ(send(0), 0);
   EXPECT_EQ(opcodes_of(go()), (Opcodes{kWrite, kSend}));
+}
+
+// Silence would be a no, and complete the peer's Send with an error instead of a flush.
+TEST_F(Immediates, APeerThatAsksIsToldBehindAClose) {
+  for (int way = 0; way < 3; ++way) {
+    SCOPED_TRACE(way);
+    start();
+    peer_takes_them();
+    ASSERT_EQ(m->feed(fpdu(untagged(1, 1, 1, 0, read_request(7, 0, 0, 1, 0)))), qp::RxStatus::kOk);
+    std::vector<Octets> sent;
+    if (way == 0) {
+      m->tx().stop_starting();
+      sent = go();
+    } else if (way == 1) {
+      ASSERT_TRUE(m->tx().fill_acknowledgements());
+      sent = ulpdus_of(m->pending());
+    } else {
+      m->tx().abandon({});
+      sent = ulpdus_of(m->pending());
+    }
+    EXPECT_EQ(opcodes_of(sent), (Opcodes{kWrite, kReadResponse}));
+  }
 }
 
 TEST_F(Immediates, WithTheIwarpFaceNothingIsSaidOrUnderstood) {
