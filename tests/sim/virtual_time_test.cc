@@ -100,6 +100,7 @@ TEST_P(VirtualTime, SqdBeforeThePeerIsFoundLosesNothing) {
 // README, Limits: 100 microseconds at most, also when nobody polls any more.
 TEST_P(VirtualTime, WhatWasDeferredLeavesWithin100Microseconds) {
   const auto [ours, theirs] = kernel.connect();
+  const int peer = theirs;  // clang 14 captures no structured binding
   PlainEnd end(*engine, *engine, memory, 100, {});
   end.attach(ours, agreement_of(end.options, true));
   run(kernel.now() + core::kMicrosecond);
@@ -113,7 +114,7 @@ TEST_P(VirtualTime, WhatWasDeferredLeavesWithin100Microseconds) {
   std::vector<uint8_t> taken(10000);
   const iovec room{taken.data(), taken.size()};
   const auto take = [&] {  // the window is small
-    while (kernel.receive(theirs, {&room, 1}) > 0) {
+    while (kernel.receive(peer, {&room, 1}) > 0) {
     }
   };
   const auto waits = [&] { return end.state().waits_since() != UINT64_MAX; };
