@@ -4,6 +4,7 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cstdint>
 #include <optional>
@@ -24,5 +25,11 @@ struct Gid {
 uint32_t gid_count(const State& state, const Face& face);
 // None: the table ends before this index.
 std::optional<Gid> gid_at(const State& state, const Face& face, uint32_t index);
+// Of the GIDs that an address has the last, as the kernel's rdma_cm prefers RoCE v2. None: it is
+// not one of the device's.
+std::optional<uint32_t> index_of_gid(const State& state, const Face& face, const in6_addr& address);
+
+// The GID that an address is. All zero for other families than IPv4 and IPv6.
+in6_addr gid_of(const sockaddr_storage& address);
 
 }  // namespace uiw::device

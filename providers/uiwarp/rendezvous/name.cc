@@ -28,15 +28,6 @@ bool is_loopback(const in6_addr& gid) {
   return transport::is_loopback(address_of(gid, 0, 0));
 }
 
-in6_addr gid_of(const sockaddr_storage& address) {
-  in6_addr gid{};
-  if (address.ss_family == AF_INET6)
-    return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  gid.s6_addr[10] = gid.s6_addr[11] = 0xff;
-  std::memcpy(gid.s6_addr + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
-  return gid;
-}
-
 GidText text_of(const in6_addr& gid) {
   GidText result;
   if (IN6_IS_ADDR_V4MAPPED(&gid)) {

@@ -43,8 +43,6 @@ struct Name {
 sockaddr_storage address_of(const in6_addr& gid, uint16_t port, unsigned ifindex);
 // Whether that is an address of every host: 127.0.0.0/8 or ::1.
 bool is_loopback(const in6_addr& gid);
-// The GID of an address.
-in6_addr gid_of(const sockaddr_storage& address);
 
 // The address behind a GID, for people.
 struct GidText {

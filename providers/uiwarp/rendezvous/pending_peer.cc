@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/settings.h"
+#include "device/gid_table.h"
 #include "rendezvous/qpn_listener.h"
 
 namespace uiw::rendezvous {
@@ -96,7 +97,7 @@ const char* PendingPeer::understand(core::Bytes behind) {
   if (said->type != MessageType::kHello) return kNoUiwarp;
   hello_ = *said;
   // It connects from the address that it claims.
-  const in6_addr source = gid_of(stream_->peer_address());
+  const in6_addr source = device::gid_of(stream_->peer_address());
   return std::memcmp(&hello_.from.gid, &source, sizeof source) == 0 ? nullptr : kNoUiwarp;
 }
 

@@ -11,6 +11,7 @@
 #include "core/descriptor_shares.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
+#include "device/gid_table.h"
 #include "rendezvous/ports.h"
 #include "transport/addresses.h"
 
@@ -156,7 +157,7 @@ void QpnListener::proof_received(PendingPeer& peer) {
 void QpnListener::refuse(PendingPeer& peer, const char* why) {
   core::log(core::LogLevel::kInfo,
             "TCP port %u of queue pairs: a connection from %s is closed, it %s", unsigned{port_},
-            text_of(gid_of(peer.stream().peer_address())).text, why);
+            text_of(device::gid_of(peer.stream().peer_address())).text, why);
   remove(peer);
 }
 

@@ -19,27 +19,12 @@ constexpr uint8_t kRate = 16;  // IB_RATE_100_GBPS, as the port's (verbs/device_
 constexpr uint8_t kExactly = 2;
 constexpr uint32_t kFlags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
 
-// Of an address with several types of GIDs the last, as rdma_cm of the kernel prefers RoCE v2.
-uint8_t gid_index(const device::Device& device, const uint8_t (&gid)[16]) {
-  const device::State state = device::state_of(device);
-  const device::Face& face = device::face();
-  for (uint32_t i = device::gid_count(state, face); i > 0; --i) {
-    if (std::memcmp(&device::gid_at(state, face, i - 1)->address, gid, sizeof gid) == 0)
-      return static_cast<uint8_t>(i - 1);
-  }
-  return 0;  // one of 127.0.0.0/8 that is not on the interface
-}
-
 }  // namespace
 
 void to_gid(uint8_t (&gid)[16], const sockaddr_storage& address) {
-  std::memset(gid, 0, sizeof gid);
-  if (address.ss_family == AF_INET6) {
-    std::memcpy(gid, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, sizeof gid);
-  } else if (address.ss_family == AF_INET) {
-    gid[10] = gid[11] = 0xff;
-    std::memcpy(gid + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
-  }
+  const in6_addr from = device::gid_of(address);
+  static_assert(sizeof gid == sizeof from);
+  std::memcpy(gid, &from, sizeof gid);
 }
 
 bool has_path(const cm::Route& route) {
@@ -86,11 +71,13 @@ ib_user_path_rec user_path_record(const cm::Route& route) {
 }
 
 ib_uverbs_ah_attr address_vector(const cm::Route& route) {
-  uint8_t own[16];
-  to_gid(own, route.source);
   ib_uverbs_ah_attr vector{};
   to_gid(vector.grh.dgid, route.destination);
-  vector.grh.sgid_index = gid_index(*route.device, own);
+  // 0 for one of 127.0.0.0/8 that is not on the interface.
+  vector.grh.sgid_index =
+      static_cast<uint8_t>(device::index_of_gid(device::state_of(*route.device), device::face(),
+                                                device::gid_of(route.source))
+                               .value_or(0));
   vector.grh.hop_limit = kHopLimit;
   vector.grh.traffic_class = route.traffic_class;
   vector.is_global = 1;

@@ -65,5 +65,13 @@ TEST(GidTable, WithoutAddressesIsEmpty) {
   EXPECT_FALSE(gid_at(State{}, face(core::Face::kRoce), 0));
 }
 
+TEST(GidTable, AnAddressHasTheIndexOfItsLastType) {
+  const Face &rnic = face(core::Face::kIwarp), &roce = face(core::Face::kRoce);
+  EXPECT_EQ(index_of_gid(kState, rnic, gid("2001:db8::3")), 2u);
+  EXPECT_EQ(index_of_gid(kState, roce, gid("2001:db8::3")), 5u);
+  EXPECT_EQ(index_of_gid(kState, roce, gid("::ffff:192.0.2.9")), 1u);
+  EXPECT_FALSE(index_of_gid(kState, roce, gid("2001:db8::4")));
+}
+
 }  // namespace
 }  // namespace uiw::device

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/settings.h"
+#include "device/gid_table.h"
 #include "rendezvous/handshake_message.h"
 #include "rendezvous/ports.h"
 #include "support/gid.h"
@@ -44,7 +45,8 @@ TEST(Name, GidIsAnAddress) {
   const sockaddr_storage link = address_of(gid("fe80::1"), 80, 3);
   EXPECT_EQ(reinterpret_cast<const sockaddr_in6&>(link).sin6_scope_id, 3u);
   for (const char* text : {"::ffff:192.0.2.7", "2001:db8::1", "fe80::1"}) {
-    const in6_addr expected = gid(text), there_and_back = gid_of(address_of(expected, 1, 3));
+    const in6_addr expected = gid(text),
+                   there_and_back = device::gid_of(address_of(expected, 1, 3));
     EXPECT_EQ(std::memcmp(&there_and_back, &expected, sizeof expected), 0) << text;
   }
 }
