@@ -95,12 +95,18 @@ bool Initiator::await_listener() {
 }
 
 void Initiator::connect_again() {
+  if (!begin_anew(attempt_.wishes.revision)) fail(attempt_.error);
+}
+
+// On a new socket. False: there is none, attempt_.error says why.
+bool Initiator::begin_anew(uint8_t revision) {
   sockaddr_storage from = source_;
   if (!explicit_port_) transport::set_port(from, 0);
-  attempt_ = ConnectAttempt::begin(manager_.settings(), -1, from, destination_, tos_, param_,
-                                   attempt_.wishes.revision);
-  if (attempt_.fd < 0) return fail(attempt_.error);
+  attempt_ =
+      ConnectAttempt::begin(manager_.settings(), -1, from, destination_, tos_, param_, revision);
+  if (attempt_.fd < 0) return false;
   await_connection();
+  return true;
 }
 
 void Initiator::fail(int error) {
@@ -172,12 +178,7 @@ bool Initiator::fall_back() {
   engine_.disarm(deadline_);
   stream_.reset();
   connector_.reset();
-  sockaddr_storage from = source_;
-  if (!explicit_port_) transport::set_port(from, 0);
-  attempt_ = ConnectAttempt::begin(manager_.settings(), -1, from, destination_, tos_, param_, 1);
-  if (attempt_.fd < 0) return false;
-  await_connection();
-  return true;
+  return begin_anew(1);
 }
 
 void Initiator::on_octets(core::Bytes octets) {

@@ -44,6 +44,7 @@ class Initiator final : public Endpoint,
   void send_local_error(const mpa::Agreement& agreement);
   bool await_listener();
   void connect_again();
+  bool begin_anew(uint8_t revision);
   bool fall_back();
   void closed_without_reply();
   void fail(int error);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cm/manager.h"
+#include "verbs/ack_time.h"
 
 namespace uiw::cm {
 
@@ -117,7 +118,7 @@ void Link::ended_before_established(int error) {
 // and many have destroyed the id when it comes.
 void Link::wait_out() {
   engine_.disarm(deadline_);
-  engine_.arm(time_wait_, ack_time(timeout_));
+  engine_.arm(time_wait_, verbs::ack_time(timeout_));
   const std::lock_guard hold(manager_.lock());
   if (owner == nullptr) return;
   owner->state = IdState::kEnded;

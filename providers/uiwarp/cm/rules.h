@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "core/clock.h"
 #include "device/face.h"
 
 namespace uiw::cm {
@@ -37,12 +36,9 @@ const Rules& rules_of(device::CmRules which);
 // can be said.
 void complete_offer(const Rules& rules, ConnParam& offer);
 
-// A time-out of InfiniBand, 4.096 us * 2^exponent.
-constexpr core::Nanoseconds ack_time(uint8_t exponent) {
-  return core::Nanoseconds{4096} << (exponent < 31 ? exponent : 31);
-}
-// The exponent that RoCE's rdma_cm uses unless RDMA_OPTION_ID_ACK_TIMEOUT says another: the
-// lifetime of a packet is 2^16 there, and a time-out is twice that.
+// The exponent of a time-out (verbs/ack_time.h) that RoCE's rdma_cm uses unless
+// RDMA_OPTION_ID_ACK_TIMEOUT says another: the lifetime of a packet is 2^16 there, and a time-out
+// is twice that.
 inline constexpr uint8_t kPacketLifetime = 16, kUsualAckTimeout = kPacketLifetime + 1;
 
 }  // namespace uiw::cm

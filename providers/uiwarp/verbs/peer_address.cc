@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "core/log.h"
+#include "verbs/ack_time.h"
 #include "verbs/address_vector.h"
 
 namespace uiw::verbs {
@@ -45,8 +46,8 @@ core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Devi
 
 core::Nanoseconds peer_time_limit(const ibv_qp_attr& attr) {
   if (attr.timeout == 0) return 0;
-  const core::Nanoseconds once = core::Nanoseconds{4096} << std::min<int>(attr.timeout, 31);
-  return std::max<core::Nanoseconds>(kAdaptersTake * once * (attr.retry_cnt + 1), core::kSecond);
+  return std::max<core::Nanoseconds>(kAdaptersTake * ack_time(attr.timeout) * (attr.retry_cnt + 1),
+                                     core::kSecond);
 }
 
 void remember(ibv_qp_attr& kept, const ibv_qp_attr& attr, int mask) {

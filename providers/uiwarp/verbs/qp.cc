@@ -126,9 +126,9 @@ int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
 
 // By the attributes that rdma_cm gives for RTR (cm/rules.h): it has found the peer already, or
 // will.
-bool is_named_by_cm(const ibv_qp_attr& attr, int mask) {
+bool is_named_by_cm(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   return (mask & IBV_QP_DEST_QPN) && attr.dest_qp_num == verbs::kCmQpNum &&
-         device::face().cm == device::CmRules::kInfiniband;
+         qp.pd->context->face->cm == device::CmRules::kInfiniband;
 }
 
 int await_cm(uiwarp_qp& qp) {
@@ -241,7 +241,8 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (target == IBV_QPS_RESET) qp->pd->context->engine->run_sync([] {});
   if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
     if (target != IBV_QPS_RTR) return EINVAL;
-    const int error = is_named_by_cm(*attr, mask) ? await_cm(*qp) : search_peer(*qp, *attr, mask);
+    const int error =
+        is_named_by_cm(*qp, *attr, mask) ? await_cm(*qp) : search_peer(*qp, *attr, mask);
     if (error) return error;
   } else if (const int error = qp->session->modify(*attr, mask)) {
     return error;
