@@ -178,6 +178,7 @@ class Tx {
   // tx_acknowledgements.cc
   bool wants_acknowledgement() const;
   bool ask_acknowledgement();
+  void build_question(OutstandingRequest question);
   bool has_arrived(uint64_t index, const SendWqe& wr) const;
   void build_acknowledgements();
   bool build_segment();

@@ -20,11 +20,17 @@ bool Tx::wants_acknowledgement() const {
 
 bool Tx::ask_acknowledgement() {
   if (!ensure_batch()) return false;
-  asked_ = shared_->send_queue->started();
-  const uint32_t cookie = next_cookie();
-  shared_->outstanding_requests.push({.cookie = cookie, .behind = asked_});
-  build_read_request({cookie, 0, 0, kRtrStag, 0});
+  build_question({});
   return true;
+}
+
+// An empty Read, whose answer is an acknowledgement whatever else it is asked for.
+void Tx::build_question(OutstandingRequest question) {
+  asked_ = shared_->send_queue->started();
+  question.cookie = next_cookie();
+  question.behind = asked_;
+  shared_->outstanding_requests.push(question);
+  build_read_request({question.cookie, 0, 0, kRtrStag, 0});
 }
 
 // What is done otherwise than by sending needs no acknowledgement.

@@ -44,10 +44,7 @@ bool Tx::ask_immediates() {
     return false;
   if (!ensure_batch()) return false;
   immediates_ = Immediates::kAsked;
-  const uint32_t cookie = next_cookie();
-  shared_->outstanding_requests.push(
-      {.cookie = cookie, .behind = shared_->send_queue->started(), .asks_immediates = true});
-  build_read_request({cookie, 0, 0, kRtrStag, 0});
+  build_question({.asks_immediates = true});
   return true;
 }
 
