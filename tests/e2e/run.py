@@ -20,7 +20,7 @@ import case_command    # noqa: F401
 import case_devices    # noqa: F401
 import case_exchange   # noqa: F401
 import case_face       # noqa: F401
-import case_faces      # noqa: F401
+import case_face_cm    # noqa: F401
 import case_failures   # noqa: F401
 import case_interfaces # noqa: F401
 import case_leak       # noqa: F401

@@ -29,6 +29,17 @@ inline void expect_in_order(const std::vector<ibv_wc>& completions) {
   for (size_t i = 0; i < completions.size(); ++i) ASSERT_EQ(completions[i].wr_id, i);
 }
 
+// A receive that has immediate data, of a Write or of a Send.
+inline void expect_immediate(const ibv_wc& wc, ibv_wc_opcode opcode, uint64_t wr_id, uint32_t value,
+                             size_t size) {
+  EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(wc.wr_id, wr_id);
+  EXPECT_EQ(wc.opcode, opcode);
+  EXPECT_EQ(wc.wc_flags, unsigned{IBV_WC_WITH_IMM});
+  EXPECT_EQ(wc.imm_data, __builtin_bswap32(value));
+  EXPECT_EQ(wc.byte_len, size);
+}
+
 inline std::vector<ibv_wc_status> statuses(const std::vector<ibv_wc>& completions) {
   std::vector<ibv_wc_status> out;
   for (const ibv_wc& wc : completions) out.push_back(wc.status);

@@ -13,13 +13,8 @@ using Events = std::vector<ibv_event_type>;
 
 class Immediate : public Behaviour {
  protected:
-  static void expect_immediate(const ibv_wc& wc, uint64_t wr_id, uint32_t value, size_t octets) {
-    EXPECT_EQ(wc.status, kOk);
-    EXPECT_EQ(wc.wr_id, wr_id);
-    EXPECT_EQ(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
-    EXPECT_EQ(wc.wc_flags, unsigned{IBV_WC_WITH_IMM});
-    EXPECT_EQ(wc.imm_data, __builtin_bswap32(value));
-    EXPECT_EQ(wc.byte_len, octets);
+  static void expect_immediate(const ibv_wc& wc, uint64_t wr_id, uint32_t value, size_t size) {
+    test::expect_immediate(wc, IBV_WC_RECV_RDMA_WITH_IMM, wr_id, value, size);
   }
 };
 

@@ -14,12 +14,7 @@ class SendImmediate : public Behaviour {
     Behaviour::connect(first, second);
   }
   static void expect_immediate(const ibv_wc& wc, uint64_t wr_id, uint32_t value, size_t size) {
-    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
-    EXPECT_EQ(wc.wr_id, wr_id);
-    EXPECT_EQ(wc.opcode, IBV_WC_RECV);
-    EXPECT_EQ(wc.wc_flags, unsigned{IBV_WC_WITH_IMM});
-    EXPECT_EQ(wc.imm_data, __builtin_bswap32(value));
-    EXPECT_EQ(wc.byte_len, size);
+    test::expect_immediate(wc, IBV_WC_RECV, wr_id, value, size);
   }
 };
 

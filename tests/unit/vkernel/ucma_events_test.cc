@@ -28,11 +28,7 @@ class UcmaEventsTest : public UcmaTest {
   // Queues one ADDR_RESOLVED.
   static uint32_t make_event(int fd) {
     const uint32_t id = create_id(fd, 1);
-    rdma_ucm_resolve_ip body{};
-    const sockaddr_storage to = cm::test::ip("127.0.0.1", 7);
-    memcpy(&body.dst_addr, &to, sizeof body.dst_addr);
-    body.id = id;
-    EXPECT_EQ(0, command(fd, kResolveIp, body));
+    resolve_ip(fd, id, cm::test::ip("127.0.0.1", 7));
     return id;
   }
 };

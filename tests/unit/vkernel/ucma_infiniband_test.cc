@@ -236,11 +236,7 @@ TEST_F(UcmaInfinibandTest, ARequestHasAPath) {
 
 TEST_F(UcmaInfinibandTest, AProgramMayBringThePath) {
   const uint32_t id = create_id(fd_, 7);
-  rdma_ucm_resolve_ip resolve{};
-  const sockaddr_storage to = cm::test::ip("127.0.0.1", 7);
-  memcpy(&resolve.dst_addr, &to, sizeof resolve.dst_addr);
-  resolve.id = id;
-  ASSERT_EQ(0, command(fd_, kResolveIp, resolve));
+  resolve_ip(fd_, id, cm::test::ip("127.0.0.1", 7));
   get_event(fd_, 0);
   ib_path_rec_data paths[2]{};
   auto set = [&](size_t size) {

@@ -148,13 +148,17 @@ class UcmaTest : public cm::test::ConnectionTest {
     memcpy(&listen_address_, &route.src_addr, sizeof route.src_addr);
     return id;
   }
-  uint32_t make_resolved(int fd, uint64_t uid) {
-    const uint32_t id = create_id(fd, uid);
+  // Queues one ADDR_RESOLVED.
+  static void resolve_ip(int fd, uint32_t id, const sockaddr_storage& to) {
     rdma_ucm_resolve_ip body{};
-    memcpy(&body.dst_addr, &listen_address_, sizeof body.dst_addr);
+    memcpy(&body.dst_addr, &to, sizeof body.dst_addr);
     body.id = id;
     body.timeout_ms = 2000;
     EXPECT_EQ(0, command(fd, kResolveIp, body));
+  }
+  uint32_t make_resolved(int fd, uint64_t uid) {
+    const uint32_t id = create_id(fd, uid);
+    resolve_ip(fd, id, listen_address_);
     EXPECT_EQ(uid, get_event(fd, 0).uid);
     EXPECT_EQ(0, command(fd, kResolveRoute, rdma_ucm_resolve_route{id, 2000}));
     EXPECT_EQ(uid, get_event(fd, 2).uid);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """rdma_cm by InfiniBand's rules, which the RoCE face has: with that face at both ends, and at one."""
+from case_face import IWARP, ROCE
 from case_perftest import exchange
 from case_pyverbs import run_suite
 from case_rping import compared
 from harness import expect
 from registry import LO4, case
 
-IWARP, ROCE = ({"UIWARP_FACE": face} for face in ("iwarp", "roce"))
 # Of server and client.
 FACES = [(ROCE, ROCE), (ROCE, IWARP), (IWARP, ROCE)]
 WORLDS = ["lo4-root", "lo4-user", "lo6-user", "ns-root"]
