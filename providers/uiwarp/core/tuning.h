@@ -52,8 +52,9 @@ inline constexpr uint32_t kPollsPerYield = 1024, kLeasedPollsPerYield = 32;
 
 // --- What is deferred to be sent with others (progress/deferral.h) ---
 
-// No longer than this. A poll costs a system call in every half of it. "Write rate 64 B, one post
-// each".
+// No longer than this. While things are deferred the engine looks in such intervals; where a
+// virtual machine's timers cost 20 us each, that takes a good part of a processor. "Write rate 64
+// B, one post each".
 inline constexpr Nanoseconds kMostDeferred = 100 * kMicrosecond;
 // From one post's end to the beginning of the next: nobody can have waited for an answer between
 // them. And how many in a row are a burst: a few that belong together leave at once.
@@ -61,9 +62,6 @@ inline constexpr Nanoseconds kBurstGap = 500;
 inline constexpr uint32_t kBurst = 8;
 // Enough to be sent: a system call is a small part of what they cost then.
 inline constexpr uint32_t kEnoughRequests = 64, kEnoughBytes = 256 * 1024;
-// Bytes of a call that may well take longer than kMostDeferred: the engine would be woken in the
-// middle of it, for nothing. "4 KiB over 1 queue pair".
-inline constexpr uint32_t kLongSend = 64 * 1024;
 // Posts of a burst, or turns of the sender that coalesce Reads, that defer nothing after the engine
 // had to send what everybody had left: at first, and when that happens again and again.
 inline constexpr uint32_t kFirstBackoff = 64, kMostBackoff = 4096;

@@ -102,8 +102,6 @@ class DeferredPosts : public Deferral {
     begin(now);
     return true;
   }
-  // Of those that wait, if any do.
-  uint32_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<uint32_t> requests_{0}, bytes_{0};  // roughly, as several may post

@@ -182,30 +182,9 @@ void Lease::bring_forward(uint64_t now) {
 }
 
 bool Lease::deferred(uint64_t now) {
-  if (plan_.deferred(now)) {
-    bring_forward(now);
-  } else if (plan_.is_near(now)) {
-    put_off(now);
-  } else {
-    return false;
-  }
+  if (!plan_.deferred(now)) return false;
+  bring_forward(now);
   return true;
-}
-
-void Lease::sends(uint64_t now, uint64_t bytes) {
-  if (bytes >= tuning::kLongSend && !plan_.is_late(now)) put_off(now);
-}
-
-// Who posts on and on saves the engine a look; but who needs polls is not to wait for ever.
-void Lease::put_off(uint64_t now) {
-  if (!role_.try_enter()) return;
-  const bool starved = now >= progress_at_ + silence_ && any(needs_polls);
-  if (!members().empty() && !starved) {
-    send_old(now, false);
-    const uint64_t then = core::ticks();
-    look_in(std::min(due_in(then), silence_), then);
-  }
-  leave();
 }
 
 // The holder's. Sends what has waited for half of the time that it may.
@@ -258,7 +237,7 @@ void Lease::expire() {
                     .polls = cq_.polls(),
                     .sends = any([](const Member* one) { return one->is_sending(); }),
                     .needs_polls = any(needs_polls)});
-  plan_.looked();
+  const uint64_t at_the_latest = plan_.looked();
   send_old(now, verdict.left);
   std::array<Member*, tuning::kMostLeased> revoked{};
   size_t count = 0;
@@ -269,7 +248,7 @@ void Lease::expire() {
   }
   if (!members().empty()) {
     const uint64_t then = core::ticks();
-    look_in(std::min(due_in(then), verdict.look_in), then);
+    look_in(std::min({due_in(then), verdict.look_in, at_the_latest}), then);
   }
   leave();
   for (Member* const member : std::span(revoked).first(count))

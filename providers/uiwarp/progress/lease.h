@@ -50,8 +50,6 @@ class Lease final : public queue::Progress, public engine::Watch {
   // A member has deferred something, which can be seen by now: the engine looks within
   // kMostDeferred, should no poll come first. True: that took some time. Thread: any.
   bool deferred(uint64_t now);
-  // What a member had deferred is about to be sent, so many bytes. Thread: any.
-  void sends(uint64_t now, uint64_t bytes);
 
   void progress() override;
   void on_arm() override;
@@ -75,7 +73,6 @@ class Lease final : public queue::Progress, public engine::Watch {
   void look_in(uint64_t ticks, uint64_t now);
   void set_look(uint64_t ticks, uint64_t now);
   void bring_forward(uint64_t now);
-  void put_off(uint64_t now);
   static bool needs_polls(const Member* member);
 
   engine::Engine& engine_;

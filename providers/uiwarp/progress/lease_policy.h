@@ -10,8 +10,17 @@
 
 namespace uiw::progress {
 
-// Whoever polls puts the engine's look off, so that it sleeps meanwhile; whoever defers something
-// brings it forward, so that nothing waits longer than `soon`.
+// How often the engine looks at a lease.
+enum class LookPace : uint8_t {
+  kLate,  // nothing is deferred: whoever polls puts the look off, so that the engine sleeps
+  kSoon,  // something is deferred now and then: the engine looks again and again, and polls leave
+          // that as it is
+};
+
+// When the engine looks at a lease: nothing that is deferred waits longer than `soon`. In many
+// virtual machines each change of so short a timer costs a poller 20 us or more; so it is brought
+// forward once when something is deferred, and then renewed by the engine alone, at each look,
+// until nothing was deferred since the last one.
 class LookPlan {
  public:
   LookPlan(uint64_t soon, uint64_t late) : soon_(soon), late_(late) {}
@@ -22,30 +31,31 @@ class LookPlan {
     if (!lately_.load(std::memory_order_relaxed)) lately_.store(true, std::memory_order_relaxed);
     return is_late(now);
   }
-  // The engine is about to look: whoever is awake may do what is due itself.
-  bool is_near(uint64_t now) const {
-    return at_.load(std::memory_order_relaxed) <= now + soon_ / 4;
-  }
   bool is_late(uint64_t now) const { return at_.load(std::memory_order_seq_cst) > now + soon_; }
   // A poll came and has sent what was deferred. In how many ticks the engine is to look from now
-  // on; 0: as it is planned. In the second half of the time only, as it takes a system call; and
-  // while things are deferred now and then, soon enough for the next. Not for several threads.
-  uint64_t polled(uint64_t now) {
-    const uint64_t next = lately_.load(std::memory_order_relaxed) ? soon_ : late_;
-    const uint64_t at = at_.load(std::memory_order_relaxed);
-    if (at > now + next / 2) return 0;
-    lately_.store(false, std::memory_order_relaxed);
-    return next;
+  // on; 0: as it is planned. In the second half of the time only, as it takes a system call. Not
+  // for several threads.
+  uint64_t polled(uint64_t now) const {
+    if (pace_.load(std::memory_order_relaxed) == LookPace::kSoon) return 0;
+    return at_.load(std::memory_order_relaxed) > now + late_ / 2 ? 0 : late_;
   }
-  // The engine looks now.
-  void looked() { lately_.store(false, std::memory_order_relaxed); }
+  // The engine looks. In how many ticks it is to look again at the latest. Thread: engine.
+  uint64_t looked() {
+    const bool lately = lately_.exchange(false, std::memory_order_relaxed);
+    pace_.store(lately ? LookPace::kSoon : LookPace::kLate, std::memory_order_relaxed);
+    return lately ? soon_ : late_;
+  }
   // It is told to look in so many ticks. One thread at a time.
-  void set(uint64_t now, uint64_t in) { at_.store(now + in, std::memory_order_seq_cst); }
+  void set(uint64_t now, uint64_t in) {
+    if (in <= soon_) pace_.store(LookPace::kSoon, std::memory_order_relaxed);
+    at_.store(now + in, std::memory_order_seq_cst);
+  }
 
  private:
   const uint64_t soon_, late_;
   std::atomic<uint64_t> at_{0};
-  std::atomic<bool> lately_{false};  // something was deferred since the look was put off
+  std::atomic<LookPace> pace_{LookPace::kLate};
+  std::atomic<bool> lately_{false};  // something was deferred since the last look
 };
 
 enum class LeaseEnd : uint8_t {

@@ -29,11 +29,7 @@ progress::QueueUse use_of(const queue::CompletionQueue& cq) {
 
 void State::after_post(uint32_t requests, uint64_t bytes) {
   if (may_defer(requests, bytes)) return;
-  const uint64_t all_bytes = bytes + deferred_posts.bytes();
-  if (deferred_posts.take()) {  // goes along
-    if (progress::Lease* const lease = pollers.load(std::memory_order_acquire))
-      lease->sends(core::ticks(), all_bytes);
-  }
+  deferred_posts.take();  // goes along
   sender.try_run();
   burst.ended(core::ticks());
 }

@@ -91,14 +91,26 @@ TEST(LookPlan, PollsPutItOffInTheSecondHalf) {
   EXPECT_EQ(plan.polled(kStart + kLate / 2), kLate);
 }
 
-TEST(LookPlan, WhileThingsAreDeferredItStaysSoon) {
+// A poller that put it off would have to bring it forward with the next deferral.
+TEST(LookPlan, WhileThingsAreDeferredTheEngineLooksSoonAndPollsLeaveThatAsItIs) {
   LookPlan plan(kSoon, kLate);
-  plan.set(kStart, kSoon);
-  plan.deferred(kStart);
-  EXPECT_EQ(plan.polled(kStart + kSoon / 2 - 1), 0u);
-  EXPECT_EQ(plan.polled(kStart + kSoon / 2), kSoon);
-  plan.set(kStart + kSoon / 2, kSoon);
-  EXPECT_EQ(plan.polled(kStart + kSoon / 2), kLate) << "nothing was deferred since";
+  plan.set(kStart, kLate);
+  uint64_t now = kStart;
+  EXPECT_TRUE(plan.deferred(now));
+  plan.set(now, kSoon);
+  for (int look = 0; look < 10; ++look) {
+    EXPECT_EQ(plan.polled(now + kSoon - 1), 0u) << look;
+    now += kSoon;
+    EXPECT_EQ(plan.looked(), kSoon) << look << ": something was deferred since the last one";
+    plan.set(now, kSoon);
+    EXPECT_EQ(plan.polled(now), 0u) << look;
+    EXPECT_FALSE(plan.deferred(now)) << look << ": it is soon enough already";
+  }
+  EXPECT_EQ(plan.looked(), kSoon);
+  plan.set(now, kSoon);
+  EXPECT_EQ(plan.looked(), kLate) << "nothing was deferred since";
+  plan.set(now, kLate);
+  EXPECT_EQ(plan.polled(now + kLate / 2), kLate);
 }
 
 // Whatever is deferred is sent by a poll, or the engine looks in time: at no later than kSoon.
@@ -112,20 +124,25 @@ TEST(LookPlan, NothingWaitsLonger) {
     plan.set(now, in);
     look_at = now + in;
   };
-  uint64_t told_by_polls = 0, looks = 0;
+  uint64_t told_by_polls = 0, brought_forward = 0, looks = 0;
   for (int step = 0; step < 1'000'000; ++step) {
     now += random() % 60;
     if (now >= look_at) {
       if (waits_since > 0) ASSERT_LE(look_at - waits_since, kSoon);
       ++looks;
-      plan.looked();
       waits_since = 0;
-      told(kLate);
+      told(plan.looked());
     }
-    if (random() % 3 == 0) {
+    const int phase = step / 1000 % 4;
+    const bool quiet = phase == 1;  // nothing is deferred
+    const bool left = phase == 2;   // nobody polls
+    if (!quiet && random() % 3 == 0) {
       if (waits_since == 0) waits_since = now;
-      if (plan.deferred(now)) told(kSoon);
-    } else if (step / 1000 % 2 == 0) {  // for a time nobody polls
+      if (plan.deferred(now)) {
+        ++brought_forward;
+        told(kSoon);
+      }
+    } else if (!left) {
       waits_since = 0;
       if (const uint64_t in = plan.polled(now)) {
         ++told_by_polls;
@@ -134,6 +151,7 @@ TEST(LookPlan, NothingWaitsLonger) {
     }
   }
   EXPECT_GT(told_by_polls, 1000u);
+  EXPECT_GT(brought_forward, 200u);
   EXPECT_GT(looks, 1000u);
 }
 
