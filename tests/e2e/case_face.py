@@ -7,10 +7,10 @@ import shutil
 from case_command import uiwarp
 from case_devices import NS_AND_LO4
 from case_exchange import gid_index, meeting_place
-from case_perftest import IPV4, exchange
+from case_perftest import exchange
 from case_pyverbs import PYTHON, need_pyverbs
 from harness import Skipped, expect
-from registry import LO4, NAMES, case
+from registry import DIAGONAL, LO4, NAMES, case
 
 IWARP, ROCE = {"UIWARP_FACE": "iwarp"}, {"UIWARP_FACE": "roce"}
 NODE_TYPE = "/sys/class/infiniband/uiw_lo/node_type"
@@ -110,7 +110,7 @@ def pingpong(world):
             expect(" iters in " in end.output and "invalid data" not in end.output, "no result", calls, listens)
 
 
-@case("roce-perftest", worlds=IPV4, seconds=200, serial=True, reduced=True)
+@case("roce-perftest", worlds=DIAGONAL, seconds=200, serial=True, reduced=True)
 def perftest(world):
     """Without rdma_cm: with the GID that a tool chooses by itself, and with each of both types; and with an end that
     has the other face."""
@@ -125,7 +125,7 @@ def perftest(world):
         exchange(world, "ib_write_bw", [*few, "-x", "0"], 30, cm=False, settings=ours, server_settings=theirs)
 
 
-@case("roce-ucx-transport", worlds=IPV4, seconds=120, serial=True)
+@case("roce-ucx-transport", worlds=DIAGONAL, seconds=120, serial=True)
 def ucx(world):
     """UCX's RC transport alone, which wants no iWARP device: active messages, Writes and Reads. Its upper layer wants
     UD besides, and atomics of it only what says IBV_ATOMIC_HCA."""

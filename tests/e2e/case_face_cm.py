@@ -5,7 +5,7 @@ from case_perftest import exchange
 from case_pyverbs import run_suite
 from case_rping import compared
 from harness import expect
-from registry import LO4, case
+from registry import DIAGONAL, LO4, case
 
 # Of server and client.
 FACES = [(ROCE, ROCE), (ROCE, IWARP), (IWARP, ROCE)]
@@ -72,7 +72,7 @@ def rsockets(world):
             expect("verification failed" not in tool.output and "custom " in tool.output, f"{test}: no result", tool)
 
 
-@case("faces-perftest", worlds=["lo4-root", "lo4-user", "ns-root"], seconds=240, serial=True, reduced=True)
+@case("faces-perftest", worlds=DIAGONAL, seconds=240, serial=True, reduced=True)
 def perftest(world):
     """ib_send_bw has a protocol of its own for each transport, and so needs the same one at both ends. Servers are late
     with their second listener as in perftest-acknowledged."""

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from harness import Skipped, expect
-from registry import NAMES, case
+from registry import DIAGONAL, case
 
 # The modes of a tool, as far as the stock tool has the option.
 MODES = {
@@ -33,8 +33,6 @@ REDUCED = {"all": ["-a", "-n", "10"], "four-qps": ["-q", "4", "-n", "200"], "eve
            "srq": ["--use-srq", "-n", "200"], "bidirectional": ["-b", "-n", "200"],
            "add": ["-A", "FETCH_AND_ADD", "-n", "200"], "swap": ["-A", "CMP_AND_SWAP", "-n", "200"]}
 SIZES = [2 << i for i in range(23)]
-# perftest before 23.10 resolves host names as IPv4 only, also for rdma_cm: IPv6 gets one case.
-IPV4 = [name for name in NAMES if not name.startswith("lo6")]
 
 
 def rows(tool):
@@ -105,11 +103,8 @@ def exchange(world, tool, arguments, seconds, family=(), port=None, settings=Non
 
 
 def register(tool, mode):
-    duration = mode == "duration"
-    worlds = ["lo4-root", "ns-user"] if duration else IPV4
-
     # The bandwidth tools send only 3 GiB with -a -n 200, and 13 s is what -D 10 takes.
-    @case(f"{tool.replace('_', '-')}-{mode}", worlds=worlds, seconds=150, serial=True, reduced=mode in REDUCED)
+    @case(f"{tool.replace('_', '-')}-{mode}", worlds=DIAGONAL, seconds=150, serial=True, reduced=mode in REDUCED)
     def run(world):
         arguments = REDUCED[mode] if world.reduced else MODES[mode]
         result, client, server = exchange(world, tool, arguments, 120)
@@ -125,7 +120,7 @@ for _tool, _modes in TOOLS.items():
         register(_tool, _mode)
 
 
-@case("perftest-vectors", worlds=["lo4-root", "lo4-user", "ns-root"], seconds=120, serial=True, reduced=True)
+@case("perftest-vectors", worlds=DIAGONAL, seconds=120, serial=True, reduced=True)
 def vectors(world):
     """Completion vectors, each of which is an engine: the queue pairs of the last one are served by another engine
     than the one that makes their connections, by rdma_cm or without."""
@@ -136,7 +131,7 @@ def vectors(world):
                      cm=cm)
 
 
-@case("perftest-acknowledged", worlds=["lo4-root", "ns-root", "ns-user"], seconds=240, serial=True, reduced=True)
+@case("perftest-acknowledged", worlds=DIAGONAL, seconds=240, serial=True, reduced=True)
 def acknowledged(world):
     """Completions that mean arrival, at both ends, at one, and with several queue pairs. A server whose last Send has
     to be acknowledged is late with its second listener every other time. Few iterations: beside others that keep the
