@@ -12,13 +12,14 @@
 #include <infiniband/verbs.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 6
+#define UIWARP_ABI_VERSION 7
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -214,6 +215,14 @@ UIWARP_EXPORT const uint8_t *uiwarp_vk_fd_flags(void);
 
 /* write() to a descriptor flagged ours. *handled = 0: it is not ours after all, use the real call. */
 UIWARP_EXPORT ssize_t uiwarp_vk_write(int fd, const void *buffer, size_t size, int *handled);
+/* socket(AF_NETLINK, type, NETLINK_RDMA); -2: not ours, use the real call. */
+UIWARP_EXPORT int uiwarp_vk_socket(int type);
+/*
+ * send(), sendto() or sendmsg() on a descriptor flagged ours; address may be NULL. *handled = 0: it is no socket of
+ * ours, use the real call.
+ */
+UIWARP_EXPORT ssize_t uiwarp_vk_send(int fd, const void *buffer, size_t size, const struct sockaddr *address,
+				     socklen_t address_size, int *handled);
 /*
  * 1: the stack has made this flagged descriptor for itself, in this process. The program cannot mean it,
  * so it stays open, whatever closes or replaces numbers. Changes nothing.

@@ -45,6 +45,24 @@ def ibstat(world):
     tool = world.run("client", "ibstat", "uiw_lo", settings=ROCE)
     for said in ("CA type: uiwarp", "State: Active", "Physical state: LinkUp", "Link layer: Ethernet"):
         expect(said in tool.output, f"'{said}' is not there", tool)
+    tool = world.run("client", "ibstat", "-l", settings=ROCE)
+    expect("uiw_lo" in tool.output.split(), "uiw_lo is not in the list", tool)
+    tool = world.run("client", "ibstat", "-p", settings=ROCE)
+    expect(re.match(r"(0x[0-9a-f]{16}\n)+$", tool.output), "not a list of port GUIDs", tool)
+    tool = world.run("client", "ibstatus", settings=ROCE)
+    expect("Infiniband device 'uiw_lo' port 1 status:" in tool.output and "4: ACTIVE" in tool.output, "no status", tool)
+
+
+@case("no-management-datagrams", worlds=LO4, seconds=60)
+def no_management_datagrams(world):
+    """What sends management datagrams is told at once that there is no device for it."""
+    tools = [name for name in ("ibaddr", "iblinkinfo", "ibhosts", "perfquery", "sminfo", "saquery") if shutil.which(name)]
+    if not tools:
+        raise Skipped("needs iblinkinfo and others (package infiniband-diags)")
+    for settings in (IWARP, ROCE):
+        for name in tools:
+            tool = world.run("client", name, seconds=10, status=None, settings=settings)
+            expect(tool.process.returncode > 0 and tool.output, "did not end with an error", tool)
 
 
 @case("roce-run", worlds=LO4, seconds=30)

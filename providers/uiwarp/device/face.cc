@@ -11,6 +11,7 @@ constexpr const char* kRoceGids[] = {"IB/RoCE v1", "RoCE v2"};
 constexpr Face kIwarp{
     .name = "iwarp",
     .node_type = "4: RNIC",
+    .protocol = "iw",
     .gid_types = kIwarpGids,
     .port_capabilities = IBV_PORT_CM_SUP,
     .port_flags = 0,
@@ -23,6 +24,7 @@ constexpr Face kIwarp{
 constexpr Face kRoce{
     .name = "roce",
     .node_type = "1: CA",
+    .protocol = "roce",
     .gid_types = kRoceGids,
     .port_capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
     .port_flags = IBV_QPF_GRH_REQUIRED,  // an address vector without a GID means nothing

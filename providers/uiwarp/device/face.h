@@ -23,6 +23,7 @@ enum class CmRules {
 struct Face {
   const char* name;                        // as UIWARP_FACE says it
   const char* node_type;                   // as in sysfs: what libibverbs goes by
+  const char* protocol;                    // as netlink says it to rdma(8)
   std::span<const char* const> gid_types;  // as in sysfs; each address has one GID of each type
   uint32_t port_capabilities;              // IBV_PORT_*
   uint8_t port_flags;                      // IBV_QPF_*

@@ -27,8 +27,8 @@ struct Interface {
 };
 
 // Every interface of this network namespace, asked from the kernel by libnl-route.
-// 0 or a positive errno. libnl uses libc's socket(): our own preload library refuses only
-// NETLINK_RDMA there and librspreload takes only TCP sockets, so neither minds.
+// 0 or a positive errno. libnl uses libc's socket(): our own preload library takes only
+// NETLINK_RDMA there and librspreload only TCP sockets, so neither minds.
 int read_interfaces(std::vector<Interface>& interfaces);
 
 // The same, kept up to date by what the kernel tells. Reading it takes none of the kernel's locks,

@@ -20,6 +20,9 @@ struct core {
 	int (*open)(const char *path, int flags);
 	const uint8_t *(*fd_flags)(void);
 	ssize_t (*write)(int fd, const void *buffer, size_t size, int *handled);
+	int (*socket)(int type);
+	ssize_t (*send)(int fd, const void *buffer, size_t size, const struct sockaddr *address,
+			socklen_t address_size, int *handled);
 	int (*keeps)(int fd);
 	void (*closing)(int fd);
 	void (*fix_stat)(int fd, struct stat *st);
@@ -57,6 +60,15 @@ static inline bool is_rdma_path(const char *path)
 		       STARTS_WITH(path, "/sys/class/misc/rdma_cm");
 	return path[1] == 'd' && STARTS_WITH(path, "/dev/infiniband");
 }
+
+/* A command is one message, so it has to be in one piece. None is longer than this. */
+enum { LONGEST_COMMAND = 4096 };
+
+/*
+ * The parts of a message in one piece, and its length. Of what is longer the first octet too many is
+ * copied: it tells, and nobody looks at the rest.
+ */
+size_t in_one_piece(const struct iovec *parts, size_t count, char command[LONGEST_COMMAND + 1]);
 
 /* `path`, or where it leads, in `buffer` of PATH_MAX octets. Keeps errno. */
 const char *redirect_into(const char *path, char *buffer);

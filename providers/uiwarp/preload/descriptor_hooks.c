@@ -22,28 +22,30 @@ HOOK ssize_t write(int fd, const void *buffer, size_t size)
 	return real()->write(fd, buffer, size);
 }
 
-/* A command is one message, so it has to be in one piece. None is longer than this. */
-enum { LONGEST_COMMAND = 4096 };
+size_t in_one_piece(const struct iovec *parts, size_t count, char command[LONGEST_COMMAND + 1])
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < count && size <= LONGEST_COMMAND; i++) {
+		size_t part = parts[i].iov_len;
+
+		if (part > LONGEST_COMMAND + 1 - size)
+			part = LONGEST_COMMAND + 1 - size;
+		memcpy(command + size, parts[i].iov_base, part);
+		size += part;
+	}
+	return size;
+}
 
 HOOK ssize_t writev(int fd, const struct iovec *parts, int count)
 {
 	if (__builtin_expect(is_ours(fd), 0) && parts && count > 0) {
 		char command[LONGEST_COMMAND + 1];
 		const int saved = errno;
-		ssize_t result;
-		size_t size = 0;
+		const size_t size = in_one_piece(parts, (size_t)count, command);
 		int handled;
+		const ssize_t result = loaded_core()->write(fd, command, size, &handled);
 
-		/* What is longer is told by its length: nobody looks at the rest. */
-		for (int i = 0; i < count && size < sizeof(command); i++) {
-			size_t part = parts[i].iov_len;
-
-			if (part > sizeof(command) - size)
-				part = sizeof(command) - size;
-			memcpy(command + size, parts[i].iov_base, part);
-			size += part;
-		}
-		result = loaded_core()->write(fd, command, size, &handled);
 		if (handled && size > LONGEST_COMMAND) {
 			errno = EINVAL;
 			return -1;

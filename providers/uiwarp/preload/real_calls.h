@@ -11,6 +11,7 @@
 #include <link.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -83,6 +84,10 @@ typedef int glob_error(const char *, int);
 	X(int, close_range, (unsigned, unsigned, int))                                             \
 	X(void, closefrom, (int))                                                                  \
 	X(int, socket, (int, int, int))                                                            \
+	X(ssize_t, send, (int, const void *, size_t, int))                                         \
+	X(ssize_t, sendto,                                                                         \
+	  (int, const void *, size_t, int, const struct sockaddr *, socklen_t))                    \
+	X(ssize_t, sendmsg, (int, const struct msghdr *, int))                                     \
 	X(void *, dlopen, (const char *, int))                                                     \
 	X(int, dl_iterate_phdr, (int (*)(struct dl_phdr_info *, size_t, void *), void *))
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "verbs/context.h"
 
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <new>
@@ -11,8 +12,19 @@
 #include "rendezvous/ports.h"
 #include "verbs/affinity.h"
 #include "verbs/device_watch.h"
+#include "verbs/open_contexts.h"
 
 using namespace uiw;
+
+namespace {
+
+std::atomic<uint32_t> contexts{0};
+
+}  // namespace
+
+uint32_t verbs::open_contexts() {
+  return contexts.load(std::memory_order_relaxed);
+}
 
 const uiwarp_device* uiwarp_device_find(const char* ibdev_name) {
   return verbs::to_c(device::find_by_name(ibdev_name));
@@ -30,6 +42,7 @@ int uiwarp_context_open(const uiwarp_device* device, uiwarp_context** context, i
   verbs::follow_interfaces(*opened->engine);
   device::subscribe(*opened);
   *context = opened.release();
+  contexts.fetch_add(1, std::memory_order_relaxed);
   // Later than this is an event.
   if (!device::state_of(*verbs::from_c(device)).gone) return 0;
   uiwarp_context_close(*context);
@@ -70,6 +83,7 @@ void uiwarp_context_close(uiwarp_context* context) {
     return;
   }
   delete context;
+  contexts.fetch_sub(1, std::memory_order_relaxed);
   rendezvous::close_idle_ports();
 }
 

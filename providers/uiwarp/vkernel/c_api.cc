@@ -15,6 +15,7 @@
 #include "vkernel/descriptor_room.h"
 #include "vkernel/event_pipe.h"
 #include "vkernel/fd_table.h"
+#include "vkernel/netlink_socket.h"
 #include "vkernel/paths.h"
 #include "vkernel/tree.h"
 #include "vkernel/ucma.h"
@@ -99,6 +100,21 @@ ssize_t uiwarp_vk_write(int fd, const void* buffer, size_t size, int* handled) {
   bool ours = false;
   int error_number = 0;
   const ssize_t result = write_file_descriptor(fd, buffer, size, ours, error_number);
+  *handled = ours ? 1 : 0;
+  if (ours && result < 0) errno = error_number;
+  return result;
+}
+
+int uiwarp_vk_socket(int type) {
+  return is_active() ? as_system_call(open_netlink_socket(type)) : kNotADevice;
+}
+
+ssize_t uiwarp_vk_send(int fd, const void* buffer, size_t size, const struct sockaddr* address,
+                       socklen_t address_size, int* handled) {
+  bool ours = false;
+  int error_number = 0;
+  const ssize_t result =
+      send_to_netlink(fd, buffer, size, address, address_size, ours, error_number);
   *handled = ours ? 1 : 0;
   if (ours && result < 0) errno = error_number;
   return result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What stands behind a descriptor of a virtual character device (uverbsN, rdma_cm): the
-// descriptor is a real one (of /dev/null or of a pipe), a DeviceFile gives it its meaning.
+// What stands behind a descriptor of the virtual kernel (uverbsN, rdma_cm, NETLINK_RDMA): the
+// descriptor is a real one (of /dev/null, a pipe, a socket), a DeviceFile gives it its meaning.
 //
 // The descriptor table (fd_table.h) owns every DeviceFile: it holds one reference per file that
 // has open descriptors, and one for the duration of each write(). So a file closed by one thread
@@ -17,12 +17,19 @@ namespace uiw::vkernel {
 
 class DeviceFile {
  public:
-  enum class Kind { kUverbs, kUcma };
+  enum class Kind { kUverbs, kUcma, kNetlink };
+
+  // In the child of a fork.
+  enum class AfterFork {
+    kDead,   // it was the parent's: commands fail with ENODEV
+    kWorks,  // has no lock and no state of the parent's
+  };
 
   DeviceFile(const DeviceFile&) = delete;
   DeviceFile& operator=(const DeviceFile&) = delete;
 
   virtual Kind kind() const = 0;
+  virtual AfterFork after_fork() const { return AfterFork::kDead; }
 
   // write(fd, buffer, size) by the application. Returns what write() returns: the number of octets
   // taken (for a command always `size`), or -1 with `error_number` a positive errno.

@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "uiwarp/uiwarp-abi.h"
+#include "vkernel/identity.h"
 #include "vkernel/raw_files.h"
 
 namespace uiw::vkernel {
@@ -152,6 +153,7 @@ void in_child() {
     }
   });
   for_each([&](int, OpenFile& open) {
+    if (open.file->after_fork() == DeviceFile::AfterFork::kWorks) return;
     open.from_parent = true;
     if (open.file->kind() == DeviceFile::Kind::kUcma) {
       open.device = status.st_dev;
@@ -294,9 +296,8 @@ void fix_stat(int fd, struct stat& status) {
   const OpenFile* open = table.slots[fd];
   if (open == nullptr || open->file->kind() != DeviceFile::Kind::kUcma) return;
   if (status.st_ino != open->inode || status.st_dev != open->device) return;
-  // librdmacm wants a character device, whichever.
   status.st_mode = S_IFCHR | 0666;
-  status.st_rdev = makedev(10, 58);
+  status.st_rdev = makedev(kRdmaCmDevice.major, kRdmaCmDevice.minor);
   status.st_size = 0;
 }
 

@@ -2,6 +2,7 @@
 #include "vkernel/raw_files.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/futex.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -94,6 +95,13 @@ void wake_all(const std::atomic<uint32_t>& word) {
 
 int getpid() {
   return static_cast<int>(call(SYS_getpid));
+}
+
+bool may_administer_network() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  if (call(SYS_capget, &header, data) != 0) return false;
+  return (data[CAP_TO_INDEX(CAP_NET_ADMIN)].effective & CAP_TO_MASK(CAP_NET_ADMIN)) != 0;
 }
 
 bool thread_exists(int thread) {

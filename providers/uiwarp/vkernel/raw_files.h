@@ -38,6 +38,8 @@ int lstat(const char* path, struct stat* out);
 int wait_while(const std::atomic<uint32_t>& word, uint32_t value);
 void wake_all(const std::atomic<uint32_t>& word);
 int getpid();
+// Whether this thread has CAP_NET_ADMIN.
+bool may_administer_network();
 // Whether a thread of this process with that number (gettid) has not ended.
 bool thread_exists(int thread);
 // A signal handler cuts it short.

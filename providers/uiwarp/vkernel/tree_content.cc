@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "device/gid_table.h"
+#include "vkernel/identity.h"
 
 namespace uiw::vkernel {
 namespace {
@@ -88,7 +89,7 @@ void add_device(Builder& tree, const Device& device, const State& state, const F
   tree.file(base + "/node_guid", guid_text(device.node_guid));
   tree.file(base + "/sys_image_guid", guid_text(device.node_guid));
   tree.file(base + "/node_desc", "uiwarp " + state.interface);
-  tree.file(base + "/fw_ver", "0.1.0");
+  tree.file(base + "/fw_ver", kFirmwareVersion);
   tree.file(base + "/hw_rev", "0");
   tree.file(base + "/hca_type", "uiwarp");
   tree.file(base + "/board_id", "uiwarp");
@@ -104,9 +105,10 @@ void add_uverbs(Builder& tree, const Device& device) {
   const std::string base = "sys/class/infiniband_verbs/" + name;
   tree.directory(base);
   tree.file(base + "/ibdev", device.name);
-  // The command descriptor is one of /dev/null: libibverbs compares its st_rdev with this.
-  tree.file(base + "/dev", "1:3");
-  tree.file(base + "/abi_version", "1");
+  // libibverbs compares the st_rdev of the command descriptor with this.
+  tree.file(base + "/dev",
+            std::to_string(kUverbsDevice.major) + ":" + std::to_string(kUverbsDevice.minor));
+  tree.file(base + "/abi_version", std::to_string(kUverbsDevice.abi));
   tree.link("dev/infiniband/" + name, "/dev/null");
 }
 
@@ -119,7 +121,7 @@ std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices, con
     tree.directory(path);
   }
   tree.file("sys/class/infiniband_verbs/abi_version", "6");
-  tree.file("sys/class/misc/rdma_cm/abi_version", "4");
+  tree.file("sys/class/misc/rdma_cm/abi_version", std::to_string(kRdmaCmDevice.abi));
   // stat() sees a character device; open() never comes here (paths.h).
   tree.link("dev/infiniband/rdma_cm", "/dev/null");
   for (const auto& [device, state] : devices) {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// write, close, dup and their kin on a virtual device and on everything else; socket().
+// write, close, dup and their kin on a virtual device and on everything else.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/close_range.h>
-#include <linux/netlink.h>
 #include <poll.h>
 #include <rdma/rdma_user_cm.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -366,20 +364,6 @@ TEST(OwnDescriptors, AreForgottenWhenTheStackClosesThem) {
     close(device);
   }
   for (int fd : own_descriptors({})) EXPECT_NE(fcntl(fd, F_GETFD), -1) << fd;
-}
-
-TEST(SocketHook, RdmaNetlinkIsRefusedAndNothingElse) {
-  EXPECT_EQ(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA), -1);
-  EXPECT_EQ(errno, EPROTONOSUPPORT);
-  const int route = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-  EXPECT_GE(route, 0);
-  close(route);
-  const int stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_GE(stream, 0);
-  close(stream);
-  const int datagram = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  EXPECT_GE(datagram, 0);
-  close(datagram);
 }
 
 }  // namespace

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * NETLINK_RDMA, which libibverbs, librdmacm and rdma(8) ask for devices. The program gets a netlink
+ * socket whose requests are answered in the process; only what sends has to be looked at here, the
+ * rest is the kernel's.
+ */
+#include <errno.h>
+#include <linux/netlink.h>
+#include <sys/socket.h>
+
+#include "core.h"
+
+HOOK int socket(int domain, int type, int protocol)
+{
+	if (__builtin_expect(domain == AF_NETLINK && protocol == NETLINK_RDMA, 0)) {
+		const struct core *use = load_core();
+		const int saved = errno;
+		const int fd = use ? use->socket(type) : -2;
+
+		if (fd != -2)
+			return fd;
+		errno = saved;
+	}
+	return real()->socket(domain, type, protocol);
+}
+
+/* Whether it was a request to us; *result and errno are then what the call gives. */
+static bool is_answered(int fd, const void *buffer, size_t size, const struct sockaddr *address,
+			socklen_t address_size, ssize_t *result)
+{
+	int handled;
+	const int saved = errno;
+
+	*result = loaded_core()->send(fd, buffer, size, address, address_size, &handled);
+	if (!handled)
+		errno = saved;
+	return handled;
+}
+
+HOOK ssize_t send(int fd, const void *buffer, size_t size, int flags)
+{
+	ssize_t result;
+
+	if (__builtin_expect(is_ours(fd), 0) && is_answered(fd, buffer, size, NULL, 0, &result))
+		return result;
+	return real()->send(fd, buffer, size, flags);
+}
+
+HOOK ssize_t sendto(int fd, const void *buffer, size_t size, int flags,
+		    const struct sockaddr *address, socklen_t address_size)
+{
+	ssize_t result;
+
+	if (__builtin_expect(is_ours(fd), 0) &&
+	    is_answered(fd, buffer, size, address, address_size, &result))
+		return result;
+	return real()->sendto(fd, buffer, size, flags, address, address_size);
+}
+
+HOOK ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (__builtin_expect(is_ours(fd), 0) && message) {
+		char command[LONGEST_COMMAND + 1];
+		const size_t size = in_one_piece(message->msg_iov, message->msg_iovlen, command);
+		const bool fits = size <= LONGEST_COMMAND;
+		ssize_t result;
+
+		if (is_answered(fd, command, fits ? size : 0, message->msg_name,
+				message->msg_namelen, &result)) {
+			if (fits)
+				return result;
+			errno = EMSGSIZE;
+			return -1;
+		}
+	}
+	return real()->sendmsg(fd, message, flags);
+}

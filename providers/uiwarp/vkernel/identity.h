@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What files, fstat() and netlink say alike of our devices: whoever asks two of them compares.
+#pragma once
+
+#include <cstdint>
+
+namespace uiw::vkernel {
+
+inline constexpr char kFirmwareVersion[] = "0.1.0";
+
+struct CharacterDevice {
+  uint32_t major;
+  uint32_t minor;
+  uint32_t abi;  // of the commands that are written to it
+};
+
+// The command descriptor is one of /dev/null (uverbs.h), hence that number.
+inline constexpr CharacterDevice kUverbsDevice{1, 3, 1};
+// The number that fix_stat() gives the pipe. librdmacm wants a character device, whichever.
+inline constexpr CharacterDevice kRdmaCmDevice{10, 58, 4};
+
+}  // namespace uiw::vkernel
