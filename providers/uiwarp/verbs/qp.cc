@@ -306,8 +306,9 @@ uint64_t uiwarp_qp_send_ops() {
   };
   uint64_t supported = 0;
   for (const auto& op : ops) {
-    if (op.opcode == IBV_WR_SEND_WITH_IMM && !device::face().send_with_immediate) continue;
-    if (session::QueuePair::supports(op.opcode)) supported |= op.flag;
+    if (session::QueuePair::supports(op.opcode, core::Service::kReliable,
+                                     device::face().send_with_immediate))
+      supported |= op.flag;
   }
   return supported;
 }
