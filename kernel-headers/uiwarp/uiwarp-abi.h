@@ -163,7 +163,7 @@ struct uiwarp_qp_init {
 	void *user; /* the ibv_qp that async events name */
 };
 
-/* EOPNOTSUPP: not IBV_QPT_RC; EINVAL: over the limits; ENOMEM. */
+/* EOPNOTSUPP: a type that devices of this face do not have (UIWARP_FACE); EINVAL: over the limits; ENOMEM. */
 UIWARP_EXPORT int uiwarp_qp_create(struct uiwarp_pd *pd, struct uiwarp_qp_init *init, struct uiwarp_qp **qp,
 				   uint32_t *qp_num);
 UIWARP_EXPORT int uiwarp_qp_destroy(struct uiwarp_qp *qp, uint32_t *async_events);
@@ -182,8 +182,8 @@ UIWARP_EXPORT int uiwarp_qp_post_recv(struct uiwarp_qp *qp, struct ibv_recv_wr *
 UIWARP_EXPORT void uiwarp_qp_batch_begin(struct uiwarp_qp *qp);
 UIWARP_EXPORT int uiwarp_qp_batch_add(struct uiwarp_qp *qp, const struct ibv_send_wr *wr);
 UIWARP_EXPORT int uiwarp_qp_batch_end(struct uiwarp_qp *qp, int publish);
-/* IBV_QP_EX_WITH_*: what may be asked for in send_ops_flags. */
-UIWARP_EXPORT uint64_t uiwarp_qp_send_ops(void);
+/* IBV_QP_EX_WITH_*: what may be asked for in send_ops_flags for a queue pair of that type (enum ibv_qp_type). */
+UIWARP_EXPORT uint64_t uiwarp_qp_send_ops(int qp_type);
 /* The most octets that a queue pair can be asked to send inline. */
 #define UIWARP_MAX_INLINE 1024
 

@@ -63,6 +63,8 @@ ACKNOWLEDGED = {
 # Of devices that are no RNICs.
 ROCE = {
     "test_addr.AHTest": ["test_create_ah", "test_create_ah_roce", "test_destroy_ah"],
+    "test_qp.QPTest": ["test_create_uc_qp_ex_no_attr", "test_create_uc_qp_ex_with_attr", "test_create_uc_qp_no_attr",
+                       "test_create_uc_qp_with_attr", "test_query_uc_qp"],
 }
 
 

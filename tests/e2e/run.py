@@ -38,6 +38,7 @@ import case_sanitized # noqa: F401
 import case_storage    # noqa: F401
 import case_strangers  # noqa: F401
 import case_system     # noqa: F401
+import case_unreliable # noqa: F401
 import case_valgrind  # noqa: F401
 from harness import Failed, Skipped
 from registry import CASES

@@ -119,7 +119,7 @@ class PairHarness {
                       : (kind >> 2 & 3) == 2 ? mpa::Rtr::kWrite
                                              : mpa::Rtr::kNone;
       ends_[i].connection.shared.immediates = immediates_;
-      ends_[i].sends->allow_send_with_immediate(immediates_);
+      ends_[i].sends->allow(qp::opcodes_of(core::Service::kReliable, immediates_));
       agreement.ird = agreement.ord = depth;
       CHECK(ends_[i].connection.start(agreement, i ? 400 : 100, {77 + static_cast<uint64_t>(i), 0},
                                       kind & 2));

@@ -3,11 +3,11 @@
 // they are. For the fuzz target and for a bounded test with seeds.
 //
 // Input: octet 0 chooses the machine (bit 0 CRC, 1 initiator, 2 waits for receives, 3 frames are
-// made here, 4-5 receives posted, 6 markers are received), octet 1 the size of the pieces it is fed
-// in, octet 2 what is posted to send. With "frames are made here" the rest is a list of (length,
-// ULPDU) records, which get right CRCs and markers, and an STag field of 1 to 6 means the writable,
-// the readable, the foreign region, the sink of a Read, the memory window of this stream or that of
-// another; otherwise the rest is the stream itself.
+// made here, 4-5 receives posted, 6 markers are received, 7 unreliable service), octet 1 the size
+// of the pieces it is fed in, octet 2 what is posted to send. With "frames are made here" the rest
+// is a list of (length, ULPDU) records, which get right CRCs and markers, and an STag field of 1 to
+// 6 means the writable, the readable, the foreign region, the sink of a Read, the memory window of
+// this stream or that of another; otherwise the rest is the stream itself.
 #pragma once
 
 #include <algorithm>
@@ -78,7 +78,8 @@ class StreamHarness {
     qp::Shared& shared = connection_.shared;
     sources_ = wire(shared, kThisQp, kPd, memory_, *sends_, *receives_, *send_cq_, *recv_cq_);
     shared.long_fpdus = shared.immediates = true;
-    sends_->allow_send_with_immediate(true);
+    if (kind & 0x80) shared.service = core::Service::kUnreliable;
+    sends_->allow(qp::opcodes_of(shared.service, true));
     mpa::Agreement agreement;
     agreement.crc = crc_ = kind & 1;
     agreement.initiator = kind & 2;
@@ -96,8 +97,9 @@ class StreamHarness {
       wr.num_sge = 3;
       CHECK(test::post(*receives_, wr) == 0);
     }
-    for (unsigned i = 0; i < (posts & 3u); ++i) post(IBV_WR_RDMA_READ);
-    for (unsigned i = 0; i < (posts >> 4 & 3u); ++i)
+    const bool answers = shared.service == core::Service::kReliable;
+    for (unsigned i = 0; answers && i < (posts & 3u); ++i) post(IBV_WR_RDMA_READ);
+    for (unsigned i = 0; answers && i < (posts >> 4 & 3u); ++i)
       post(i % 2 ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD);
     for (unsigned i = 0; i < (posts >> 2 & 3u); ++i)
       post(i == 0 ? IBV_WR_RDMA_WRITE : i == 1 ? IBV_WR_SEND_WITH_IMM : IBV_WR_RDMA_WRITE_WITH_IMM);
@@ -265,6 +267,7 @@ class StreamHarness {
   }
 
   void finish() {
+    CHECK(!waited_ || connection_.shared.service == core::Service::kReliable);
     if (!over_ && waited_) handle(connection_.rx.give_up_waiting());
     if (!over_) transmit();
     if (!over_) end({});

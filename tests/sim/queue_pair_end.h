@@ -34,6 +34,7 @@ class QueuePairEnd : public End,
       : End(table, number, wanted), making_(making) {
     session::QueuePairOptions o;
     o.qp_num = number;
+    o.service = wanted.service;
     o.pd = o.srq_pd = kPd;
     o.memory = &table;
     o.send_cq = send_cq.get();
@@ -49,6 +50,11 @@ class QueuePairEnd : public End,
     o.send_with_immediate = wanted.immediates;
     qp_ = session::QueuePair::create(engine, o);
     session::InsideQueuePair::shared(*qp_).acknowledged = wanted.acknowledged;
+    if (wanted.service == core::Service::kReliable) return;
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RTS;
+    EXPECT_EQ(qp_->expect_peer(), 0);
+    EXPECT_EQ(qp_->modify(attr, IBV_QP_STATE), 0);
   }
 
   // Full operation on a connected socket.
@@ -77,6 +83,10 @@ class QueuePairEnd : public End,
   }
   void return_lease() override {
     if (qp_) session::InsideQueuePair::state(*qp_).ring(session::kReturn);
+  }
+
+  uint64_t lost(qp::Loss why) override {
+    return session::InsideQueuePair::shared(*qp_).losses.of(why);
   }
 
   void on_first_fpdu() override { notice({.kind = Notice::kFirstFpdu}); }

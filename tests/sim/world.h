@@ -25,7 +25,8 @@ struct EndOptions {
   queue::ReceiveQueue* srq = nullptr;
   bool acknowledged = false;  // its Sends and Writes complete when the peer has them
   bool immediates = false;    // it has Sends with immediate
-  uint32_t first_msn = 1;     // simulator only: where RFC 5041 4.3 counts from
+  core::Service service = core::Service::kReliable;  // of both ends
+  uint32_t first_msn = 1;  // simulator only: where RFC 5041 4.3 counts from
   // Simulator only: what the program does before each time that TCP takes something built earlier.
   std::function<void()> meanwhile = {};
 };
@@ -52,6 +53,7 @@ class End {
   virtual void reset_connection() = 0;  // the TCP connection breaks: RST
   virtual void half_close() = 0;        // FIN now, wherever the stream is
   virtual void return_lease() = 0;      // the engine takes over from pollers, should they receive
+  virtual uint64_t lost(qp::Loss why) = 0;
 
   int post(SendWr wr) {
     ibv_send_wr* bad = nullptr;

@@ -74,6 +74,7 @@ struct HostOptions {
   queue::CompletionEvents* cq_events = nullptr;  // of both queues
   progress::BusyPoller* busy_poller = nullptr;
   queue::ReceiveQueue* srq = nullptr;  // null: one of its own
+  core::Service service = core::Service::kReliable;
 };
 
 // The peer behind `fd` has read nothing, and both sockets are full.
@@ -96,6 +97,7 @@ class Host final : public session::ConnectionObserver, public session::QueuePair
         recv_cq(queue::CompletionQueue::create(4096, wanted.cq_events)) {
     session::QueuePairOptions o;
     o.qp_num = 42;
+    o.service = wanted.service;
     o.pd = kPd;
     o.memory = &memory;
     o.send_cq = send_cq.get();

@@ -181,13 +181,15 @@ struct MachineOptions {
   bool long_fpdus = false, stagger = false;
   bool acknowledged = false;
   bool immediates = false;
+  core::Service service = core::Service::kReliable;
+  queue::ReceiveQueue::Takers takers = queue::ReceiveQueue::Takers::kOne;
 };
 
 class Machine {
  public:
   explicit Machine(const MachineOptions& options = {})
       : sends(qp::SendQueue::create(options.depth, options.max_sge, options.max_inline)),
-        receives(queue::ReceiveQueue::create(options.receives, queue::kMaxSge)),
+        receives(queue::ReceiveQueue::create(options.receives, queue::kMaxSge, options.takers)),
         send_cq(queue::CompletionQueue::create(4096, nullptr)),
         recv_cq(queue::CompletionQueue::create(4096, nullptr)),
         connection(std::make_unique<qp::Connection>()) {
@@ -198,7 +200,8 @@ class Machine {
     shared.stagger = options.stagger;
     shared.acknowledged = options.acknowledged;
     shared.immediates = options.immediates;
-    sends->allow_send_with_immediate(options.immediates);
+    shared.service = options.service;
+    sends->allow(qp::opcodes_of(options.service, options.immediates));
     mpa::Agreement agreement;
     agreement.initiator = options.initiator;
     agreement.crc = options.crc;

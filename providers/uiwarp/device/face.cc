@@ -8,6 +8,9 @@ namespace {
 constexpr const char* kIwarpGids[] = {"IB/RoCE v1"};
 constexpr const char* kRoceGids[] = {"IB/RoCE v1", "RoCE v2"};
 
+constexpr ibv_qp_type kIwarpTypes[] = {IBV_QPT_RC};
+constexpr ibv_qp_type kRoceTypes[] = {IBV_QPT_RC, IBV_QPT_UC};
+
 constexpr Face kIwarp{
     .name = "iwarp",
     .node_type = "4: RNIC",
@@ -17,6 +20,7 @@ constexpr Face kIwarp{
     .port_flags = 0,
     .first_state = IBV_QPS_INIT,  // iWARP's IDLE: whoever connects need not modify it
     .cm = CmRules::kIwarp,
+    .queue_pair_types = kIwarpTypes,
     .address_handles = false,
     .send_with_immediate = false,
 };
@@ -30,6 +34,7 @@ constexpr Face kRoce{
     .port_flags = IBV_QPF_GRH_REQUIRED,  // an address vector without a GID means nothing
     .first_state = IBV_QPS_RESET,
     .cm = CmRules::kInfiniband,
+    .queue_pair_types = kRoceTypes,
     .address_handles = true,
     .send_with_immediate = true,
 };

@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -29,8 +30,13 @@ struct Face {
   uint8_t port_flags;                      // IBV_QPF_*
   ibv_qp_state first_state;                // of a queue pair that was just created
   CmRules cm;
-  bool address_handles;      // ibv_create_ah()
+  std::span<const ibv_qp_type> queue_pair_types;  // ibv_create_qp()
+  bool address_handles;                           // ibv_create_ah()
   bool send_with_immediate;  // IBV_WR_SEND_WITH_IMM, towards a uiwarp that has it too
+
+  bool has(ibv_qp_type type) const {
+    return std::ranges::find(queue_pair_types, type) != queue_pair_types.end();
+  }
 };
 
 // Of this process. Thread: any.

@@ -68,7 +68,7 @@ struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_
 		return provider_fail(NULL, EOPNOTSUPP); /* XRC, RSS, TSO */
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags)
 		return provider_fail(NULL, EOPNOTSUPP);
-	if (extended && (init->send_ops_flags & ~uiwarp_qp_send_ops()))
+	if (extended && (init->send_ops_flags & ~uiwarp_qp_send_ops(init->qp_type)))
 		return provider_fail(NULL, EOPNOTSUPP);
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
 		return provider_fail(NULL, EINVAL);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/service.h"
 #include "ddp/header.h"
 
 namespace uiw::qp {
@@ -27,6 +28,7 @@ struct OpcodeRule {
   bool immediate = false;     // imm_data goes along
   bool invalidates = false;   // invalidate_rkey is an STag, of the peer or here
   bool local = false;         // nothing is sent, SGEs have no meaning
+  bool unreliable = false;    // unreliable service has it too: the peer need not answer
 };
 
 // By the value of ibv_wr_opcode. Which queue pair has SEND_WITH_IMM, its send queue knows.
@@ -35,23 +37,30 @@ inline constexpr OpcodeRule kOpcodeRules[] = {
     {.supported = true,
      .completes_as = IBV_WC_RDMA_WRITE,
      .remote = Remote::kRdma,
-     .may_inline = true},
+     .may_inline = true,
+     .unreliable = true},
     /* RDMA_WRITE_WITH_IMM: an RDMA Write, then Immediate Data (RFC 7306 section 6) */
     {.supported = true,
      .completes_as = IBV_WC_RDMA_WRITE,
      .remote = Remote::kRdma,
      .queue = ddp::kQnSend,
      .may_inline = true,
-     .immediate = true},
+     .immediate = true,
+     .unreliable = true},
     /* SEND */
-    {.supported = true, .completes_as = IBV_WC_SEND, .queue = ddp::kQnSend, .may_inline = true},
+    {.supported = true,
+     .completes_as = IBV_WC_SEND,
+     .queue = ddp::kQnSend,
+     .may_inline = true,
+     .unreliable = true},
     /* SEND_WITH_IMM: no RDMAP message carries both, and two would take two receives (conformance
        3.2). Between two uiwarps of the RoCE face: a Send behind an immediate hint */
     {.supported = true,
      .completes_as = IBV_WC_SEND,
      .queue = ddp::kQnSend,
      .may_inline = true,
-     .immediate = true},
+     .immediate = true,
+     .unreliable = true},
     /* RDMA_READ */
     {.supported = true,
      .completes_as = IBV_WC_RDMA_READ,
@@ -71,9 +80,13 @@ inline constexpr OpcodeRule kOpcodeRules[] = {
      .queue = ddp::kQnRequest,
      .answered = true},
     /* LOCAL_INV */
-    {.supported = true, .completes_as = IBV_WC_LOCAL_INV, .invalidates = true, .local = true},
+    {.supported = true,
+     .completes_as = IBV_WC_LOCAL_INV,
+     .invalidates = true,
+     .local = true,
+     .unreliable = true},
     /* BIND_MW */
-    {.supported = true, .completes_as = IBV_WC_BIND_MW, .local = true},
+    {.supported = true, .completes_as = IBV_WC_BIND_MW, .local = true, .unreliable = true},
     /* SEND_WITH_INV */
     {.supported = true,
      .completes_as = IBV_WC_SEND,
@@ -88,6 +101,18 @@ static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_RDMA_WRITE_WITH_IMM == 1 && IBV_W
 
 inline constexpr const OpcodeRule& rule_of(ibv_wr_opcode opcode) {
   return kOpcodeRules[opcode];
+}
+
+// What may be posted to a queue pair: a bit for each ibv_wr_opcode.
+inline constexpr uint32_t opcodes_of(core::Service service, bool send_with_immediate) {
+  uint32_t opcodes = 0;
+  for (uint32_t i = 0; i < sizeof kOpcodeRules / sizeof *kOpcodeRules; ++i) {
+    const OpcodeRule& rule = kOpcodeRules[i];
+    const bool here = service == core::Service::kReliable || rule.unreliable;
+    if (rule.supported && here && (i != IBV_WR_SEND_WITH_IMM || send_with_immediate))
+      opcodes |= 1u << i;
+  }
+  return opcodes;
 }
 
 // Of what an application wrote, which may be no opcode at all and must not be looked at as one.

@@ -16,7 +16,7 @@ using core::TermCode;
 void Rx::start(Shared& shared, bool wait_for_receive) {
   shared_ = &shared;
   send_msn_ = request_msn_ = atomic_msn_ = shared.first_msn;
-  wait_for_receive_ = wait_for_receive;
+  wait_for_receive_ = wait_for_receive && shared.service == core::Service::kReliable;
   markers_ = shared.agreement.rx_markers;
 }
 
@@ -181,7 +181,7 @@ RxStatus Rx::raise(TermCode code, const Segment* segment, ibv_event_type event) 
   }
   fault_.event = event;
   ended_ = true;
-  fail_receive(IBV_WC_GENERAL_ERR);
+  end_receive(IBV_WC_GENERAL_ERR);
   return RxStatus::kFault;
 }
 

@@ -45,16 +45,24 @@ inline bool has_to_wait(RxStatus status) {
 }
 
 struct RxFault {
+  // Whose mistake it is.
+  enum class Blame : uint8_t {
+    kPeer,     // what came breaks a rule
+    kProgram,  // memory that this end's program named in a receive or a Read is not to be written
+               // to
+  };
   rdmap::Terminate terminate;                 // what the peer is to be told
   ibv_event_type event = IBV_EVENT_QP_FATAL;  // what the application is told (conformance 3.4)
   uint64_t failed_slot = kNoSlot;             // our request that got a wrong response
   ibv_wc_status failed_status = IBV_WC_SUCCESS;
+  Blame blame = Blame::kPeer;
 };
 
 class Rx {
  public:
   // `wait_for_receive`: report kWantReceive instead of a fault when a message finds no receive
-  // (RFC 5041 7.1 allows to hide it "by LLP means"; conformance 3.6).
+  // (RFC 5041 7.1 allows to hide it "by LLP means"; conformance 3.6). Unreliable service never
+  // does: such a message is dropped.
   void start(Shared& shared, bool wait_for_receive);
 
   RxStatus on_octets(core::Bytes octets);
@@ -99,6 +107,9 @@ class Rx {
   bool receiving() const { return receiving_; }
   // Completes the receive in progress, if any, with `status`.
   void fail_receive(ibv_wc_status status);
+  // The rest of its message will not come, or is not wanted: completes it with `status`, or, with
+  // unreliable service and no SRQ, leaves it to the next message.
+  void end_receive(ibv_wc_status status);
 
  private:
   // `ulpdu` is whole, unless the segment is placed by parts: then as much as has come, the header
@@ -115,6 +126,7 @@ class Rx {
   struct Open {
     bool active = false;
     bool tagged = false;
+    bool dropped = false;  // its payload goes nowhere
     uint32_t size = 0;     // of the ULPDU
     uint32_t left = 0;     // bytes of payload to come
     uint32_t trailer = 0;  // bytes of pad and CRC to come
@@ -160,7 +172,7 @@ class Rx {
   // rx_untagged.cc
   RxStatus on_untagged(const Segment& segment, rdmap::Opcode opcode);
   bool sends_first();
-  RxStatus take_receive(const Segment& segment, rdmap::Opcode opcode);
+  bool take_receive(const Segment& segment, rdmap::Opcode opcode, RxStatus& otherwise);
   RxStatus on_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
   RxStatus on_immediate(const Segment& segment, rdmap::Opcode opcode,
                         const ddp::UntaggedHeader& header);
@@ -177,12 +189,18 @@ class Rx {
   RxStatus on_write(const Segment& segment, const ddp::TaggedHeader& header);
   void take_hint(const ddp::TaggedHeader& header);
   void take_immediate_hint(uint64_t to);
-  RxStatus find_sink(const Segment& segment, uint64_t to, uint64_t length,
-                     mem::LastRegion::Found& region);
+  bool find_sink(const Segment& segment, uint64_t to, uint64_t length,
+                 mem::LastRegion::Found& region, RxStatus& otherwise);
   RxStatus finish_write();
   RxStatus on_read_response(const Segment& segment, const ddp::TaggedHeader& header);
   RxStatus place_response(core::Bytes payload);
   RxStatus finish_read_response(const ddp::TaggedHeader& header);
+
+  // rx_unreliable.cc
+  RxStatus undeliverable(core::TermCode code, const Segment& segment, Loss loss,
+                         ibv_event_type event = IBV_EVENT_QP_FATAL);
+  RxStatus skip(const Segment& segment);
+  RxStatus on_other_msn(const Segment& segment, const ddp::UntaggedHeader& header);
 
   RxStatus raise(core::TermCode code, const Segment* segment,
                  ibv_event_type event = IBV_EVENT_QP_FATAL);
@@ -221,9 +239,11 @@ class Rx {
       0;  // modulo 512, where the next FPDU begins (RFC 5044 4.3); with markers only
   bool markers_ = false;  // the peer inserts markers, because we asked for them
   bool receiving_ = false;
-  bool write_begun_ = false;  // more of the last Write is to come
-  bool write_ended_ = false;  // what the peer posted last was a Write, and it is complete
-  uint32_t last_fpdu_ = 0;    // bytes of the latest one
+  bool write_begun_ = false;    // more of the last Write is to come
+  bool write_ended_ = false;    // what the peer posted last was a Write, and it is complete
+  bool write_dropped_ = false;  // the last Write, from some segment of it on
+  bool send_dropped_ = false;   // more is to come of the message with the MSN before send_msn_
+  uint32_t last_fpdu_ = 0;      // bytes of the latest one
   uint32_t completed_ = 0;
   // kWantReceive or kWantSender: it was reported, and what has come since is kept.
   RxStatus waiting_ = RxStatus::kOk;

@@ -42,7 +42,7 @@ Rx::Expected Rx::expected() const {
 }
 
 bool Rx::plan_placement(DirectPlacement& out) {
-  if (!may_place_directly() || ended_ || waiting_ != RxStatus::kOk) return false;
+  if (!may_place_directly() || open_.dropped || ended_ || waiting_ != RxStatus::kOk) return false;
   const Expected expected = this->expected();
   const uint64_t ahead =
       std::min<uint64_t>(expected.octets, expected.segment * DirectPlacement::kAhead);

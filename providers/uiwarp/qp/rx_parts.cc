@@ -38,6 +38,7 @@ RxStatus Rx::begin_parts(Bytes seen) {
   const Bytes ulpdu = seen.subspan(mpa::kLengthSize);
   open_.active = true;
   open_.tagged = ddp::is_tagged(ulpdu[0]);
+  open_.dropped = false;
   open_.size = size;
   open_.left = static_cast<uint32_t>(size - ulpdu.size());
   open_.trailer = mpa::pad_size(size) + mpa::kCrcSize;
@@ -74,7 +75,9 @@ RxStatus Rx::on_part(Bytes& octets) {
 RxStatus Rx::place(Bytes payload) {
   const Segment segment = open_segment();
   RxStatus status = RxStatus::kOk;
-  if (!open_.tagged) {
+  if (open_.dropped) {
+    // It is of a message that unreliable service drops.
+  } else if (!open_.tagged) {
     status = place_send(segment, payload);
   } else if (open_.opcode() == Opcode::kReadResponse) {
     status = place_response(payload);
@@ -82,8 +85,8 @@ RxStatus Rx::place(Bytes payload) {
     // Looked up anew for each part: it may have been deregistered in between.
     const uint64_t to = ddp::decode_tagged(open_.header).to + (segment.payload_size() - open_.left);
     mem::LastRegion::Found region;
-    status = find_sink(segment, to, open_.left, region);
-    if (status == RxStatus::kOk) qp::place(region->memory + (to - region->start), payload);
+    if (find_sink(segment, to, open_.left, region, status))
+      qp::place(region->memory + (to - region->start), payload);
   }
   open_.left -= static_cast<uint32_t>(payload.size());
   return status;
@@ -91,6 +94,7 @@ RxStatus Rx::place(Bytes payload) {
 
 RxStatus Rx::finish(const Segment& segment) {
   const Opcode opcode = open_.opcode();
+  if (open_.dropped) return RxStatus::kOk;
   if (!open_.tagged) {
     const ddp::UntaggedHeader header = ddp::decode_untagged(open_.header);
     return header.last ? finish_send(segment, opcode, header) : RxStatus::kOk;

@@ -26,11 +26,17 @@ RxStatus Rx::on_tagged(const Segment& segment, Opcode opcode) {
 }
 
 RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
-  if (!write_begun_ && segment.payload_size() > 0) {
-    write_hint_ = std::exchange(length_hint_, {});
-    write_from_ = header.to;
+  if (write_begun_) {
+    if (write_dropped_) return skip(segment);
+  } else {
+    write_octets_ = 0;
+    write_dropped_ = false;
+    if (segment.payload_size() > 0) {
+      write_hint_ = std::exchange(length_hint_, {});
+      write_from_ = header.to;
+    }
   }
-  write_octets_ = (write_begun_ ? write_octets_ : 0) + segment.payload_size();
+  write_octets_ += segment.payload_size();
   write_begun_ = !header.last;
   write_ended_ = header.last;
   if (segment.payload_size() == 0) {  // RFC 5041 5.2: STag and TO are not checked then
@@ -38,8 +44,8 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
     return RxStatus::kOk;
   }
   mem::LastRegion::Found region;
-  const RxStatus found = find_sink(segment, header.to, segment.payload_size(), region);
-  if (found != RxStatus::kOk) return found;
+  RxStatus otherwise;
+  if (!find_sink(segment, header.to, segment.payload_size(), region, otherwise)) return otherwise;
   const core::Bytes payload = segment.payload();
   qp::place(region->memory + (header.to - region->start), payload);
   return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
@@ -60,23 +66,30 @@ void Rx::take_immediate_hint(uint64_t to) {
   news_ = true;
 }
 
-RxStatus Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
-                       mem::LastRegion::Found& region) {
+// False: this segment may not be placed, and `otherwise` says how it goes on.
+bool Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
+                   mem::LastRegion::Found& region, RxStatus& otherwise) {
+  TermCode code = TermCode::kTaggedInvalidStag;
   region = regions_.find(*shared_->memory, ddp::decode_tagged(segment.ulpdu.data()).stag);
-  if (!region) return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
-  switch (mem::check_remote(*region, shared_->stream(), to, length, mem::kRemoteWrite)) {
-    case mem::Fault::kNone:
-      return RxStatus::kOk;
-    case mem::Fault::kProtectionDomain:
-      return raise(TermCode::kTaggedStagNotAssociated, &segment, IBV_EVENT_QP_ACCESS_ERR);
-    case mem::Fault::kRights:  // RFC 5041 7.2 has no code for rights
-      return raise(TermCode::kTaggedInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
-    case mem::Fault::kWrap:
-      return raise(TermCode::kTaggedToWrap, &segment, IBV_EVENT_QP_ACCESS_ERR);
-    case mem::Fault::kBounds:
-      break;
+  if (region) {
+    switch (mem::check_remote(*region, shared_->stream(), to, length, mem::kRemoteWrite)) {
+      case mem::Fault::kNone:
+        return true;
+      case mem::Fault::kProtectionDomain:
+        code = TermCode::kTaggedStagNotAssociated;
+        break;
+      case mem::Fault::kRights:  // RFC 5041 7.2 has no code for rights
+        break;
+      case mem::Fault::kWrap:
+        code = TermCode::kTaggedToWrap;
+        break;
+      case mem::Fault::kBounds:
+        code = TermCode::kTaggedBounds;
+        break;
+    }
   }
-  return raise(TermCode::kTaggedBounds, &segment, IBV_EVENT_QP_ACCESS_ERR);
+  otherwise = undeliverable(code, segment, Loss::kNoAccess, IBV_EVENT_QP_ACCESS_ERR);
+  return false;
 }
 
 // The last segment of a Write is placed.
@@ -159,6 +172,7 @@ RxStatus Rx::raise_response(TermCode code, const Segment& segment, ibv_wc_status
 // What we asked for cannot be stored: our own mistake, so nothing of the peer's is echoed.
 RxStatus Rx::raise_sink(uint64_t slot) {
   raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);
+  fault_.blame = RxFault::Blame::kProgram;
   fault_.failed_slot = slot;
   fault_.failed_status = IBV_WC_LOC_PROT_ERR;
   return RxStatus::kFault;

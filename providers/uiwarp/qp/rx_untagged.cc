@@ -68,33 +68,42 @@ bool Rx::sends_first() {
 }
 
 // One receive per message, taken with its first segment; a message without bytes needs one too
-// (conformance DV-08).
-RxStatus Rx::take_receive(const Segment& segment, Opcode opcode) {
-  if (receiving_)
-    return opcode == send_opcode_ ? RxStatus::kOk : raise(TermCode::kUnexpectedOpcode, &segment);
-  if (!sends_first()) return RxStatus::kWantSender;
+// (conformance DV-08). False: there is none for this segment, and `otherwise` says how it goes on.
+bool Rx::take_receive(const Segment& segment, Opcode opcode, RxStatus& otherwise) {
+  if (receiving_) {
+    if (opcode == send_opcode_) return true;
+    otherwise = raise(TermCode::kUnexpectedOpcode, &segment);
+    return false;
+  }
+  if (!sends_first()) {
+    otherwise = RxStatus::kWantSender;
+    return false;
+  }
   bool below_limit = false;
-  if (!shared_->receive_queue->take(receive_, below_limit))
-    return wait_for_receive_ ? RxStatus::kWantReceive
-                             : raise(TermCode::kUntaggedNoBuffer, &segment);
+  if (!shared_->receive_queue->take(receive_, below_limit)) {
+    otherwise = wait_for_receive_
+                    ? RxStatus::kWantReceive
+                    : undeliverable(TermCode::kUntaggedNoBuffer, segment, Loss::kNoReceive);
+    return false;
+  }
   limit_reached_ = limit_reached_ || below_limit;
   receiving_ = progress_ = true;
   send_octets_ = 0;
   send_opcode_ = opcode;
   if (segment.payload_size() > 0) send_hint_ = std::exchange(length_hint_, {});
   if (is_send(opcode)) send_immediate_ = std::exchange(immediate_hint_, {});
-  return RxStatus::kOk;
+  return true;
 }
 
 RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
-  if (header.msn != send_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
-  const RxStatus taken = take_receive(segment, opcode);
-  if (taken != RxStatus::kOk) return taken;
+  if (header.msn != send_msn_) return on_other_msn(segment, header);
+  RxStatus otherwise;
+  if (!take_receive(segment, opcode, otherwise)) return otherwise;
   if (header.mo != send_octets_) return raise(TermCode::kUntaggedInvalidMo, &segment);
   // RFC 5041 5.2: a message has fewer than 2^32 bytes; MO would begin anew.
   if (segment.payload_size() > std::min<uint64_t>(receive_.length, UINT32_MAX) - send_octets_) {
-    fail_receive(IBV_WC_LOC_LEN_ERR);
-    return raise(TermCode::kUntaggedTooLong, &segment);
+    end_receive(IBV_WC_LOC_LEN_ERR);
+    return undeliverable(TermCode::kUntaggedTooLong, segment, Loss::kTooLong);
   }
   const RxStatus placed = place_send(segment, segment.payload());
   if (placed != RxStatus::kOk || segment.payload().size() != segment.payload_size()) return placed;
@@ -107,6 +116,7 @@ RxStatus Rx::place_send(const Segment& segment, core::Bytes payload) {
   if (!scatter(regions_, *shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count,
                send_octets_, payload)) {
     fail_receive(IBV_WC_LOC_PROT_ERR);
+    fault_.blame = RxFault::Blame::kProgram;
     return raise(TermCode::kStreamCatastrophic, &segment, IBV_EVENT_QP_ACCESS_ERR);
   }
   send_octets_ += static_cast<uint32_t>(payload.size());
@@ -148,8 +158,9 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
 RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode,
                           const ddp::UntaggedHeader& header) {
   if (header.msn != send_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
-  const RxStatus taken = take_receive(segment, opcode);
-  if (taken != RxStatus::kOk) return taken;
+  if (write_ended_ && write_dropped_) return skip(segment);  // with its Write
+  RxStatus otherwise;
+  if (!take_receive(segment, opcode, otherwise)) return otherwise;
   if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
   if (segment.payload().size() != rdmap::kImmediateSize)
     return raise(TermCode::kRemoteOperationUnspecified, &segment);

@@ -66,10 +66,6 @@ void keep_remote(SendWqe& slot, const ibv_send_wr& wr, Remote remote) {
 
 }  // namespace
 
-bool SendQueue::supported(ibv_wr_opcode opcode) {
-  return rule_of_any(opcode).supported;
-}
-
 std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
                                              uint32_t max_inline) {
   std::unique_ptr<SendQueue> queue(new (std::nothrow) SendQueue);
@@ -112,8 +108,7 @@ SendQueue::Added SendQueue::end(bool publish) {
 
 int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   const OpcodeRule& rule = rule_of_any(wr.opcode);
-  if (!rule.supported || (wr.opcode == IBV_WR_SEND_WITH_IMM && !send_with_immediate_))
-    return EINVAL;
+  if (!rule.supported || !(opcodes_ >> wr.opcode & 1)) return EINVAL;
   // A negative count is a large one.
   const uint32_t num_sge = rule.local ? 0 : static_cast<uint32_t>(wr.num_sge);
   if (num_sge > max_sge_) return EINVAL;

@@ -76,8 +76,9 @@ class SendQueue {
   // polled yet. Null when out of memory.
   static std::unique_ptr<SendQueue> create(uint32_t depth, uint32_t max_sge, uint32_t max_inline);
 
-  // Whether Sends with immediate may be added; not unless this says so. Before the first add().
-  void allow_send_with_immediate(bool allow) { send_with_immediate_ = allow; }
+  // What may be added (opcodes_of()); unless this was called, what reliable service has without
+  // Sends with immediate. Before the first add().
+  void allow(uint32_t opcodes) { opcodes_ = opcodes; }
 
   uint32_t depth() const { return depth_; }
   std::atomic<uint64_t>& freed() { return freed_; }
@@ -98,9 +99,6 @@ class SendQueue {
     uint64_t bytes = 0;
   };
   Added end(bool publish);
-
-  // Whether there are such work requests, on some queue pair. Thread: any.
-  static bool supported(ibv_wr_opcode opcode);
 
   // Whether a posted WR will still make a completion of its own accord. Thread: any.
   bool completion_due() const { return signaled_posted_.load() != signaled_retired_.load(); }
@@ -131,7 +129,7 @@ class SendQueue {
   SendQueue() = default;
   core::Spinlock lock_;  // producers
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
-  bool send_with_immediate_ = false;
+  uint32_t opcodes_ = opcodes_of(core::Service::kReliable, false);
   uint64_t mask_ = 0;  // of slots, a power of two of them
   std::unique_ptr<SendWqe[]> slots_;
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline bytes, one area per slot

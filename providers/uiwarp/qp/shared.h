@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/service.h"
 #include "ddp/header.h"
 #include "mem/table.h"
 #include "mpa/negotiator.h"
+#include "qp/losses.h"
 #include "qp/send_queue.h"
 #include "qp/sends_first.h"
 #include "queue/completion_queue.h"
@@ -54,6 +56,7 @@ struct InboundRequest {
 struct Shared {
   // Constant while connected.
   uint32_t qp_num = 0;
+  core::Service service = core::Service::kReliable;
   uint32_t pd = 0;          // of the QP: own SGEs and what the peer may reach
   uint32_t receive_pd = 0;  // of the receive SGEs: the SRQ's when there is one
   mem::Table* memory = nullptr;
@@ -91,6 +94,7 @@ struct Shared {
   std::atomic<uint64_t> arrived{0};
   // Set by receive at the capability hint (qp/peer_hints.h), never where long_fpdus is false.
   std::atomic<bool> peer_takes_long_fpdus{false};
+  Losses losses;
   // Set by receive, never where `immediates` is false.
   std::atomic<PeerImmediates> peer_immediates{PeerImmediates::kUnknown};
 };

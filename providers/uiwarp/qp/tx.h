@@ -112,6 +112,10 @@ class Tx {
   bool abandon(const Cause& cause);
   // After abandon() or without a connection: completes WRs posted since with IBV_WC_WR_FLUSH_ERR.
   void flush(Shared& shared);
+  // Unreliable service without a connection, or whose connection has ended: completes what is
+  // posted as if it had been sent. What this end alone does is done, and what is wrong here is an
+  // error all the same: then fault() was raised.
+  void discard(Shared& shared);
 
  private:
   // Whether all payload is. The kernel reads it later than it is built, and what it lies in may be
@@ -151,6 +155,7 @@ class Tx {
   bool pick_work_request();
   bool leave_reads(uint32_t unanswered);
   bool start_work_request(SendWqe& wr);
+  bool start_discarded(SendWqe& wr);
   // tx_small.cc
   bool is_small(const SendWqe& wr) const;
   bool build_small_messages();

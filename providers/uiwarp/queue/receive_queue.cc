@@ -89,6 +89,14 @@ inline bool ReceiveQueue::take_oldest(Receive& out, bool& below_limit) {
   return true;
 }
 
+// Its completion was not polled, so nothing was posted over it.
+bool ReceiveQueue::give_back() {
+  if (takers_ == Takers::kMany) return false;
+  oldest_ = (oldest_ == 0 ? depth_ : oldest_) - 1;
+  taken_.store(taken_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  return true;
+}
+
 uint32_t ReceiveQueue::depth() const {
   const std::lock_guard lock(post_lock_);
   return depth_;

@@ -57,6 +57,11 @@ class ReceiveQueue {
   // it).
   bool take(Receive& out, bool& below_limit);
 
+  // The receive that was taken last is the oldest one again, as if it had not been. False, and
+  // nothing is done, where several take: another one may have taken what came behind it. Thread: as
+  // take().
+  bool give_back();
+
   // One that was taken will never complete: its queue pair is gone. Thread: any.
   void give_up() { freed_.fetch_add(1, std::memory_order_release); }
 

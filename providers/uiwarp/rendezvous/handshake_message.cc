@@ -9,8 +9,9 @@ namespace uiw::rendezvous {
 namespace {
 
 constexpr uint8_t kKey[4] = {'U', 'I', 'W', 'M'}, kVersion = 2;
-constexpr uint32_t kVersionAt = sizeof kKey, kTypeAt = 5, kStageAt = 6, kZeroAt = 7, kFirstName = 8,
-                   kNameSize = 4 + sizeof(in6_addr), kValue = kFirstName + 2 * kNameSize;
+constexpr uint32_t kVersionAt = sizeof kKey, kTypeAt = 5, kStageAt = 6, kServiceAt = 7,
+                   kFirstName = 8, kNameSize = 4 + sizeof(in6_addr),
+                   kValue = kFirstName + 2 * kNameSize;
 static_assert(kValue + 16 == kHandshakeMessageSize);
 
 void put(uint8_t* out, const Name& name) {
@@ -36,7 +37,7 @@ void encode(uint8_t* out, const HandshakeMessage& message) {
   out[kVersionAt] = kVersion;
   out[kTypeAt] = static_cast<uint8_t>(message.type);
   out[kStageAt] = static_cast<uint8_t>(message.stage);
-  out[kZeroAt] = 0;
+  out[kServiceAt] = static_cast<uint8_t>(message.service);
   put(out + kFirstName, message.from);
   put(out + kFirstName + kNameSize, message.to);
   core::store_be64(out + kValue, message.value.first);
@@ -46,18 +47,19 @@ void encode(uint8_t* out, const HandshakeMessage& message) {
 std::optional<HandshakeMessage> decode_handshake_message(core::Bytes octets) {
   if (octets.size() != kHandshakeMessageSize || !has_key(octets) || octets[kVersionAt] != kVersion)
     return {};
-  const uint8_t type = octets[kTypeAt], stage = octets[kStageAt];
+  const uint8_t type = octets[kTypeAt], stage = octets[kStageAt], service = octets[kServiceAt];
   if (type < static_cast<uint8_t>(MessageType::kHello) ||
       type > static_cast<uint8_t>(MessageType::kOpening) ||
       stage < static_cast<uint8_t>(Stage::kRtr) || stage > static_cast<uint8_t>(Stage::kRts) ||
-      octets[kZeroAt] != 0)
+      service > static_cast<uint8_t>(core::Service::kUnreliable))
     return {};
   const HandshakeMessage message{
       static_cast<MessageType>(type),
       static_cast<Stage>(stage),
       take(octets.data() + kFirstName),
       take(octets.data() + kFirstName + kNameSize),
-      {core::load_be64(octets.data() + kValue), core::load_be64(octets.data() + kValue + 8)}};
+      {core::load_be64(octets.data() + kValue), core::load_be64(octets.data() + kValue + 8)},
+      static_cast<core::Service>(service)};
   if (message.from.qp_num >> 24 || message.to.qp_num >> 24) return {};
   return message;
 }

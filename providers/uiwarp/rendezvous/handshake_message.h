@@ -2,14 +2,15 @@
 // The messages by which two queue pairs that are connected by number find out that each is the
 // other's peer. They are the private data of MPA start-up frames. Each says which queue pair sends
 // it and which one it is for, in which state the sender is, and one of the four values that prove
-// knowledge of the PSNs (proof.h). Layout, all big-endian: "UIWM", version 2, type, stage and a
-// zero octet; then number (4 octets) and GID (16) of the sender, the same of the receiver, and 16
-// octets whose meaning depends on the type.
+// knowledge of the PSNs (proof.h). Layout, all big-endian: "UIWM", version 2, type, stage and
+// service (0: RC, as all were once; 1: UC), an octet each; then number (4 octets) and GID (16) of
+// the sender, the same of the receiver, and 16 octets whose meaning depends on the type.
 #pragma once
 
 #include <optional>
 
 #include "core/bytes.h"
+#include "core/service.h"
 #include "core/siphash.h"
 #include "rendezvous/name.h"
 
@@ -39,6 +40,7 @@ struct HandshakeMessage {
   Stage stage = Stage::kRtr;  // of the sender
   Name from, to;
   core::SipKey value;
+  core::Service service = core::Service::kReliable;  // of the sender
   bool operator==(const HandshakeMessage&) const = default;
 };
 
@@ -46,8 +48,8 @@ inline constexpr uint32_t kHandshakeMessageSize = 64;
 
 // Writes kHandshakeMessageSize octets.
 void encode(uint8_t* out, const HandshakeMessage& message);
-// Nothing when the octets are no such message: another size, key or version, an unknown type or
-// stage, a number beyond 24 bits.
+// Nothing when the octets are no such message: another size, key or version, an unknown type,
+// stage or service, a number beyond 24 bits.
 std::optional<HandshakeMessage> decode_handshake_message(core::Bytes octets);
 // Whether that is because the sender is a uiwarp of another version.
 bool is_of_another_version(core::Bytes octets);

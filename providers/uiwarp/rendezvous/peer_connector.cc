@@ -24,7 +24,8 @@ constexpr char kNoAnswer[] = "no answer, the host is down or a firewall drops TC
 constexpr char kNotReady[] =
     "the program is there, its queue pair is not in RTR, or both are not in RTS";
 constexpr char kRefused[] =
-    "the listener there does not expect this queue pair, or is another version of uiwarp";
+    "the listener there does not expect this queue pair, or one of another type (RC, UC), or is "
+    "another version of uiwarp";
 constexpr char kNotThePeer[] = "the listener there is no uiwarp, or not the peer";
 constexpr char kOtherPsns[] = "the listener there does not know the PSNs";
 
@@ -43,13 +44,14 @@ const char* describe(int error) {
 
 PeerConnector::PeerConnector(engine::Engine& engine, const Name& own, const Name& peer,
                              const Psns& psns, unsigned ifindex, uint16_t ird,
-                             PeerConnectHandler& handler)
+                             core::Service service, PeerConnectHandler& handler)
     : engine_(engine),
       own_(own),
       peer_(peer),
       psns_(psns),
       ifindex_(ifindex),
       ird_(ird),
+      service_(service),
       handler_(handler),
       pause_(kFirstPause),
       problem_(kNoAnswer) {}
@@ -110,7 +112,7 @@ void PeerConnector::on_connected(int fd) {
 void PeerConnector::request(MessageType type, const core::SipKey& value) {
   request_ = mpa::make_request(wishes_);
   request_.private_size = kHandshakeMessageSize;
-  encode(request_.private_data, {type, own_stage_, own_, peer_, value});
+  encode(request_.private_data, {type, own_stage_, own_, peer_, value, service_});
   outbox_.set(request_);
   collector_ = {};
   // RFC 5044 7.1.2(10). The peer may let this end wait until its queue pair expects it, but its
@@ -150,7 +152,9 @@ std::optional<HandshakeMessage> PeerConnector::message_from_peer(const mpa::Star
                                                                  MessageType type) const {
   std::optional<HandshakeMessage> said =
       decode_handshake_message({reply.private_data, reply.private_size});
-  if (said && (said->type != type || said->from != peer_ || said->to != own_)) said.reset();
+  if (said &&
+      (said->type != type || said->from != peer_ || said->to != own_ || said->service != service_))
+    said.reset();
   return said;
 }
 

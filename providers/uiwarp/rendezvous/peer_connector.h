@@ -27,9 +27,9 @@ class PeerConnector final : private transport::ConnectHandler,
                             private transport::StreamHandler,
                             private engine::Timer {
  public:
-  // `ird`: Reads and atomics that the peer may have outstanding.
+  // `ird`: Reads and atomics that the peer may have outstanding. `service`: of both ends.
   PeerConnector(engine::Engine& engine, const Name& own, const Name& peer, const Psns& psns,
-                unsigned ifindex, uint16_t ird, PeerConnectHandler& handler);
+                unsigned ifindex, uint16_t ird, core::Service service, PeerConnectHandler& handler);
   ~PeerConnector();
   PeerConnector(const PeerConnector&) = delete;
   PeerConnector& operator=(const PeerConnector&) = delete;
@@ -74,6 +74,7 @@ class PeerConnector final : private transport::ConnectHandler,
   Psns psns_;
   const unsigned ifindex_;
   const uint16_t ird_;
+  const core::Service service_;
   PeerConnectHandler& handler_;
   core::Nanoseconds pause_;
   Step step_ = Step::kPausing;

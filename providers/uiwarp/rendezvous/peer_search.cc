@@ -66,8 +66,9 @@ int PeerSearch::make_ready() {
     return fd.error();
   }
   if (params_.own > params_.peer) {
-    connector_.reset(new (std::nothrow) PeerConnector(engine_, params_.own, params_.peer, psns_,
-                                                      params_.ifindex, params_.ird, *this));
+    connector_.reset(new (std::nothrow)
+                         PeerConnector(engine_, params_.own, params_.peer, psns_, params_.ifindex,
+                                       params_.ird, params_.service, *this));
     return connector_ ? 0 : ENOMEM;
   }
   core::Result<QpnListener*> listener = open_listener(engine_, params_.own, params_.ifindex);
@@ -140,7 +141,8 @@ void PeerSearch::give_up() {
         unsigned{port_of(peer.qp_num)}, connector_ ? connector_->problem() : "no TCP connection");
   }
   queue_pair_.give_up_peer();
-  connector_.reset();
+  // What is dropped asks for nothing, and the peer may still come.
+  if (params_.service == core::Service::kReliable) connector_.reset();
 }
 
 bool PeerSearch::may_challenge() {
@@ -159,6 +161,7 @@ bool PeerSearch::on_hello(PendingPeer& peer) {
               found_ ? "its peer is there already" : "it was told another peer");
     return false;
   }
+  if (!is_of_our_type(hello)) return false;
   const std::optional<uint64_t> secret = secret_of_responder(psns_, hello.stage);
   if (!secret) return true;  // both in RTR: it waits for our RTS, or comes again after its own
   core::SipKey opening;
@@ -172,7 +175,8 @@ bool PeerSearch::on_hello(PendingPeer& peer) {
             said.responder_stage,
             said.responder,
             said.initiator,
-            {commitment, 0}}))
+            {commitment, 0},
+            params_.service}))
     return false;
   peer.challenged(proof_of(said, *secret, commitment), opening, said.responder_stage);
   return true;
@@ -189,8 +193,22 @@ void PeerSearch::on_proof(PendingPeer& peer) {
   mpa::StartupFrame reply = mpa::make_reply(wishes(peer.stream().peer_is_local(), params_.ird),
                                             peer.request(), agreement);
   if (say(peer, reply,
-          {MessageType::kOpening, peer.challenged_in(), params_.own, params_.peer, peer.opening()}))
+          {MessageType::kOpening, peer.challenged_in(), params_.own, params_.peer, peer.opening(),
+           params_.service}))
     join(peer.take_stream(), agreement, {});
+}
+
+// Told once, as below.
+bool PeerSearch::is_of_our_type(const HandshakeMessage& hello) {
+  if (hello.service == params_.service) return true;
+  if (wrong_types_++ == 0)
+    core::log(
+        core::LogLevel::kWarn,
+        "QP %u at %s refuses its peer, QP %u at %s: that is %s, and this one is %s. Both ends "
+        "must be created with the same qp_type",
+        params_.own.qp_num, text_of(params_.own.gid).text, hello.from.qp_num,
+        text_of(hello.from.gid).text, core::text_of(hello.service), core::text_of(params_.service));
+  return false;
 }
 
 // Once by name, so that no attacker fills the log.

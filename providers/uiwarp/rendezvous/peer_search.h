@@ -15,9 +15,10 @@ namespace uiw::rendezvous {
 
 struct PeerSearchParams {
   Name own, peer;
-  unsigned ifindex = 0;  // of our device, for link-local addresses
-  uint16_t ird = 0;      // max_dest_rd_atomic
-  uint32_t rq_psn = 0;   // what the peer has as sq_psn
+  unsigned ifindex = 0;                              // of our device, for link-local addresses
+  uint16_t ird = 0;                                  // max_dest_rd_atomic
+  uint32_t rq_psn = 0;                               // what the peer has as sq_psn
+  core::Service service = core::Service::kReliable;  // of our queue pair; the peer's is the same
 };
 
 class PeerSearch final : private PendingPeerHandler,
@@ -36,7 +37,8 @@ class PeerSearch final : private PendingPeerHandler,
 
   void begin();
   // The queue pair went to RTS. From now on what is posted waits for the peer for `time_limit`, or
-  // a quarter longer; then it fails with IBV_WC_RETRY_EXC_ERR. 0: waits for ever.
+  // a quarter longer; then it fails with IBV_WC_RETRY_EXC_ERR. 0: waits for ever. With unreliable
+  // service it is dropped then, and the peer may still come.
   void enter_rts(uint32_t sq_psn, core::Nanoseconds time_limit);
 
  private:
@@ -48,6 +50,7 @@ class PeerSearch final : private PendingPeerHandler,
   int make_ready();
   void give_up();
   bool may_challenge();
+  bool is_of_our_type(const HandshakeMessage& hello);
   void tell_of_wrong_proof(const HandshakeMessage& hello);
   void join(transport::StreamPtr stream, const mpa::Agreement& agreement, core::Bytes leftover);
 
@@ -67,7 +70,7 @@ class PeerSearch final : private PendingPeerHandler,
   Psns psns_;
   uint32_t challenges_ = 0;  // so many may have guessed
   core::Nanoseconds last_challenge_ = 0;
-  uint32_t wrong_proofs_ = 0;
+  uint32_t wrong_proofs_ = 0, wrong_types_ = 0;
   core::Nanoseconds step_ = 0;  // a part of the time limit
   int steps_waited_ = 0;        // since something was posted
   bool found_ = false;

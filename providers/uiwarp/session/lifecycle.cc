@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -37,6 +38,19 @@ constexpr int kCloseLooks = 4;
 // to keep it for ever. A minute unless set.
 constexpr int kDrainTimeouts = 12;
 
+void tell(uint32_t qp_num, const qp::Losses& losses) {
+  const uint64_t no_receive = losses.of(qp::Loss::kNoReceive),
+                 too_long = losses.of(qp::Loss::kTooLong),
+                 no_access = losses.of(qp::Loss::kNoAccess);
+  if (no_receive + too_long + no_access == 0) return;
+  core::log(core::LogLevel::kInfo,
+            "QP %u: of what its peer sent %" PRIu64 " messages found no receive, %" PRIu64
+            " were longer than theirs, and %" PRIu64
+            " Writes had no right to the memory; "
+            "they were dropped",
+            qp_num, no_receive, too_long, no_access);
+}
+
 }  // namespace
 
 int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
@@ -47,6 +61,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   const bool named = by_number.load(std::memory_order_relaxed);
   if (life.phase != Phase::kNone || life.failure != Failure::kNone || life.released())
     return EINVAL;
+  if (!named && options.service == core::Service::kUnreliable) return EINVAL;
   const bool idle = now == IBV_QPS_INIT || now == IBV_QPS_RTR;
   // Without a connection only one that was claimed, or expects its peer, is there already; and it
   // may have been told to disconnect, once what is posted has gone out.
@@ -153,7 +168,7 @@ void State::on_send_failed() {
   const int error = sender.failure();
   const bool broken_by_peer = error == EPIPE || error == ECONNRESET;
   if (broken_by_peer && life.inbound != Inbound::kClosed) return;
-  begin_error(plan_for_broken_stream(error));
+  fail_connection(plan_for_broken_stream(error));
 }
 
 // The stream is broken. A reset while both sides are closing anyway is no news for the application.
@@ -161,7 +176,15 @@ void State::break_off(int error) {
   life.broken = true;
   if (life.failure == Failure::kHandled) return end_connection();
   const bool closing = life.inbound != Inbound::kOpen || life.outbound == Outbound::kFinSent;
-  begin_error(closing ? EndPlan{} : plan_for_broken_stream(error));
+  if (closing) return begin_error({});
+  fail_connection(plan_for_broken_stream(error));
+}
+
+// Something other than this end's program ends the connection, by what `why` says. Whether that is
+// the end of the queue pair is a matter of its service.
+void State::fail_connection(const EndPlan& why) {
+  if (options.service == core::Service::kReliable) return begin_error(why);
+  if (life.failure == Failure::kNone) lose_peer();
 }
 
 // A socket says EPIPE when the peer's FIN came before it refused our octets: it has left in good
@@ -182,7 +205,7 @@ EndPlan State::plan_for_broken_stream(int error) const {
 void State::on_peer_closed() {
   if (!connection->rx.at_boundary()) {
     // RFC 5041 6.2.1: a stream that ends inside a message has lost data.
-    begin_error({.event = IBV_EVENT_QP_FATAL, .error = ECONNRESET});
+    fail_connection({.event = IBV_EVENT_QP_FATAL, .error = ECONNRESET});
     return;
   }
   if (by_number.load(std::memory_order_relaxed) && life.outbound != Outbound::kFinSent) {
@@ -190,7 +213,7 @@ void State::on_peer_closed() {
     return;
   }
   if (life.broken) {
-    begin_error(plan_for_broken_stream(sender.failure()));
+    fail_connection(plan_for_broken_stream(sender.failure()));
     return;
   }
   if (life.outbound == Outbound::kFinSent) {
@@ -249,6 +272,7 @@ void State::look_at_close() {
 // would notice: receives stay posted, no event, no completion, until something is to be sent.
 void State::lose_peer() {
   core::log(core::LogLevel::kInfo, "QP %u: the peer has gone", options.qp_num);
+  connection->rx.end_receive(IBV_WC_GENERAL_ERR);
   end_connection();
 }
 
@@ -267,7 +291,10 @@ PeerWanted State::peer_wanted() const {
 
 void State::give_up_peer() {
   UIW_ASSERT(engine.on_engine_thread());
-  begin_error(plan_for_broken_stream(ETIMEDOUT));
+  if (options.service == core::Service::kReliable)
+    begin_error(plan_for_broken_stream(ETIMEDOUT));
+  else
+    sender.ask(kDiscard);
 }
 
 void State::end_connection() {
@@ -280,6 +307,7 @@ void State::end_connection() {
 void State::sender_stopped() {
   UIW_ASSERT(engine.on_engine_thread());
   sender.forget_regions();
+  tell(options.qp_num, connection->shared.losses);
   engine.disarm(close_timer);
   engine.disarm(silence_timer);
   receiver.stop();
@@ -383,7 +411,7 @@ bool State::create_queues() {
                                               Source(Source::Kind::kOwnQueue, new_sends->freed()));
   std::unique_ptr<Source> new_recv_source(new (std::nothrow) Source(kind, takes_from->freed()));
   if (!new_send_source || !new_recv_source) return false;
-  new_sends->allow_send_with_immediate(options.send_with_immediate);
+  new_sends->allow(qp::opcodes_of(options.service, options.send_with_immediate));
   if (connection) purge_completions();
   send_source = std::move(new_send_source);
   recv_source = std::move(new_recv_source);
@@ -393,6 +421,7 @@ bool State::create_queues() {
   receives = takes_from;
   qp::Shared& shared = connection->shared;
   shared.qp_num = options.qp_num;
+  shared.service = options.service;
   shared.pd = options.pd;
   shared.receive_pd = options.srq ? options.srq_pd : options.pd;
   shared.memory = options.memory;
@@ -405,8 +434,12 @@ bool State::create_queues() {
   shared.recv_source = recv_source.get();
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
-  shared.acknowledged = core::settings().acknowledged();
+  shared.acknowledged =
+      core::settings().acknowledged() && options.service == core::Service::kReliable;
   shared.immediates = options.send_with_immediate;
+  // Whoever has unreliable service has the face that has them.
+  if (shared.immediates && options.service == core::Service::kUnreliable)
+    shared.peer_immediates = qp::PeerImmediates::kTaken;
   timeout = 0;
   patience_with_peer = core::settings().peer_timeout_ms * core::kMillisecond;
   return true;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "session/relay.h"
 #include "session/state.h"
 
@@ -24,6 +25,12 @@ bool is_idle(ibv_qp_state state) {
 
 constexpr unsigned kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+
+// What the peer may ask for at all: unreliable service has no answers.
+constexpr unsigned peer_may(core::Service service) {
+  constexpr unsigned kAnswered = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  return service == core::Service::kReliable ? kRights : kRights & ~kAnswered;
+}
 
 }  // namespace
 
@@ -144,8 +151,8 @@ void QueuePair::fail() {
   state_->ring(kFail);
 }
 
-bool QueuePair::supports(ibv_wr_opcode opcode) {
-  return qp::SendQueue::supported(opcode);
+bool QueuePair::supports(ibv_wr_opcode opcode, core::Service service, bool send_with_immediate) {
+  return qp::opcodes_of(service, send_with_immediate) >> opcode & 1;
 }
 
 int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
@@ -161,7 +168,8 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     // nobody's: the kernel, siw, rxe and mlx5 look only at those that they know.
     const unsigned rights = attr.qp_access_flags & kRights;
     s.access_flags.store(static_cast<int>(rights), std::memory_order_relaxed);
-    s.connection->shared.remote_rights.store(rights, std::memory_order_relaxed);
+    s.connection->shared.remote_rights.store(rights & peer_may(s.options.service),
+                                             std::memory_order_relaxed);
   }
   if (!(mask & IBV_QP_STATE)) return 0;
   switch (attr.qp_state) {
@@ -225,7 +233,7 @@ int QueuePair::query(ibv_qp_attr& attr, int, ibv_qp_init_attr& init) const {
   attr.sq_draining = attr.qp_state == IBV_QPS_SQD;
   init = {};
   init.cap = s.options.cap;
-  init.qp_type = IBV_QPT_RC;
+  init.qp_type = s.options.service == core::Service::kReliable ? IBV_QPT_RC : IBV_QPT_UC;
   init.sq_sig_all = s.options.signal_all;
   return 0;
 }
@@ -252,6 +260,13 @@ void QueuePair::set_ack_timeout(core::Nanoseconds limit, uint8_t timeout) {
 int QueuePair::claim() {
   State& s = *state_;
   if (s.engine.in_child()) return ENODEV;
+  if (s.options.service == core::Service::kUnreliable) {
+    core::log(core::LogLevel::kWarn,
+              "QP %u: rdma_cm connects RC queue pairs only; a UC queue pair is connected by "
+              "ibv_modify_qp, with number and GID of its peer",
+              s.options.qp_num);
+    return EINVAL;
+  }
   if (s.by_number.load(std::memory_order_acquire)) {
     const ibv_qp_state now = s.state.load(std::memory_order_acquire);
     return now == IBV_QPS_RTR || now == IBV_QPS_RTS ? 0 : EINVAL;

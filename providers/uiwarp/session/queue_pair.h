@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/bytes.h"
+#include "core/service.h"
 #include "engine/engine.h"
 #include "mem/table.h"
 #include "mpa/negotiator.h"
@@ -48,6 +49,7 @@ class QueuePairEvents {
 
 struct QueuePairOptions {
   uint32_t qp_num = 0;
+  core::Service service = core::Service::kReliable;  // unreliable ones are connected by number only
   uint32_t pd = 0;
   uint32_t srq_pd = 0;
   mem::Table* memory = nullptr;
@@ -102,7 +104,8 @@ class QueuePair {
   void begin_batch();
   int add_to_batch(const ibv_send_wr& wr);
   int end_batch(bool publish);
-  static bool supports(ibv_wr_opcode opcode);
+  // Whether such work requests may be posted to a queue pair with these options.
+  static bool supports(ibv_wr_opcode opcode, core::Service service, bool send_with_immediate);
 
   // Something that the QP needs is broken: it goes to ERR with IBV_EVENT_QP_FATAL, the peer gets a
   // Terminate. Rings the engine's doorbell. Thread: any.
@@ -115,8 +118,8 @@ class QueuePair {
   // The peer was named by address and number (ibv_modify_qp to RTR with an address vector): a
   // connection to it will be attached, sooner or later, and RTS does not wait for that; what is
   // posted does. As in InfiniBand nobody tells such a queue pair that its peer has gone; it finds
-  // out when it wants to send, and that fails with IBV_WC_RETRY_EXC_ERR. Enters RTR. EINVAL unless
-  // in INIT. Thread: any.
+  // out when it wants to send, and that fails with IBV_WC_RETRY_EXC_ERR; with unreliable service
+  // never, as what is posted is dropped. Enters RTR. EINVAL unless in INIT. Thread: any.
   int expect_peer();
 
   // How long a peer that is to answer may say nothing before the connection has failed
@@ -126,7 +129,8 @@ class QueuePair {
 
   // rdma_accept() has chosen it: becomes RTS now, and what is posted waits for attach() or
   // abandon(). How many Reads may be outstanding is known from attach() on. EINVAL when the QP is
-  // in no state to be connected. One that expects its peer stays as it is. Thread: any.
+  // in no state to be connected, or has unreliable service. One that expects its peer stays as it
+  // is. Thread: any.
   int claim();
 
   // --- for cm/ and rendezvous/. Thread: the engine on which connections are made, which may be
@@ -134,7 +138,8 @@ class QueuePair {
 
   PeerWanted peer_wanted() const;
   // The expected peer has not come in time: what was posted fails, the first with
-  // IBV_WC_RETRY_EXC_ERR. Only while it is wanted.
+  // IBV_WC_RETRY_EXC_ERR. With unreliable service it is dropped, as is what is posted until the
+  // peer comes after all. Only while it is wanted.
   void give_up_peer();
 
   // Enters RDMA mode on `stream`, just agreed on by MPA start-up; becomes RTS. `leftover` are

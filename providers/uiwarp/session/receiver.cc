@@ -138,18 +138,22 @@ void Receiver::handle(qp::RxStatus status) {
       core::log(core::LogLevel::kInfo, "QP %u: ending the connection, Terminate 0x%04x: %s",
                 owner_.options.qp_num, static_cast<unsigned>(fault.terminate.code),
                 core::describe(fault.terminate.code));
-      owner_.begin_error({.terminate = fault.terminate,
-                          .event = fault.event,
-                          .failed_slot = fault.failed_slot,
-                          .failed_status = fault.failed_status,
-                          .error = EPROTO});
+      const EndPlan plan{.terminate = fault.terminate,
+                         .event = fault.event,
+                         .failed_slot = fault.failed_slot,
+                         .failed_status = fault.failed_status,
+                         .error = EPROTO};
+      if (fault.blame == qp::RxFault::Blame::kProgram)
+        owner_.begin_error(plan);
+      else
+        owner_.fail_connection(plan);
       return;
     }
     case qp::RxStatus::kTerminated:
       core::log(core::LogLevel::kInfo, "QP %u: the peer ended the connection, Terminate 0x%04x: %s",
                 owner_.options.qp_num, static_cast<unsigned>(rx.terminate().code),
                 core::describe(rx.terminate().code));
-      owner_.begin_error(
+      owner_.fail_connection(
           {.received = rx.terminate(), .event = IBV_EVENT_QP_FATAL, .error = EPROTO});
       return;
   }

@@ -50,7 +50,7 @@ void Sender::run() {
   if (take(kHandleError)) handle_error();
   if (now_.error_handled) {
     connection.tx.flush(connection.shared);
-  } else if (now_.stage != Stage::kNoStream) {
+  } else if (has_begun()) {
     connection.tx.retire();
   }
   if (take(kTellCompleted)) owner_.ring(kSendsComplete);
@@ -61,9 +61,11 @@ void Sender::run() {
     now_.stage = Stage::kLetGo;
     owner_.ring(kSenderStopped);
   }
-  if (now_.stage == Stage::kLetGo) return notice_lost_peer();
+  if (now_.stage == Stage::kLetGo) return do_without_peer();
   if (take(kReleaseRegions) && !give_back_revoked()) send_failed(ENOMEM);
-  if (now_.stage == Stage::kNoStream) return;
+  if (take(kDiscard) && now_.stage == Stage::kNoStream) now_.stage = Stage::kDiscarding;
+  if (now_.stage == Stage::kDiscarding) discard();
+  if (!has_begun()) return;
   if (take(kDrain) && now_.closing == Closing::kNot) {
     now_.closing = Closing::kWhenPostedIsSent;
     connection.tx.stop_starting();
@@ -88,7 +90,7 @@ void Sender::handle_error() {
   const EndPlan& plan = owner_.plan;
   qp::Connection& connection = *owner_.connection;
   now_.error_handled = true;
-  if (now_.stage == Stage::kNoStream) {
+  if (!has_begun()) {
     if (plan.failed_slot != qp::kNoSlot)
       owner_.send_queue->fail(plan.failed_slot, plan.failed_status);
     connection.tx.flush(connection.shared);
@@ -108,20 +110,7 @@ void Sender::pump() {
   for (int share = on_engine ? core::tuning::kEngineShare : core::tuning::kPosterShare; share > 0;
        --share) {
     if (!tx.fill()) {
-      const qp::TxFault& fault = tx.fault();
-      if (fault.raised && !now_.error_handled) {
-        if (fault.no_immediates)
-          core::log(
-              core::LogLevel::kWarn,
-              "queue pair 0x%06x: a Send with immediate data cannot be sent: the peer has the "
-              "iWARP face, or is no uiwarp, and iWARP has no such message. Use RDMA Write "
-              "with immediate, or UIWARP_FACE=roce at both ends",
-              owner_.options.qp_num);
-        report_error({.terminate = fault.terminate,
-                      .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,
-                      .error = EIO});
-        return;
-      }
+      if (tx.fault().raised && !now_.error_handled) return report_fault();
       if (tx.left_reads() && !owner_.leave_coalesced()) {
         tx.coalesce(false);
         continue;
@@ -145,6 +134,19 @@ void Sender::acknowledge_last() {
   static_cast<void>(now_.stream->send(pieces.data(), pieces.size()));
 }
 
+void Sender::report_fault() {
+  const qp::TxFault& fault = owner_.connection->tx.fault();
+  if (fault.no_immediates)
+    core::log(core::LogLevel::kWarn,
+              "queue pair 0x%06x: a Send with immediate data cannot be sent: the peer has the "
+              "iWARP face, or is no uiwarp, and iWARP has no such message. Use RDMA Write "
+              "with immediate, or UIWARP_FACE=roce at both ends",
+              owner_.options.qp_num);
+  report_error({.terminate = fault.terminate,
+                .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,
+                .error = EIO});
+}
+
 // The engine begins the end and comes back with kHandleError.
 void Sender::report_error(const EndPlan& error) {
   if (now_.found.error != 0) return;
@@ -153,11 +155,21 @@ void Sender::report_error(const EndPlan& error) {
 }
 
 // The peer of a queue pair connected by number went without a word. Like InfiniBand's retries, only
-// something to be sent finds out.
-void Sender::notice_lost_peer() {
+// something to be sent finds out; without retries nothing does.
+void Sender::do_without_peer() {
   if (!owner_.by_number.load(std::memory_order_relaxed) || now_.error_handled) return;
   if (owner_.send_queue->posted() == owner_.send_queue->retired()) return;
-  owner_.ring(kPeerMissed);
+  if (owner_.options.service == core::Service::kUnreliable)
+    discard();
+  else
+    owner_.ring(kPeerMissed);
+}
+
+void Sender::discard() {
+  if (now_.error_handled) return;
+  qp::Tx& tx = owner_.connection->tx;
+  tx.discard(owner_.connection->shared);
+  if (tx.fault().raised) report_fault();
 }
 
 bool Sender::send_once(bool on_engine) {

@@ -33,6 +33,7 @@ enum SenderRequest : uint32_t {
   kStartCoalesced = 1u << 8,  // start the Reads that were left to be coalesced, too
   kReleaseRegions = 1u << 9,  // somebody waits for a region that is held while the socket is full
   kTellCompleted = 1u << 10,  // ring kSendsComplete when what TCP has taken is complete
+  kDiscard = 1u << 11,        // no peer has come in time: drop what is posted until one does
 };
 
 class Sender final : public mem::PinHolder {
@@ -66,8 +67,9 @@ class Sender final : public mem::PinHolder {
 
  private:
   enum class Stage : uint8_t {
-    kNoStream,  // nothing may be sent yet
-    kStarting,  // the RTR, if one was agreed, is still to go out
+    kNoStream,    // nothing may be sent yet
+    kDiscarding,  // the same, and what is posted is dropped (unreliable service)
+    kStarting,    // the RTR, if one was agreed, is still to go out
     kSending,
     kFinSent,  // nothing more follows
     kLetGo,    // the stream is the engine's again
@@ -94,10 +96,13 @@ class Sender final : public mem::PinHolder {
   bool send_once(bool on_engine);  // false: stop for now
   bool keep_regions();             // false: out of memory
   bool give_back_revoked();        // false: out of memory
+  void report_fault();
   void report_error(const EndPlan& error);
   void send_failed(int error);
   void finish_if_due();
-  void notice_lost_peer();
+  bool has_begun() const { return now_.stage > Stage::kDiscarding; }
+  void do_without_peer();
+  void discard();
   void give_back() override;  // thread: any
 
   State& owner_;

@@ -170,6 +170,7 @@ class State final : public engine::Task, public progress::Member {
   void on_fin_sent();
   void on_send_failed();
   void break_off(int error);
+  void fail_connection(const EndPlan& why);
   EndPlan plan_for_broken_stream(int stream_error) const;
   uint64_t octets_moved() const { return sender.bytes_sent() + receiver.arrivals(); }
   void arm_close_timer();

@@ -25,6 +25,11 @@ core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Devi
 // does. 0: for ever.
 core::Nanoseconds peer_time_limit(const ibv_qp_attr& attr);
 
+// The same where nothing is retried and nobody is told (unreliable service): what is posted is
+// dropped then. Enough for a SYN that was lost twice, which TCP repeats after one and three
+// seconds.
+inline constexpr core::Nanoseconds kPatienceWithoutRetries = 4 * core::kSecond;
+
 // Takes what `mask` sets, for ibv_query_qp: hints that have no meaning on TCP, and the peer.
 void remember(ibv_qp_attr& kept, const ibv_qp_attr& attr, int mask);
 // Puts it into an answer to ibv_query_qp.

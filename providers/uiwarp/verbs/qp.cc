@@ -9,6 +9,7 @@
 #include "device/face.h"
 #include "session/queue_pair.h"
 #include "verbs/affinity.h"
+#include "verbs/attribute_masks.h"
 #include "verbs/cm_number.h"
 #include "verbs/cq.h"
 #include "verbs/pd.h"
@@ -24,6 +25,7 @@ struct uiwarp_qp final : session::QueuePairEvents, verbs::CqMember {
   uiwarp_cq* send_cq = nullptr;
   uiwarp_cq* recv_cq = nullptr;
   uiwarp_srq* srq = nullptr;
+  ibv_qp_type qp_type = IBV_QPT_RC;
   verbs::EventSource events;  // named as the ibv_qp
   std::atomic<uint32_t> async_events{0};
   verbs::Registration registration;
@@ -47,8 +49,12 @@ struct uiwarp_qp final : session::QueuePairEvents, verbs::CqMember {
 
 namespace {
 
+core::Service service_of(ibv_qp_type type) {
+  return type == IBV_QPT_UC ? core::Service::kUnreliable : core::Service::kReliable;
+}
+
 int check(const uiwarp_pd* pd, const uiwarp_qp_init& init) {
-  if (init.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
+  if (!pd->context->face->has(static_cast<ibv_qp_type>(init.qp_type))) return EOPNOTSUPP;
   if (!init.send_cq || !init.recv_cq) return EINVAL;
   if (init.send_cq->context != pd->context || init.recv_cq->context != pd->context) return EINVAL;
   if (init.srq && init.srq->pd->context != pd->context) return EINVAL;
@@ -112,6 +118,7 @@ int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   core::Result<rendezvous::PeerSearchParams> params =
       verbs::peer_search_params(*context.device, *context.face, qp.registration.qp_num, attr, mask);
   if (!params) return params.error();
+  params->service = service_of(qp.qp_type);
   int error = ENODEV;  // no engine, after fork()
   engine::Engine& engine = *context.engine;
   engine.run_sync([&] {
@@ -127,7 +134,8 @@ int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
 // By the attributes that rdma_cm gives for RTR (cm/rules.h): it has found the peer already, or
 // will.
 bool is_named_by_cm(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
-  return (mask & IBV_QP_DEST_QPN) && attr.dest_qp_num == verbs::kCmQpNum &&
+  return qp.qp_type == IBV_QPT_RC && (mask & IBV_QP_DEST_QPN) &&
+         attr.dest_qp_num == verbs::kCmQpNum &&
          qp.pd->context->face->cm == device::CmRules::kInfiniband;
 }
 
@@ -138,6 +146,14 @@ int await_cm(uiwarp_qp& qp) {
   ibv_qp_attr now;
   ibv_qp_init_attr init;
   return qp.session->query(now, IBV_QP_STATE, init) == 0 && now.qp_state == IBV_QPS_RTS ? 0 : error;
+}
+
+int check_mask(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
+  ibv_qp_attr now;
+  ibv_qp_init_attr init;
+  if (const int error = qp.session->query(now, IBV_QP_STATE, init)) return error;
+  return verbs::check_mask(qp.qp_type, now.qp_state,
+                           mask & IBV_QP_STATE ? attr.qp_state : now.qp_state, mask);
 }
 
 }  // namespace
@@ -165,6 +181,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   made->send_cq = init->send_cq;
   made->recv_cq = init->recv_cq;
   made->srq = init->srq;
+  made->qp_type = static_cast<ibv_qp_type>(init->qp_type);
   made->events.set_element(reinterpret_cast<uintptr_t>(init->user));
   if (!verbs::reserve_number(made->registration)) {
     context->qps.give();
@@ -173,6 +190,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
 
   session::QueuePairOptions options;
   options.qp_num = made->registration.qp_num;
+  options.service = service_of(made->qp_type);
   options.pd = pd->id;
   options.memory = &context->memory;
   options.send_cq = init->send_cq->queue.get();
@@ -235,12 +253,14 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
 int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (qp->pd->context->in_child()) return ENODEV;
   if (const int error = check_attributes(*attr, mask)) return error;
+  if (const int error = check_mask(*qp, *attr, mask)) return error;
   const int target = mask & IBV_QP_STATE ? int{attr->qp_state} : -1;
   // What rdma_accept() left to the engine that makes connections comes first: it must not find a
   // queue pair that has begun anew.
   if (target == IBV_QPS_RESET) qp->pd->context->engine->run_sync([] {});
   if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
     if (target != IBV_QPS_RTR) return EINVAL;
+    if (const int error = qp->session->modify(*attr, mask & IBV_QP_ACCESS_FLAGS)) return error;
     const int error =
         is_named_by_cm(*qp, *attr, mask) ? await_cm(*qp) : search_peer(*qp, *attr, mask);
     if (error) return error;
@@ -249,14 +269,17 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   }
   if (target == IBV_QPS_RESET) qp->hints = {};
   verbs::remember(qp->hints, *attr, mask);
+  const bool reliable = service_of(qp->qp_type) == core::Service::kReliable;
+  const core::Nanoseconds limit =
+      reliable ? verbs::peer_time_limit(qp->hints) : verbs::kPatienceWithoutRetries;
   const bool by_number = qp->hints.dest_qp_num != 0;
-  if (by_number && (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
-    qp->session->set_ack_timeout(verbs::peer_time_limit(qp->hints), qp->hints.timeout);
+  if (reliable && by_number &&
+      (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
+    qp->session->set_ack_timeout(limit, qp->hints.timeout);
   if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
     qp->pd->context->engine->run_sync([&] {
       if (target == IBV_QPS_RESET) qp->peer_search.reset();
-      if (qp->peer_search)
-        qp->peer_search->enter_rts(qp->hints.sq_psn, verbs::peer_time_limit(qp->hints));
+      if (qp->peer_search) qp->peer_search->enter_rts(qp->hints.sq_psn, limit);
     });
   }
   return 0;
@@ -288,7 +311,10 @@ int uiwarp_qp_batch_end(uiwarp_qp* qp, int publish) {
   return qp->session->end_batch(publish != 0);
 }
 
-uint64_t uiwarp_qp_send_ops() {
+uint64_t uiwarp_qp_send_ops(int qp_type) {
+  const device::Face& face = device::face();
+  const auto type = static_cast<ibv_qp_type>(qp_type);
+  if (!face.has(type)) return 0;
   constexpr struct {
     ibv_wr_opcode opcode;
     uint64_t flag;
@@ -306,8 +332,8 @@ uint64_t uiwarp_qp_send_ops() {
   };
   uint64_t supported = 0;
   for (const auto& op : ops) {
-    if (op.opcode == IBV_WR_SEND_WITH_IMM && !device::face().send_with_immediate) continue;
-    if (session::QueuePair::supports(op.opcode)) supported |= op.flag;
+    if (session::QueuePair::supports(op.opcode, service_of(type), face.send_with_immediate))
+      supported |= op.flag;
   }
   return supported;
 }

@@ -51,6 +51,39 @@ TEST(ReceiveQueue, HoldsExactlyItsDepth) {
   }
 }
 
+TEST(ReceiveQueue, OneThatIsGivenBackComesAgain) {
+  auto queue = ReceiveQueue::create(2, 1);
+  Receive receive;
+  bool below;
+  for (uint64_t i = 0; i < 5; ++i) {  // wherever the ring begins
+    EXPECT_EQ(post(*queue, 2 * i, {{7, 8, 9}}), 0);
+    EXPECT_EQ(post(*queue, 2 * i + 1), 0);
+    ASSERT_TRUE(queue->take(receive, below));
+    const uint64_t frees = receive.frees;
+    EXPECT_TRUE(queue->give_back());
+    EXPECT_EQ(queue->count(), 2u);
+    EXPECT_EQ(post(*queue, 99), ENOMEM);
+    ASSERT_TRUE(take(*queue, receive, below));
+    EXPECT_EQ(receive.wr_id, 2 * i);
+    EXPECT_EQ(receive.frees, frees);
+    EXPECT_EQ(receive.length, 8u);
+    ASSERT_TRUE(take(*queue, receive, below));
+    EXPECT_EQ(receive.wr_id, 2 * i + 1);
+    EXPECT_EQ(post(*queue, 99), 0);  // shift the start round the ring
+    ASSERT_TRUE(take(*queue, receive, below));
+  }
+}
+
+TEST(ReceiveQueue, OneOfManyTakersGivesNothingBack) {
+  auto queue = ReceiveQueue::create(2, 1, ReceiveQueue::Takers::kMany);
+  Receive receive;
+  bool below;
+  EXPECT_EQ(post(*queue, 1), 0);
+  ASSERT_TRUE(queue->take(receive, below));
+  EXPECT_FALSE(queue->give_back());
+  EXPECT_TRUE(queue->empty());
+}
+
 TEST(ReceiveQueue, OneThatWasTakenKeepsItsPlace) {
   auto queue = ReceiveQueue::create(3, 1);
   Receive receive;

@@ -72,9 +72,17 @@ TEST(HandshakeMessage, LaidOutAsDocumented) {
   static_assert(sizeof expected == kHandshakeMessageSize);
   EXPECT_EQ(std::memcmp(octets, expected, sizeof expected), 0);
   EXPECT_EQ(decode_handshake_message(octets), message);
+  // Reliable service is what all had once.
+  HandshakeMessage unreliable = message;
+  unreliable.service = core::Service::kUnreliable;
+  encode(octets, unreliable);
+  EXPECT_EQ(octets[7], 1);
+  EXPECT_EQ(decode_handshake_message(octets), unreliable);
+  octets[7] = 0;
+  EXPECT_EQ(std::memcmp(octets, expected, sizeof expected), 0);
 }
 
-TEST(HandshakeMessage, RefusesEveryOtherSizeKeyVersionWordStageAndNumber) {
+TEST(HandshakeMessage, RefusesEveryOtherSizeKeyVersionWordStageServiceAndNumber) {
   uint8_t octets[kHandshakeMessageSize + 1] = {};
   encode(octets, {MessageType::kOpening, Stage::kRts, {gid("::1"), 1}, {gid("::1"), 2}, {}});
   for (size_t size = 0; size <= sizeof octets; ++size)
@@ -94,6 +102,11 @@ TEST(HandshakeMessage, RefusesEveryOtherSizeKeyVersionWordStageAndNumber) {
     }
     octets[at] = 1;
   }
+  for (int value = 0; value < 256; ++value) {
+    octets[7] = static_cast<uint8_t>(value);
+    EXPECT_EQ(decode_handshake_message({octets, kHandshakeMessageSize}).has_value(), value <= 1);
+  }
+  octets[7] = 0;
   for (size_t top : {8u, 28u}) {
     octets[top] = 1;
     EXPECT_FALSE(decode_handshake_message({octets, kHandshakeMessageSize}));

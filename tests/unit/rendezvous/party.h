@@ -39,7 +39,8 @@ inline uint32_t psn_of(const Name& name) {
 // A queue pair with a name.
 class Party {
  public:
-  explicit Party(engine::Engine& engine) : host(engine) {
+  explicit Party(engine::Engine& engine, core::Service service = core::Service::kReliable)
+      : host(engine, {.service = service}) {
     core::Result<uint32_t> number = take_number();
     EXPECT_TRUE(number);
     name = {loopback_gid(), *number};
@@ -49,9 +50,12 @@ class Party {
   int search_peer(const Name& peer) {
     int error = 0;
     host.engine.run_sync([&] {
-      auto created = PeerSearch::create(
-          host.engine, *host.qp,
-          {.own = name, .peer = peer, .ird = 4, .rq_psn = peer_psn ? *peer_psn : psn_of(peer)});
+      auto created = PeerSearch::create(host.engine, *host.qp,
+                                        {.own = name,
+                                         .peer = peer,
+                                         .ird = 4,
+                                         .rq_psn = peer_psn ? *peer_psn : psn_of(peer),
+                                         .service = host.options.service});
       error = created ? host.qp->expect_peer() : created.error();
       if (error != 0) return;
       search = std::move(*created);

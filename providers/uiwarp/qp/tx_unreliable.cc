@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Unreliable service without anybody to send to: requests complete as if they had been sent.
+#include "qp/opcode_rules.h"
+#include "qp/tx.h"
+
+namespace uiw::qp {
+
+void Tx::discard(Shared& shared) {
+  shared_ = &shared;
+  message_ = {};
+  SendQueue& queue = *shared.send_queue;
+  while (!fault_.raised) {
+    if (!queue.has_unretired()) {
+      if (!queue.has_unstarted() || !start_discarded(queue.first_unstarted())) break;
+    } else if (!is_done(queue.retired(), queue.first_unretired())) {
+      shared.losses.count(Loss::kNoPeer);  // begun when the connection ended
+    }
+    complete(queue.first_unretired(), IBV_WC_SUCCESS);
+  }
+  regions_.release();
+}
+
+// False: fault_ was raised.
+bool Tx::start_discarded(SendWqe& wr) {
+  shared_->send_queue->start();
+  if (rule_of(wr.opcode).local) {
+    if (!run(wr)) raise_local(wr, IBV_WC_MW_BIND_ERR);
+  } else if (local_sges_valid(wr)) {
+    shared_->losses.count(Loss::kNoPeer);
+  } else {
+    raise_local(wr, IBV_WC_LOC_PROT_ERR);
+  }
+  return !fault_.raised;
+}
+
+}  // namespace uiw::qp

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs/attribute_masks.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <iterator>
+#include <span>
+
+#include "core/log.h"
+
+namespace uiw::verbs {
+namespace {
+
+struct Way {
+  ibv_qp_state from, to;
+  int required, optional;
+};
+
+// Every state leads to RESET and to ERR, with no attributes.
+constexpr Way kUc[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN,
+     IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0,
+     IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0,
+     IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0,
+     IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PATH_MIG_STATE},
+};
+
+// By bit.
+constexpr const char* kNames[] = {
+    "STATE",
+    "CUR_STATE",
+    "EN_SQD_ASYNC_NOTIFY",
+    "ACCESS_FLAGS",
+    "PKEY_INDEX",
+    "PORT",
+    "QKEY",
+    "AV",
+    "PATH_MTU",
+    "TIMEOUT",
+    "RETRY_CNT",
+    "RNR_RETRY",
+    "RQ_PSN",
+    "MAX_QP_RD_ATOMIC",
+    "ALT_PATH",
+    "MIN_RNR_TIMER",
+    "SQ_PSN",
+    "MAX_DEST_RD_ATOMIC",
+    "PATH_MIG_STATE",
+    "CAP",
+    "DEST_QPN",
+};
+static_assert(IBV_QP_STATE == 1 && IBV_QP_DEST_QPN == 1 << (std::size(kNames) - 1));
+
+const char* name_of_lowest(int mask) {
+  const auto bit = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(mask)));
+  return bit < std::size(kNames) ? kNames[bit] : "?";
+}
+
+const char* text_of(ibv_qp_state state) {
+  constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+  static_assert(IBV_QPS_RESET == 0 && IBV_QPS_ERR == 6);
+  return state >= 0 && state <= IBV_QPS_ERR ? kStates[state] : "an unknown state";
+}
+
+int check(const char* type, std::span<const Way> ways, ibv_qp_state from, ibv_qp_state to,
+          int mask) {
+  const auto way =
+      std::ranges::find_if(ways, [&](const Way& w) { return w.from == from && w.to == to; });
+  const bool always = (mask & IBV_QP_STATE) && (to == IBV_QPS_RESET || to == IBV_QPS_ERR);
+  if (way == ways.end() && !always) {
+    core::log(core::LogLevel::kWarn, "ibv_modify_qp: a %s queue pair does not go from %s to %s",
+              type, text_of(from), text_of(to));
+    return EINVAL;
+  }
+  const int required = always ? 0 : way->required, optional = always ? 0 : way->optional;
+  if (const int missing = required & ~mask) {
+    core::log(core::LogLevel::kWarn,
+              "ibv_modify_qp of a %s queue pair from %s to %s: IBV_QP_%s is missing", type,
+              text_of(from), text_of(to), name_of_lowest(missing));
+    return EINVAL;
+  }
+  if (const int foreign = mask & ~(IBV_QP_STATE | required | optional)) {
+    core::log(core::LogLevel::kWarn,
+              "ibv_modify_qp of a %s queue pair from %s to %s: leave out IBV_QP_%s, which it does "
+              "not have there",
+              type, text_of(from), text_of(to), name_of_lowest(foreign));
+    return EINVAL;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int check_mask(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
+  return type == IBV_QPT_UC ? check("UC", kUc, from, to, mask) : 0;
+}
+
+}  // namespace uiw::verbs
