@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -27,9 +28,15 @@ struct Face {
   uint32_t port_capabilities;              // IBV_PORT_*
   uint8_t port_flags;                      // IBV_QPF_*
   ibv_qp_state first_state;                // of a queue pair that was just created
+  std::span<const ibv_qp_type> qp_types;   // that ibv_create_qp() makes
   CmRules cm;
   bool address_handles;      // ibv_create_ah()
   bool send_with_immediate;  // IBV_WR_SEND_WITH_IMM, towards a uiwarp that has it too
+
+  // Whether ibv_create_qp() makes queue pairs of this type, which may be no type at all.
+  bool has(int qp_type) const {
+    return std::find(qp_types.begin(), qp_types.end(), qp_type) != qp_types.end();
+  }
 };
 
 // Of this process. Thread: any.

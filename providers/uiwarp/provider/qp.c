@@ -68,7 +68,7 @@ struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_
 		return provider_fail(NULL, EOPNOTSUPP); /* XRC, RSS, TSO */
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags)
 		return provider_fail(NULL, EOPNOTSUPP);
-	if (extended && (init->send_ops_flags & ~uiwarp_qp_send_ops()))
+	if (extended && (init->send_ops_flags & ~uiwarp_qp_send_ops(init->qp_type)))
 		return provider_fail(NULL, EOPNOTSUPP);
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
 		return provider_fail(NULL, EINVAL);
@@ -112,6 +112,19 @@ int provider_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, str
 	init->qp_type = qp->qp_type;
 	init->sq_sig_all = ((struct provider_qp *)qp)->sq_sig_all;
 	return 0;
+}
+
+/* A LID means nothing here. */
+int provider_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return provider_result(uiwarp_qp_attach(core_qp(qp), gid));
+}
+
+int provider_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return provider_result(uiwarp_qp_detach(core_qp(qp), gid));
 }
 
 int provider_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
