@@ -119,6 +119,11 @@ UIWARP_EXPORT int uiwarp_mw_next_rkey(struct uiwarp_mw *mw, uint32_t rkey, uint3
  */
 UIWARP_EXPORT int uiwarp_ah_create(struct uiwarp_pd *pd, const struct ibv_ah_attr *attr, struct uiwarp_ah **ah);
 UIWARP_EXPORT int uiwarp_ah_destroy(struct uiwarp_ah *ah);
+/* The ibv_ah that work requests name is the beginning of this. */
+struct uiwarp_ibv_ah {
+	struct ibv_ah ah;
+	struct uiwarp_ah *core;
+};
 
 /* ---- completion queues ---- */
 
@@ -163,7 +168,10 @@ struct uiwarp_qp_init {
 	void *user; /* the ibv_qp that async events name */
 };
 
-/* EOPNOTSUPP: a type that devices of this face do not have (UIWARP_FACE); EINVAL: over the limits; ENOMEM. */
+/*
+ * EOPNOTSUPP: devices of this face have no such type; EINVAL: over the limits; ENOMEM; of IBV_QPT_UD also EADDRINUSE and
+ * EMFILE: no port for it.
+ */
 UIWARP_EXPORT int uiwarp_qp_create(struct uiwarp_pd *pd, struct uiwarp_qp_init *init, struct uiwarp_qp **qp,
 				   uint32_t *qp_num);
 UIWARP_EXPORT int uiwarp_qp_destroy(struct uiwarp_qp *qp, uint32_t *async_events);
@@ -174,13 +182,25 @@ UIWARP_EXPORT int uiwarp_qp_post_send(struct uiwarp_qp *qp, struct ibv_send_wr *
 UIWARP_EXPORT int uiwarp_qp_post_recv(struct uiwarp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /*
+ * ibv_attach_mcast, ibv_detach_mcast. EOPNOTSUPP: devices of this face have no multicast; EINVAL: not a UD queue pair,
+ * no group's GID, or not attached; ENOMEM: limit; EMFILE, ENODEV: the interface has gone. Attaching twice is the same
+ * as once. An attached queue pair is not destroyed: EBUSY.
+ */
+UIWARP_EXPORT int uiwarp_qp_attach(struct uiwarp_qp *qp, const union ibv_gid *gid);
+UIWARP_EXPORT int uiwarp_qp_detach(struct uiwarp_qp *qp, const union ibv_gid *gid);
+
+/*
  * ibv_wr_start() and its family: work requests that are posted together or not at all. From begin to end
  * the caller alone can post to this queue pair. add() copies what it is given, inline octets included,
  * and fails as uiwarp_qp_post_send() would. end() with publish = 0 forgets all of them; with 1 it posts
- * them, or forgets them and says EINVAL when the queue pair is not connected.
+ * them, or forgets them and says EINVAL when the queue pair is not connected, or one of them has no address handle
+ * though it is a UD queue pair's. address() gives the last one that was added its own, in place of that of its struct
+ * ibv_send_wr, which may be NULL; EOPNOTSUPP: not a UD queue pair.
  */
 UIWARP_EXPORT void uiwarp_qp_batch_begin(struct uiwarp_qp *qp);
 UIWARP_EXPORT int uiwarp_qp_batch_add(struct uiwarp_qp *qp, const struct ibv_send_wr *wr);
+UIWARP_EXPORT int uiwarp_qp_batch_address(struct uiwarp_qp *qp, const struct ibv_ah *ah, uint32_t remote_qpn,
+					  uint32_t remote_qkey);
 UIWARP_EXPORT int uiwarp_qp_batch_end(struct uiwarp_qp *qp, int publish);
 /* IBV_QP_EX_WITH_*: what may be asked for in send_ops_flags for a queue pair of that type (enum ibv_qp_type). */
 UIWARP_EXPORT uint64_t uiwarp_qp_send_ops(int qp_type);

@@ -23,6 +23,7 @@ class TcpEnd final : public QueuePairEnd, public cm::QueuePairs {
   void half_close() override { ::shutdown(fd_, SHUT_WR); }
 
   // As connection management sees it. Thread: the engine that makes connections.
+  bool exists(uint32_t) override { return true; }
   int claim(uint32_t) override { return qp_->claim(); }
   void abandon(uint32_t) override { qp_->abandon(); }
   int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,
@@ -67,7 +68,9 @@ struct Application {
   }
   uint32_t new_id() {
     uint32_t id = 0;
-    EXPECT_EQ(manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, true, id), 0);
+    EXPECT_EQ(
+        manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, cm::Service::kConnection, id),
+        0);
     return id;
   }
   void expect(cm::EventType type) { channel.expect(type); }

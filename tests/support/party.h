@@ -63,6 +63,7 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
   cm::Event expect(cm::EventType type, int status = 0) { return channel.expect(type, status); }
 
   // --- cm::QueuePairs; thread: engine, for claim() any ---
+  bool exists(uint32_t) override { return true; }
   int claim(uint32_t number) override { return exists(number) ? host.qp->claim() : EINVAL; }
   void abandon(uint32_t) override { host.qp->abandon(); }
   bool exists(uint32_t number) const { return number == host.qp->qp_num(); }
@@ -90,7 +91,9 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
  private:
   uint32_t new_id() {
     uint32_t id = 0;
-    EXPECT_EQ(manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, true, id), 0);
+    EXPECT_EQ(
+        manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, cm::Service::kConnection, id),
+        0);
     return id;
   }
   void on_first_fpdu() override {

@@ -29,7 +29,7 @@ struct verbs_mr;
 	OURS(34, alloc_td, struct ibv_td *, (struct ibv_context *, struct ibv_td_init_attr *)) \
 	OURS(34, async_event, void, (struct ibv_context *, struct ibv_async_event *)) \
 	OTHER(34, attach_counters_point_flow) \
-	OTHER(34, attach_mcast) \
+	OURS(34, attach_mcast, int, (struct ibv_qp *, const union ibv_gid *, uint16_t)) \
 	OURS(34, bind_mw, int, (struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *)) \
 	OTHER(34, close_xrcd) \
 	OURS(34, cq_event, void, (struct ibv_cq *)) \
@@ -59,7 +59,7 @@ struct verbs_mr;
 	OTHER(34, destroy_rwq_ind_table) \
 	OURS(34, destroy_srq, int, (struct ibv_srq *)) \
 	OTHER(34, destroy_wq) \
-	OTHER(34, detach_mcast) \
+	OURS(34, detach_mcast, int, (struct ibv_qp *, const union ibv_gid *, uint16_t)) \
 	OTHER(62, dm_export_dmabuf_fd) \
 	OTHER(64, free_buf) \
 	OURS(34, free_context, void, (struct ibv_context *)) \

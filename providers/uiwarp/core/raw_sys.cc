@@ -2,10 +2,12 @@
 #include "core/raw_sys.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <type_traits>
 
 #include "core/descriptors.h"
@@ -126,6 +128,19 @@ long sendmsg(int fd, const msghdr* message, int flags) {
 }
 long recvmsg(int fd, msghdr* message, int flags) {
   return raw(SYS_recvmsg, fd, message, flags);
+}
+long sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  return raw(SYS_sendmmsg, fd, messages, count, flags);
+}
+long recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  return raw(SYS_recvmmsg, fd, messages, count, flags, 0L);
+}
+long wait_writable(int fd, long nanoseconds) {
+  constexpr long kSecond = 1'000'000'000;
+  pollfd waits{fd, POLLOUT, 0};
+  const timespec limit{nanoseconds / kSecond, nanoseconds % kSecond};
+  const long result = raw(SYS_ppoll, &waits, 1, &limit, 0L, 0L);
+  return result == -EINTR ? 0 : result;
 }
 long recv(int fd, void* buffer, size_t size, int flags) {
   // The address, and so its size, is not wanted.

@@ -15,6 +15,7 @@
 
 struct epoll_event;
 struct itimerspec;
+struct mmsghdr;
 struct stat;
 
 namespace uiw::core::sys {
@@ -39,6 +40,11 @@ int getsockname(int fd, sockaddr* address, socklen_t* size);
 int getpeername(int fd, sockaddr* address, socklen_t* size);
 long sendmsg(int fd, const msghdr* message, int flags);
 long recvmsg(int fd, msghdr* message, int flags);
+// Without a time-out.
+long sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags);
+long recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags);
+// Positive: there is room; 0: there was none for so many nanoseconds, or a signal came.
+long wait_writable(int fd, long nanoseconds);
 long recv(int fd, void* buffer, size_t size, int flags);
 int eventfd(unsigned initial, int flags);
 int timerfd_create(int clock, int flags);

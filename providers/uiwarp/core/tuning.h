@@ -149,4 +149,15 @@ inline constexpr int kSendBuffer = 768 * 1024, kReceiveBuffer = 512 * 1024;
 inline constexpr int kSharedSocketBuffer = 256 * 1024;
 inline constexpr unsigned kFewConnections = 3;
 
+// --- Datagrams (datagram/) ---
+
+// Bytes that a port's socket may hold in each direction: what comes while nobody receives is lost
+// beyond that. "UD send bandwidth 4 KiB".
+inline constexpr int kDatagramBuffer = 8 * 1024 * 1024;
+// How long a post waits for room in a full socket until its datagrams are lost: longer than a
+// network of 1 Gb/s takes for half of what a stock kernel's socket holds.
+inline constexpr Nanoseconds kFullSocketWait = 20 * kMillisecond;
+// How often a port is read, several datagrams at a time, before the engine looks after others.
+inline constexpr int kDatagramReceives = 4;
+
 }  // namespace uiw::core::tuning

@@ -9,7 +9,7 @@ constexpr const char* kIwarpGids[] = {"IB/RoCE v1"};
 constexpr const char* kRoceGids[] = {"IB/RoCE v1", "RoCE v2"};
 
 constexpr ibv_qp_type kIwarpTypes[] = {IBV_QPT_RC};
-constexpr ibv_qp_type kRoceTypes[] = {IBV_QPT_RC, IBV_QPT_UC};
+constexpr ibv_qp_type kRoceTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
 constexpr Face kIwarp{
     .name = "iwarp",
@@ -19,8 +19,8 @@ constexpr Face kIwarp{
     .port_capabilities = IBV_PORT_CM_SUP,
     .port_flags = 0,
     .first_state = IBV_QPS_INIT,  // iWARP's IDLE: whoever connects need not modify it
+    .qp_types = kIwarpTypes,
     .cm = CmRules::kIwarp,
-    .queue_pair_types = kIwarpTypes,
     .address_handles = false,
     .send_with_immediate = false,
 };
@@ -33,8 +33,8 @@ constexpr Face kRoce{
     .port_capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
     .port_flags = IBV_QPF_GRH_REQUIRED,  // an address vector without a GID means nothing
     .first_state = IBV_QPS_RESET,
+    .qp_types = kRoceTypes,
     .cm = CmRules::kInfiniband,
-    .queue_pair_types = kRoceTypes,
     .address_handles = true,
     .send_with_immediate = true,
 };

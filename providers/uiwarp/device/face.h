@@ -29,13 +29,14 @@ struct Face {
   uint32_t port_capabilities;              // IBV_PORT_*
   uint8_t port_flags;                      // IBV_QPF_*
   ibv_qp_state first_state;                // of a queue pair that was just created
+  std::span<const ibv_qp_type> qp_types;   // that ibv_create_qp() makes
   CmRules cm;
-  std::span<const ibv_qp_type> queue_pair_types;  // ibv_create_qp()
-  bool address_handles;                           // ibv_create_ah()
+  bool address_handles;      // ibv_create_ah()
   bool send_with_immediate;  // IBV_WR_SEND_WITH_IMM, towards a uiwarp that has it too
 
-  bool has(ibv_qp_type type) const {
-    return std::ranges::find(queue_pair_types, type) != queue_pair_types.end();
+  // Whether ibv_create_qp() makes queue pairs of this type, which may be no type at all.
+  bool has(int qp_type) const {
+    return std::find(qp_types.begin(), qp_types.end(), qp_type) != qp_types.end();
   }
 };
 

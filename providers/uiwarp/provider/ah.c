@@ -6,7 +6,7 @@
 
 struct ibv_ah *provider_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct provider_ah *mine = provider_new(sizeof(*mine));
+	struct uiwarp_ibv_ah *mine = provider_new(sizeof(*mine));
 	int error;
 
 	if (!mine)
@@ -17,7 +17,7 @@ struct ibv_ah *provider_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 int provider_destroy_ah(struct ibv_ah *ah)
 {
-	int error = uiwarp_ah_destroy(((struct provider_ah *)ah)->core);
+	int error = uiwarp_ah_destroy(((struct uiwarp_ibv_ah *)ah)->core);
 
 	if (!error)
 		free(ah);

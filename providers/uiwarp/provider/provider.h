@@ -56,11 +56,6 @@ struct provider_mw {
 	struct uiwarp_mw *core;
 };
 
-struct provider_ah {
-	struct ibv_ah ah;
-	struct uiwarp_ah *core;
-};
-
 struct provider_cq {
 	union {
 		struct ibv_cq cq;
@@ -180,6 +175,8 @@ struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_
 /* Makes the ibv_wr_*() calls work on a queue pair. */
 void provider_qp_set_wr_ops(struct provider_qp *mine);
 int provider_destroy_qp(struct ibv_qp *qp);
+int provider_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+int provider_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int provider_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int provider_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
 int provider_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

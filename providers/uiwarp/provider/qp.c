@@ -114,6 +114,19 @@ int provider_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, str
 	return 0;
 }
 
+/* A LID means nothing here. */
+int provider_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return provider_result(uiwarp_qp_attach(core_qp(qp), gid));
+}
+
+int provider_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return provider_result(uiwarp_qp_detach(core_qp(qp), gid));
+}
+
 int provider_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	return uiwarp_qp_post_send(core_qp(qp), wr, bad);

@@ -4,7 +4,7 @@
  * the struct ibv_send_wr that ibv_post_send() would have been given. Nothing is allocated, and inline
  * octets are copied once, by the setter, as its manual page promises.
  *
- * A builder opens a work request; its setter, the next builder or ibv_wr_complete() closes it. The first
+ * A builder opens a work request; its setter for data, the next builder or ibv_wr_complete() closes it. The first
  * mistake of a batch is kept, and ibv_wr_complete() posts nothing and tells.
  */
 #include <errno.h>
@@ -164,14 +164,6 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *header, uint16_t header_size
 	fail(qp_of(ex), EOPNOTSUPP);
 }
 
-static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
-{
-	(void)ah;
-	(void)qpn;
-	(void)qkey;
-	fail(qp_of(ex), EOPNOTSUPP);
-}
-
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 {
 	(void)srqn;
@@ -193,6 +185,23 @@ static void wr_flush(struct ibv_qp_ex *ex)
 }
 
 /* ---- setters ---- */
+
+/* Before or after the one for data, which closes the work request. */
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct provider_qp *mine = qp_of(ex);
+	int error = 0;
+
+	if (!mine->wr_open || mine->qp.qp_type != IBV_QPT_UD) {
+		error = uiwarp_qp_batch_address(mine->core, ah, qpn, qkey);
+	} else {
+		mine->wr.wr.ud.ah = ah;
+		mine->wr.wr.ud.remote_qpn = qpn;
+		mine->wr.wr.ud.remote_qkey = qkey;
+	}
+	if (error)
+		fail(mine, error);
+}
 
 static void set_data(struct ibv_qp_ex *ex, struct ibv_sge *list, size_t count, bool copy)
 {

@@ -9,7 +9,7 @@
 
 #include "qp/remote_protection.h"
 #include "qp/rx.h"
-#include "qp/scatter.h"
+#include "queue/scatter.h"
 
 namespace uiw::qp {
 
@@ -86,7 +86,8 @@ RxStatus Rx::on_atomic_response(const Segment& segment, const ddp::UntaggedHeade
   // Verbs give it in host order.
   const core::Bytes original(reinterpret_cast<const uint8_t*>(&response.original),
                              sizeof response.original);
-  if (!scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count, 0, original))
+  if (!queue::scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count, 0,
+                      original))
     return raise_sink(request->slot);
   ++atomic_msn_;
   finish_request();

@@ -12,7 +12,7 @@
 #include "core/assert.h"
 #include "core/be.h"
 #include "qp/rx.h"
-#include "qp/scatter.h"
+#include "queue/scatter.h"
 
 namespace uiw::qp {
 
@@ -102,7 +102,7 @@ bool Rx::find_sges(DirectPlacement& out, uint64_t ahead) const {
     out.regions[out.count++] = std::move(region);
     return true;
   };
-  for_each_sge(sges, count, offset, open_.left + ahead, take);
+  queue::for_each_sge(sges, count, offset, open_.left + ahead, take);
   if (out.count == 1) return true;
   // Further segments are received only behind it in the same piece of memory.
   size_t left = open_.left;

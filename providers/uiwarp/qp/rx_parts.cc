@@ -9,7 +9,7 @@
 #include "core/tuning.h"
 #include "qp/place.h"
 #include "qp/rx.h"
-#include "qp/scatter.h"
+#include "queue/scatter.h"
 
 namespace uiw::qp {
 

@@ -6,7 +6,7 @@
 #include "qp/peer_hints.h"
 #include "qp/place.h"
 #include "qp/rx.h"
-#include "qp/scatter.h"
+#include "queue/scatter.h"
 
 namespace uiw::qp {
 
@@ -130,8 +130,8 @@ RxStatus Rx::place_response(core::Bytes payload) {
     return RxStatus::kOk;
   }
   const SendWqe& wr = shared_->send_queue->slot(read.slot);
-  if (!scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count, response_octets_,
-               payload))
+  if (!queue::scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count,
+                      response_octets_, payload))
     return raise_sink(read.slot);
   response_octets_ += payload.size();
   return RxStatus::kOk;

@@ -7,7 +7,7 @@
 
 #include "qp/remote_protection.h"
 #include "qp/rx.h"
-#include "qp/scatter.h"
+#include "queue/scatter.h"
 #include "rdmap/immediate.h"
 
 namespace uiw::qp {
@@ -113,8 +113,8 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
 // RFC 5040 4.8: a receive that names memory which it may not is an error "localized to RDMAP
 // Stream" to the peer, which is told what found it.
 RxStatus Rx::place_send(const Segment& segment, core::Bytes payload) {
-  if (!scatter(regions_, *shared_->memory, shared_->receive_pd, receive_.sges, receive_.sge_count,
-               send_octets_, payload)) {
+  if (!queue::scatter(regions_, *shared_->memory, shared_->receive_pd, receive_.sges,
+                      receive_.sge_count, send_octets_, payload)) {
     fail_receive(IBV_WC_LOC_PROT_ERR);
     fault_.blame = RxFault::Blame::kProgram;
     return raise(TermCode::kStreamCatastrophic, &segment, IBV_EVENT_QP_ACCESS_ERR);

@@ -97,6 +97,14 @@ bool ReceiveQueue::give_back() {
   return true;
 }
 
+void ReceiveQueue::clear() {
+  const std::lock_guard lock(post_lock_);
+  const uint32_t posted = posted_.load(std::memory_order_relaxed);
+  oldest_ = newest_;
+  taken_.store(posted, std::memory_order_release);
+  freed_.store(posted, std::memory_order_release);
+}
+
 uint32_t ReceiveQueue::depth() const {
   const std::lock_guard lock(post_lock_);
   return depth_;

@@ -65,6 +65,10 @@ class ReceiveQueue {
   // One that was taken will never complete: its queue pair is gone. Thread: any.
   void give_up() { freed_.fetch_add(1, std::memory_order_release); }
 
+  // Takers::kOne: forgets what waits, and all places are free: nothing that was taken will
+  // complete. No other thread may take meanwhile. Thread: any.
+  void clear();
+
   bool empty() const { return count() == 0; }
   // Exact only while no thread posts or takes.
   uint32_t count() const {

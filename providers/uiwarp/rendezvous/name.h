@@ -11,19 +11,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/qp_number.h"
+
 namespace uiw::rendezvous {
 
-inline constexpr uint32_t kNumbersPerPort = 256;
-
-inline uint16_t port_of(uint32_t qp_num) {
-  return static_cast<uint16_t>(qp_num >> 8);
-}
-inline uint8_t index_of(uint32_t qp_num) {
-  return static_cast<uint8_t>(qp_num);
-}
-inline uint32_t number_of(uint16_t port, uint8_t index) {
-  return uint32_t{port} << 8 | index;
-}
+using core::index_of;
+using core::kNumbersPerPort;
+using core::number_of;
+using core::port_of;
 
 struct Name {
   in6_addr gid{};

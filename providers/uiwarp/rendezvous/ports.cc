@@ -24,6 +24,9 @@ namespace {
 // Numbers that are drawn before one comes again; half of all, so that the other half is to guess.
 constexpr uint32_t kLate = kNumbersPerPort / 2;
 
+// Ports that are opened for one number until a condition is given up.
+constexpr int kMostTries = 8;
+
 struct Port {
   ~Port() {
     if (fd >= 0) core::sys::close(fd);
@@ -130,18 +133,26 @@ bool Ports::has_idle_port() const {
 
 }  // namespace
 
-core::Result<uint32_t> take_number() {
+core::Result<uint32_t> take_number(PortCondition* condition) {
   Ports* const all = g_ports.get();
   if (!all) return core::Errno{ENOMEM};
   const std::lock_guard lock(all->mutex);
-  Port* port = all->first.get();
-  while (port && port->used_count == kNumbersPerPort) port = port->next.get();
-  if (!port) {
+  const auto try_port = [&](const Port& port) {
+    return condition ? condition->try_port(port.number) : 0;
+  };
+  for (Port* port = all->first.get(); port; port = port->next.get())
+    if (port->used_count < kNumbersPerPort && try_port(*port) == 0)
+      return number_of(port->number, port->draw());
+  // Those that do not do stay until the end, so that the next one is another.
+  int error = 0;
+  for (int tries = 0; tries < kMostTries; ++tries) {
     core::Result<Port*> added = all->add();
-    if (!added) return core::Errno{added.error()};
-    port = *added;
+    if (!added) return core::Errno{error ? error : added.error()};
+    error = try_port(**added);
+    if (error == 0) return number_of((*added)->number, (*added)->draw());
+    if (error != EADDRINUSE) break;
   }
-  return number_of(port->number, port->draw());
+  return core::Errno{error};
 }
 
 void give_number(uint32_t qp_num) {

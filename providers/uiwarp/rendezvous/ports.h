@@ -15,10 +15,21 @@ namespace uiw::rendezvous {
 class QpnListener;
 struct Name;
 
+// What else somebody needs of a port.
+class PortCondition {
+ public:
+  // 0, or the errno for which it does not do. Once for each port that is considered, the last one
+  // being the number's; with a lock held that take_number() and give_number() take.
+  virtual int try_port(uint16_t port) = 0;
+
+ protected:
+  ~PortCondition() = default;
+};
+
 // A number that no other queue pair of this host has, and none had lately; which one of those
-// nobody can foresee. EADDRINUSE: no port of
-// the allowed range (UIWARP_PORTS) is free; EMFILE and the like. Thread: any.
-core::Result<uint32_t> take_number();
+// nobody can foresee. EADDRINUSE: no port of the allowed range (UIWARP_PORTS) is free, or the
+// condition allows none of some that are; EMFILE and the like. Thread: any.
+core::Result<uint32_t> take_number(PortCondition* condition = nullptr);
 // With the last number of a port that listens, or when another one is idle, the port is closed.
 // Thread: any that may wait for the engine.
 void give_number(uint32_t qp_num);

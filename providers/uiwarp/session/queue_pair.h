@@ -14,6 +14,7 @@
 #include "mem/table.h"
 #include "mpa/negotiator.h"
 #include "progress/busy_poller.h"
+#include "queue/async_events.h"
 #include "queue/completion_queue.h"
 #include "queue/receive_queue.h"
 #include "transport/tcp_stream.h"
@@ -38,14 +39,8 @@ class ConnectionObserver {
 // more when it is there or the queue pair is in error.
 enum class PeerWanted { kNotYet, kNow, kNoMore };
 
-// Async events about a QP (IBV_EVENT_QP_FATAL, ...). Thread: any.
-class QueuePairEvents {
- public:
-  virtual void on_async_event(ibv_event_type type) = 0;
-
- protected:
-  ~QueuePairEvents() = default;
-};
+using queue::QueuePairEvents;
+using queue::SrqEvents;
 
 struct QueuePairOptions {
   uint32_t qp_num = 0;
@@ -57,21 +52,12 @@ struct QueuePairOptions {
   queue::CompletionQueue* recv_cq = nullptr;
   queue::ReceiveQueue* srq = nullptr;  // null: own receive queue
   QueuePairEvents* events = nullptr;
-  class SrqEvents* srq_events = nullptr;
+  SrqEvents* srq_events = nullptr;
   progress::BusyPoller* busy_poller = nullptr;  // null: pollers of other queues do not receive here
   ibv_qp_cap cap{};                             // already checked against the device limits
   bool signal_all = false;
   bool send_with_immediate = false;         // SEND_WITH_IMM may be posted, to a peer that takes it
   ibv_qp_state first_state = IBV_QPS_INIT;  // or RESET
-};
-
-// IBV_EVENT_SRQ_LIMIT_REACHED. Thread: any.
-class SrqEvents {
- public:
-  virtual void on_srq_limit() = 0;
-
- protected:
-  ~SrqEvents() = default;
 };
 
 class State;  // state.h

@@ -6,6 +6,7 @@
 
 #include "core/be.h"
 #include "core/log.h"
+#include "datagram/group.h"
 #include "device/gid_table.h"
 #include "rendezvous/name.h"
 
@@ -17,9 +18,8 @@ bool is_unspecified(const in6_addr& gid) {
          (IN6_IS_ADDR_V4MAPPED(&gid) && core::load_be32(gid.s6_addr + 12) == INADDR_ANY);
 }
 
-bool is_group(const in6_addr& gid) {
-  return IN6_IS_ADDR_MULTICAST(&gid) ||
-         (IN6_IS_ADDR_V4MAPPED(&gid) && IN_MULTICAST(core::load_be32(gid.s6_addr + 12)));
+datagram::GidType type_of(const device::Gid& gid) {
+  return std::strcmp(gid.type, "RoCE v2") == 0 ? datagram::GidType::kV2 : datagram::GidType::kV1;
 }
 
 }  // namespace
@@ -41,8 +41,10 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
   found.source = own->address;
   static_assert(sizeof found.destination == sizeof attr.grh.dgid);
   std::memcpy(&found.destination, &attr.grh.dgid, sizeof attr.grh.dgid);
+  found.destination = datagram::address_of_gid(found.destination);
+  found.gid_type = type_of(*own);
   const in6_addr& to = found.destination;
-  const bool group = is_group(to);
+  const bool group = datagram::is_group(to);
   if (is_unspecified(to) || (group && allowed == Destinations::kHosts))
     return refuse("the peer's GID is not the address of a host: both ends have to be uiwarp");
   if (IN6_IS_ADDR_V4MAPPED(&found.source) != IN6_IS_ADDR_V4MAPPED(&to))

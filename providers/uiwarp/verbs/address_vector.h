@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include "core/result.h"
+#include "datagram/header.h"
 #include "device/device.h"
 #include "device/face.h"
 
@@ -14,6 +15,7 @@ namespace uiw::verbs {
 struct AddressVector {
   in6_addr source{};  // an address of the device, IPv4 mapped as in all GIDs
   in6_addr destination{};
+  datagram::GidType gid_type = datagram::GidType::kV1;  // of the source
 };
 
 enum class Destinations {

@@ -62,6 +62,11 @@ core::Result<engine::Engine*> affinity_of(uiwarp_cq& receives, uiwarp_cq& sends)
   return receives.queue->affinity();  // another thread may have been quicker
 }
 
+void set_first_affinity(uiwarp_cq& receives, uiwarp_cq& sends) {
+  for (uiwarp_cq* cq : {&receives, &sends})
+    if (!cq->queue->affinity()) set_affinity(*cq, *cq->context->engine);
+}
+
 void drop_affinity(uiwarp_cq& cq) {
   if (cq.counts_as_load) cq.queue->affinity()->load().fetch_sub(1, std::memory_order_relaxed);
 }

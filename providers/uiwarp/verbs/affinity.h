@@ -18,6 +18,10 @@ uint32_t engine_count();
 // Engine::start(). Thread: any but an engine's.
 core::Result<engine::Engine*> affinity_of(uiwarp_cq& receives, uiwarp_cq& sends);
 
+// The first engine of the process, which serves all UD queue pairs, becomes the affinity of queues
+// that have none. Thread: any but an engine's.
+void set_first_affinity(uiwarp_cq& receives, uiwarp_cq& sends);
+
 // The queue is being destroyed.
 void drop_affinity(uiwarp_cq& cq);
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <new>
 
-#include "rendezvous/name.h"
+#include "datagram/socket.h"
 #include "verbs/address_vector.h"
 #include "verbs/context.h"
 
@@ -25,19 +25,23 @@ int uiwarp_ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
     context.ahs.give();
     return ENOMEM;
   }
-  made->pd = pd;
-  made->destination = rendezvous::address_of(address->destination, 0, context.device->ifindex);
-  made->source = address->source;
-  made->traffic_class = attr->grh.traffic_class;
-  made->hop_limit = attr->grh.hop_limit;
+  made->owner = pd;
+  made->pd = pd->id;
+  made->to = datagram::make_destination({.destination = address->destination,
+                                         .source = address->source,
+                                         .ifindex = context.device->ifindex,
+                                         .traffic_class = attr->grh.traffic_class,
+                                         .hop_limit = attr->grh.hop_limit,
+                                         .gid_type = address->gid_type},
+                                        datagram::socket_family());
   pd->users.fetch_add(1, std::memory_order_relaxed);
   *ah = made;
   return 0;
 }
 
 int uiwarp_ah_destroy(uiwarp_ah* ah) {
-  ah->pd->context->ahs.give();
-  ah->pd->users.fetch_sub(1, std::memory_order_release);
+  ah->owner->context->ahs.give();
+  ah->owner->users.fetch_sub(1, std::memory_order_release);
   delete ah;
   return 0;
 }

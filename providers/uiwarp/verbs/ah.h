@@ -2,18 +2,20 @@
 // An address handle: where a datagram is to go.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <cstdint>
-
+#include "datagram/destination.h"
+#include "uiwarp/uiwarp-abi.h"
 #include "verbs/pd.h"
 
 // Does not change while it exists.
-struct uiwarp_ah {
-  uiwarp_pd* pd = nullptr;
-  sockaddr_storage destination{};  // of a host or of a multicast group; port 0
-  in6_addr source{};               // our GID: an address of the device, of the same family
-  uint8_t traffic_class = 0;
-  uint8_t hop_limit = 0;
+struct uiwarp_ah final : uiw::datagram::AddressHandle {
+  uiwarp_pd* owner = nullptr;
 };
+
+namespace uiw::verbs {
+
+// What a work request names. Null for null.
+inline const datagram::AddressHandle* address_handle_of(const ibv_ah* ah) {
+  return ah ? reinterpret_cast<const uiwarp_ibv_ah*>(ah)->core : nullptr;
+}
+
+}  // namespace uiw::verbs

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/be.h"
+#include "datagram/groups.h"
 #include "device/device.h"
 #include "device/gid_table.h"
 #include "verbs/context.h"
@@ -50,6 +51,11 @@ void fill(const device::Device& device, const device::Face& face, ibv_device_att
   attr.max_srq = Limits::kMaxSrq;
   attr.max_srq_wr = Limits::kMaxSrqWr;
   attr.max_srq_sge = Limits::kMaxSge;
+  if (face.has(IBV_QPT_UD)) {
+    attr.max_mcast_grp = datagram::kMostGroups;
+    attr.max_mcast_qp_attach = datagram::kMostAttached;
+    attr.max_total_mcast_qp_attach = datagram::kMostGroups * datagram::kMostAttached;
+  }
   attr.max_pkeys = 1;
   attr.phys_port_cnt = 1;
 }

@@ -15,4 +15,8 @@ constexpr ibv_mtu largest_ib_mtu(uint32_t interface_mtu) {
   return mtu;
 }
 
+constexpr uint32_t bytes_of(ibv_mtu mtu) {
+  return 128u << mtu;
+}
+
 }  // namespace uiw::verbs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Queue pairs as verbs sees them: numbers, limits and references; the rest is session/.
+// Queue pairs: numbers, limits and references; the rest is session/ and datagram/ (verbs/ud.cc).
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -7,45 +7,15 @@
 #include <new>
 
 #include "device/face.h"
-#include "session/queue_pair.h"
 #include "verbs/affinity.h"
 #include "verbs/attribute_masks.h"
 #include "verbs/cm_number.h"
-#include "verbs/cq.h"
-#include "verbs/pd.h"
 #include "verbs/peer_address.h"
-#include "verbs/registry.h"
-#include "verbs/srq.h"
+#include "verbs/qp.h"
+#include "verbs/ud.h"
 
 using namespace uiw;
 using device::Limits;
-
-struct uiwarp_qp final : session::QueuePairEvents, verbs::CqMember {
-  uiwarp_pd* pd = nullptr;
-  uiwarp_cq* send_cq = nullptr;
-  uiwarp_cq* recv_cq = nullptr;
-  uiwarp_srq* srq = nullptr;
-  ibv_qp_type qp_type = IBV_QPT_RC;
-  verbs::EventSource events;  // named as the ibv_qp
-  std::atomic<uint32_t> async_events{0};
-  verbs::Registration registration;
-  std::unique_ptr<session::QueuePair> session;
-  std::unique_ptr<rendezvous::PeerSearch> peer_search;  // thread: engine
-  ibv_qp_attr hints{};                                  // of a queue pair connected by number
-
-  // Of the two queues a member can be in one list only.
-  struct ReceiveMember final : verbs::CqMember {
-    explicit ReceiveMember(uiwarp_qp& qp) : owner(qp) {}
-    void on_cq_error() override { owner.on_cq_error(); }
-    uiwarp_qp& owner;
-  } receive_member{*this};
-
-  void on_async_event(ibv_event_type type) override {
-    async_events.fetch_add(1, std::memory_order_relaxed);
-    pd->context->async.send(events, type);
-  }
-  void on_cq_error() override { session->fail(); }
-};
 
 namespace {
 
@@ -54,7 +24,7 @@ core::Service service_of(ibv_qp_type type) {
 }
 
 int check(const uiwarp_pd* pd, const uiwarp_qp_init& init) {
-  if (!pd->context->face->has(static_cast<ibv_qp_type>(init.qp_type))) return EOPNOTSUPP;
+  if (!pd->context->face->has(init.qp_type)) return EOPNOTSUPP;
   if (!init.send_cq || !init.recv_cq) return EINVAL;
   if (init.send_cq->context != pd->context || init.recv_cq->context != pd->context) return EINVAL;
   if (init.srq && init.srq->pd->context != pd->context) return EINVAL;
@@ -156,6 +126,51 @@ int check_mask(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
                            mask & IBV_QP_STATE ? attr.qp_state : now.qp_state, mask);
 }
 
+int create_session(uiwarp_qp& qp, const uiwarp_qp_init& init) {
+  uiwarp_context* context = qp.pd->context;
+  core::Result<engine::Engine*> engine = verbs::affinity_of(*init.recv_cq, *init.send_cq);
+  if (!engine) return engine.error();
+  if (!verbs::reserve_number(qp.registration)) return ENOMEM;
+  session::QueuePairOptions options;
+  options.qp_num = qp.registration.qp_num;
+  options.service = service_of(qp.qp_type);
+  options.pd = qp.pd->id;
+  options.memory = &context->memory;
+  options.send_cq = init.send_cq->queue.get();
+  options.recv_cq = init.recv_cq->queue.get();
+  options.events = &qp;
+  options.busy_poller = &context->busy_poller;
+  if (init.srq) {
+    options.srq_pd = init.srq->pd->id;
+    options.srq = init.srq->queue.get();
+    options.srq_events = init.srq;
+  }
+  options.cap = init.cap;
+  options.signal_all = init.sq_sig_all != 0;
+  options.send_with_immediate = context->face->send_with_immediate;
+  options.first_state = context->face->first_state;
+  qp.session = session::QueuePair::create(**engine, options);
+  if (qp.session) return 0;
+  verbs::unregister(qp.registration);
+  return ENOMEM;
+}
+
+// Returns when nothing completes or raises events any more.
+void end(uiwarp_qp& qp) {
+  if (qp.datagrams) return verbs::end_datagrams(qp);
+  // On the engine thread, so that rdma_cm does not hold a QP that it found a moment ago.
+  struct Unregister final : engine::Task {
+    uiwarp_qp* qp;
+    void run() override {
+      qp->peer_search.reset();
+      verbs::unregister(qp->registration);
+    }
+  } unregister;
+  unregister.qp = &qp;
+  qp.session->end_after(*qp.pd->context->engine, unregister);
+  qp.session.reset();
+}
+
 }  // namespace
 
 int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
@@ -163,8 +178,6 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   if (const int error = check(pd, *init)) return error;
   if (init->srq) init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
   uiwarp_context* context = pd->context;
-  core::Result<engine::Engine*> engine = verbs::affinity_of(*init->recv_cq, *init->send_cq);
-  if (!engine) return engine.error();
   if (!context->qps.take(Limits::kMaxQp)) return ENOMEM;
   std::unique_ptr<uiwarp_qp> made(new (std::nothrow) uiwarp_qp);
   if (!made) {
@@ -183,41 +196,20 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   made->srq = init->srq;
   made->qp_type = static_cast<ibv_qp_type>(init->qp_type);
   made->events.set_element(reinterpret_cast<uintptr_t>(init->user));
-  if (!verbs::reserve_number(made->registration)) {
-    context->qps.give();
-    return ENOMEM;
-  }
-
-  session::QueuePairOptions options;
-  options.qp_num = made->registration.qp_num;
-  options.service = service_of(made->qp_type);
-  options.pd = pd->id;
-  options.memory = &context->memory;
-  options.send_cq = init->send_cq->queue.get();
-  options.recv_cq = init->recv_cq->queue.get();
-  options.events = made.get();
-  options.busy_poller = &context->busy_poller;
-  if (init->srq) {
-    options.srq_pd = init->srq->pd->id;
-    options.srq = init->srq->queue.get();
-    options.srq_events = init->srq;
-  }
-  options.cap = init->cap;
-  options.signal_all = init->sq_sig_all != 0;
-  options.send_with_immediate = context->face->send_with_immediate;
-  options.first_state = context->face->first_state;
-  made->session = session::QueuePair::create(**engine, options);
+  const bool datagrams = init->qp_type == IBV_QPT_UD;
+  int error = datagrams ? verbs::create_datagrams(*made, *init) : create_session(*made, *init);
   // A queue that has lost completions is in error: what uses it would be, too.
-  const int error = !made->session ? ENOMEM : join_queues(*made) ? 0 : EINVAL;
+  if (error == 0 && !join_queues(*made)) {
+    end(*made);
+    error = EINVAL;
+  }
   if (error) {
-    made->session.reset();
-    verbs::unregister(made->registration);
     context->qps.give();
     return error;
   }
   hold(*made);
-  verbs::publish(made->registration, made->session.get());
-  *qp_num = options.qp_num;
+  if (!datagrams) verbs::publish(made->registration, made->session.get());
+  *qp_num = made->registration.qp_num;
   *qp = made.release();
   return 0;
 }
@@ -230,18 +222,9 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
     context->qps.give();
     return 0;
   }
-  // On the engine thread, so that rdma_cm does not hold a QP that it found a moment ago.
-  struct Unregister final : engine::Task {
-    uiwarp_qp* qp;
-    void run() override {
-      qp->peer_search.reset();
-      verbs::unregister(qp->registration);
-    }
-  } unregister;
-  unregister.qp = qp;
+  if (qp->groups.load(std::memory_order_acquire) > 0) return EBUSY;
   leave_queues(*qp);
-  qp->session->end_after(*context->engine, unregister);
-  qp->session.reset();  // nothing completes or raises events any more
+  end(*qp);
   *async_events = qp->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= context->async.purge(qp->events);
   let_go(*qp);
@@ -252,6 +235,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
 
 int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (qp->pd->context->in_child()) return ENODEV;
+  if (qp->datagrams) return qp->datagrams->modify(*attr, mask);
   if (const int error = check_attributes(*attr, mask)) return error;
   if (const int error = check_mask(*qp, *attr, mask)) return error;
   const int target = mask & IBV_QP_STATE ? int{attr->qp_state} : -1;
@@ -286,35 +270,53 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
 }
 
 int uiwarp_qp_query(uiwarp_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
+  if (qp->datagrams) return qp->datagrams->query(*attr, *init);
   const int error = qp->session->query(*attr, mask, *init);
   if (error == 0 && qp->hints.dest_qp_num != 0) verbs::recall(*attr, qp->hints);
   return error;
 }
 
 int uiwarp_qp_post_send(uiwarp_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  return qp->session->post_send(wr, bad);
+  if (qp->session) [[likely]]
+    return qp->session->post_send(wr, bad);
+  return qp->datagrams->post_send(wr, bad);
 }
 
 int uiwarp_qp_post_recv(uiwarp_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  return qp->session->post_recv(wr, bad);
+  if (qp->session) [[likely]]
+    return qp->session->post_recv(wr, bad);
+  return qp->datagrams->post_recv(wr, bad);
 }
 
 void uiwarp_qp_batch_begin(uiwarp_qp* qp) {
-  qp->session->begin_batch();
+  if (qp->session) [[likely]]
+    return qp->session->begin_batch();
+  qp->datagrams->begin_batch();
 }
 
 int uiwarp_qp_batch_add(uiwarp_qp* qp, const ibv_send_wr* wr) {
-  return qp->session->add_to_batch(*wr);
+  if (qp->session) [[likely]]
+    return qp->session->add_to_batch(*wr);
+  return qp->datagrams->add_to_batch(*wr);
+}
+
+int uiwarp_qp_batch_address(uiwarp_qp* qp, const ibv_ah* ah, uint32_t remote_qpn,
+                            uint32_t remote_qkey) {
+  if (!qp->datagrams) return EOPNOTSUPP;
+  return qp->datagrams->set_batch_address(ah, remote_qpn, remote_qkey);
 }
 
 int uiwarp_qp_batch_end(uiwarp_qp* qp, int publish) {
-  return qp->session->end_batch(publish != 0);
+  if (qp->session) [[likely]]
+    return qp->session->end_batch(publish != 0);
+  return qp->datagrams->end_batch(publish != 0);
 }
 
 uint64_t uiwarp_qp_send_ops(int qp_type) {
+  if (qp_type == IBV_QPT_UD) return IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
   const device::Face& face = device::face();
+  if (!face.has(qp_type)) return 0;
   const auto type = static_cast<ibv_qp_type>(qp_type);
-  if (!face.has(type)) return 0;
   constexpr struct {
     ibv_wr_opcode opcode;
     uint64_t flag;

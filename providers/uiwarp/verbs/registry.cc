@@ -42,6 +42,13 @@ struct Registry {
     while (found && found->qp_num != qp_num) found = found->next;
     return found;
   }
+  void add(Registration& registration, uint32_t qp_num) {
+    registration.qp_num = qp_num;
+    registration.queue_pair = nullptr;
+    Registration*& first = bucket(qp_num);
+    registration.next = first;
+    first = &registration;
+  }
   // Every device allows far fewer queue pairs: one is always free.
   uint32_t portless_number() {
     do {
@@ -81,12 +88,18 @@ bool reserve_number(Registration& registration) {
               strerrordesc_np(number.error()));
   }
   const std::lock_guard lock(all->mutex);
-  registration.qp_num = number ? *number : all->portless_number();
-  registration.queue_pair = nullptr;
-  Registration*& first = all->bucket(registration.qp_num);
-  registration.next = first;
-  first = &registration;
+  all->add(registration, number ? *number : all->portless_number());
   return true;
+}
+
+int reserve_number(Registration& registration, rendezvous::PortCondition& condition) {
+  Registry* const all = g_registry.get();
+  if (!all) return ENOMEM;
+  core::Result<uint32_t> number = rendezvous::take_number(&condition);
+  if (!number) return number.error();
+  const std::lock_guard lock(all->mutex);
+  all->add(registration, *number);
+  return 0;
 }
 
 void publish(Registration& registration, session::QueuePair* queue_pair) {

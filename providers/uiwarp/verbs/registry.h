@@ -4,12 +4,14 @@
 
 #include <cstdint>
 
+#include "rendezvous/ports.h"
 #include "session/queue_pair.h"
 
 namespace uiw::verbs {
 
-// The QP of that number; null when there is none. Thread: engine. ibv_destroy_qp unregisters on the
-// engine thread, so a QP found there stays for the rest of that engine turn.
+// The QP of that number; null when there is none. Thread: engine, where ibv_destroy_qp unregisters,
+// so that a QP found there stays for the rest of that engine turn. Others can ask whether there is
+// one.
 session::QueuePair* find_queue_pair(uint32_t qp_num);
 
 // session::QueuePair::claim() of the QP of that number. EINVAL also when there is none. Thread:
@@ -27,6 +29,9 @@ struct Registration {
 // (rendezvous/ports.h) or, where no TCP port is to be had, one that only rdma_cm can connect: its
 // upper 16 bits are below every port that may be had. False when out of memory. Thread: any.
 bool reserve_number(Registration& registration);
+// The same with a condition (rendezvous/ports.h), for a queue pair that is of no use without a
+// port. 0, ENOMEM, or take_number()'s errno.
+int reserve_number(Registration& registration, rendezvous::PortCondition& condition);
 // From now on find_queue_pair() finds it. In the process that reserved its number. Thread: any.
 void publish(Registration& registration, session::QueuePair* queue_pair);
 // Gives the number back; idempotent. Thread: engine once it was published, else any that may wait

@@ -114,13 +114,13 @@ class FakeQueuePair final : private transport::StreamHandler, private engine::Ta
 // Numbers 1 to 99 exist. Thread: engine, except before any connection and claim().
 class FakeQueuePairs final : public QueuePairs {
  public:
+  bool exists(uint32_t qp_num) override { return qp_num >= 1 && qp_num < 100 && qp_num != gone; }
   int claim(uint32_t qp_num) override {
     if (qp_num < 1 || qp_num >= 100) return EINVAL;
     const std::lock_guard hold(claims_->mutex);
     return claims_->numbers.insert(qp_num).second ? 0 : EINVAL;
   }
   void abandon(uint32_t qp_num) override { abandoned.push_back(qp_num); }
-  bool exists(uint32_t qp_num) const { return qp_num >= 1 && qp_num < 100 && qp_num != gone; }
   int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     if (!exists(qp_num)) return EINVAL;
@@ -352,8 +352,8 @@ class ConnectionTest : public ::testing::Test {
 
   uint32_t new_id(uint64_t uid, TestChannel* channel = nullptr) {
     uint32_t id = 0;
-    EXPECT_EQ(0, manager_.create_id((channel ? channel : &channel_)->channel, uid, PortSpace::kTcp,
-                                    true, id));
+    EXPECT_EQ(0, manager_.create_id((channel ? channel : &channel_)->channel, uid, space_,
+                                    Service::kConnection, id));
     return id;
   }
   // Listens on `host`; the address to connect to is listen_address_.
@@ -405,6 +405,7 @@ class ConnectionTest : public ::testing::Test {
   }
 
   core::Settings settings_;
+  PortSpace space_ = PortSpace::kTcp;  // of new ids
   engine::EngineRef engine_;
   FakeQueuePairs qps_;
   Manager manager_;

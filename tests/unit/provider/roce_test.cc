@@ -182,9 +182,9 @@ TEST_F(Roce, AQueuePairBeginsInResetAndRemembersItsGid) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
-TEST_F(Roce, OtherQueuePairsThanRcAndUcAreNotThere) {
+TEST_F(Roce, OtherQueuePairsThanRcUcAndUdAreNotThere) {
   ibv_cq* cq = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
-  for (ibv_qp_type type : {IBV_QPT_UD, IBV_QPT_RAW_PACKET}) {
+  for (ibv_qp_type type : {IBV_QPT_XRC_SEND, IBV_QPT_RAW_PACKET}) {
     ibv_qp_init_attr init = qp_attr(cq);
     init.qp_type = type;
     EXPECT_NULL_ERRNO(ibv_create_qp(pd_, &init), EOPNOTSUPP);

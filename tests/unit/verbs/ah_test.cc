@@ -54,14 +54,11 @@ class AddressHandles : public test::OpenDevice {
     ah_ = nullptr;
     return uiwarp_ah_create(pd_, &attributes, &ah_);
   }
-  // "127.0.0.1", "::1"
+  // "::ffff:127.0.0.1", "::1"
   std::string destination() const {
-    const sockaddr_storage& to = ah_->destination;
+    const auto& to = reinterpret_cast<const sockaddr_in6&>(ah_->to.address);
     char text[INET6_ADDRSTRLEN] = "neither";
-    if (to.ss_family == AF_INET)
-      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(to).sin_addr, text, sizeof text);
-    if (to.ss_family == AF_INET6)
-      inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(to).sin6_addr, text, sizeof text);
+    if (to.sin6_family == AF_INET6) inet_ntop(AF_INET6, &to.sin6_addr, text, sizeof text);
     return text;
   }
 
@@ -71,26 +68,31 @@ class AddressHandles : public test::OpenDevice {
 TEST_F(AddressHandles, HoldWhereADatagramIsToGo) {
   const struct {
     const char *own, *peer, *destination;
-  } rows[] = {{kLo4, kLo4, "127.0.0.1"},
-              {kLo4, "::ffff:127.1.2.3", "127.1.2.3"},
-              {kLo6, kLo6, "::1"},
-              {kLo4, "::ffff:239.1.2.3", "239.1.2.3"},
-              {kLo6, "ff02::42", "ff02::42"}};
+    bool is_group;
+  } rows[] = {{kLo4, kLo4, "::ffff:127.0.0.1", false},
+              {kLo4, "::ffff:127.1.2.3", "::ffff:127.1.2.3", false},
+              {kLo6, kLo6, "::1", false},
+              {kLo4, "::ffff:239.1.2.3", "::ffff:239.1.2.3", true},
+              {kLo4, "ff0e::ffff:239.1.2.3", "::ffff:239.1.2.3", true},
+              {kLo6, "ff02::42", "ff02::42", true}};
   for (const auto& row : rows) {
     SCOPED_TRACE(row.peer);
-    ASSERT_EQ(create(attr(row.own, row.peer)), 0);
-    EXPECT_EQ(destination(), row.destination);
-    const in6_addr own = gid(row.own);
-    EXPECT_EQ(std::memcmp(&ah_->source, &own, sizeof own), 0);
-    EXPECT_EQ(ah_->traffic_class, 0x28);
-    EXPECT_EQ(ah_->hop_limit, 17);
-    EXPECT_EQ(uiwarp_ah_destroy(ah_), 0);
+    ibv_ah_attr attributes = attr(row.own, row.peer);
+    for (auto type : {datagram::GidType::kV1, datagram::GidType::kV2}) {
+      ASSERT_EQ(create(attributes), 0);
+      EXPECT_EQ(destination(), row.destination);
+      EXPECT_EQ(ah_->to.is_group, row.is_group);
+      EXPECT_EQ(ah_->to.gid_type, type);
+      EXPECT_EQ(ah_->pd, pd_->id);
+      EXPECT_EQ(uiwarp_ah_destroy(ah_), 0);
+      ++attributes.grh.sgid_index;
+    }
   }
 }
 
 TEST_F(AddressHandles, OfALinkLocalGroupLeaveThroughTheDevice) {
   ASSERT_EQ(create(attr(kLo6, "ff02::42")), 0);
-  EXPECT_EQ(reinterpret_cast<const sockaddr_in6&>(ah_->destination).sin6_scope_id,
+  EXPECT_EQ(reinterpret_cast<const sockaddr_in6&>(ah_->to.address).sin6_scope_id,
             context_->device->ifindex);
   EXPECT_EQ(uiwarp_ah_destroy(ah_), 0);
 }

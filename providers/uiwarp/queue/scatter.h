@@ -10,7 +10,7 @@
 #include "core/copy.h"
 #include "mem/last_region.h"
 
-namespace uiw::qp {
+namespace uiw::queue {
 
 // Calls take(sge, at, size) for the SGEs that `length` bytes from the position `offset` of all of
 // them on occupy, `size` bytes from the one at `at` on, until it says false. Returns how many
@@ -55,4 +55,4 @@ inline bool scatter(mem::LastRegion& regions, const mem::Table& memory, uint32_t
   return for_each_sge(sges, count, offset, data.size(), copy) == data.size();
 }
 
-}  // namespace uiw::qp
+}  // namespace uiw::queue

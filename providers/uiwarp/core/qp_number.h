@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What a queue pair number says: the upper 16 bits are a port of the process that has it, the lower
+// 8 tell its queue pairs apart (doc/decisions/005).
+#pragma once
+
+#include <cstdint>
+
+namespace uiw::core {
+
+inline constexpr uint32_t kMostQpNumber = 0xffffff;
+inline constexpr uint32_t kNumbersPerPort = 256;
+
+inline constexpr uint16_t port_of(uint32_t qp_num) {
+  return static_cast<uint16_t>(qp_num >> 8);
+}
+inline constexpr uint8_t index_of(uint32_t qp_num) {
+  return static_cast<uint8_t>(qp_num);
+}
+inline constexpr uint32_t number_of(uint16_t port, uint8_t index) {
+  return uint32_t{port} << 8 | index;
+}
+
+}  // namespace uiw::core

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// States and queues of a UD queue pair; sending.cc and receiving.cc are the rest.
+#include "datagram/queue_pair.h"
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "datagram/states.h"
+
+namespace uiw::datagram {
+
+std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine, Door& door,
+                                             const QueuePairOptions& options) {
+  std::unique_ptr<QueuePair> made(new (std::nothrow) QueuePair(engine, door, options));
+  return made && made->create_queues() ? std::move(made) : nullptr;
+}
+
+bool QueuePair::create_queues() {
+  using Source = queue::CompletionSource;
+  const ibv_qp_cap& cap = options_.cap;
+  send_queue_ = SendQueue::create(cap.max_send_wr, cap.max_send_sge, cap.max_inline_data);
+  if (!options_.srq) own_receives_ = queue::ReceiveQueue::create(cap.max_recv_wr, cap.max_recv_sge);
+  receives_ = options_.srq ? options_.srq : own_receives_.get();
+  if (!send_queue_ || !receives_) return false;
+  send_source_.reset(new (std::nothrow) Source(Source::Kind::kOwnQueue, send_queue_->freed()));
+  recv_source_.reset(new (std::nothrow) Source(
+      options_.srq ? Source::Kind::kSharedQueue : Source::Kind::kOwnQueue, receives_->freed()));
+  return send_source_ && recv_source_;
+}
+
+QueuePair::~QueuePair() {
+  if (send_source_) options_.send_cq->purge(std::move(send_source_));
+  if (recv_source_) options_.recv_cq->purge(std::move(recv_source_));
+}
+
+int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  int error = 0;
+  if (options_.srq || state_.load(std::memory_order_acquire) == IBV_QPS_RESET) error = EINVAL;
+  if (engine_.in_child()) error = ENODEV;
+  if (error == 0) error = own_receives_->post(wr);
+  if (error != ENODEV && state_.load(std::memory_order_acquire) == IBV_QPS_ERR) {
+    const std::lock_guard lock(receiving_);
+    flush_receives();
+  }
+  if (error && bad) *bad = wr;
+  return error;
+}
+
+int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
+  if (engine_.in_child()) return ENODEV;
+  const bool moves = mask & IBV_QP_STATE;
+  if (moves && attr.qp_state == IBV_QPS_RESET) {
+    if (const int error = check_modify(state_.load(std::memory_order_acquire), attr, mask))
+      return error;
+    return reset();
+  }
+  std::unique_lock receiving(receiving_);
+  const ibv_qp_state now = state_.load(std::memory_order_relaxed);
+  if (const int error = check_modify(now, attr, mask)) return error;
+  if (mask & IBV_QP_QKEY) qkey_.store(attr.qkey, std::memory_order_relaxed);
+  if (mask & IBV_QP_SQ_PSN) sq_psn_.store(attr.sq_psn & 0xffffff, std::memory_order_relaxed);
+  if (!moves || attr.qp_state == now) return 0;
+  if (attr.qp_state == IBV_QPS_ERR) {
+    enter_error(receiving);
+  } else {
+    state_.store(attr.qp_state, std::memory_order_release);
+  }
+  return 0;
+}
+
+// Under receiving_: whose order is that of the flushed receives.
+void QueuePair::enter_error(std::unique_lock<std::mutex>& receiving) {
+  if (state_.exchange(IBV_QPS_ERR, std::memory_order_acq_rel) == IBV_QPS_ERR) return;
+  flush_receives();
+  receiving.unlock();
+  if (options_.srq) options_.events->on_async_event(IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+// Shared receives stay for the other queue pairs.
+void QueuePair::flush_receives() {
+  if (options_.srq || state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) return;
+  queue::Receive receive;
+  bool below_limit;
+  ibv_wc wc{};
+  wc.status = IBV_WC_WR_FLUSH_ERR;
+  while (receives_->take(receive, below_limit)) complete_receive(receive, wc, true);
+}
+
+int QueuePair::reset() {
+  using Source = queue::CompletionSource;
+  const std::scoped_lock locks(posting_, receiving_);
+  std::unique_ptr<Source> sends(new (std::nothrow)
+                                    Source(Source::Kind::kOwnQueue, send_queue_->freed()));
+  std::unique_ptr<Source> receives(new (std::nothrow) Source(
+      options_.srq ? Source::Kind::kSharedQueue : Source::Kind::kOwnQueue, receives_->freed()));
+  if (!sends || !receives) return ENOMEM;
+  state_.store(IBV_QPS_RESET, std::memory_order_release);
+  options_.send_cq->purge(std::exchange(send_source_, std::move(sends)));
+  options_.recv_cq->purge(std::exchange(recv_source_, std::move(receives)));
+  send_queue_->clear();
+  if (own_receives_) own_receives_->clear();
+  qkey_.store(0, std::memory_order_relaxed);
+  sq_psn_.store(0, std::memory_order_relaxed);
+  return 0;
+}
+
+int QueuePair::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) const {
+  attr = {};
+  attr.qp_state = attr.cur_qp_state = state_.load(std::memory_order_acquire);
+  attr.path_mtu = IBV_MTU_4096;
+  attr.qkey = qkey_.load(std::memory_order_relaxed);
+  attr.sq_psn = sq_psn_.load(std::memory_order_relaxed);
+  attr.port_num = 1;
+  attr.cap = options_.cap;
+  init = {};
+  init.cap = options_.cap;
+  init.qp_type = IBV_QPT_UD;
+  init.sq_sig_all = options_.signal_all;
+  return 0;
+}
+
+void QueuePair::fail() {
+  if (!failing_.exchange(true, std::memory_order_acq_rel)) engine_.post(*this);
+}
+
+// What fail() has left.
+void QueuePair::run() {
+  failing_.store(false, std::memory_order_release);
+  {
+    std::unique_lock receiving(receiving_);
+    if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR) return;
+    enter_error(receiving);
+  }
+  options_.events->on_async_event(IBV_EVENT_QP_FATAL);
+}
+
+}  // namespace uiw::datagram

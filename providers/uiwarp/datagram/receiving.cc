@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What comes for a UD queue pair.
+#include <optional>
+
+#include "datagram/drops.h"
+#include "datagram/queue_pair.h"
+#include "datagram/states.h"
+#include "queue/scatter.h"
+
+namespace uiw::datagram {
+
+// A message that is longer than its receive is a local length error, as adapters have it: the
+// receive says so and the queue pair is in error. rxe without an SRQ drops it (class D of
+// InfiniBand 9.9.3.1), which no program can tell from a loss.
+ibv_wc_status QueuePair::place(const queue::Receive& receive, const Arrival& arrival) {
+  if (kGrhSize + arrival.payload.size() > receive.length) return IBV_WC_LOC_LEN_ERR;
+  const Grh grh = make_grh(arrival.envelope, arrival.header.gid_type,
+                           static_cast<uint32_t>(arrival.payload.size()));
+  const auto put = [&](uint64_t offset, core::Bytes bytes) {
+    return queue::scatter(regions_, *options_.memory, options_.srq ? options_.srq_pd : options_.pd,
+                          receive.sges, receive.sge_count, offset, bytes);
+  };
+  const bool placed = put(0, grh) && put(kGrhSize, arrival.payload);
+  regions_.release();
+  return placed ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
+}
+
+void QueuePair::deliver(const Arrival& arrival) {
+  std::unique_lock receiving(receiving_);
+  if (!can_receive(state_.load(std::memory_order_relaxed)))
+    return drops().count(Drop::kNotReceiving);
+  if (arrival.header.qkey != qkey_.load(std::memory_order_relaxed))
+    return drops().count(Drop::kQkey);
+  queue::Receive receive;
+  bool below_limit;
+  if (!receives_->take(receive, below_limit)) return drops().count(Drop::kNoReceive);
+  ibv_wc wc{};
+  wc.status = place(receive, arrival);
+  const bool good = wc.status == IBV_WC_SUCCESS;
+  if (good) {
+    wc.byte_len = static_cast<uint32_t>(kGrhSize + arrival.payload.size());
+    wc.src_qp = arrival.header.from;
+    wc.wc_flags = IBV_WC_GRH;
+    if (arrival.header.has_immediate) {
+      wc.wc_flags |= IBV_WC_WITH_IMM;
+      wc.imm_data = arrival.header.immediate;
+    }
+  }
+  complete_receive(receive, wc, !good || arrival.header.solicited);
+  if (!good) enter_error(receiving);
+  if (below_limit) options_.srq_events->on_srq_limit();
+}
+
+void QueuePair::complete_receive(const queue::Receive& receive, const ibv_wc& result,
+                                 bool solicited) {
+  ibv_wc wc = result;
+  wc.wr_id = receive.wr_id;
+  wc.opcode = IBV_WC_RECV;
+  wc.qp_num = options_.qp_num;
+  options_.recv_cq->push({wc, recv_source_.get(), receive.frees}, solicited);
+}
+
+}  // namespace uiw::datagram

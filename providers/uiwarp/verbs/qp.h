@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A queue pair as verbs sees it, whatever its type: number, queues, events; what it does with work
+// requests is session/'s or datagram/'s.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "datagram/door.h"
+#include "datagram/queue_pair.h"
+#include "rendezvous/peer_search.h"
+#include "session/queue_pair.h"
+#include "verbs/cq.h"
+#include "verbs/pd.h"
+#include "verbs/registry.h"
+#include "verbs/srq.h"
+
+struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
+  uiwarp_pd* pd = nullptr;
+  uiwarp_cq* send_cq = nullptr;
+  uiwarp_cq* recv_cq = nullptr;
+  uiwarp_srq* srq = nullptr;
+  ibv_qp_type qp_type = IBV_QPT_RC;
+  uiw::verbs::EventSource events;  // named as the ibv_qp
+  std::atomic<uint32_t> async_events{0};
+  uiw::verbs::Registration registration;
+
+  // By its type one of the two.
+  std::unique_ptr<uiw::session::QueuePair> session;
+  std::unique_ptr<uiw::datagram::QueuePair> datagrams;
+
+  // With a session.
+  std::unique_ptr<uiw::rendezvous::PeerSearch> peer_search;  // thread: engine
+  ibv_qp_attr hints{};                                       // when connected by number
+
+  // With datagrams.
+  uiw::datagram::Door* door = nullptr;
+  std::atomic<uint32_t> groups{0};  // that it is attached to
+
+  // Of the two queues a member can be in one list only.
+  struct ReceiveMember final : uiw::verbs::CqMember {
+    explicit ReceiveMember(uiwarp_qp& qp) : owner(qp) {}
+    void on_cq_error() override { owner.on_cq_error(); }
+    uiwarp_qp& owner;
+  } receive_member{*this};
+
+  void on_async_event(ibv_event_type type) override {
+    async_events.fetch_add(1, std::memory_order_relaxed);
+    pd->context->async.send(events, type);
+  }
+  void on_cq_error() override { session ? session->fail() : datagrams->fail(); }
+};

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""UD queue pairs with stock tools, which the RoCE face has."""
+from case_exchange import gid_index, meeting_place
+from case_face import ROCE
+from case_perftest import IPV4, exchange
+from harness import expect
+from registry import NAMES, case
+
+# Both ends compare what came with what the other sent.
+PINGPONG = {"ud-pingpong": ["-c", "-n", "1000"], "ud-pingpong-events": ["-c", "-e", "-n", "1000"],
+            "ud-pingpong-small": ["-c", "-s", "64", "-n", "1000"]}
+
+
+def register(name, options):
+    @case(f"roce-{name}", worlds=NAMES, seconds=120, reduced=True)
+    def run(world):
+        """By GIDs of both types."""
+        for kind in (0, 1):
+            port = world.port()
+            command = ["ibv_ud_pingpong", "-d", world.device, "-g", 2 * gid_index(world) + kind, "-p", port, *options]
+            server = world.start_server(*command, port=port, settings=ROCE)
+            client = world.start("client", *command, meeting_place(world), settings=ROCE)
+            world.finish(client, 40, 0, server)
+            world.finish(server, 20, 0, client)
+            for end in (client, server):
+                expect(end.output.count(" iters in ") == 1, "ibv_ud_pingpong printed no result", client, server)
+                expect("invalid data" not in end.output, "ibv_ud_pingpong received wrong data", client, server)
+
+
+for _name, _options in PINGPONG.items():
+    register(_name, _options)
+
+
+@case("roce-ud-perftest", worlds=IPV4, seconds=200, serial=True, reduced=True)
+def perftest(world):
+    """A latency test hangs when one datagram is lost, and a bandwidth test when some are."""
+    for index in ("0", "1"):
+        few = ["-d", world.device, "-c", "UD", "-x", index]
+        exchange(world, "ib_send_lat", [*few, "-s", "64", "-n", "1000"], 60, cm=False, settings=ROCE)
+        exchange(world, "ib_send_bw", [*few, "-s", "1024", "-n", "2000"], 60, cm=False, settings=ROCE)
+    exchange(world, "ib_send_lat", [*few, "-e", "-n", "200"], 60, cm=False, settings=ROCE)
+    exchange(world, "ib_send_bw", [*few, "-q", "4", "-s", "1024", "-n", "500"], 60, cm=False, settings=ROCE)
