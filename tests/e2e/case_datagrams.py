@@ -2,9 +2,9 @@
 """UD queue pairs with stock tools, which the RoCE face has."""
 from case_exchange import gid_index, meeting_place
 from case_face import ROCE
-from case_perftest import IPV4, exchange
+from case_perftest import exchange
 from harness import expect
-from registry import NAMES, case
+from registry import DIAGONAL, NAMES, case
 
 # Both ends compare what came with what the other sent.
 PINGPONG = {"ud-pingpong": ["-c", "-n", "1000"], "ud-pingpong-events": ["-c", "-e", "-n", "1000"],
@@ -31,7 +31,7 @@ for _name, _options in PINGPONG.items():
     register(_name, _options)
 
 
-@case("roce-ud-perftest", worlds=IPV4, seconds=200, serial=True, reduced=True)
+@case("roce-ud-perftest", worlds=DIAGONAL, seconds=200, serial=True, reduced=True)
 def perftest(world):
     """A latency test hangs when one datagram is lost, and a bandwidth test when some are."""
     for index in ("0", "1"):

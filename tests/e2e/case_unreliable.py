@@ -2,9 +2,9 @@
 """UC queue pairs, which devices with the RoCE face have: stock tools that connect them by number and GID."""
 from case_exchange import gid_index, meeting_place
 from case_face import IWARP, ROCE
-from case_perftest import IPV4, exchange
+from case_perftest import exchange
 from harness import expect
-from registry import LO4, NAMES, case
+from registry import DIAGONAL, LO4, NAMES, case
 
 PINGPONG = {
     "uc-pingpong": ["-c"],
@@ -44,7 +44,7 @@ for _name, _options in PINGPONG.items():
     register(_name, _options)
 
 
-@case("roce-perftest-uc", worlds=IPV4, seconds=240, serial=True, reduced=True)
+@case("roce-perftest-uc", worlds=DIAGONAL, seconds=240, serial=True, reduced=True)
 def perftest(world):
     """The tools with -R refuse UC themselves."""
     for tool, few in TOOLS.items():
