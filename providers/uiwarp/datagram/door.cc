@@ -3,10 +3,12 @@
 
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "core/assert.h"
 #include "core/per_process.h"
 #include "core/raw_sys.h"
+#include "core/settings.h"
 #include "datagram/drops.h"
 
 namespace uiw::datagram {
@@ -70,7 +72,9 @@ core::Result<Door*> Door::enter(engine::Engine& engine, uint16_t port) {
 
 void Door::leave() {
   UIW_ASSERT(engine().on_engine_thread());
-  if (g_doors.get()->give_up(*this)) close();
+  if (!g_doors.get()->give_up(*this)) return;
+  ending_ = true;
+  take_back();
 }
 
 void Door::add(QueuePair& qp) {
@@ -88,7 +92,52 @@ void Door::on_arrival(const Arrival& arrival) {
   const std::lock_guard lock(members_mutex_);
   QueuePair* const qp = core::port_of(to) == port_ ? members_[core::index_of(to)] : nullptr;
   if (!qp) return drops().count(Drop::kNoQueuePair);
+  latest_ = core::index_of(to);
+  ++delivered_;
   qp->deliver(arrival);
+}
+
+std::shared_ptr<queue::CompletionQueue> Door::queue_of_latest() {
+  const std::lock_guard lock(members_mutex_);
+  const QueuePair* const qp = members_[latest_];
+  return qp ? qp->recv_cq().weak_from_this().lock() : nullptr;
+}
+
+// Is somebody busy-polling for what comes here?
+void Door::on_received(uint64_t bytes) {
+  if (!core::settings().poll_progress || ending_ || lease()) return;
+  std::shared_ptr<queue::CompletionQueue> queue = queue_of_latest();
+  if (!queue) return;
+  if (std::exchange(judged_, queue.get()) != queue.get()) grants_ = {};
+  const progress::QueueUse use{
+      .empty_polls = queue->empty_polls(), .polls = queue->polls(), .arms = queue->arms()};
+  const progress::Grant grant = grants_.on_arrival({.at = engine().now(),
+                                                    .bytes = bytes,
+                                                    .completed = delivered_,
+                                                    .send_queue = use,
+                                                    .receive_queue = use});
+  if (grant != progress::Grant::kToReceiveQueue) return;
+  progress::Lease* const granted = progress::Lease::of(engine(), *queue);
+  if (granted && granted->grant(*this, true)) leased_ = std::move(queue);
+}
+
+void Door::on_revoked(bool was_received) {
+  UIW_ASSERT(engine().on_engine_thread());
+  grants_.on_revoked();
+  // The lease goes with its queue, should nobody else have that any more: the caller is done with
+  // it.
+  const std::shared_ptr<queue::CompletionQueue> gone = std::move(leased_);
+  if (was_received && !ending_) resume();
+}
+
+void Door::ask_back() {
+  if (!back_.posted.exchange(true, std::memory_order_acq_rel)) engine().post(back_);
+}
+
+// A poller that is inside just now asks again when it leaves.
+void Door::take_back() {
+  if (lease() && !lease()->revoke(*this)) return;
+  if (ending_ && !back_.posted.load(std::memory_order_acquire)) close();
 }
 
 }  // namespace uiw::datagram

@@ -209,6 +209,17 @@ class UdQueuePairs : public OpenDevice {
     return wc;
   }
   ibv_wc wait() { return wait_for(cq_); }
+  // Busy-polls for the two completions of a datagram, and gives the receive's.
+  ibv_wc wait_for_both() {
+    ibv_wc received{}, wc;
+    for (int n = 0; n < 2;) {
+      if (uiwarp_cq_poll(cq_, 1, &wc) == 0) continue;
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      if (wc.opcode == IBV_WC_RECV) received = wc;
+      ++n;
+    }
+    return received;
+  }
   void expect_none() {
     ibv_wc wc;
     EXPECT_EQ(uiwarp_cq_poll(cq_, 1, &wc), 0);
