@@ -67,7 +67,9 @@ struct Application {
   }
   uint32_t new_id() {
     uint32_t id = 0;
-    EXPECT_EQ(manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, true, id), 0);
+    EXPECT_EQ(
+        manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, cm::Service::kConnection, id),
+        0);
     return id;
   }
   void expect(cm::EventType type) { channel.expect(type); }

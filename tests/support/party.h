@@ -90,7 +90,9 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
  private:
   uint32_t new_id() {
     uint32_t id = 0;
-    EXPECT_EQ(manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, true, id), 0);
+    EXPECT_EQ(
+        manager.create_id(channel.channel, 1, cm::PortSpace::kTcp, cm::Service::kConnection, id),
+        0);
     return id;
   }
   void on_first_fpdu() override {

@@ -23,9 +23,9 @@ constexpr int kLooks = 64;
 
 }  // namespace
 
-Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd,
+Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, Service service,
                    const device::Device* device)
-    : Endpoint(manager, engine), fd_(listen_fd), device_(device) {}
+    : Endpoint(manager, engine), fd_(listen_fd), service_(service), device_(device) {}
 
 Acceptor::~Acceptor() {
   manager_.admission().forget(*this);

@@ -15,7 +15,11 @@ namespace uiw::cm {
 class Acceptor final : public Endpoint, private transport::AcceptHandler {
  public:
   // Takes over a listening socket. `device`: of the address it is bound to, null for the wildcard.
-  Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, const device::Device* device);
+  Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, Service service,
+           const device::Device* device);
+
+  // What is to be had here. Constant. Thread: any.
+  Service service() const { return service_; }
 
   // Connections that TCP holds until they are taken, which is at once as a rule: what the host
   // allows (net.core.somaxconn). More come again after a second.
@@ -48,6 +52,7 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   void on_accept_error(int error) override;
 
   int fd_;  // until the listener has it
+  const Service service_;
   const device::Device* const device_;
   std::unique_ptr<transport::Listener> listener_;
   using HalfOpen = core::List<Responder, &Responder::half_open>;

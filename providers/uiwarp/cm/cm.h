@@ -28,6 +28,8 @@ enum class EventType : uint32_t {  // values of rdma_cm_event_type
   kEstablished = 9,
   kDisconnected = 10,
   kDeviceRemoval = 11,
+  kMulticastJoin = 12,
+  kMulticastError = 13,
   kTimewaitExit = 15,
   kUser = 18,      // made by the application itself (write_event), rdma-core 60 and later
   kInternal = 19,  // made by librdmacm itself
@@ -40,26 +42,30 @@ enum class PortSpace : uint16_t {  // values of rdma_ucm_port_space
   kIb = 0x013f,
 };
 
+// What connect() and listen() of an id are about.
+enum class Service : uint8_t {
+  kConnection,  // of a reliable queue pair
+  kDatagrams,   // the queue pair to send datagrams to: service id resolution (resolution.h)
+  kNone,        // what the rules, or software, do not have
+};
+
+// The Q_Key of queue pairs that rdma_cm makes for datagrams: RDMA_UDP_QKEY.
+inline constexpr uint32_t kDatagramQkey = 0x01234567;
+// As a queue pair number: all that are attached to a multicast group.
+inline constexpr uint32_t kGroupQpNum = 0xffffff;
+
 struct ConnParam {
   uint8_t private_data[256] = {};
   uint8_t private_data_len = 0;
   uint8_t responder_resources = 0;  // IRD: reads the peer may have outstanding towards us
   uint8_t initiator_depth = 0;      // ORD: reads we may have outstanding
   uint32_t qp_num = 0;
+  uint32_t qkey = 0;  // of datagrams
   // InfiniBand's, of which MPA knows nothing: what an end says of itself stays with it.
   uint8_t flow_control = 0;
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
   uint8_t srq = 0;
-};
-
-struct Event {
-  EventType type = EventType::kAddrResolved;
-  uint64_t uid = 0;  // of the id (CONNECT_REQUEST: of the listener)
-  uint32_t id = 0;   // CONNECT_REQUEST: the new id
-  int status = 0;    // 0 or negative errno
-  ConnParam param;
-  uint64_t argument = 0;  // kUser, kInternal
 };
 
 // How far an id has come, as what InfiniBand says of its queue pair depends on it.
@@ -87,12 +93,24 @@ inline Terms terms_of(const ConnParam& param) {
 
 // Addresses and device of an id, for QUERY and INIT_QP_ATTR commands.
 struct Route {
+  Service service = Service::kConnection;
   uint64_t node_guid = 0;  // host order; 0 while not bound to a device
   const device::Device* device = nullptr;
   sockaddr_storage source{}, destination{};  // ss_family 0 while unknown
   Stage stage = Stage::kNoPath;
   Terms terms;
   uint8_t traffic_class = 0;
+};
+
+struct Event {
+  EventType type = EventType::kAddrResolved;
+  uint64_t uid = 0;  // of the id (CONNECT_REQUEST: of the listener; MULTICAST: of the membership)
+  uint32_t id = 0;   // CONNECT_REQUEST: the new id; MULTICAST: the membership
+  int status = 0;    // 0 or negative errno
+  ConnParam param;
+  uint64_t argument = 0;  // kUser, kInternal
+  // Of ids for datagrams. With a destination when the event says where to send to, be it a group.
+  Route route;
 };
 
 }  // namespace uiw::cm

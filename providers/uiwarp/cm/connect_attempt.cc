@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "cm/resolution.h"
 #include "transport/addresses.h"
 #include "transport/listener.h"
 #include "transport/socket_options.h"
@@ -11,7 +12,7 @@ namespace uiw::cm {
 
 ConnectAttempt ConnectAttempt::begin(const core::Settings& settings, int bound_fd,
                                      const sockaddr_storage& source,
-                                     const sockaddr_storage& destination, int tos,
+                                     const sockaddr_storage& destination, int tos, Service service,
                                      const ConnParam& param, uint8_t revision) {
   ConnectAttempt attempt;
   core::Result<int> fd = bound_fd >= 0 ? bound_fd : transport::open_connect_socket(source, tos);
@@ -21,10 +22,15 @@ ConnectAttempt ConnectAttempt::begin(const core::Settings& settings, int bound_f
   }
   attempt.fd = *fd;
   const bool local = transport::is_local_peer(destination, source);
-  attempt.wishes = wishes_for(settings, local, param);
-  attempt.wishes.revision = revision;
-  attempt.request = mpa::make_request(attempt.wishes);
-  set_private_data(attempt.request, {param.private_data, param.private_data_len});
+  const core::Bytes private_data{param.private_data, param.private_data_len};
+  if (service == Service::kDatagrams) {
+    attempt.request = make_resolution_request(private_data);
+  } else {
+    attempt.wishes = wishes_for(settings, local, param);
+    attempt.wishes.revision = revision;
+    attempt.request = mpa::make_request(attempt.wishes);
+    set_private_data(attempt.request, private_data);
+  }
   attempt.outbox.set(attempt.request);
   attempt.error = transport::Connector::begin(*fd, destination, local);
   if (attempt.error != 0) return attempt;

@@ -17,6 +17,7 @@ namespace uiw::cm {
 
 class Endpoint;
 struct Channel;
+struct Id;
 
 enum class IdState {
   kIdle,
@@ -33,16 +34,29 @@ enum class IdState {
   kEnded,       // rejected, failed or disconnected
 };
 
+// A multicast group that an id has joined. The queue pair is attached to it by verbs; here is what
+// there is to be told of it.
+struct Membership {
+  core::ListLink<Membership> of_id;
+  Id* id = nullptr;
+  uint32_t number = 0;
+  uint64_t uid = 0;
+  sockaddr_storage group{};
+  uint32_t events_reported = 0;
+};
+
 // An event between push and GET_EVENT.
 struct QueuedEvent {
   core::ListLink<QueuedEvent> link, of_owner;
   Event event;
-  struct Id* owner = nullptr;
-  struct Id* child = nullptr;  // CONNECT_REQUEST: the new id
+  Id* owner = nullptr;
+  Id* child = nullptr;               // CONNECT_REQUEST: the new id
+  Membership* membership = nullptr;  // MULTICAST_JOIN
 };
 
 struct Id {
   core::ListLink<Id> in_channel;
+  core::List<Membership, &Membership::of_id> memberships;
   core::List<QueuedEvent, &QueuedEvent::of_owner> events;  // of the channel's, those of this id
   uint32_t number = 0;
   uint64_t serial = 0;  // never reused, unlike number
@@ -50,9 +64,9 @@ struct Id {
   Channel* channel = nullptr;
   IdState state = IdState::kIdle;
   QueuedEvent* request = nullptr;  // of a child: the CONNECT_REQUEST, until it is fetched
-  bool connectable = true;         // false: datagram port spaces, which iWARP does not have
-  bool asked_reuse = false;        // RDMA_OPTION_ID_REUSEADDR
-  bool v6_only = false;            // RDMA_OPTION_ID_AFONLY
+  Service service = Service::kConnection;
+  bool asked_reuse = false;  // RDMA_OPTION_ID_REUSEADDR
+  bool v6_only = false;      // RDMA_OPTION_ID_AFONLY
   int tos = -1;
   std::optional<uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
   Terms terms;                         // but for the time-out

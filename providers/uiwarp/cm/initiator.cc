@@ -7,6 +7,7 @@
 
 #include "cm/link.h"
 #include "cm/manager.h"
+#include "cm/resolution.h"
 #include "cm/startup_closer.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
@@ -21,21 +22,27 @@ namespace {
 constexpr core::Nanoseconds kListenerComesWithin = 100 * core::kMillisecond;
 constexpr core::Nanoseconds kConnectAgainAfter = 5 * core::kMillisecond;
 
+// Who takes datagrams at the port has no other word for it.
+bool is_another_service(const mpa::StartupFrame& reply) {
+  ResolutionAnswer answer;
+  return parse_resolution_answer(reply, answer) && answer.status == ResolutionStatus::kNotSupported;
+}
+
 // What the application is told of a failed attempt: conformance 4.1, as the kernel maps it.
 struct Failure {
   EventType event;
   int status;
 };
-Failure failure_for(int error, const Rules& rules) {
+Failure failure_for(int error, const ServiceRules& rules) {
   switch (error) {
     case ECONNREFUSED:
-      return {EventType::kRejected, rules.nobody_listens};
+      return {rules.refused, rules.nobody_listens};
     case ECONNRESET:
-      return {EventType::kRejected, rules.closed};
+      return {rules.refused, rules.closed};
     case ETIMEDOUT:
       return {EventType::kUnreachable, -error};
     default:
-      return {EventType::kConnectError, -error};
+      return {rules.failed, -error};
   }
 }
 
@@ -43,13 +50,14 @@ Failure failure_for(int error, const Rules& rules) {
 
 Initiator::Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt attempt,
                      const sockaddr_storage& source, const sockaddr_storage& destination,
-                     bool explicit_port, int tos, const ConnParam& param)
+                     bool explicit_port, int tos, Service service, const ConnParam& param)
     : Endpoint(manager, engine),
       attempt_(std::move(attempt)),
       source_(source),
       destination_(destination),
       explicit_port_(explicit_port),
       tos_(tos),
+      service_(service),
       param_(param) {}
 
 Initiator::~Initiator() {
@@ -72,7 +80,7 @@ void Initiator::await_connection() {
       engine_, attempt_.fd, attempt_.error,
       manager_.settings().connect_timeout_ms * core::kMillisecond, *this);
   if (connector_ == nullptr) {
-    finish_with(EventType::kConnectError, -ENOMEM);
+    fail(ENOMEM);
     return;
   }
   attempt_.fd = -1;
@@ -102,15 +110,15 @@ void Initiator::connect_again() {
 bool Initiator::begin_anew(uint8_t revision) {
   sockaddr_storage from = source_;
   if (!explicit_port_) transport::set_port(from, 0);
-  attempt_ =
-      ConnectAttempt::begin(manager_.settings(), -1, from, destination_, tos_, param_, revision);
+  attempt_ = ConnectAttempt::begin(manager_.settings(), -1, from, destination_, tos_, service_,
+                                   param_, revision);
   if (attempt_.fd < 0) return false;
   await_connection();
   return true;
 }
 
 void Initiator::fail(int error) {
-  const Failure failure = failure_for(error, manager_.rules());
+  const Failure failure = failure_for(error, manager_.rules().of(service_));
   finish_with(failure.event, failure.status);
 }
 
@@ -118,7 +126,7 @@ void Initiator::on_connected(int fd) {
   stream_ = transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (stream_ == nullptr) {
     core::sys::close(fd);
-    finish_with(EventType::kConnectError, -ENOMEM);
+    fail(ENOMEM);
     return;
   }
   {
@@ -172,7 +180,8 @@ void Initiator::closed_without_reply() {
 
 // Tries once more with revision 1, on a new TCP connection. False: not now, or not any more.
 bool Initiator::fall_back() {
-  if (fell_back_ || !manager_.settings().mpa_fallback || attempt_.wishes.revision < 2) return false;
+  if (fell_back_ || !manager_.settings().mpa_fallback || attempt_.request.revision < 2)
+    return false;
   fell_back_ = true;
   collector_ = {};
   engine_.disarm(deadline_);
@@ -189,17 +198,41 @@ void Initiator::on_octets(core::Bytes octets) {
   if (status != mpa::ParseStatus::kComplete) {
     // RFC 5044 8(4): an invalid start-up frame closes the connection without a word.
     core::log(core::LogLevel::kInfo, "connection given up: %s", mpa::describe(status));
-    finish_with(EventType::kConnectError, -EPROTO);
+    fail(EPROTO);
     return;
   }
+  if (service_ == Service::kDatagrams) return judge_resolution(reply);
   judge(reply, octets);
+}
+
+// A peer that does not know of resolutions took ours for a connection, and is told by the end that
+// there is none.
+void Initiator::judge_resolution(const mpa::StartupFrame& reply) {
+  ResolutionAnswer answer{.status = ResolutionStatus::kNotSupported};
+  ConnParam told;
+  if (const auto private_data = parse_resolution_answer(reply, answer))
+    copy_private_data(told, *private_data);
+  if (answer.status != ResolutionStatus::kSuccess) {
+    finish_with(manager_.rules().of(service_).refused, static_cast<int>(answer.status), &told);
+    return;
+  }
+  told.qp_num = answer.qp_num;
+  told.qkey = answer.qkey;
+  {
+    const std::lock_guard hold(manager_.lock());
+    if (owner != nullptr) {
+      owner->state = IdState::kConnected;
+      manager_.push(*owner, EventType::kEstablished, 0, &told);
+    }
+  }
+  finish();
 }
 
 // `leftover`: octets behind the Reply. A responder must not send any before our first FPDU, but
 // one that does (siw) means them to be read.
 void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
   ConnParam answer;
-  copy_private_data(answer, reply);
+  copy_private_data(answer, {reply.private_data, reply.private_size});
   mpa::Agreement agreement;
   core::TermCode code{};
   switch (mpa::judge_reply(attempt_.wishes, attempt_.request, reply, agreement, code)) {
@@ -207,6 +240,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
       accepted(agreement, leftover, answer);
       return;
     case mpa::ReplyVerdict::kRejected:
+      if (is_another_service(reply)) return fail(ECONNREFUSED);
       // RFC 5044 7.1.2(3): what the peer's application said goes to ours.
       if (reply.enhanced) {
         // RFC 6581 9.1: the depths as well, seen from this end.
@@ -214,7 +248,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
             static_cast<uint8_t>(std::min<uint16_t>(reply.enhanced->ord, 255));
         answer.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(reply.enhanced->ird, 255));
       }
-      finish_with(EventType::kRejected, manager_.rules().rejected, &answer);
+      finish_with(EventType::kRejected, manager_.rules().connection.rejected, &answer);
       return;
     case mpa::ReplyVerdict::kTerminate:
       core::log(core::LogLevel::kInfo, "connection given up: %s", core::describe(code));
@@ -281,7 +315,7 @@ void Initiator::peer_left() {
       if (ready)
         manager_.push(*owner, EventType::kDisconnected, 0);
       else
-        manager_.push(*owner, EventType::kRejected, manager_.rules().closed);
+        manager_.push(*owner, EventType::kRejected, manager_.rules().connection.closed);
     }
   }
   finish();

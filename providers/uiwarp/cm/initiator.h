@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The active end of a connection from the SYN to the Reply: RFC 5044 section 7.1.2, RFC 6581. By
-// InfiniBand's rules from there until the program has its queue pair ready.
+// InfiniBand's rules from there until the program has its queue pair ready. Also of a service id
+// resolution (resolution.h), which ends with the answer.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@ class Initiator final : public Endpoint,
   // when `explicit_port`.
   Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt attempt,
             const sockaddr_storage& source, const sockaddr_storage& destination, bool explicit_port,
-            int tos, const ConnParam& param);
+            int tos, Service service, const ConnParam& param);
 
  private:
   ~Initiator() override;
@@ -35,6 +36,7 @@ class Initiator final : public Endpoint,
 
   void await_connection();
   void send_request();
+  void judge_resolution(const mpa::StartupFrame& reply);
   void judge(const mpa::StartupFrame& reply, core::Bytes leftover);
   void accepted(const mpa::Agreement& agreement, core::Bytes leftover, ConnParam& answer);
   void tell_answer(const mpa::Agreement& agreement, core::Bytes leftover, ConnParam& answer);
@@ -55,6 +57,7 @@ class Initiator final : public Endpoint,
   const sockaddr_storage destination_;
   const bool explicit_port_;
   const int tos_;
+  const Service service_;
   const ConnParam param_;
   bool fell_back_ = false;
   std::unique_ptr<transport::Connector> connector_;

@@ -110,7 +110,7 @@ void Link::ended_before_established(int error) {
   else if (overdue_)
     finish_with(EventType::kUnreachable, -ETIMEDOUT);
   else
-    finish_with(EventType::kRejected, manager_.rules().closed);
+    finish_with(EventType::kRejected, manager_.rules().connection.closed);
 }
 
 // In InfiniBand packets of the connection may still be on their way, so that the queue pair is not

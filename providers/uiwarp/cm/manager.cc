@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Channels, ids and events; addresses are in manager_address.cc, connections in manager_connect.cc.
+// Channels, ids and events; addresses are in manager_address.cc, connections in manager_connect.cc,
+// multicast groups in manager_multicast.cc.
 #include "cm/manager.h"
 
 #include <cerrno>
@@ -127,28 +128,29 @@ int Manager::new_id(Channel& channel, Id*& out) {
   return 0;
 }
 
-int Manager::create_id(Channel& channel, uint64_t uid, PortSpace space, bool reliable,
+int Manager::create_id(Channel& channel, uint64_t uid, PortSpace space, Service wanted,
                        uint32_t& number) {
-  bool connectable;
+  Service service;
   switch (space) {
     case PortSpace::kTcp:
-      connectable = true;
+      service = Service::kConnection;
       break;
     case PortSpace::kIb:
-      connectable = reliable;
+      service = wanted;
       break;
     case PortSpace::kUdp:
     case PortSpace::kIpoib:
-      connectable = false;
+      service = Service::kDatagrams;
       break;
     default:
       return EINVAL;
   }
+  if (service == Service::kDatagrams && rules_.datagrams == nullptr) service = Service::kNone;
   std::lock_guard hold(lock_);
   Id* id = nullptr;
   if (int error = new_id(channel, id)) return error;
   id->uid = uid;
-  id->connectable = connectable;
+  id->service = service;
   number = id->number;
   return 0;
 }
@@ -185,6 +187,7 @@ void Manager::discard(Id& id) {
     endpoint->owner = nullptr;
     endpoint->order(Endpoint::kDrop);
   }
+  while (Membership* membership = id.memberships.first()) end_membership(*membership);
   if (id.bound_fd >= 0) core::sys::close(id.bound_fd);
   ids_.remove(id);
   channel.ids.remove(id);
@@ -278,6 +281,7 @@ Id* Manager::push_request(Id& listener, const sockaddr_storage& local, const soc
   ++listener.requests_queued;
   admission_.queued();
   child->state = IdState::kRequested;
+  child->service = listener.service;
   child->source = local;
   child->destination = peer;
   child->device = &device;
@@ -317,7 +321,16 @@ int Manager::next_event(Channel& channel, Event& out) {
   QueuedEvent* event = channel.events.first();
   if (event == nullptr) return EAGAIN;
   out = event->event;
-  ++event->owner->events_reported;
+  Id& id = *event->owner;
+  ++id.events_reported;
+  out.route.service = id.service;
+  if (event->membership != nullptr) {
+    ++event->membership->events_reported;
+    out.route = route_of(id);
+    out.route.destination = event->membership->group;
+  } else if (id.service == Service::kDatagrams && out.type == EventType::kEstablished) {
+    out.route = route_of(id);
+  }
   unqueue(channel, *event);
   return 0;
 }

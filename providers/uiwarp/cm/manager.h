@@ -49,8 +49,9 @@ class Manager final : public device::Observer {
   // stay until calls on it by other threads have returned (EBADF).
   void close_channel(Channel& channel);
 
-  // EINVAL port space; ENOMEM, ENOSPC.
-  int create_id(Channel& channel, uint64_t uid, PortSpace space, bool reliable, uint32_t& number);
+  // `wanted` counts in the port space of InfiniBand, the others have one service each. EINVAL port
+  // space; ENOMEM, ENOSPC.
+  int create_id(Channel& channel, uint64_t uid, PortSpace space, Service wanted, uint32_t& number);
   // In any state. `events_reported`: how often next_event() named this id, as listener or as
   // itself. Queued events of it are gone, and no event of it comes after the return. A listener's
   // port is free then, and requests that were not fetched are rejected.
@@ -70,17 +71,19 @@ class Manager final : public device::Observer {
   int set_option(Channel& channel, uint32_t number, Option option, core::Bytes value);
 
   // Ends in ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR; where the program moves the queue
-  // pair in CONNECT_RESPONSE instead of ESTABLISHED. EINVAL: more private data than the frame has
-  // room for, or the rules allow; EOPNOTSUPP: datagram id; EADDRINUSE: explicit source port taken.
+  // pair in CONNECT_RESPONSE instead of ESTABLISHED; for datagrams in ESTABLISHED, which has the
+  // queue pair to send to, or UNREACHABLE. EINVAL: more private data than the frame has room for,
+  // or the rules allow; EOPNOTSUPP: Service::kNone; EADDRINUSE: explicit source port taken.
   int connect(Channel& channel, uint32_t number, const ConnParam& param);
-  // EADDRINUSE, EOPNOTSUPP: datagram id. backlog 0 or above 1024 means 1024; all listeners together
-  // queue no more requests than a quarter of the descriptors that the process may have.
+  // EADDRINUSE, EOPNOTSUPP: Service::kNone. backlog 0 or above 1024 means 1024; all listeners
+  // together queue no more requests than a quarter of the descriptors that the process may have.
   int listen(Channel& channel, uint32_t number, uint32_t backlog);
   // From now on events of the id carry `uid`, and the queue pair is RTS. ECONNRESET: the peer has
   // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. Ends in
   // ESTABLISHED, in DISCONNECTED when the peer goes before its first message, or in CONNECT_ERROR
   // when it has gone (-ECONNRESET), or the queue pair is in error or destroyed (-EINVAL), before
-  // the engine has sent the Reply.
+  // the engine has sent the Reply. For datagrams the answer is all, whatever queue pair it names:
+  // no event follows.
   int accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param);
   // The active end's "ready to use", after CONNECT_RESPONSE: the peer gets ESTABLISHED. Followed by
   // no event but, in the end, DISCONNECTED. Nothing where the connection moves the queue pair.
@@ -90,6 +93,14 @@ class Manager final : public device::Observer {
   // Ends in DISCONNECTED, once, and then by InfiniBand's rules TIMEWAIT_EXIT. 0 also when that has
   // come already.
   int disconnect(Channel& channel, uint32_t number);
+  // Ends in MULTICAST_JOIN, which bears `uid` and the number of the membership. EINVAL: no id for
+  // datagrams, not bound to a device or further than its address, no multicast address, or one of
+  // another family than the id's; EOPNOTSUPP: the rules have no datagrams; ENOMEM.
+  int join(Channel& channel, uint32_t number, uint64_t uid, const sockaddr_storage& group,
+           uint32_t& membership);
+  // No event of the membership comes after the return; `events_reported` as in destroy_id(). ENOENT
+  // no such membership.
+  int leave(Channel& channel, uint32_t membership, uint32_t& events_reported);
   // Any event the application wants to see again: kUser, kInternal.
   int write_event(Channel& channel, uint32_t number, EventType type, int status, uint64_t argument);
   // Only whether there is such an id: for commands that have nothing else to do.
@@ -129,7 +140,11 @@ class Manager final : public device::Observer {
   Id* find_again(uint32_t number, uint64_t serial);
   int bind_locked(Id& id, const sockaddr_storage& address);
   bool is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const;
+  int hold_port(Id& id);
+  static Route route_of(const Id& id);
   int new_id(Channel& channel, Id*& out);
+  Membership* find_membership(Channel& channel, uint32_t number, int& error);
+  static void end_membership(Membership& membership);
   void queue(QueuedEvent& event);
   void unqueue(Channel& channel, QueuedEvent& event);
   void discard(Id& id);
@@ -145,6 +160,7 @@ class Manager final : public device::Observer {
   AdmissionControl admission_{settings_};
   IdTable ids_;
   uint64_t last_serial_ = 0;
+  uint32_t last_membership_ = 0;
   uint32_t open_channels_ = 0;
   engine::EngineRef engine_;  // from the first listen() or connect() until the last channel closes
 

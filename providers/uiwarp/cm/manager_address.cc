@@ -2,6 +2,7 @@
 // Addresses, routes and options of ids.
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "cm/manager.h"
 #include "core/raw_sys.h"
@@ -52,29 +53,41 @@ bool Manager::is_taken(const Id& id, const sockaddr_storage& address, bool may_s
 int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
   const device::Device* device;
   if (int error = check_own_address(address, device)) return error;
-  sockaddr_storage source = address;
-  if (id.connectable) {
-    // The kernel lets two sockets with SO_REUSEADDR (which we want for the sake of TIME_WAIT) have
-    // one port while none of them listens. rdma_bind_addr() promises an error, at least for ids of
-    // one process.
-    if (is_taken(id, address, id.asked_reuse)) return EADDRINUSE;
-    transport::BindOptions options;
-    options.reuse_address = true;
-    options.v6_only = id.v6_only;
-    options.tos = id.tos;
-    core::Result<int> fd = transport::bind_tcp(address, options);
-    if (!fd) return fd.error();
-    socklen_t size = sizeof source;
-    const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&source), &size);
-    if (error < 0) {
-      core::sys::close(*fd);
-      return -error;
-    }
-    id.bound_fd = *fd;
+  const sockaddr_storage before = std::exchange(id.source, address);
+  // A port for datagrams that the program names itself is not held before somebody is to find it:
+  // rsockets name that of a UDP socket which they have, and never listen.
+  const bool held = id.service == Service::kConnection ||
+                    (id.service == Service::kDatagrams && transport::port_of(address) == 0);
+  if (const int error = held ? hold_port(id) : 0) {
+    id.source = before;
+    return error;
   }
-  id.source = source;
   id.device = device;
   id.state = IdState::kBound;
+  return 0;
+}
+
+// Of id.source, of which it makes a definite one.
+int Manager::hold_port(Id& id) {
+  // The kernel lets two sockets with SO_REUSEADDR (which we want for the sake of TIME_WAIT) have
+  // one port while none of them listens. rdma_bind_addr() promises an error, at least for ids of
+  // one process.
+  if (is_taken(id, id.source, id.asked_reuse)) return EADDRINUSE;
+  transport::BindOptions options;
+  options.reuse_address = true;
+  options.v6_only = id.v6_only;
+  options.tos = id.tos;
+  core::Result<int> fd = transport::bind_tcp(id.source, options);
+  if (!fd) return fd.error();
+  sockaddr_storage source = id.source;
+  socklen_t size = sizeof source;
+  const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&source), &size);
+  if (error < 0) {
+    core::sys::close(*fd);
+    return -error;
+  }
+  id.source = source;
+  id.bound_fd = *fd;
   return 0;
 }
 
@@ -89,7 +102,9 @@ int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& add
   // Linux has no device for a loopback address. Who names a port as well wants to be reached there
   // and gets ours at once, everybody else when listening. libfabric does not: it binds to localhost
   // to learn which devices there are, and drops all but the one that this chooses.
-  if (transport::is_loopback(address) && transport::port_of(address) == 0) id->device = nullptr;
+  if (id->service != Service::kDatagrams && transport::is_loopback(address) &&
+      transport::port_of(address) == 0)
+    id->device = nullptr;
   return 0;
 }
 
@@ -136,7 +151,10 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
     to = self;
   }
   sockaddr_storage routed{};
-  int error = device::route_source(to, routed);
+  // Datagrams to a group leave by the address that the program named, whatever the routes.
+  const bool any_route =
+      transport::is_multicast(to) && from.ss_family != 0 && !transport::is_wildcard(from);
+  int error = any_route ? 0 : device::route_source(to, routed);
   if (error == 0 && from.ss_family != 0 && !transport::is_wildcard(from)) routed = from;
   transport::set_port(routed, transport::port_of(from));
   if (error == 0) look_for(routed);
@@ -198,19 +216,26 @@ Stage stage_of(IdState state) {
 
 }  // namespace
 
+Route Manager::route_of(const Id& id) {
+  Route route;
+  route.service = id.service;
+  route.source = id.source;
+  route.destination = id.destination;
+  route.device = id.device;
+  route.node_guid = id.device == nullptr ? 0 : id.device->node_guid;
+  route.stage = stage_of(id.state);
+  route.terms = id.terms;
+  route.terms.timeout = id.ack_timeout.value_or(kUsualAckTimeout);
+  route.traffic_class = id.tos < 0 ? 0 : static_cast<uint8_t>(id.tos);
+  return route;
+}
+
 int Manager::query(Channel& channel, uint32_t number, Route& route) {
   std::lock_guard hold(lock_);
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  route.source = id->source;
-  route.destination = id->destination;
-  route.device = id->device;
-  route.node_guid = id->device == nullptr ? 0 : id->device->node_guid;
-  route.stage = stage_of(id->state);
-  route.terms = id->terms;
-  route.terms.timeout = id->ack_timeout.value_or(kUsualAckTimeout);
-  route.traffic_class = id->tos < 0 ? 0 : static_cast<uint8_t>(id->tos);
+  route = route_of(*id);
   return 0;
 }
 

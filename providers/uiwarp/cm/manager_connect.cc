@@ -21,19 +21,21 @@ constexpr uint32_t kMaxBacklog = 1024;  // as the kernel's rdma_ucm.max_backlog
 }  // namespace
 
 int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) {
-  if (settings_.mpa_revision >= 2 && param.private_data_len > kMaxEnhancedPrivateData) {
-    return EINVAL;
-  }
-  if (param.private_data_len > rules_.connect_room) return EINVAL;
   std::unique_lock hold(lock_);
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  if (!id->connectable) return EOPNOTSUPP;
+  const Service service = id->service;
+  if (service == Service::kNone) return EOPNOTSUPP;
+  if (param.private_data_len > rules_.of(service).connect_room) return EINVAL;
+  if (service == Service::kConnection && settings_.mpa_revision >= 2 &&
+      param.private_data_len > kMaxEnhancedPrivateData)
+    return EINVAL;
   if (id->state != IdState::kRouteResolved) return EINVAL;
   if ((error = acquire_engine()) != 0) return error;
   const sockaddr_storage source = id->source, destination = id->destination;
   const int tos = id->tos, bound_fd = std::exchange(id->bound_fd, -1);
+  const bool explicit_port = bound_fd >= 0 || transport::port_of(source) != 0;
   const uint64_t serial = id->serial;
   id->state = IdState::kConnecting;
   id->terms = terms_of(param);
@@ -42,7 +44,7 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   // threads that want the lock may wait for that.
   hold.unlock();
   ConnectAttempt attempt =
-      ConnectAttempt::begin(settings_, bound_fd, source, destination, tos, param,
+      ConnectAttempt::begin(settings_, bound_fd, source, destination, tos, service, param,
                             static_cast<uint8_t>(settings_.mpa_revision));
   hold.lock();
 
@@ -50,7 +52,7 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   Initiator* initiator = nullptr;
   if (attempt.fd >= 0 && id != nullptr) {
     initiator = new (std::nothrow) Initiator(*this, *engine_, std::move(attempt), source,
-                                             destination, bound_fd >= 0, tos, param);
+                                             destination, explicit_port, tos, service, param);
   }
   if (initiator == nullptr) {
     if (id != nullptr) id->state = IdState::kRouteResolved;
@@ -69,7 +71,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  if (!id->connectable) return EOPNOTSUPP;
+  if (id->service == Service::kNone) return EOPNOTSUPP;
   if (id->state == IdState::kIdle) {
     sockaddr_storage any{};
     any.ss_family = AF_INET;
@@ -78,13 +80,15 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   if (id->state != IdState::kBound) return EINVAL;
   // One that listens does not share its port, as with the kernel's rdma_cm.
   if (is_taken(*id, id->source, false)) return EADDRINUSE;
+  if (id->bound_fd < 0 && (error = hold_port(*id)) != 0) return error;
   if (transport::is_loopback(id->source)) id->device = device::find_by_address(id->source);
   if ((error = acquire_engine()) != 0) return error;
   // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is
   // emptied by the engine at once: the application's backlog counts requests, not connections.
   if ((error = -core::sys::listen(id->bound_fd, Acceptor::kTcpQueue)) != 0) return error;
   admission_.measure();
-  auto* acceptor = new (std::nothrow) Acceptor(*this, *engine_, id->bound_fd, id->device);
+  auto* acceptor =
+      new (std::nothrow) Acceptor(*this, *engine_, id->bound_fd, id->service, id->device);
   if (acceptor == nullptr) return ENOMEM;
   id->bound_fd = -1;
   id->backlog = backlog == 0 || backlog > kMaxBacklog ? kMaxBacklog : backlog;
@@ -97,14 +101,16 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
 
 // The engine sends the Reply, and may have many others to send before: the caller does not wait.
 int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param) {
-  if (uid == 0 || param.private_data_len > rules_.accept_room) return EINVAL;
+  if (uid == 0) return EINVAL;
   std::lock_guard hold(lock_);
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
   if (id->state != IdState::kRequested) return EINVAL;
+  if (param.private_data_len > rules_.of(id->service).accept_room) return EINVAL;
   if ((error = static_cast<Responder*>(id->endpoint)->accept(param)) != 0) return error;
-  id->state = IdState::kAccepting;
+  // Who answers for datagrams is done with it.
+  id->state = id->service == Service::kDatagrams ? IdState::kConnected : IdState::kAccepting;
   id->uid = uid;
   id->terms = terms_of(param);
   return 0;
@@ -125,7 +131,6 @@ int Manager::establish(Channel& channel, uint32_t number) {
 // On the engine thread, and waits for it: a program may exit once it has rejected, and the peer
 // should know by then.
 int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data) {
-  if (private_data.size() > rules_.reject_room) return EINVAL;
   engine::EngineRef engine;
   uint64_t serial;
   {
@@ -133,6 +138,7 @@ int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data)
     int error;
     Id* id = find(channel, number, error);
     if (id == nullptr) return error;
+    if (private_data.size() > rules_.of(id->service).reject_room) return EINVAL;
     if (id->state == IdState::kAnswered) {
       // MPA has no word for it: the peer gets nothing but the end.
       id->state = IdState::kEnded;

@@ -93,15 +93,31 @@ void Responder::on_octets(core::Bytes octets) {
   acceptor_->request_came();
 }
 
-void Responder::offer() {
+ConnParam Responder::offered_connection() const {
   const mpa::Wishes limits = wishes_for(manager_.settings(), stream_->peer_is_local(), {});
   const mpa::PeerDepths depths = mpa::offered_depths(request_, limits);
   ConnParam offered;
-  copy_private_data(offered, request_);
+  copy_private_data(offered, {request_.private_data, request_.private_size});
   offered.responder_resources =
       static_cast<uint8_t>(std::min<uint16_t>(depths.responder_resources, 255));
   offered.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(depths.initiator_depth, 255));
   complete_offer(manager_.rules(), offered);
+  return offered;
+}
+
+void Responder::offer() {
+  ConnParam offered;
+  if (const auto private_data = parse_resolution_request(request_)) {
+    service_ = Service::kDatagrams;
+    copy_private_data(offered, *private_data);
+  } else {
+    offered = offered_connection();
+  }
+  if (acceptor_->service() != service_) {
+    leave_acceptor();
+    phase_ = Phase::kOffered;
+    return refuse_service();
+  }
   const sockaddr_storage local = transport::without_v4_mapping(stream_->local_address());
   const sockaddr_storage peer = transport::without_v4_mapping(stream_->peer_address());
   Id* child = nullptr;
@@ -144,10 +160,12 @@ void Responder::on_error(int) {
 }
 
 int Responder::accept(const ConnParam& param) {
-  if (peer_gone_) return ECONNRESET;
-  if (request_.enhanced && param.private_data_len > kMaxEnhancedPrivateData) return EINVAL;
-  if (const int error = manager_.queue_pairs().claim(param.qp_num)) return error;
-  claimed_ = true;
+  if (service_ == Service::kConnection) {
+    if (peer_gone_) return ECONNRESET;
+    if (request_.enhanced && param.private_data_len > kMaxEnhancedPrivateData) return EINVAL;
+    if (const int error = manager_.queue_pairs().claim(param.qp_num)) return error;
+  }
+  accepted_ = true;
   param_ = param;
   order(kAccept);
   return 0;
@@ -159,6 +177,7 @@ void Responder::carry_out(uint32_t orders) {
 }
 
 void Responder::answer() {
+  if (service_ == Service::kDatagrams) return resolve();
   if (phase_ == Phase::kGone) {
     end_accepted(-ECONNRESET);
     return;
@@ -169,6 +188,12 @@ void Responder::answer() {
   outbox_.set(reply);
   phase_ = Phase::kReplying;
   go_on_replying();
+}
+
+// Of a peer that has gone nobody is told, as nobody is whether it got the answer.
+void Responder::resolve() {
+  const ResolutionAnswer answer{ResolutionStatus::kSuccess, param_.qp_num, kDatagramQkey};
+  send_and_finish(make_resolution_answer(answer, {param_.private_data, param_.private_data_len}));
 }
 
 void Responder::go_on_replying() {
@@ -195,7 +220,7 @@ void Responder::enter_rdma_mode() {
   const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement_, {},
                                     qp_num, ConnParam{});
   if (error == 0) {
-    claimed_ = false;
+    accepted_ = false;
     if (disconnecting_ || is_ordered(kDisconnect)) manager_.queue_pairs().disconnect(qp_num);
     finish();
     return;
@@ -215,17 +240,36 @@ void Responder::end_accepted(int status) {
 }
 
 void Responder::let_go_of_queue_pair() {
-  if (std::exchange(claimed_, false)) manager_.queue_pairs().abandon(param_.qp_num);
+  if (std::exchange(accepted_, false) && service_ == Service::kConnection)
+    manager_.queue_pairs().abandon(param_.qp_num);
 }
 
 void Responder::reject(core::Bytes private_data) {
-  if (stream_ != nullptr) {
+  if (service_ == Service::kDatagrams)
+    return send_and_finish(make_resolution_answer({ResolutionStatus::kRejected}, private_data));
+  mpa::StartupFrame reply = mpa::make_reject(
+      wishes_for(manager_.settings(), stream_ != nullptr && stream_->peer_is_local(), {}),
+      request_);
+  set_private_data(reply, private_data);
+  send_and_finish(reply);
+}
+
+// In the form of a Request for a connection, too, the private data says that there is none.
+void Responder::refuse_service() {
+  mpa::StartupFrame answer = make_resolution_answer({ResolutionStatus::kNotSupported}, {});
+  if (service_ == Service::kConnection) {
     mpa::StartupFrame reply =
         mpa::make_reject(wishes_for(manager_.settings(), stream_->peer_is_local(), {}), request_);
-    set_private_data(reply, private_data);
+    set_private_data(reply, {answer.private_data, answer.private_size});
+    answer = reply;
+  }
+  send_and_finish(answer);
+}
+
+void Responder::send_and_finish(const mpa::StartupFrame& reply) {
+  if (stream_ != nullptr)
     send_reject(engine_, std::move(stream_), reply,
                 manager_.settings().close_timeout_ms * core::kMillisecond);
-  }
   finish();
 }
 
@@ -235,7 +279,7 @@ void Responder::drop() {
   if (phase_ != Phase::kOffered) {
     let_go_of_queue_pair();
     finish();
-  } else if (claimed_) {
+  } else if (accepted_) {
     answer();
   } else {
     reject({});

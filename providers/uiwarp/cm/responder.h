@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The passive end of a connection from the accepted socket to the Reply: RFC 5044 section 7.1.2.
+// Also of a service id resolution (resolution.h).
 #pragma once
 
 #include "cm/endpoint.h"
+#include "cm/resolution.h"
 #include "cm/startup_io.h"
 #include "device/device.h"
 
@@ -17,9 +19,9 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   static void start(Acceptor& acceptor, Manager& manager, engine::Engine& engine, int fd,
                     const device::Device* device);
 
-  // The application's answer, once. Claims the queue pair; the rest is the engine's. Errors as
-  // Manager::accept(); after one the request stands as before. Thread: any, the manager's lock
-  // held.
+  // The application's answer, once. Claims the queue pair of a connection; the rest is the
+  // engine's. Errors as Manager::accept(); after one the request stands as before. Thread: any, the
+  // manager's lock held.
   int accept(const ConnParam& param);
   // Also in the name of an application that has gone without an answer. This object may be gone
   // then. Thread: engine.
@@ -60,6 +62,10 @@ class Responder final : public Endpoint, private transport::StreamHandler {
 
   void lose_peer();
   void answer();
+  void resolve();
+  void refuse_service();
+  void send_and_finish(const mpa::StartupFrame& reply);
+  ConnParam offered_connection() const;
   void go_on_replying();
   void enter_rdma_mode();
   void end_accepted(int status);
@@ -75,10 +81,11 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   mpa::StartupFrame request_;
   Outbox outbox_;
   mpa::Agreement agreement_;
-  bool peer_gone_ = false;      // manager's lock: nothing is left to accept
-  bool disconnecting_ = false;  // as soon as there is a connection
+  bool peer_gone_ = false;                  // manager's lock: nothing is left to accept
+  bool disconnecting_ = false;              // as soon as there is a connection
+  Service service_ = Service::kConnection;  // that the Request is for
   // Of accept(), which writes them before it orders kAccept; from there the engine's.
-  bool claimed_ = false;  // the queue pair of param_ waits for the stream
+  bool accepted_ = false;  // and the answer is not out; of a connection the queue pair is claimed
   ConnParam param_;
   engine::Deadline<Responder, &Responder::overdue> deadline_{*this};
 };

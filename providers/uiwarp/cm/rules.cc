@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "cm/cm.h"
+#include "cm/resolution.h"
 #include "verbs/cm_number.h"
 
 namespace uiw::cm {
@@ -11,24 +11,50 @@ namespace {
 
 constexpr Rules kIwarp{
     .mover = Mover::kConnection,
-    .connect_room = 255,
-    .accept_room = 255,
-    .reject_room = 255,
-    .rejected = -ECONNREFUSED,
-    .nobody_listens = -ECONNREFUSED,
-    .closed = -ECONNRESET,
+    .connection =
+        {
+            .connect_room = 255,
+            .accept_room = 255,
+            .reject_room = 255,
+            .refused = EventType::kRejected,
+            .failed = EventType::kConnectError,
+            .rejected = -ECONNREFUSED,
+            .nobody_listens = -ECONNREFUSED,
+            .closed = -ECONNRESET,
+        },
+    .datagrams = nullptr,
+};
+
+// Rooms: of the SIDR_REQ's 216 bytes rdma_cm needs 36 itself, of the SIDR_REP's 136 none. Statuses:
+// those of a SIDR_REP (InfiniBand specification 12.11.2). An adapter answers for a program that
+// died, too.
+constexpr ServiceRules kResolution{
+    .connect_room = 180,
+    .accept_room = 136,
+    .reject_room = 136,
+    .refused = EventType::kUnreachable,
+    .failed = EventType::kUnreachable,
+    .rejected = static_cast<int>(ResolutionStatus::kRejected),
+    .nobody_listens = static_cast<int>(ResolutionStatus::kNotSupported),
+    .closed = static_cast<int>(ResolutionStatus::kRejected),
 };
 
 // Rooms: of the REQ's 92 bytes rdma_cm needs 36 itself. Statuses: reasons of a REJ message
 // (InfiniBand specification 12.6.7.2), consumer reject and invalid service ID.
 constexpr Rules kInfiniband{
     .mover = Mover::kProgram,
-    .connect_room = 56,
-    .accept_room = 196,
-    .reject_room = 148,
-    .rejected = 28,
-    .nobody_listens = 8,
-    .closed = 28,
+    .connection =
+        {
+            .connect_room = 56,
+            .accept_room = 196,
+            .reject_room = 148,
+            .refused = EventType::kRejected,
+            .failed = EventType::kConnectError,
+            .rejected = 28,
+            .nobody_listens = 8,
+            .closed = 28,
+        },
+    .datagrams = &kResolution,
 };
 
 constexpr uint8_t kForEver = 7;

@@ -5,11 +5,10 @@
 
 #include <cstdint>
 
+#include "cm/cm.h"
 #include "device/face.h"
 
 namespace uiw::cm {
-
-struct ConnParam;
 
 // Who takes the queue pair of a connection to RTS.
 enum class Mover : uint8_t {
@@ -22,12 +21,24 @@ enum class Mover : uint8_t {
   kProgram,
 };
 
-struct Rules {
-  Mover mover;
+// What ends of one service are told, and how much they may say.
+struct ServiceRules {
   // Bytes of private data that there is room for.
   uint8_t connect_room, accept_room, reject_room;
-  // The status of REJECTED: by the peer's program; nobody listens; the peer went without a word.
+  // The event of an attempt that was refused, and of one that failed for another reason.
+  EventType refused, failed;
+  // The status of `refused`: by the peer's program; nobody listens; the peer went without a word.
   int rejected, nobody_listens, closed;
+};
+
+struct Rules {
+  Mover mover;
+  ServiceRules connection;
+  const ServiceRules* datagrams;  // null: there are none
+
+  const ServiceRules& of(Service service) const {
+    return service == Service::kDatagrams && datagrams != nullptr ? *datagrams : connection;
+  }
 };
 
 const Rules& rules_of(device::CmRules which);

@@ -6,10 +6,10 @@
 
 namespace uiw::cm {
 
-void copy_private_data(ConnParam& to, const mpa::StartupFrame& frame) {
+void copy_private_data(ConnParam& to, core::Bytes private_data) {
   to.private_data_len =
-      static_cast<uint8_t>(std::min<uint32_t>(frame.private_size, kMaxEventPrivateData));
-  std::memcpy(to.private_data, frame.private_data, to.private_data_len);
+      static_cast<uint8_t>(std::min<size_t>(private_data.size(), kMaxEventPrivateData));
+  std::memcpy(to.private_data, private_data.data(), to.private_data_len);
 }
 
 }  // namespace uiw::cm

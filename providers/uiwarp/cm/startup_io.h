@@ -26,7 +26,7 @@ using startup::Outbox;
 using startup::set_private_data;
 
 // Private data of a peer's frame, as much as an event carries.
-void copy_private_data(ConnParam& to, const mpa::StartupFrame& frame);
+void copy_private_data(ConnParam& to, core::Bytes private_data);
 
 inline mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local,
                               const ConnParam& param) {

@@ -58,6 +58,12 @@ bool is_wildcard(const sockaddr_storage& address) {
   return false;
 }
 
+bool is_multicast(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) return IN_MULTICAST(ntohl(v4(address).sin_addr.s_addr));
+  if (address.ss_family == AF_INET6) return IN6_IS_ADDR_MULTICAST(&v6(address).sin6_addr);
+  return false;
+}
+
 bool is_link_local_without_scope(const sockaddr_storage& address) {
   return address.ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6(address).sin6_addr) &&
          v6(address).sin6_scope_id == 0;

@@ -24,6 +24,8 @@ uint16_t port_of(const sockaddr_storage& address);
 void set_port(sockaddr_storage& address, uint16_t port);
 // 0.0.0.0 or ::
 bool is_wildcard(const sockaddr_storage& address);
+// 224.0.0.0/4 or ff00::/8
+bool is_multicast(const sockaddr_storage& address);
 // fe80::/10, which means nothing without an interface (sin6_scope_id).
 bool is_link_local_without_scope(const sockaddr_storage& address);
 // 127.0.0.1 or ::1 with the given port.

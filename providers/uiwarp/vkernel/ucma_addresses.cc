@@ -39,14 +39,6 @@ bool from_v6(const sockaddr_in6& in, sockaddr_storage& out) {
   return transport::is_ip(out);
 }
 
-// An address whose size the caller gave. 0, EINVAL, or EADDRNOTAVAIL for InfiniBand addresses.
-int from_storage(const __kernel_sockaddr_storage& in, uint16_t size, sockaddr_storage& out) {
-  static_assert(sizeof in == sizeof out);
-  std::memcpy(&out, &in, sizeof out);
-  if (out.ss_family == kInfinibandFamily && size == kInfinibandAddressSize) return EADDRNOTAVAIL;
-  return size != 0 && size == transport::length_of(out) ? 0 : EINVAL;
-}
-
 void to_v6(sockaddr_in6& out, const sockaddr_storage& in) {
   std::memcpy(&out, &in, sizeof out);
 }
@@ -78,6 +70,13 @@ int set_path(UcmaFile& file, const rdma_ucm_set_option& command) {
 }
 
 }  // namespace
+
+int from_storage(const __kernel_sockaddr_storage& in, uint16_t size, sockaddr_storage& out) {
+  static_assert(sizeof in == sizeof out);
+  std::memcpy(&out, &in, sizeof out);
+  if (out.ss_family == kInfinibandFamily && size == kInfinibandAddressSize) return EADDRNOTAVAIL;
+  return size != 0 && size == transport::length_of(out) ? 0 : EINVAL;
+}
 
 int ucma_bind_ip(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_bind_ip command;

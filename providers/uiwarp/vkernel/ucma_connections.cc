@@ -69,25 +69,4 @@ int ucma_notify(UcmaFile& file, const UcmaRequest& request) {
   return file.manager().check_id(file.channel(), command.id);
 }
 
-// iWARP has no multicast.
-int ucma_join_ip(UcmaFile& file, const UcmaRequest& request) {
-  rdma_ucm_join_ip_mcast command;
-  if (!request.read(command)) return EINVAL;
-  const int error = file.manager().check_id(file.channel(), command.id);
-  return error != 0 ? error : EOPNOTSUPP;
-}
-
-int ucma_join(UcmaFile& file, const UcmaRequest& request) {
-  rdma_ucm_join_mcast command;
-  if (!request.read(command)) return EINVAL;
-  const int error = file.manager().check_id(file.channel(), command.id);
-  return error != 0 ? error : EOPNOTSUPP;
-}
-
-// There is no membership whose id this could be.
-int ucma_leave(UcmaFile&, const UcmaRequest& request) {
-  rdma_ucm_destroy_id command;
-  return request.read(command) ? ENOENT : EINVAL;
-}
-
 }  // namespace uiw::vkernel

@@ -87,6 +87,9 @@ struct UcmaRequest {
   }
 };
 
+// An address whose size the caller gave. 0, EINVAL, or EADDRNOTAVAIL for InfiniBand addresses.
+int from_storage(const __kernel_sockaddr_storage& in, uint16_t size, sockaddr_storage& out);
+
 // Each returns 0 or a positive errno. Common: EINVAL the command is too short; ENOSPC, EFAULT no
 // room for the response; and what cm::Manager says.
 int ucma_create_id(UcmaFile& file, const UcmaRequest& request);

@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // ucma commands about ids and events.
+#include <infiniband/verbs.h>
+
 #include <cerrno>
 #include <cstddef>
 
 #include "vkernel/ucma_file.h"
+#include "vkernel/ucma_path.h"
 
 namespace uiw::vkernel {
 namespace {
 
-constexpr uint8_t kReliableConnection = 2;  // IBV_QPT_RC
+// What an id of the port space of InfiniBand is for.
+cm::Service service_of(uint8_t qp_type) {
+  switch (qp_type) {
+    case IBV_QPT_RC:
+      return cm::Service::kConnection;
+    case IBV_QPT_UD:
+      return cm::Service::kDatagrams;
+    default:
+      return cm::Service::kNone;
+  }
+}
 
 // What librdmacm of rdma-core 60 and later writes to send itself an event.
 struct WriteEvent {
@@ -22,6 +35,30 @@ struct WriteEvent {
 // The members that came after the first version of GET_EVENT's response may be missing.
 constexpr size_t kLeastEvent = offsetof(rdma_ucm_event_resp, reserved);
 
+rdma_ucm_conn_param connection_of(const cm::ConnParam& in) {
+  rdma_ucm_conn_param out{};
+  out.qp_num = in.qp_num;
+  std::memcpy(out.private_data, in.private_data, in.private_data_len);
+  out.private_data_len = in.private_data_len;
+  out.responder_resources = in.responder_resources;
+  out.initiator_depth = in.initiator_depth;
+  out.flow_control = in.flow_control;
+  out.retry_count = in.retry_count;
+  out.rnr_retry_count = in.rnr_retry_count;
+  out.srq = in.srq;
+  return out;
+}
+
+rdma_ucm_ud_param datagrams_of(const cm::Event& event) {
+  rdma_ucm_ud_param out{};
+  out.qp_num = event.param.qp_num;
+  out.qkey = event.param.qkey;
+  if (event.route.device != nullptr) out.ah_attr = address_vector(event.route);
+  std::memcpy(out.private_data, event.param.private_data, event.param.private_data_len);
+  out.private_data_len = event.param.private_data_len;
+  return out;
+}
+
 }  // namespace
 
 int ucma_create_id(UcmaFile& file, const UcmaRequest& request) {
@@ -29,9 +66,9 @@ int ucma_create_id(UcmaFile& file, const UcmaRequest& request) {
   if (!request.read(command)) return EINVAL;
   rdma_ucm_create_id_resp response{};
   if (int error = request.room_for(command.response, sizeof response)) return error;
-  const int error = file.manager().create_id(
-      file.channel(), command.uid, static_cast<cm::PortSpace>(command.ps),
-      command.qp_type == kReliableConnection || command.ps == RDMA_PS_TCP, response.id);
+  const int error =
+      file.manager().create_id(file.channel(), command.uid, static_cast<cm::PortSpace>(command.ps),
+                               service_of(command.qp_type), response.id);
   if (error == 0) request.respond(command.response, response);
   return error;
 }
@@ -76,17 +113,10 @@ int ucma_get_event(UcmaFile& file, const UcmaRequest& request) {
   response.status = static_cast<uint32_t>(event.status);
   if (event.type == cm::EventType::kUser || event.type == cm::EventType::kInternal) {
     std::memcpy(&response.param, &event.argument, sizeof event.argument);
+  } else if (event.route.service == cm::Service::kDatagrams) {
+    response.param.ud = datagrams_of(event);
   } else {
-    rdma_ucm_conn_param& param = response.param.conn;
-    param.qp_num = event.param.qp_num;
-    std::memcpy(param.private_data, event.param.private_data, event.param.private_data_len);
-    param.private_data_len = event.param.private_data_len;
-    param.responder_resources = event.param.responder_resources;
-    param.initiator_depth = event.param.initiator_depth;
-    param.flow_control = event.param.flow_control;
-    param.retry_count = event.param.retry_count;
-    param.rnr_retry_count = event.param.rnr_retry_count;
-    param.srq = event.param.srq;
+    response.param.conn = connection_of(event.param);
   }
   request.respond(command.response, response);
   return 0;

@@ -73,6 +73,33 @@ int infiniband_attributes(uint32_t state, const cm::Route& route, ib_uverbs_qp_a
   }
 }
 
+// For a queue pair of datagrams, at any stage of its id.
+int datagram_attributes(uint32_t state, ib_uverbs_qp_attr& attr) {
+  attr.qp_attr_mask = IBV_QP_STATE;
+  attr.qp_state = state;
+  switch (state) {
+    case IBV_QPS_INIT:
+      attr.qp_attr_mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+      attr.port_num = kPort;
+      attr.qkey = cm::kDatagramQkey;
+      return 0;
+    case IBV_QPS_RTR:
+      return 0;
+    case IBV_QPS_RTS:
+      attr.qp_attr_mask |= IBV_QP_SQ_PSN;
+      return 0;
+    default:
+      return EINVAL;
+  }
+}
+
+int attributes(const cm::Rules& rules, uint32_t state, const cm::Route& route,
+               ib_uverbs_qp_attr& attr) {
+  if (route.service == cm::Service::kDatagrams) return datagram_attributes(state, attr);
+  return rules.mover == cm::Mover::kProgram ? infiniband_attributes(state, route, attr)
+                                            : iwarp_attributes(state, attr);
+}
+
 }  // namespace
 
 int ucma_init_qp_attr(UcmaFile& file, const UcmaRequest& request) {
@@ -83,9 +110,7 @@ int ucma_init_qp_attr(UcmaFile& file, const UcmaRequest& request) {
   cm::Route route;
   if (int error = file.manager().query(file.channel(), command.id, route)) return error;
   if (route.node_guid == 0) return EINVAL;  // bound to no device
-  const bool program_moves = file.manager().rules().mover == cm::Mover::kProgram;
-  const int error = program_moves ? infiniband_attributes(command.qp_state, route, response)
-                                  : iwarp_attributes(command.qp_state, response);
+  const int error = attributes(file.manager().rules(), command.qp_state, route, response);
   if (error == 0) request.respond(command.response, response);
   return error;
 }

@@ -83,7 +83,8 @@ class EndpointChurn : public testing::TestWithParam<uint32_t> {
     auto acquired = engine::EngineRef::acquire();
     ASSERT_TRUE(acquired.has_value()) << strerror(acquired.error());
     engine_ = std::move(*acquired);
-    ASSERT_EQ(0, manager_.create_id(channel_.channel, 1, PortSpace::kTcp, true, listener_));
+    ASSERT_EQ(0, manager_.create_id(channel_.channel, 1, PortSpace::kTcp, Service::kConnection,
+                                    listener_));
     ASSERT_EQ(0, manager_.bind(channel_.channel, listener_, ip("127.0.0.1", 0)));
     ASSERT_EQ(0, manager_.listen(channel_.channel, listener_, 0));
     Route route;
@@ -143,7 +144,8 @@ class EndpointChurn : public testing::TestWithParam<uint32_t> {
   void connect() {
     uint32_t id = 0;
     const uint64_t uid = ++last_uid_;
-    ASSERT_EQ(0, manager_.create_id(channel_.channel, uid, PortSpace::kTcp, true, id));
+    ASSERT_EQ(0,
+              manager_.create_id(channel_.channel, uid, PortSpace::kTcp, Service::kConnection, id));
     ASSERT_TRUE(ids_.emplace(id, Known{uid}).second);
     ASSERT_EQ(0, manager_.resolve_address(channel_.channel, id, {}, address_));
     ASSERT_EQ(0, manager_.resolve_route(channel_.channel, id));

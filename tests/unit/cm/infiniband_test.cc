@@ -279,12 +279,14 @@ class MixedRulesTest : public InfinibandTest {
   void make_pair_between(TestChannel& active, Manager& of_active, TestChannel& passive,
                          Manager& of_passive) {
     uint32_t listener = 0, id = 0;
-    ASSERT_EQ(0, of_passive.create_id(passive.channel, 33, PortSpace::kTcp, true, listener));
+    ASSERT_EQ(0, of_passive.create_id(passive.channel, 33, PortSpace::kTcp, Service::kConnection,
+                                      listener));
     ASSERT_EQ(0, of_passive.bind(passive.channel, listener, ip("127.0.0.1", 0)));
     ASSERT_EQ(0, of_passive.listen(passive.channel, listener, 0));
     Route route;
     ASSERT_EQ(0, of_passive.query(passive.channel, listener, route));
-    ASSERT_EQ(0, of_active.create_id(active.channel, 11, PortSpace::kTcp, true, id));
+    ASSERT_EQ(0,
+              of_active.create_id(active.channel, 11, PortSpace::kTcp, Service::kConnection, id));
     ASSERT_EQ(0, of_active.resolve_address(active.channel, id, {}, route.source));
     active.expect(EventType::kAddrResolved);
     ASSERT_EQ(0, of_active.resolve_route(active.channel, id));

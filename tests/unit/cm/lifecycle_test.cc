@@ -257,17 +257,18 @@ TEST_F(LifecycleTest, ResolveErrors) {
 TEST_F(LifecycleTest, DatagramIdsCannotConnect) {
   uint32_t id;
   for (PortSpace space : {PortSpace::kUdp, PortSpace::kIpoib}) {
-    ASSERT_EQ(0, manager_.create_id(channel_.channel, 1, space, false, id));
+    ASSERT_EQ(0, manager_.create_id(channel_.channel, 1, space, Service::kConnection, id));
     ASSERT_EQ(0, resolve(id, ip("127.0.0.1", 9)));
     channel_.expect(EventType::kAddrResolved);
     ASSERT_EQ(0, manager_.resolve_route(channel_.channel, id));
     channel_.expect(EventType::kRouteResolved);
     EXPECT_EQ(EOPNOTSUPP, connect(id, conn_param(1)));
-    ASSERT_EQ(0, manager_.create_id(channel_.channel, 1, space, false, id));
+    ASSERT_EQ(0, manager_.create_id(channel_.channel, 1, space, Service::kConnection, id));
     ASSERT_EQ(0, manager_.bind(channel_.channel, id, ip("127.0.0.1", 0)));
     EXPECT_EQ(EOPNOTSUPP, manager_.listen(channel_.channel, id, 1));
   }
-  EXPECT_EQ(EINVAL, manager_.create_id(channel_.channel, 1, static_cast<PortSpace>(7), true, id));
+  EXPECT_EQ(EINVAL, manager_.create_id(channel_.channel, 1, static_cast<PortSpace>(7),
+                                       Service::kConnection, id));
 }
 
 TEST_F(LifecycleTest, DestroyPurgesEventsAndCountsTheReportedOnes) {
@@ -359,7 +360,8 @@ TEST_F(LifecycleTest, ClosedChannelAnswersEbadf) {
   const uint32_t id = new_id(1);
   channel_.close();
   uint32_t number;
-  EXPECT_EQ(EBADF, manager_.create_id(channel_.channel, 1, PortSpace::kTcp, true, number));
+  EXPECT_EQ(EBADF,
+            manager_.create_id(channel_.channel, 1, PortSpace::kTcp, Service::kConnection, number));
   EXPECT_EQ(EBADF, manager_.disconnect(channel_.channel, id));
 }
 

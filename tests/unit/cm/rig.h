@@ -352,8 +352,8 @@ class ConnectionTest : public ::testing::Test {
 
   uint32_t new_id(uint64_t uid, TestChannel* channel = nullptr) {
     uint32_t id = 0;
-    EXPECT_EQ(0, manager_.create_id((channel ? channel : &channel_)->channel, uid, PortSpace::kTcp,
-                                    true, id));
+    EXPECT_EQ(0, manager_.create_id((channel ? channel : &channel_)->channel, uid, space_,
+                                    Service::kConnection, id));
     return id;
   }
   // Listens on `host`; the address to connect to is listen_address_.
@@ -405,6 +405,7 @@ class ConnectionTest : public ::testing::Test {
   }
 
   core::Settings settings_;
+  PortSpace space_ = PortSpace::kTcp;  // of new ids
   engine::EngineRef engine_;
   FakeQueuePairs qps_;
   Manager manager_;

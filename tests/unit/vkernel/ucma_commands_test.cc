@@ -220,6 +220,9 @@ TEST_F(UcmaTest, WhatIwarpDoesNotHave) {
   rdma_ucm_join_mcast join{};
   join.response = address_of(&response);
   join.id = id;
+  const sockaddr_storage group = ip("239.1.2.3", 0);
+  memcpy(&join.addr, &group, sizeof group);
+  join.addr_size = sizeof(sockaddr_in);
   EXPECT_EQ(EOPNOTSUPP, command(fd, kJoin, join));
   EXPECT_EQ(ENOENT, command(fd, kLeave, rdma_ucm_destroy_id{address_of(&response), id, 0}));
   EXPECT_EQ(0, command(fd, kNotify, rdma_ucm_notify{id, 3}));

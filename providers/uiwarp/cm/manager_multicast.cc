@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Multicast groups of ids. A switch and a subnet manager that would have to be asked there are not:
+// an id that has an address is in the group at once, and who receives says ibv_attach_mcast.
+#include <cerrno>
+#include <memory>
+#include <new>
+
+#include "cm/manager.h"
+#include "transport/addresses.h"
+
+namespace uiw::cm {
+
+int Manager::join(Channel& channel, uint32_t number, uint64_t uid, const sockaddr_storage& group,
+                  uint32_t& membership) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  if (rules_.datagrams == nullptr) return EOPNOTSUPP;
+  const bool has_address = id->device != nullptr &&
+                           (id->state == IdState::kBound || id->state == IdState::kAddressResolved);
+  if (id->service != Service::kDatagrams || !has_address || uid == 0) return EINVAL;
+  if (!transport::is_multicast(group) || group.ss_family != id->source.ss_family) return EINVAL;
+
+  std::unique_ptr<Membership> made(new (std::nothrow) Membership);
+  std::unique_ptr<QueuedEvent> event(new (std::nothrow) QueuedEvent);
+  if (made == nullptr || event == nullptr) return ENOMEM;
+  made->id = id;
+  made->number = membership = ++last_membership_;
+  made->uid = uid;
+  made->group = group;
+  event->event.type = EventType::kMulticastJoin;
+  event->event.uid = uid;
+  event->event.id = made->number;
+  event->event.param.qp_num = kGroupQpNum;
+  event->event.param.qkey = kDatagramQkey;
+  event->owner = id;
+  event->membership = made.get();
+  id->memberships.append(*made.release());
+  queue(*event.release());
+  return 0;
+}
+
+// A linear search: groups are few, and left seldom.
+Membership* Manager::find_membership(Channel& channel, uint32_t number, int& error) {
+  error = channel.open ? ENOENT : EBADF;
+  for (Id* id = ids_.next(0); channel.open && id != nullptr; id = ids_.next(id->number)) {
+    for (Membership* m = id->memberships.first(); m != nullptr; m = id->memberships.next(*m)) {
+      if (m->number != number) continue;
+      error = id->channel == &channel ? 0 : EINVAL;
+      return error == 0 ? m : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+int Manager::leave(Channel& channel, uint32_t number, uint32_t& events_reported) {
+  std::lock_guard hold(lock_);
+  int error;
+  Membership* const membership = find_membership(channel, number, error);
+  if (membership == nullptr) return error;
+  events_reported = membership->events_reported;
+  Id& id = *membership->id;
+  for (QueuedEvent *event = id.events.first(), *next; event != nullptr; event = next) {
+    next = id.events.next(*event);
+    if (event->membership == membership) unqueue(channel, *event);
+  }
+  end_membership(*membership);
+  return 0;
+}
+
+// Events of it must not be queued any more.
+void Manager::end_membership(Membership& membership) {
+  membership.id->memberships.remove(membership);
+  delete &membership;
+}
+
+}  // namespace uiw::cm

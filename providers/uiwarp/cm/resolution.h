@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Service id resolution: how a program learns the queue pair number and the Q_Key behind a port, of
+// somebody who takes datagrams there. What InfiniBand has SIDR_REQ and SIDR_REP messages for are
+// two MPA start-up frames here. Their private data begins with: "UIWS", version 1, type, status and
+// a zero octet, in the answer followed by queue pair number and Q_Key, 4 octets each, big-endian.
+// Then comes the program's. The answer is a Reply that rejects, as no connection is to follow
+// (RFC 5044 7.1.2(3)). Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/bytes.h"
+#include "mpa/startup_frame.h"
+
+namespace uiw::cm {
+
+enum class ResolutionStatus : uint8_t {  // values of InfiniBand's, which programs are told
+  kSuccess = 0,
+  kNotSupported = 1,  // nobody takes datagrams at that port
+  kRejected = 2,      // the program does not want to
+};
+
+struct ResolutionAnswer {
+  ResolutionStatus status = ResolutionStatus::kSuccess;
+  uint32_t qp_num = 0, qkey = 0;
+};
+
+// Of private data the frames have room for 504 and 496 octets.
+mpa::StartupFrame make_resolution_request(core::Bytes private_data);
+mpa::StartupFrame make_resolution_answer(const ResolutionAnswer& answer, core::Bytes private_data);
+
+// The program's private data, in `frame`. Nothing when the frame is something else: an ordinary
+// Request, or one of another version.
+std::optional<core::Bytes> parse_resolution_request(const mpa::StartupFrame& frame);
+// The same of a Reply; also nothing when the status is unknown or the Reply accepts a connection.
+std::optional<core::Bytes> parse_resolution_answer(const mpa::StartupFrame& frame,
+                                                   ResolutionAnswer& answer);
+
+}  // namespace uiw::cm
