@@ -23,6 +23,7 @@ class TcpEnd final : public QueuePairEnd, public cm::QueuePairs {
   void half_close() override { ::shutdown(fd_, SHUT_WR); }
 
   // As connection management sees it. Thread: the engine that makes connections.
+  bool exists(uint32_t) override { return true; }
   int claim(uint32_t) override { return qp_->claim(); }
   void abandon(uint32_t) override { qp_->abandon(); }
   int attach(uint32_t, transport::StreamPtr&& stream, const mpa::Agreement& agreed,

@@ -63,6 +63,7 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
   cm::Event expect(cm::EventType type, int status = 0) { return channel.expect(type, status); }
 
   // --- cm::QueuePairs; thread: engine, for claim() any ---
+  bool exists(uint32_t) override { return true; }
   int claim(uint32_t number) override { return exists(number) ? host.qp->claim() : EINVAL; }
   void abandon(uint32_t) override { host.qp->abandon(); }
   bool exists(uint32_t number) const { return number == host.qp->qp_num(); }

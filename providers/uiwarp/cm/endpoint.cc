@@ -44,9 +44,15 @@ void Endpoint::run() {
   }
 }
 
-bool Endpoint::is_ordered(Order what) {
+void Endpoint::take_over(Endpoint& from) {
+  owner = std::exchange(from.owner, nullptr);
+  if (owner != nullptr) owner->endpoint = this;
+  if (from.orders_ & kDisconnect) order(kDisconnect);
+}
+
+void Endpoint::order_again(Order what) {
   std::lock_guard hold(manager_.lock());
-  return (orders_ & what) != 0;
+  order(what);
 }
 
 void Endpoint::finish() {

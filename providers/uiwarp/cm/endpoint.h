@@ -56,8 +56,12 @@ class Endpoint : public engine::Task {
   // gets this event.
   void finish_with(EventType type, int status, const ConnParam* param = nullptr);
 
-  // Whether that was ordered and has not been carried out. Thread: engine, no lock held.
-  bool is_ordered(Order what);
+  // Takes the place of another endpoint at its Id, with what was ordered of it about a
+  // disconnection. The manager's lock must be held.
+  void take_over(Endpoint& from);
+
+  // For who is about to take this one's place. Thread: engine, no lock held.
+  void order_again(Order what);
 
   Manager& manager_;
   engine::Engine& engine_;

@@ -58,7 +58,8 @@ Initiator::Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt at
       explicit_port_(explicit_port),
       tos_(tos),
       service_(service),
-      param_(param) {}
+      param_(param),
+      holder_(holder_of(manager, param.qp_num)) {}
 
 Initiator::~Initiator() {
   if (attempt_.fd >= 0) core::sys::close(attempt_.fd);
@@ -270,7 +271,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
 void Initiator::accepted(const mpa::Agreement& agreement, core::Bytes leftover, ConnParam& answer) {
   if (manager_.rules().mover == Mover::kProgram) return tell_answer(agreement, leftover, answer);
   const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement,
-                                    leftover, param_.qp_num, answer);
+                                    leftover, holder_, param_.qp_num, answer);
   if (error == 0) return finish();
   send_local_error(agreement);
   finish_with(EventType::kConnectError, -error);
@@ -323,14 +324,11 @@ void Initiator::peer_left() {
 
 // The program takes it for a connection already, whatever comes of it.
 void Initiator::establish(bool disconnect) {
-  const uint32_t qp_num = param_.qp_num;
   if (!leftover_.empty()) stream_->resume_receive();
+  if (disconnect) order_again(kDisconnect);
   const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement_,
-                                    leftover_, qp_num, {});
-  if (error == 0) {
-    if (disconnect || is_ordered(kDisconnect)) manager_.queue_pairs().disconnect(qp_num);
-    return finish();
-  }
+                                    leftover_, holder_, param_.qp_num, {});
+  if (error == 0) return finish();
   send_local_error(agreement_);
   finish_with(EventType::kDisconnected, 0);
 }

@@ -9,6 +9,7 @@
 
 #include "cm/connect_attempt.h"
 #include "cm/endpoint.h"
+#include "cm/link.h"
 #include "transport/listener.h"
 
 namespace uiw::cm {
@@ -59,6 +60,7 @@ class Initiator final : public Endpoint,
   const int tos_;
   const Service service_;
   const ConnParam param_;
+  const Holder holder_;
   bool fell_back_ = false;
   std::unique_ptr<transport::Connector> connector_;
   StreamPtr stream_;

@@ -18,9 +18,15 @@ Link::Link(Manager& manager, engine::Engine& engine, bool initiator, uint32_t qp
       qp_num_(qp_num),
       established_(established) {}
 
+Holder holder_of(Manager& manager, uint32_t qp_num) {
+  const bool free_choice = manager.rules().mover == Mover::kProgram;
+  return free_choice && !manager.queue_pairs().exists(qp_num) ? Holder::kStandIn
+                                                              : Holder::kQueuePair;
+}
+
 int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, StreamPtr&& stream,
-                    const mpa::Agreement& agreement, core::Bytes leftover, uint32_t qp_num,
-                    const ConnParam& established) {
+                    const mpa::Agreement& agreement, core::Bytes leftover, Holder holder,
+                    uint32_t qp_num, const ConnParam& established) {
   auto* link = new (std::nothrow) Link(manager, engine, agreement.initiator, qp_num, established);
   if (link == nullptr) return ENOMEM;
   // What the application is told: its own two depths as they are in force (conformance 4.2).
@@ -28,8 +34,15 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
       static_cast<uint8_t>(std::min<uint16_t>(agreement.ird, 255));
   link->established_.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(agreement.ord, 255));
   link->established_.qp_num = qp_num;
-  const int error =
-      manager.queue_pairs().attach(qp_num, std::move(stream), agreement, leftover, link);
+  int error = 0;
+  if (holder == Holder::kQueuePair) {
+    error = manager.queue_pairs().attach(qp_num, std::move(stream), agreement, leftover, link);
+  } else {
+    link->stand_in_.reset(new (std::nothrow) StandIn(
+        engine, std::move(stream), agreement,
+        manager.settings().close_timeout_ms * core::kMillisecond, *link));
+    if (link->stand_in_ == nullptr) error = ENOMEM;
+  }
   if (error != 0) {
     link->finish();
     return error;
@@ -37,12 +50,10 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
   std::optional<uint8_t> ack_timeout;
   {
     std::lock_guard hold(manager.lock());
-    Id* id = std::exchange(from.owner, nullptr);
-    link->owner = id;
-    if (id != nullptr) {
+    link->take_over(from);
+    if (Id* const id = link->owner) {
       ack_timeout = id->ack_timeout;
       link->timeout_ = ack_timeout.value_or(kUsualAckTimeout);
-      id->endpoint = link;
       id->state = IdState::kConnected;
     } else {
       link->order(kDrop);
@@ -79,7 +90,18 @@ void Link::announce() {
 }
 
 void Link::receive() {
-  if (!std::exchange(receiving_, true)) manager_.queue_pairs().receive(qp_num_);
+  if (std::exchange(receiving_, true)) return;
+  if (stand_in_)
+    stand_in_->receive();
+  else
+    manager_.queue_pairs().receive(qp_num_);
+}
+
+void Link::disconnect() {
+  if (stand_in_)
+    stand_in_->disconnect();
+  else
+    manager_.queue_pairs().disconnect(qp_num_);
 }
 
 void Link::on_first_fpdu() {
@@ -90,7 +112,7 @@ void Link::on_first_fpdu() {
 void Link::first_fpdu_overdue() {
   overdue_ = true;
   receive();
-  manager_.queue_pairs().disconnect(qp_num_);
+  disconnect();
 }
 
 void Link::on_connection_ended(int error) {
@@ -132,11 +154,15 @@ void Link::waited() {
 void Link::carry_out(uint32_t orders) {
   if (ended_) return;
   if (orders & kReceive) receive();
-  if (orders & kDisconnect) manager_.queue_pairs().disconnect(qp_num_);
+  if (orders & kDisconnect) disconnect();
 }
 
 void Link::drop() {
   if (ended_) return finish();
+  if (stand_in_) {
+    stand_in_->leave();
+    return finish();
+  }
   receive();
   // A queue pair that is being destroyed still knows us: on_connection_ended() will come and free
   // this.

@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A connection whose stream has gone to its queue pair: waits for the first FPDU and for the end.
+// A connection whose stream has gone to its queue pair, or to what stands in for one: waits for the
+// first FPDU and for the end.
 // By InfiniBand's rules it stays a while after that, for TIMEWAIT_EXIT.
 #pragma once
 
+#include <memory>
+
 #include "cm/endpoint.h"
 #include "cm/rules.h"
+#include "cm/stand_in.h"
 #include "cm/startup_io.h"
 #include "session/queue_pair.h"
 
 namespace uiw::cm {
+
+// Who has the stream of a connection.
+enum class Holder : uint8_t {
+  kQueuePair,  // the one of the number that the program named
+  kStandIn,    // nobody: there is none of that number (stand_in.h)
+};
+
+// Who is to have it, by the rules.
+Holder holder_of(Manager& manager, uint32_t qp_num);
 
 class Link final : public Endpoint, private session::ConnectionObserver {
  public:
@@ -18,8 +31,8 @@ class Link final : public Endpoint, private session::ConnectionObserver {
   // `from` has to finish in both cases. 0, EINVAL (no such queue pair, or not fit to be
   // connected), ENOMEM. Thread: engine.
   static int establish(Endpoint& from, Manager& manager, engine::Engine& engine, StreamPtr&& stream,
-                       const mpa::Agreement& agreement, core::Bytes leftover, uint32_t qp_num,
-                       const ConnParam& established);
+                       const mpa::Agreement& agreement, core::Bytes leftover, Holder holder,
+                       uint32_t qp_num, const ConnParam& established);
 
  private:
   Link(Manager& manager, engine::Engine& engine, bool initiator, uint32_t qp_num,
@@ -30,11 +43,13 @@ class Link final : public Endpoint, private session::ConnectionObserver {
   void on_connection_ended(int error) override;
   void announce();
   void receive();
+  void disconnect();
   void first_fpdu_overdue();
   void ended_before_established(int error);
   void wait_out();
   void waited();
 
+  std::unique_ptr<StandIn> stand_in_;  // null: the queue pair has the stream
   const bool initiator_;
   const uint32_t qp_num_;
   uint8_t timeout_ = kUsualAckTimeout;

@@ -82,8 +82,9 @@ class Manager final : public device::Observer {
   // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. Ends in
   // ESTABLISHED, in DISCONNECTED when the peer goes before its first message, or in CONNECT_ERROR
   // when it has gone (-ECONNRESET), or the queue pair is in error or destroyed (-EINVAL), before
-  // the engine has sent the Reply. For datagrams the answer is all, whatever queue pair it names:
-  // no event follows.
+  // the engine has sent the Reply. By InfiniBand's rules there need not be such a queue pair: then
+  // the connection stands without one, as one of connect() does. For datagrams the answer is all,
+  // whatever queue pair it names: no event follows.
   int accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param);
   // The active end's "ready to use", after CONNECT_RESPONSE: the peer gets ESTABLISHED. Followed by
   // no event but, in the end, DISCONNECTED. Nothing where the connection moves the queue pair.

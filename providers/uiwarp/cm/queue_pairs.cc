@@ -14,6 +14,8 @@ constexpr uint8_t kRetries = 7;  // of rdma_conn_param, when a program gives non
 
 class VerbsQueuePairs final : public QueuePairs {
  public:
+  bool exists(uint32_t qp_num) override { return verbs::find_queue_pair(qp_num) != nullptr; }
+
   int claim(uint32_t qp_num) override { return verbs::claim_queue_pair(qp_num); }
 
   void abandon(uint32_t qp_num) override {

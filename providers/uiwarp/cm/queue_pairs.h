@@ -17,6 +17,8 @@ using transport::StreamPtr;
 // Thread: engine, unless something else is said.
 class QueuePairs {
  public:
+  // Whether there is such a queue pair. Thread: any.
+  virtual bool exists(uint32_t qp_num) = 0;
   // session::QueuePair::claim(). EINVAL also when there is no such queue pair. Thread: any.
   virtual int claim(uint32_t qp_num) = 0;
   // session::QueuePair::abandon(). No-op without such a queue pair.

@@ -163,7 +163,10 @@ int Responder::accept(const ConnParam& param) {
   if (service_ == Service::kConnection) {
     if (peer_gone_) return ECONNRESET;
     if (request_.enhanced && param.private_data_len > kMaxEnhancedPrivateData) return EINVAL;
-    if (const int error = manager_.queue_pairs().claim(param.qp_num)) return error;
+    holder_ = holder_of(manager_, param.qp_num);
+    if (holder_ == Holder::kQueuePair) {
+      if (const int error = manager_.queue_pairs().claim(param.qp_num)) return error;
+    }
   }
   accepted_ = true;
   param_ = param;
@@ -216,12 +219,11 @@ void Responder::on_writable() {
 // RFC 5044 7.1: the queue pair must be there for the first FPDU. Nothing has been read since the
 // Reply was sent, because reading is this thread's business.
 void Responder::enter_rdma_mode() {
-  const uint32_t qp_num = param_.qp_num;
+  if (disconnecting_) order_again(kDisconnect);
   const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement_, {},
-                                    qp_num, ConnParam{});
+                                    holder_, param_.qp_num, ConnParam{});
   if (error == 0) {
     accepted_ = false;
-    if (disconnecting_ || is_ordered(kDisconnect)) manager_.queue_pairs().disconnect(qp_num);
     finish();
     return;
   }
@@ -240,7 +242,7 @@ void Responder::end_accepted(int status) {
 }
 
 void Responder::let_go_of_queue_pair() {
-  if (std::exchange(accepted_, false) && service_ == Service::kConnection)
+  if (std::exchange(accepted_, false) && holder_ == Holder::kQueuePair)
     manager_.queue_pairs().abandon(param_.qp_num);
 }
 

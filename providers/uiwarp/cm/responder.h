@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cm/endpoint.h"
+#include "cm/link.h"
 #include "cm/resolution.h"
 #include "cm/startup_io.h"
 #include "device/device.h"
@@ -85,7 +86,8 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   bool disconnecting_ = false;              // as soon as there is a connection
   Service service_ = Service::kConnection;  // that the Request is for
   // Of accept(), which writes them before it orders kAccept; from there the engine's.
-  bool accepted_ = false;  // and the answer is not out; of a connection the queue pair is claimed
+  bool accepted_ = false;  // and the answer is not out; the queue pair, if any, is claimed
+  Holder holder_ = Holder::kStandIn;
   ConnParam param_;
   engine::Deadline<Responder, &Responder::overdue> deadline_{*this};
 };

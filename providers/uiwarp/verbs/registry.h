@@ -9,8 +9,9 @@
 
 namespace uiw::verbs {
 
-// The QP of that number; null when there is none. Thread: engine. ibv_destroy_qp unregisters on the
-// engine thread, so a QP found there stays for the rest of that engine turn.
+// The QP of that number; null when there is none. Thread: engine, where ibv_destroy_qp unregisters,
+// so that a QP found there stays for the rest of that engine turn. Others can ask whether there is
+// one.
 session::QueuePair* find_queue_pair(uint32_t qp_num);
 
 // session::QueuePair::claim() of the QP of that number. EINVAL also when there is none. Thread:

@@ -114,13 +114,13 @@ class FakeQueuePair final : private transport::StreamHandler, private engine::Ta
 // Numbers 1 to 99 exist. Thread: engine, except before any connection and claim().
 class FakeQueuePairs final : public QueuePairs {
  public:
+  bool exists(uint32_t qp_num) override { return qp_num >= 1 && qp_num < 100 && qp_num != gone; }
   int claim(uint32_t qp_num) override {
     if (qp_num < 1 || qp_num >= 100) return EINVAL;
     const std::lock_guard hold(claims_->mutex);
     return claims_->numbers.insert(qp_num).second ? 0 : EINVAL;
   }
   void abandon(uint32_t qp_num) override { abandoned.push_back(qp_num); }
-  bool exists(uint32_t qp_num) const { return qp_num >= 1 && qp_num < 100 && qp_num != gone; }
   int attach(uint32_t qp_num, StreamPtr&& stream, const mpa::Agreement& agreement,
              core::Bytes leftover, session::ConnectionObserver* observer) override {
     if (!exists(qp_num)) return EINVAL;
