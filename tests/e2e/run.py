@@ -16,6 +16,7 @@ import case_alignment  # noqa: F401  (each registers its cases)
 import case_board      # noqa: F401
 import case_capture    # noqa: F401
 import case_cm         # noqa: F401
+import case_cm_datagrams  # noqa: F401
 import case_command    # noqa: F401
 import case_datagrams  # noqa: F401
 import case_devices    # noqa: F401

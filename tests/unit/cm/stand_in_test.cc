@@ -128,6 +128,21 @@ TEST_F(StandInTest, DisconnectedBeforeTheEngineCameToIt) {
   EXPECT_EQ(EventType::kDisconnected, of_active[0]);
 }
 
+TEST_F(StandInTest, APeerThatDoesNotCloseIsLeftAfterATime) {
+  settings_.close_timeout_ms = 1;
+  RawPeer listener;
+  active_ = new_resolved(11, listener.listen());
+  EXPECT_EQ(0, connect(active_, conn_param(kOfNobody)));
+  RawPeer peer = listener.accept();
+  const mpa::StartupFrame asked = peer.receive_frame(mpa::FrameKind::kRequest);
+  mpa::Agreement agreement;
+  peer.send(mpa::make_reply({}, asked, agreement));
+  channel_.expect(EventType::kConnectResponse);
+  ASSERT_EQ(0, manager_.establish(channel_.channel, active_));
+  ASSERT_EQ(0, disconnect(active_));
+  channel_.expect(EventType::kDisconnected);
+}
+
 TEST_F(StandInTest, APeerThatGoesBeforeItIsReadyHasRejected) {
   make_answer(kOfNobody, kOfNobodyElse);
   destroy(active_);
