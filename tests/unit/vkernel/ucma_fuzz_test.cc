@@ -111,6 +111,7 @@ TEST_P(RandomCommands, DoNoHarm) {
   make_listener(fds[0], 1);
   std::vector<uint32_t> ids = {0};
   const int option = 1;
+  const sockaddr_storage group = cm::test::ip("239.1.2.3", 0);
   for (int i = 0; i < 4000; ++i) {
     const CommandShape& shape = kAllCommands[pick(std::size(kAllCommands))];
     std::vector<uint8_t> body(shape.in);
@@ -120,7 +121,7 @@ TEST_P(RandomCommands, DoNoHarm) {
     const uint32_t id = pick(20) == 0 ? random_() : ids[pick(static_cast<uint32_t>(ids.size()))];
     const sockaddr_storage address = some_address();
     const auto size = static_cast<uint16_t>(transport::length_of(address));
-    rdma_ucm_conn_param param = UcmaTest::param(1 + pick(90));
+    rdma_ucm_conn_param param = UcmaTest::param(1 + pick(120));
     param.private_data_len = static_cast<uint8_t>(pick(pick(2) ? 50 : 256));
     param.valid = pick(4) != 0;  // else the active end is ready
     switch (shape.number) {
@@ -151,8 +152,19 @@ TEST_P(RandomCommands, DoNoHarm) {
         put(body, 8, id);
         break;
       case 16:
+        put(body, 8, uint64_t{8});
+        put(body, 16, reinterpret_cast<const sockaddr_in6&>(group));
+        put(body, 44, id);
+        break;
+      case 17:
+        put(body, 8, 1 + pick(30));
+        break;
       case 22:
+        put(body, 8, uint64_t{8});
         put(body, 16, id);
+        put(body, 20, uint16_t{sizeof(sockaddr_in)});
+        put(body, 22, static_cast<uint16_t>(pick(3)));
+        put(body, 24, group);
         break;
       case 18:
         put(body, 8, id);
