@@ -144,21 +144,36 @@ def perftest(world):
 
 
 @case("roce-ucx-transport", worlds=DIAGONAL, seconds=120, serial=True)
-def ucx(world):
-    """UCX's RC transport alone, which wants no iWARP device: active messages, Writes and Reads. Its upper layer wants
-    UD besides, and atomics of it only what says IBV_ATOMIC_HCA."""
-    if not shutil.which("ucx_perftest"):
-        raise Skipped("needs ucx_perftest (package ucx-utils)")
+def ucx_transport(world):
+    """UCX's RC transport alone, which wants no iWARP device: active messages, Writes and Reads. It uses atomics only of
+    what says IBV_ATOMIC_HCA."""
     for test in (["-t", "am_lat"], ["-t", "put_lat"], ["-t", "put_bw", "-s", "65536", "-D", "zcopy"],
                  ["-t", "get", "-s", "4096", "-D", "zcopy"]):
-        port = world.port()
-        common = ["ucx_perftest", "-p", port, "-d", f"{world.device}:1", "-x", "rc_verbs", "-n", "500", *test]
-        server = world.start_server(*common, port=port, settings=ROCE)
-        client = world.start("client", *common, world.server, settings=ROCE)
-        world.finish(client, 20, 0, server)
-        world.finish(server, 20, 0, client)
-        expect("ERROR" not in client.output + server.output and re.search(r"^Final: +500 ", client.output, re.M),
-               f"{test}: no result", client, server)
+        ucx_perftest(world, ["-d", f"{world.device}:1", "-x", "rc_verbs", *test], ROCE)
+
+
+@case("roce-ucx", worlds=DIAGONAL, seconds=240, serial=True, reduced=True)
+def ucx(world):
+    """UCX as programs use it, with no setting, and by each kind of queue pair. Between hosts it takes the loopback devices
+    of both for one network, unless it is told which device to use."""
+    here = {**ROCE, **({"UCX_NET_DEVICES": f"{world.device}:1"} if world.place == "ns" else {})}
+    for transports in (None, "ud", "rc"):
+        settings = {**here, **({"UCX_TLS": transports} if transports else {})}
+        for test in (["-t", "tag_lat"], ["-t", "tag_bw", "-s", "65536"], ["-t", "ucp_put_lat"], ["-t", "ucp_get"]):
+            ucx_perftest(world, test, settings)
+
+
+def ucx_perftest(world, arguments, settings):
+    if not shutil.which("ucx_perftest"):
+        raise Skipped("needs ucx_perftest (package ucx-utils)")
+    port = world.port()
+    common = ["ucx_perftest", "-p", port, "-n", "500", *arguments]
+    server = world.start_server(*common, port=port, settings=settings)
+    client = world.start("client", *common, world.server, settings=settings)
+    world.finish(client, 20, 0, server)
+    world.finish(server, 20, 0, client)
+    expect("ERROR" not in client.output + server.output and re.search(r"^Final: +500 ", client.output, re.M),
+           f"{arguments}: no result", client, server)
 
 
 MAKE_HANDLES = """

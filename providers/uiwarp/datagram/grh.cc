@@ -60,4 +60,9 @@ Grh make_grh(const Envelope& envelope, GidType type, uint32_t payload) {
   return grh;
 }
 
+uint8_t header_kind(const Envelope& envelope, GidType type) {
+  if (type == GidType::kV1) return 0;
+  return IN6_IS_ADDR_V4MAPPED(&envelope.source) ? 2 : 1;
+}
+
 }  // namespace uiw::datagram

@@ -28,4 +28,9 @@ using Grh = std::array<uint8_t, kGrhSize>;
 // in the last 20 bytes, and zeros before it (their content is undefined). `payload`: bytes.
 Grh make_grh(const Envelope& envelope, GidType type, uint32_t payload);
 
+// What adapters of RoCE say of these bytes in ibv_wc::sl, which has no other use there: 0, a GRH;
+// 1, an IPv6 header; 2, an IPv4 header. UCX before 1.19 looks there, and nowhere else, for how to
+// read them.
+uint8_t header_kind(const Envelope& envelope, GidType type);
+
 }  // namespace uiw::datagram

@@ -31,6 +31,7 @@ void QueuePair::deliver(const Arrival& arrival) {
     return drops().count(Drop::kNotReceiving);
   if (arrival.header.qkey != qkey_.load(std::memory_order_relaxed))
     return drops().count(Drop::kQkey);
+  if (arrival.payload.size() > options_.mtu) return drops().count(Drop::kMalformed);
   queue::Receive receive;
   bool below_limit;
   if (!receives_->take(receive, below_limit)) return drops().count(Drop::kNoReceive);
@@ -41,6 +42,7 @@ void QueuePair::deliver(const Arrival& arrival) {
     wc.byte_len = static_cast<uint32_t>(kGrhSize + arrival.payload.size());
     wc.src_qp = arrival.header.from;
     wc.wc_flags = IBV_WC_GRH;
+    wc.sl = header_kind(arrival.envelope, arrival.header.gid_type);
     if (arrival.header.has_immediate) {
       wc.wc_flags |= IBV_WC_WITH_IMM;
       wc.imm_data = arrival.header.immediate;

@@ -57,6 +57,14 @@ TEST(Grh, OfRoceV1NamesMappedGidsAndInfinibandsTransport) {
   EXPECT_EQ(std::memcmp(&destination, &named, sizeof named), 0);
 }
 
+// UCX before 1.19 drops every datagram of a device that says something else.
+TEST(Grh, OfWhichKindItIsTheServiceLevelSays) {
+  EXPECT_EQ(header_kind(envelope("::ffff:192.0.2.1", "::ffff:198.51.100.7"), GidType::kV1), 0);
+  EXPECT_EQ(header_kind(envelope("2001:db8::1", "2001:db8::2"), GidType::kV1), 0);
+  EXPECT_EQ(header_kind(envelope("2001:db8::1", "2001:db8::2"), GidType::kV2), 1);
+  EXPECT_EQ(header_kind(envelope("::ffff:192.0.2.1", "::ffff:198.51.100.7"), GidType::kV2), 2);
+}
+
 TEST(Groups, AreToldFromHosts) {
   for (const char* group :
        {"ff02::1", "ff0e::ffff:239.1.2.3", "::ffff:224.0.0.1", "::ffff:239.255.255.255"})
