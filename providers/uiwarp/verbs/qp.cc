@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -116,6 +117,14 @@ int await_cm(uiwarp_qp& qp) {
   ibv_qp_attr now;
   ibv_qp_init_attr init;
   return qp.session->query(now, IBV_QP_STATE, init) == 0 && now.qp_state == IBV_QPS_RTS ? 0 : error;
+}
+
+// What an application wrote may be no state at all, and must not be looked at as one then.
+bool is_state(const ibv_qp_state& state) {
+  uint32_t value;
+  static_assert(sizeof value == sizeof state);
+  std::memcpy(&value, &state, sizeof value);
+  return value <= IBV_QPS_ERR;
 }
 
 int check_mask(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
@@ -235,6 +244,8 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
 
 int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (qp->pd->context->in_child()) return ENODEV;
+  if ((mask & IBV_QP_STATE) && !is_state(attr->qp_state)) return EINVAL;
+  if ((mask & IBV_QP_CUR_STATE) && !is_state(attr->cur_qp_state)) return EINVAL;
   if (qp->datagrams) return qp->datagrams->modify(*attr, mask);
   if (const int error = check_attributes(*attr, mask)) return error;
   if (const int error = check_mask(*qp, *attr, mask)) return error;

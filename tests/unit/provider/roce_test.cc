@@ -4,6 +4,8 @@
 #include <net/if.h>
 #include <netinet/ip.h>
 
+#include <cstring>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -179,6 +181,26 @@ TEST_F(Roce, AQueuePairBeginsInResetAndRemembersItsGid) {
   EXPECT_EQ(found.ah_attr.grh.sgid_index, 1);
   EXPECT_EQ(text_of(found.ah_attr.grh.dgid), "::ffff:127.0.0.1");
   EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+TEST_F(Roce, AStateThatIsNoneIsInvalid) {
+  ibv_cq* cq = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
+  for (ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD}) {
+    ibv_qp_init_attr init = qp_attr(cq);
+    init.qp_type = type;
+    ibv_qp* qp = ibv_create_qp(pd_, &init);
+    ASSERT_NE(qp, nullptr);
+    ibv_qp_attr attr{};
+    const uint32_t none = 77;
+    std::memcpy(&attr.qp_state, &none, sizeof none);
+    EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL) << type;
+    std::memcpy(&attr.cur_qp_state, &none, sizeof none);
+    attr.qp_state = IBV_QPS_RESET;
+    EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL) << type;
+    EXPECT_EQ(state_of(qp), IBV_QPS_RESET);
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  }
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
