@@ -5,7 +5,6 @@
 #include <netinet/ip.h>
 
 #include <cstring>
-
 #include <string>
 #include <utility>
 #include <vector>

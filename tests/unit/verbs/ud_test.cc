@@ -89,6 +89,14 @@ TEST_F(Ud, SpeaksIp6) {
 
 // Nothing that a stranger sends takes a receive or touches memory but what says all of the right
 // things.
+// What a receive is posted for may be written to at any time, as far as the thread sanitizer knows:
+// it does not see that the next datagram comes after the look.
+__attribute__((no_sanitize("thread"))) bool is_untouched(const uint8_t* memory, size_t size) {
+  for (size_t i = 0; i < size; ++i)
+    if (memory[i] != 0) return false;
+  return true;
+}
+
 TEST_F(Ud, HostileDatagramsAreDropped) {
   uiwarp_qp *qp = make_rts(), *other = make_ud();
   Stranger peer;
@@ -123,7 +131,7 @@ TEST_F(Ud, HostileDatagramsAreDropped) {
            datagram_of(to, 7, kQkey | 1u << 31, "x")});
   hostile(Drop::kNotReceiving, port_of(other), {datagram_of(number_of(other), 7, 0, "x")});
   expect_none();
-  for (size_t i = 0; i < kPlace; ++i) ASSERT_EQ(place(1)[i], 0) << "at " << i;
+  EXPECT_TRUE(is_untouched(place(1), kPlace));
   peer.send(port_of(qp), good);
   const ibv_wc wc = wait();
   EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
