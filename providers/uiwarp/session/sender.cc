@@ -165,8 +165,10 @@ void Sender::do_without_peer() {
     owner_.ring(kPeerMissed);
 }
 
+// By the engine alone: attach(), on it, begins anew what is used here, and has no role.
 void Sender::discard() {
   if (now_.error_handled) return;
+  if (!owner_.engine.on_engine_thread()) return owner_.ring(kContinue);
   qp::Tx& tx = owner_.connection->tx;
   tx.discard(owner_.connection->shared);
   if (tx.fault().raised) report_fault();
