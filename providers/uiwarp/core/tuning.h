@@ -61,7 +61,7 @@ inline constexpr Nanoseconds kMostDeferred = 100 * kMicrosecond;
 inline constexpr Nanoseconds kBurstGap = 500;
 inline constexpr uint32_t kBurst = 8;
 // Enough to be sent: a system call is a small part of what they cost then.
-inline constexpr uint32_t kEnoughRequests = 64, kEnoughBytes = 256 * 1024;
+inline constexpr uint32_t kEnoughRequests = 64, kEnoughBytes = 64 * 1024;
 // Posts of a burst, or turns of the sender that coalesce Reads, that defer nothing after the engine
 // had to send what everybody had left: at first, and when that happens again and again.
 inline constexpr uint32_t kFirstBackoff = 64, kMostBackoff = 4096;
