@@ -5,11 +5,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "core/raw_sys.h"
 #include "core/tuning.h"
 #include "datagram/drops.h"
 #include "datagram/group.h"
+#include "device/gid_table.h"
+#include "device/interface.h"
 
 namespace uiw::datagram {
 
@@ -79,12 +82,6 @@ int join(int fd, const in6_addr& group, unsigned ifindex) {
   return -sys::setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request);
 }
 
-in6_addr mapped(in_addr ip4) {
-  in6_addr address = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0}}};
-  std::memcpy(address.s6_addr + 12, &ip4, sizeof ip4);
-  return address;
-}
-
 template <class Value>
 Value value_of(const cmsghdr& header) {
   Value value;
@@ -99,7 +96,7 @@ void read_control(const msghdr& message, Envelope& out) {
     if (header->cmsg_level == IPPROTO_IP) {
       switch (header->cmsg_type) {
         case IP_PKTINFO:
-          out.destination = mapped(value_of<in_pktinfo>(*header).ipi_addr);
+          out.destination = device::mapped(value_of<in_pktinfo>(*header).ipi_addr);
           break;
         case IP_TOS:
           out.traffic_class = value_of<uint8_t>(*header);
@@ -126,7 +123,7 @@ void read_control(const msghdr& message, Envelope& out) {
 
 in6_addr gid_of(const sockaddr_in6& from) {
   if (from.sin6_family == AF_INET6) return from.sin6_addr;
-  return mapped(reinterpret_cast<const sockaddr_in&>(from).sin_addr);
+  return device::mapped(reinterpret_cast<const sockaddr_in&>(from).sin_addr);
 }
 
 constexpr unsigned kMostAtOnce = 32;
@@ -167,14 +164,7 @@ core::Result<int> open_group(const in6_addr& group, unsigned ifindex) {
   core::Result<int> fd = open_socket(ip4 ? AF_INET : AF_INET6);
   if (!fd) return fd;
   set(*fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  sockaddr_storage address = any_address(ip4 ? AF_INET : AF_INET6, kGroupPort);
-  if (ip4) {
-    std::memcpy(&reinterpret_cast<sockaddr_in&>(address).sin_addr, group.s6_addr + 12, 4);
-  } else {
-    reinterpret_cast<sockaddr_in6&>(address).sin6_addr = group;
-    reinterpret_cast<sockaddr_in6&>(address).sin6_scope_id = ifindex;
-  }
-  fd = bind_or_close(*fd, address);
+  fd = bind_or_close(*fd, device::socket_address_of(group, kGroupPort, ifindex));
   if (!fd) return fd;
   if (const int error = join(*fd, group, ifindex)) {
     sys::close(*fd);

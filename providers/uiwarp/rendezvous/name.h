@@ -34,8 +34,6 @@ struct Name {
   }
 };
 
-// The address behind a GID: IPv4 for ::ffff:a.b.c.d. `ifindex`: where a link-local one is meant.
-sockaddr_storage address_of(const in6_addr& gid, uint16_t port, unsigned ifindex);
 // Whether that is an address of every host: 127.0.0.0/8 or ::1.
 bool is_loopback(const in6_addr& gid);
 

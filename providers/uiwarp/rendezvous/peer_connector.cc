@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
+#include "device/gid_table.h"
 #include "rendezvous/wishes.h"
 #include "transport/addresses.h"
 #include "transport/socket_options.h"
@@ -72,8 +73,9 @@ void PeerConnector::connect() {
   engine_.disarm(*this);
   step_ = Step::kConnecting;
   // From the address that is our GID: the peer expects us from there.
-  const sockaddr_storage source = address_of(own_.gid, 0, ifindex_);
-  const sockaddr_storage peer = address_of(peer_.gid, port_of(peer_.qp_num), ifindex_);
+  const sockaddr_storage source = device::socket_address_of(own_.gid, 0, ifindex_);
+  const sockaddr_storage peer =
+      device::socket_address_of(peer_.gid, port_of(peer_.qp_num), ifindex_);
   core::Result<int> fd = transport::open_connect_socket(source, -1);
   if (fd) {
     connector_ = transport::Connector::start(

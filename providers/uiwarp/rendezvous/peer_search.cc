@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
+#include "device/gid_table.h"
 #include "rendezvous/ports.h"
 #include "rendezvous/wishes.h"
 #include "transport/addresses.h"
@@ -60,8 +61,8 @@ int PeerSearch::make_ready() {
     return EADDRNOTAVAIL;
   }
   if (params_.own == params_.peer) {
-    core::Result<int> fd = transport::bind_tcp(address_of(params_.own.gid, 0, params_.ifindex),
-                                               {.reuse_address = false});
+    core::Result<int> fd = transport::bind_tcp(
+        device::socket_address_of(params_.own.gid, 0, params_.ifindex), {.reuse_address = false});
     if (fd) own_socket_ = *fd;
     return fd.error();
   }

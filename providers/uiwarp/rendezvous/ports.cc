@@ -13,6 +13,7 @@
 #include "core/per_process.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
+#include "device/gid_table.h"
 #include "rendezvous/name.h"
 #include "rendezvous/proof.h"
 #include "rendezvous/qpn_listener.h"
@@ -77,10 +78,11 @@ constinit core::PerProcess<Ports> g_ports;
 core::Result<int> bind_everywhere(uint16_t port) {
   transport::BindOptions options;
   options.reuse_address = false;
-  core::Result<int> fd = transport::bind_tcp(address_of(in6addr_any, port, 0), options);
+  core::Result<int> fd =
+      transport::bind_tcp(device::socket_address_of(in6addr_any, port, 0), options);
   if (fd || fd.error() != EAFNOSUPPORT) return fd;
   constexpr in6_addr kAnyV4 = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0}}};
-  return transport::bind_tcp(address_of(kAnyV4, port, 0), options);
+  return transport::bind_tcp(device::socket_address_of(kAnyV4, port, 0), options);
 }
 
 core::Result<int> bind_in_range() {
@@ -215,8 +217,8 @@ core::Result<QpnListener*> open_listener(engine::Engine& engine, const Name& own
     const std::lock_guard lock(all->mutex);
     port->listener_engine = &engine;
   }
-  const int error =
-      port->listener->listen(own.qp_num, address_of(own.gid, port->number, ifindex), port->fd);
+  const int error = port->listener->listen(
+      own.qp_num, device::socket_address_of(own.gid, port->number, ifindex), port->fd);
   if (error != 0) return core::Errno{error};
   return port->listener.get();
 }

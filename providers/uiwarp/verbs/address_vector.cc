@@ -53,7 +53,7 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
         "kind at both ends");
   // Datagrams to a group leave through the device, whatever the routes.
   if (group) return found;
-  const sockaddr_storage address = rendezvous::address_of(to, 0, device.ifindex);
+  const sockaddr_storage address = device::socket_address_of(to, 0, device.ifindex);
   if (rendezvous::is_loopback(found.source) && !device::is_local_address(address))
     return refuse(
         "the peer is on another host, which a loopback device does not reach: choose another "

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/settings.h"
+#include "device/gid_table.h"
 #include "mpa/startup_frame.h"
 #include "rendezvous/wishes.h"
 #include "unit/rendezvous/party.h"
@@ -20,7 +21,7 @@ namespace {
 class PeerConnectors : public OnEngine {
  protected:
   PeerConnectors() {
-    sockaddr_storage address = address_of(loopback_gid(), 0, 0);
+    sockaddr_storage address = device::socket_address_of(loopback_gid(), 0, 0);
     socklen_t size = sizeof address;
     EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)), 0);
     EXPECT_EQ(listen(listener_, 4), 0);

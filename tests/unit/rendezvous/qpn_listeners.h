@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "device/gid_table.h"
 #include "unit/rendezvous/party.h"
 
 namespace uiw::rendezvous {
@@ -15,7 +16,8 @@ class QpnListeners : public OnEngine {
   static Name peer_of(const Party& party) { return {loopback_gid(), party.name.qp_num | 0xff0000}; }
   static RawPeer call(const Party& party) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage address = address_of(loopback_gid(), port_of(party.name.qp_num), 0);
+    const sockaddr_storage address =
+        device::socket_address_of(loopback_gid(), port_of(party.name.qp_num), 0);
     EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)), 0)
         << strerror(errno);
     return RawPeer(fd);
