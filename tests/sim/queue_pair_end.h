@@ -25,8 +25,8 @@ namespace uiw::test {
 
 class QueuePairEnd : public End,
                      public session::ConnectionObserver,
-                     public session::QueuePairEvents,
-                     public session::SrqEvents {
+                     public queue::QueuePairEvents,
+                     public queue::SrqEvents {
  public:
   // `engine` serves the queue pair, `making` makes its connection.
   QueuePairEnd(engine::Engine& engine, engine::Engine& making, mem::Table& table, uint32_t number,

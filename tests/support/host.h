@@ -88,7 +88,7 @@ inline bool wait_until_nothing_moves(int fd) {
   });
 }
 
-class Host final : public session::ConnectionObserver, public session::QueuePairEvents {
+class Host final : public session::ConnectionObserver, public queue::QueuePairEvents {
  public:
   explicit Host(engine::Engine& its_engine, const HostOptions& wanted = {})
       : engine(its_engine),

@@ -51,8 +51,6 @@ enum class Service : uint8_t {
 
 // The Q_Key of queue pairs that rdma_cm makes for datagrams: RDMA_UDP_QKEY.
 inline constexpr uint32_t kDatagramQkey = 0x01234567;
-// As a queue pair number: all that are attached to a multicast group.
-inline constexpr uint32_t kGroupQpNum = 0xffffff;
 
 struct ConnParam {
   uint8_t private_data[256] = {};

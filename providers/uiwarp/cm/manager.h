@@ -141,7 +141,7 @@ class Manager final : public device::Observer {
   Id* find_again(uint32_t number, uint64_t serial);
   int bind_locked(Id& id, const sockaddr_storage& address);
   bool is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const;
-  int hold_port(Id& id);
+  int hold_port(Id& id, const sockaddr_storage& address);
   static Route route_of(const Id& id);
   int new_id(Channel& channel, Id*& out);
   Membership* find_membership(Channel& channel, uint32_t number, int& error);

@@ -2,7 +2,6 @@
 // Addresses, routes and options of ids.
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "cm/manager.h"
 #include "core/raw_sys.h"
@@ -53,13 +52,13 @@ bool Manager::is_taken(const Id& id, const sockaddr_storage& address, bool may_s
 int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
   const device::Device* device;
   if (int error = check_own_address(address, device)) return error;
-  const sockaddr_storage before = std::exchange(id.source, address);
   // A port for datagrams that the program names itself is not held before somebody is to find it:
   // rsockets name that of a UDP socket which they have, and never listen.
   const bool held = id.service == Service::kConnection ||
                     (id.service == Service::kDatagrams && transport::port_of(address) == 0);
-  if (const int error = held ? hold_port(id) : 0) {
-    id.source = before;
+  if (!held) {
+    id.source = address;
+  } else if (const int error = hold_port(id, address)) {
     return error;
   }
   id.device = device;
@@ -67,19 +66,19 @@ int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
   return 0;
 }
 
-// Of id.source, of which it makes a definite one.
-int Manager::hold_port(Id& id) {
+// Of this address, which becomes the id's source, with the port that it got.
+int Manager::hold_port(Id& id, const sockaddr_storage& address) {
   // The kernel lets two sockets with SO_REUSEADDR (which we want for the sake of TIME_WAIT) have
   // one port while none of them listens. rdma_bind_addr() promises an error, at least for ids of
   // one process.
-  if (is_taken(id, id.source, id.asked_reuse)) return EADDRINUSE;
+  if (is_taken(id, address, id.asked_reuse)) return EADDRINUSE;
   transport::BindOptions options;
   options.reuse_address = true;
   options.v6_only = id.v6_only;
   options.tos = id.tos;
-  core::Result<int> fd = transport::bind_tcp(id.source, options);
+  core::Result<int> fd = transport::bind_tcp(address, options);
   if (!fd) return fd.error();
-  sockaddr_storage source = id.source;
+  sockaddr_storage source = address;
   socklen_t size = sizeof source;
   const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&source), &size);
   if (error < 0) {

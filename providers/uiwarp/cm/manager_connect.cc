@@ -80,7 +80,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   if (id->state != IdState::kBound) return EINVAL;
   // One that listens does not share its port, as with the kernel's rdma_cm.
   if (is_taken(*id, id->source, false)) return EADDRINUSE;
-  if (id->bound_fd < 0 && (error = hold_port(*id)) != 0) return error;
+  if (id->bound_fd < 0 && (error = hold_port(*id, id->source)) != 0) return error;
   if (transport::is_loopback(id->source)) id->device = device::find_by_address(id->source);
   if ((error = acquire_engine()) != 0) return error;
   // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is

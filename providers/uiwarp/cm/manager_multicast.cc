@@ -6,6 +6,7 @@
 #include <new>
 
 #include "cm/manager.h"
+#include "core/qp_number.h"
 #include "transport/addresses.h"
 
 namespace uiw::cm {
@@ -32,7 +33,7 @@ int Manager::join(Channel& channel, uint32_t number, uint64_t uid, const sockadd
   event->event.type = EventType::kMulticastJoin;
   event->event.uid = uid;
   event->event.id = made->number;
-  event->event.param.qp_num = kGroupQpNum;
+  event->event.param.qp_num = core::kGroupQpNumber;
   event->event.param.qkey = kDatagramQkey;
   event->owner = id;
   event->membership = made.get();

@@ -8,6 +8,8 @@
 namespace uiw::core {
 
 inline constexpr uint32_t kMostQpNumber = 0xffffff;
+// As a destination: all that are attached to a multicast group (InfiniBand 9.6.1.3).
+inline constexpr uint32_t kGroupQpNumber = kMostQpNumber;
 inline constexpr uint32_t kNumbersPerPort = 256;
 
 inline constexpr uint16_t port_of(uint32_t qp_num) {

@@ -139,8 +139,7 @@ long wait_writable(int fd, long nanoseconds) {
   constexpr long kSecond = 1'000'000'000;
   pollfd waits{fd, POLLOUT, 0};
   const timespec limit{nanoseconds / kSecond, nanoseconds % kSecond};
-  const long result = raw(SYS_ppoll, &waits, 1, &limit, 0L, 0L);
-  return result == -EINTR ? 0 : result;
+  return raw(SYS_ppoll, &waits, 1, &limit, 0L, 0L);
 }
 long recv(int fd, void* buffer, size_t size, int flags) {
   // The address, and so its size, is not wanted.

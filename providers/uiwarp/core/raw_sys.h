@@ -43,7 +43,7 @@ long recvmsg(int fd, msghdr* message, int flags);
 // Without a time-out.
 long sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags);
 long recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags);
-// Positive: there is room; 0: there was none for so many nanoseconds, or a signal came.
+// Positive: there is room; 0: there was none for so many nanoseconds.
 long wait_writable(int fd, long nanoseconds);
 long recv(int fd, void* buffer, size_t size, int flags);
 int eventfd(unsigned initial, int flags);

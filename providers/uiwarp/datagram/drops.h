@@ -2,10 +2,9 @@
 // Why datagrams did not come to a receive, or not leave. Nobody is told: the service is unreliable.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
+
+#include "core/tally.h"
 
 namespace uiw::datagram {
 
@@ -19,19 +18,7 @@ enum class Drop : uint8_t {
   kCount,
 };
 
-// Thread: any.
-class Drops {
- public:
-  void count(Drop why) {
-    counts_[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
-  }
-  uint64_t of(Drop why) const {
-    return counts_[static_cast<size_t>(why)].load(std::memory_order_relaxed);
-  }
-
- private:
-  std::array<std::atomic<uint64_t>, static_cast<size_t>(Drop::kCount)> counts_{};
-};
+using Drops = core::Tally<Drop>;
 
 // Of this process, since it began.
 Drops& drops();

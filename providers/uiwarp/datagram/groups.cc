@@ -10,24 +10,18 @@
 #include <span>
 
 #include "core/per_process.h"
+#include "core/qp_number.h"
 #include "core/raw_sys.h"
 #include "datagram/drops.h"
 #include "datagram/intake.h"
 #include "device/device.h"
+#include "device/gid_table.h"
 
 namespace uiw::datagram {
 namespace {
 
 bool is_of_this_host(const in6_addr& gid) {
-  sockaddr_storage address{};
-  if (IN6_IS_ADDR_V4MAPPED(&gid)) {
-    address.ss_family = AF_INET;
-    std::memcpy(&reinterpret_cast<sockaddr_in&>(address).sin_addr, gid.s6_addr + 12, 4);
-  } else {
-    address.ss_family = AF_INET6;
-    reinterpret_cast<sockaddr_in6&>(address).sin6_addr = gid;
-  }
-  return device::is_local_address(address);
+  return device::is_local_address(device::socket_address_of(gid, 0, 0));
 }
 
 class Group final : public Intake {
@@ -75,7 +69,7 @@ class Group final : public Intake {
   }
 
   void on_arrival(const Arrival& arrival) override {
-    if (arrival.header.to != kGroupQpn) return drops().count(Drop::kNoQueuePair);
+    if (arrival.header.to != core::kGroupQpNumber) return drops().count(Drop::kNoQueuePair);
     const std::lock_guard lock(mutex_);
     for (QueuePair* const qp : std::span(members_).first(count_)) {
       // A sender gets no copy of what it has sent. Queue pairs of other hosts may have its number.

@@ -26,8 +26,6 @@ struct Header {
 };
 
 inline constexpr size_t kHeaderSize = 24;
-// The destination of a datagram to a multicast group (InfiniBand 9.6.1.3).
-inline constexpr uint32_t kGroupQpn = 0xffffff;
 // The UDP port of all groups, since a group has no queue pair number that could say one.
 inline constexpr uint16_t kGroupPort = 28513;
 // No port has a larger MTU (verbs/path_mtu.h).

@@ -32,7 +32,6 @@ class Intake : private Receiver, private engine::Op, private engine::Task {
   // The engine receives no more until resume(). Thread: engine.
   void pause();
   void resume();
-  bool is_closed() const { return closed_; }  // thread: engine
 
   // After the engine has received so many bytes.
   virtual void on_received(uint64_t) {}

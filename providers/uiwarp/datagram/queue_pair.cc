@@ -17,21 +17,22 @@ std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine, Door& door,
 }
 
 bool QueuePair::create_queues() {
-  using Source = queue::CompletionSource;
   const ibv_qp_cap& cap = options_.cap;
   send_queue_ = SendQueue::create(cap.max_send_wr, cap.max_send_sge, cap.max_inline_data);
   if (!options_.srq) own_receives_ = queue::ReceiveQueue::create(cap.max_recv_wr, cap.max_recv_sge);
   receives_ = options_.srq ? options_.srq : own_receives_.get();
   if (!send_queue_ || !receives_) return false;
-  send_source_.reset(new (std::nothrow) Source(Source::Kind::kOwnQueue, send_queue_->freed()));
-  recv_source_.reset(new (std::nothrow) Source(
-      options_.srq ? Source::Kind::kSharedQueue : Source::Kind::kOwnQueue, receives_->freed()));
-  return send_source_ && recv_source_;
+  sources_ = queue::make_sources(send_queue_->freed(), receives_->freed(), options_.srq);
+  return bool{sources_};
 }
 
 QueuePair::~QueuePair() {
-  if (send_source_) options_.send_cq->purge(std::move(send_source_));
-  if (recv_source_) options_.recv_cq->purge(std::move(recv_source_));
+  if (sources_) purge_completions();
+}
+
+void QueuePair::purge_completions() {
+  options_.send_cq->purge(std::move(sources_.sends));
+  options_.recv_cq->purge(std::move(sources_.receives));
 }
 
 int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
@@ -88,16 +89,12 @@ void QueuePair::flush_receives() {
 }
 
 int QueuePair::reset() {
-  using Source = queue::CompletionSource;
   const std::scoped_lock locks(posting_, receiving_);
-  std::unique_ptr<Source> sends(new (std::nothrow)
-                                    Source(Source::Kind::kOwnQueue, send_queue_->freed()));
-  std::unique_ptr<Source> receives(new (std::nothrow) Source(
-      options_.srq ? Source::Kind::kSharedQueue : Source::Kind::kOwnQueue, receives_->freed()));
-  if (!sends || !receives) return ENOMEM;
+  auto sources = queue::make_sources(send_queue_->freed(), receives_->freed(), options_.srq);
+  if (!sources) return ENOMEM;
   state_.store(IBV_QPS_RESET, std::memory_order_release);
-  options_.send_cq->purge(std::exchange(send_source_, std::move(sends)));
-  options_.recv_cq->purge(std::exchange(recv_source_, std::move(receives)));
+  purge_completions();
+  sources_ = std::move(sources);
   send_queue_->clear();
   if (own_receives_) own_receives_->clear();
   qkey_.store(0, std::memory_order_relaxed);

@@ -14,35 +14,21 @@
 #include "datagram/socket.h"
 #include "engine/engine.h"
 #include "mem/last_region.h"
-#include "mem/table.h"
-#include "queue/async_events.h"
-#include "queue/completion_queue.h"
-#include "queue/receive_queue.h"
+#include "queue/queue_pair_options.h"
 
 namespace uiw::datagram {
 
 class Door;
 
-struct QueuePairOptions {
-  uint32_t qp_num = 0;
-  uint32_t pd = 0;
-  uint32_t srq_pd = 0;
-  mem::Table* memory = nullptr;
-  queue::CompletionQueue* send_cq = nullptr;
-  queue::CompletionQueue* recv_cq = nullptr;
-  queue::ReceiveQueue* srq = nullptr;  // null: own receive queue
-  queue::QueuePairEvents* events = nullptr;
-  queue::SrqEvents* srq_events = nullptr;
+struct QueuePairOptions : queue::QueuePairOptions {
   FindAddressHandle find_address_handle = nullptr;
-  ibv_qp_cap cap{};  // already checked against the device limits
-  bool signal_all = false;
   uint32_t mtu = 0;  // of the port, in bytes: the largest payload
 };
 
 class QueuePair final : private engine::Task {
  public:
   // Null when out of memory. It sends and receives through `door`, which stays open, and where it
-  // is to be announced (Door::join()); `engine` is the door's. Begins in RESET. Thread: any.
+  // is to be announced (Door::add()); `engine` is the door's. Begins in RESET. Thread: any.
   static std::unique_ptr<QueuePair> create(engine::Engine& engine, Door& door,
                                            const QueuePairOptions& options);
   // Not in a fork's child; and the engine has to have run what fail() may have left it. Outstanding
@@ -91,6 +77,7 @@ class QueuePair final : private engine::Task {
   QueuePair(engine::Engine& engine, Door& door, const QueuePairOptions& options)
       : engine_(engine), door_(door), options_(options) {}
   bool create_queues();
+  void purge_completions();
   int check_post() const;
   void enter_error(std::unique_lock<std::mutex>& receiving);
   void flush_receives();
@@ -115,17 +102,17 @@ class QueuePair final : private engine::Task {
   std::atomic<uint32_t> sq_psn_{0};  // for ibv_query_qp
   std::atomic<bool> failing_{false};
 
+  queue::CompletionSources sources_;  // under posting_ that of sends, under receiving_ the other
+
   // Posts, and what they send and complete. Held across sendmsg(), so that datagrams and their
   // completions have one order.
   std::mutex posting_;  // before receiving_
   std::unique_ptr<SendQueue> send_queue_;
-  std::unique_ptr<queue::CompletionSource> send_source_;
 
   // What takes from the receive queue, and completes it: datagrams and flushes.
   alignas(64) std::mutex receiving_;
   std::unique_ptr<queue::ReceiveQueue> own_receives_;  // null with an SRQ
   queue::ReceiveQueue* receives_ = nullptr;
-  std::unique_ptr<queue::CompletionSource> recv_source_;
   mem::LastRegion regions_{mem::Side::kReceive};
 };
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What comes for a UD queue pair.
-#include <optional>
-
 #include "datagram/drops.h"
 #include "datagram/queue_pair.h"
 #include "datagram/states.h"
@@ -59,7 +57,7 @@ void QueuePair::complete_receive(const queue::Receive& receive, const ibv_wc& re
   wc.wr_id = receive.wr_id;
   wc.opcode = IBV_WC_RECV;
   wc.qp_num = options_.qp_num;
-  options_.recv_cq->push({wc, recv_source_.get(), receive.frees}, solicited);
+  options_.recv_cq->push({wc, sources_.receives.get(), receive.frees}, solicited);
 }
 
 }  // namespace uiw::datagram

@@ -25,13 +25,13 @@ void set_port(sockaddr_storage& address, uint16_t port) {
 // How long the datagrams of one post may wait for room in the socket, all together.
 class Patience {
  public:
-  // False: it is at its end.
+  // Until it is worth another try. False: it is at its end.
   bool wait_for_room(int fd) {
     if (left_ <= 0) return false;
     const core::Nanoseconds before = core::now();
-    const bool room = sys::wait_writable(fd, left_) > 0;
+    const long result = sys::wait_writable(fd, left_);
     left_ -= core::now() - before;
-    return room;
+    return result > 0 || result == -EINTR;
   }
 
  private:
@@ -130,7 +130,7 @@ void QueuePair::Burst::address(const SendRequest& request, iovec* pieces, unsign
   sockaddr_storage& address = addresses_[count_];
   address = to.address;
   if (!to.is_group) set_port(address, core::port_of(request.remote_qpn));
-  store({.to = to.is_group ? kGroupQpn : request.remote_qpn & core::kMostQpNumber,
+  store({.to = to.is_group ? core::kGroupQpNumber : request.remote_qpn & core::kMostQpNumber,
          .from = qp_.options_.qp_num,
          .qkey = qkey_to_send(request.remote_qkey, qp_.qkey_.load(std::memory_order_relaxed)),
          .gid_type = to.gid_type,
@@ -264,7 +264,7 @@ void QueuePair::complete(const SendRequest& request, uint64_t frees, ibv_wc_stat
   wc.status = status;
   wc.opcode = IBV_WC_SEND;
   wc.qp_num = options_.qp_num;
-  options_.send_cq->push({wc, send_source_.get(), frees}, !good);
+  options_.send_cq->push({wc, sources_.sends.get(), frees}, !good);
 }
 
 }  // namespace uiw::datagram

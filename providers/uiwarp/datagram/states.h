@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The states of a UD queue pair: what ibv_modify_qp may ask for (InfiniBand 11.2.5.2, tables 91 to
-// 99), and Q_Keys.
+// The states of a UD queue pair, and Q_Keys.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,9 +8,8 @@
 
 namespace uiw::datagram {
 
-// 0, or EINVAL: no such transition, an attribute that it needs is missing or one that it does not
-// take is there, or a value that no device of ours has (port, P_Key index). SQD is not among the
-// states: a send queue that hands each datagram over while it is posted has nothing to drain.
+// Whether ibv_modify_qp may ask for that: 0, or EINVAL, which is what queue/attribute_masks.h has
+// of it, or a value that no device of ours has (port, P_Key index).
 int check_modify(ibv_qp_state now, const ibv_qp_attr& attr, int mask);
 
 inline bool can_receive(ibv_qp_state state) {

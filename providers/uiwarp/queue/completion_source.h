@@ -6,6 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include "core/list.h"
 
@@ -49,6 +52,23 @@ class CompletionSource {
   std::atomic<uint64_t>* freed_;  // not to be touched once gone
   core::ListLink<CompletionSource> among_gone_;
 };
+
+// Of a queue pair that takes its receives from a queue of its own, or from a shared one. Both null
+// when out of memory.
+struct CompletionSources {
+  std::unique_ptr<CompletionSource> sends, receives;
+  explicit operator bool() const { return receives != nullptr; }
+};
+inline CompletionSources make_sources(std::atomic<uint64_t>& sends_freed,
+                                      std::atomic<uint64_t>& receives_freed, bool shared) {
+  using Kind = CompletionSource::Kind;
+  const auto make = [](Kind kind, std::atomic<uint64_t>& freed) {
+    return std::unique_ptr<CompletionSource>(new (std::nothrow) CompletionSource(kind, freed));
+  };
+  CompletionSources made{make(Kind::kOwnQueue, sends_freed),
+                         make(shared ? Kind::kSharedQueue : Kind::kOwnQueue, receives_freed)};
+  return made.sends && made.receives ? std::move(made) : CompletionSources{};
+}
 
 // One entry of a completion queue: a cache line's worth.
 struct Completion {

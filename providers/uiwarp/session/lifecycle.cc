@@ -405,16 +405,12 @@ bool State::create_queues() {
   queue::ReceiveQueue* const takes_from = options.srq ? options.srq : new_receives.get();
   std::unique_ptr<qp::Connection> new_connection(new (std::nothrow) qp::Connection);
   if (!new_sends || !takes_from || !new_connection) return false;
-  using Source = queue::CompletionSource;
-  const auto kind = options.srq ? Source::Kind::kSharedQueue : Source::Kind::kOwnQueue;
-  std::unique_ptr<Source> new_send_source(new (std::nothrow)
-                                              Source(Source::Kind::kOwnQueue, new_sends->freed()));
-  std::unique_ptr<Source> new_recv_source(new (std::nothrow) Source(kind, takes_from->freed()));
-  if (!new_send_source || !new_recv_source) return false;
+  auto sources = queue::make_sources(new_sends->freed(), takes_from->freed(), options.srq);
+  if (!sources) return false;
   new_sends->allow(qp::opcodes_of(options.service, options.send_with_immediate));
   if (connection) purge_completions();
-  send_source = std::move(new_send_source);
-  recv_source = std::move(new_recv_source);
+  send_source = std::move(sources.sends);
+  recv_source = std::move(sources.receives);
   send_queue = std::move(new_sends);
   own_receives = std::move(new_receives);
   connection = std::move(new_connection);

@@ -11,12 +11,9 @@
 #include "core/bytes.h"
 #include "core/service.h"
 #include "engine/engine.h"
-#include "mem/table.h"
 #include "mpa/negotiator.h"
 #include "progress/busy_poller.h"
-#include "queue/async_events.h"
-#include "queue/completion_queue.h"
-#include "queue/receive_queue.h"
+#include "queue/queue_pair_options.h"
 #include "transport/tcp_stream.h"
 
 namespace uiw::session {
@@ -39,23 +36,9 @@ class ConnectionObserver {
 // more when it is there or the queue pair is in error.
 enum class PeerWanted { kNotYet, kNow, kNoMore };
 
-using queue::QueuePairEvents;
-using queue::SrqEvents;
-
-struct QueuePairOptions {
-  uint32_t qp_num = 0;
+struct QueuePairOptions : queue::QueuePairOptions {
   core::Service service = core::Service::kReliable;  // unreliable ones are connected by number only
-  uint32_t pd = 0;
-  uint32_t srq_pd = 0;
-  mem::Table* memory = nullptr;
-  queue::CompletionQueue* send_cq = nullptr;
-  queue::CompletionQueue* recv_cq = nullptr;
-  queue::ReceiveQueue* srq = nullptr;  // null: own receive queue
-  QueuePairEvents* events = nullptr;
-  SrqEvents* srq_events = nullptr;
   progress::BusyPoller* busy_poller = nullptr;  // null: pollers of other queues do not receive here
-  ibv_qp_cap cap{};                             // already checked against the device limits
-  bool signal_all = false;
   bool send_with_immediate = false;         // SEND_WITH_IMM may be posted, to a peer that takes it
   ibv_qp_state first_state = IBV_QPS_INIT;  // or RESET
 };

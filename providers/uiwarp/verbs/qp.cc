@@ -8,8 +8,8 @@
 #include <new>
 
 #include "device/face.h"
+#include "queue/attribute_masks.h"
 #include "verbs/affinity.h"
-#include "verbs/attribute_masks.h"
 #include "verbs/cm_number.h"
 #include "verbs/peer_address.h"
 #include "verbs/qp.h"
@@ -17,6 +17,22 @@
 
 using namespace uiw;
 using device::Limits;
+
+void verbs::fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_qp_init& init) {
+  options.qp_num = qp.registration.qp_num;
+  options.pd = qp.pd->id;
+  options.memory = &qp.pd->context->memory;
+  options.send_cq = qp.send_cq->queue.get();
+  options.recv_cq = qp.recv_cq->queue.get();
+  options.events = &qp;
+  if (qp.srq) {
+    options.srq_pd = qp.srq->pd->id;
+    options.srq = qp.srq->queue.get();
+    options.srq_events = qp.srq;
+  }
+  options.cap = init.cap;
+  options.signal_all = init.sq_sig_all != 0;
+}
 
 namespace {
 
@@ -131,7 +147,7 @@ int check_mask(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   ibv_qp_attr now;
   ibv_qp_init_attr init;
   if (const int error = qp.session->query(now, IBV_QP_STATE, init)) return error;
-  return verbs::check_mask(qp.qp_type, now.qp_state,
+  return queue::check_mask(qp.qp_type, now.qp_state,
                            mask & IBV_QP_STATE ? attr.qp_state : now.qp_state, mask);
 }
 
@@ -141,21 +157,9 @@ int create_session(uiwarp_qp& qp, const uiwarp_qp_init& init) {
   if (!engine) return engine.error();
   if (!verbs::reserve_number(qp.registration)) return ENOMEM;
   session::QueuePairOptions options;
-  options.qp_num = qp.registration.qp_num;
+  verbs::fill(options, qp, init);
   options.service = service_of(qp.qp_type);
-  options.pd = qp.pd->id;
-  options.memory = &context->memory;
-  options.send_cq = init.send_cq->queue.get();
-  options.recv_cq = init.recv_cq->queue.get();
-  options.events = &qp;
   options.busy_poller = &context->busy_poller;
-  if (init.srq) {
-    options.srq_pd = init.srq->pd->id;
-    options.srq = init.srq->queue.get();
-    options.srq_events = init.srq;
-  }
-  options.cap = init.cap;
-  options.signal_all = init.sq_sig_all != 0;
   options.send_with_immediate = context->face->send_with_immediate;
   options.first_state = context->face->first_state;
   qp.session = session::QueuePair::create(**engine, options);

@@ -11,6 +11,7 @@
 #include "datagram/queue_pair.h"
 #include "rendezvous/peer_search.h"
 #include "session/queue_pair.h"
+#include "uiwarp/uiwarp-abi.h"
 #include "verbs/cq.h"
 #include "verbs/pd.h"
 #include "verbs/registry.h"
@@ -51,3 +52,10 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
   }
   void on_cq_error() override { session ? session->fail() : datagrams->fail(); }
 };
+
+namespace uiw::verbs {
+
+// What queue pairs of all types are made with; `qp` has its number and its queues.
+void fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_qp_init& init);
+
+}  // namespace uiw::verbs

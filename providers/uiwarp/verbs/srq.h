@@ -10,7 +10,7 @@
 #include "session/queue_pair.h"
 #include "verbs/pd.h"
 
-struct uiwarp_srq final : uiw::session::SrqEvents {
+struct uiwarp_srq final : uiw::queue::SrqEvents {
   uiwarp_pd* pd = nullptr;
   std::unique_ptr<uiw::queue::ReceiveQueue> queue;
   uiw::verbs::EventSource events;  // named as the ibv_srq

@@ -33,23 +33,10 @@ class DoorAtPort final : public rendezvous::PortCondition {
 };
 
 datagram::QueuePairOptions options_of(uiwarp_qp& qp, const uiwarp_qp_init& init) {
-  uiwarp_context& context = *qp.pd->context;
   datagram::QueuePairOptions options;
-  options.qp_num = qp.registration.qp_num;
-  options.pd = qp.pd->id;
-  options.memory = &context.memory;
-  options.send_cq = qp.send_cq->queue.get();
-  options.recv_cq = qp.recv_cq->queue.get();
-  options.events = &qp;
-  if (qp.srq) {
-    options.srq_pd = qp.srq->pd->id;
-    options.srq = qp.srq->queue.get();
-    options.srq_events = qp.srq;
-  }
+  fill(options, qp, init);
   options.find_address_handle = address_handle_of;
-  options.cap = init.cap;
-  options.signal_all = init.sq_sig_all != 0;
-  options.mtu = bytes_of(largest_ib_mtu(device::state_of(*context.device).mtu));
+  options.mtu = bytes_of(largest_ib_mtu(device::state_of(*qp.pd->context->device).mtu));
   return options;
 }
 

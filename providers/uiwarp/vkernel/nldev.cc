@@ -72,6 +72,28 @@ struct Request {
   }
 };
 
+// The device that a request names; null: none.
+const Listed* named_device(const Request& request) {
+  const auto attributes = request.attributes();
+  return attributes ? request.find(attributes->u32(RDMA_NLDEV_ATTR_DEV_INDEX)) : nullptr;
+}
+
+using WriteDevice = void (*)(const Request&, const Listed&, uint16_t flags);
+
+template <WriteDevice kWrite>
+int one(const Request& request) {
+  const Listed* listed = named_device(request);
+  if (listed == nullptr) return EINVAL;
+  kWrite(request, *listed, 0);
+  return 0;
+}
+
+template <WriteDevice kWrite>
+int all(const Request& request) {
+  for (const Listed& listed : request.snapshot.devices) kWrite(request, listed, NLM_F_MULTI);
+  return 0;
+}
+
 // ---- devices ----
 
 void write_device(const Request& request, const Listed& listed, uint16_t flags) {
@@ -87,20 +109,6 @@ void write_device(const Request& request, const Listed& listed, uint16_t flags) 
   out.u8(RDMA_NLDEV_ATTR_DEV_DIM, 0);
   out.text(RDMA_NLDEV_ATTR_DEV_PROTOCOL, face.protocol);
   out.end();
-}
-
-int get_device(const Request& request) {
-  const auto attributes = request.attributes();
-  const Listed* listed =
-      attributes ? request.find(attributes->u32(RDMA_NLDEV_ATTR_DEV_INDEX)) : nullptr;
-  if (listed == nullptr) return EINVAL;
-  write_device(request, *listed, 0);
-  return 0;
-}
-
-int list_devices(const Request& request) {
-  for (const Listed& listed : request.snapshot.devices) write_device(request, listed, NLM_F_MULTI);
-  return 0;
 }
 
 // ---- ports ----
@@ -132,9 +140,7 @@ int get_port(const Request& request) {
 }
 
 int list_ports(const Request& request) {
-  const auto attributes = request.attributes();
-  const Listed* listed =
-      attributes ? request.find(attributes->u32(RDMA_NLDEV_ATTR_DEV_INDEX)) : nullptr;
+  const Listed* listed = named_device(request);
   if (listed == nullptr) return EINVAL;
   write_port(request, *listed, NLM_F_MULTI);
   return 0;
@@ -197,20 +203,6 @@ void write_summary(const Request& request, const Listed& listed, uint16_t flags)
   }
   out.end_nest(table);
   out.end();
-}
-
-int get_summary(const Request& request) {
-  const auto attributes = request.attributes();
-  const Listed* listed =
-      attributes ? request.find(attributes->u32(RDMA_NLDEV_ATTR_DEV_INDEX)) : nullptr;
-  if (listed == nullptr) return EINVAL;
-  write_summary(request, *listed, 0);
-  return 0;
-}
-
-int list_summaries(const Request& request) {
-  for (const Listed& listed : request.snapshot.devices) write_summary(request, listed, NLM_F_MULTI);
-  return 0;
 }
 
 // Whether a request for objects names a device, and no port that it does not have.
@@ -283,14 +275,14 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {RDMA_NLDEV_CMD_GET, Privilege::kNone, get_device, list_devices},
+    {RDMA_NLDEV_CMD_GET, Privilege::kNone, one<write_device>, all<write_device>},
     {RDMA_NLDEV_CMD_SET, Privilege::kNetAdmin, refuse, nullptr},
     {RDMA_NLDEV_CMD_NEWLINK, Privilege::kNetAdmin, refuse, nullptr},
     {RDMA_NLDEV_CMD_DELLINK, Privilege::kNetAdmin, refuse, nullptr},
     {RDMA_NLDEV_CMD_PORT_GET, Privilege::kNone, get_port, list_ports},
     {RDMA_NLDEV_CMD_SYS_GET, Privilege::kNone, get_system, nullptr},
     {RDMA_NLDEV_CMD_SYS_SET, Privilege::kNetAdmin, refuse, nullptr},
-    {RDMA_NLDEV_CMD_RES_GET, Privilege::kNone, get_summary, list_summaries},
+    {RDMA_NLDEV_CMD_RES_GET, Privilege::kNone, one<write_summary>, all<write_summary>},
     {RDMA_NLDEV_CMD_RES_QP_GET, Privilege::kNone, get_object<RDMA_NLDEV_ATTR_RES_LQPN>,
      list_objects},
     {RDMA_NLDEV_CMD_RES_CM_ID_GET, Privilege::kNone, get_object<RDMA_NLDEV_ATTR_RES_CM_IDN>,

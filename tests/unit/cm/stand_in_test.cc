@@ -42,21 +42,26 @@ class StandInTest : public ConnectionTest {
     EXPECT_EQ(both, told[11]);
     EXPECT_EQ(both, told[22]);
   }
-  // What the passive end, by hand, gets behind its Reply.
-  Octets first_octets(mpa::Rtr rtr, size_t size) {
+  // The passive end, by hand, which has sent its Reply; the active one is ready.
+  RawPeer make_ready(const mpa::Wishes& wishes) {
     RawPeer listener;
     active_ = new_resolved(11, listener.listen());
     EXPECT_EQ(0, connect(active_, conn_param(kOfNobody)));
     RawPeer peer = listener.accept();
     const mpa::StartupFrame asked = peer.receive_frame(mpa::FrameKind::kRequest);
-    mpa::Wishes wishes;
-    wishes.rtr = rtr;
-    wishes.crc = false;
-    wishes.ird = wishes.ord = 4;
     mpa::Agreement agreement;
     peer.send(mpa::make_reply(wishes, asked, agreement));
     channel_.expect(EventType::kConnectResponse);
     EXPECT_EQ(0, manager_.establish(channel_.channel, active_));
+    return peer;
+  }
+  // What it gets behind its Reply.
+  Octets first_octets(mpa::Rtr rtr, size_t size) {
+    mpa::Wishes wishes;
+    wishes.rtr = rtr;
+    wishes.crc = false;
+    wishes.ird = wishes.ord = 4;
+    RawPeer peer = make_ready(wishes);
     const Octets first = peer.receive(size);
     destroy(active_);
     return first;
@@ -130,15 +135,7 @@ TEST_F(StandInTest, DisconnectedBeforeTheEngineCameToIt) {
 
 TEST_F(StandInTest, APeerThatDoesNotCloseIsLeftAfterATime) {
   settings_.close_timeout_ms = 1;
-  RawPeer listener;
-  active_ = new_resolved(11, listener.listen());
-  EXPECT_EQ(0, connect(active_, conn_param(kOfNobody)));
-  RawPeer peer = listener.accept();
-  const mpa::StartupFrame asked = peer.receive_frame(mpa::FrameKind::kRequest);
-  mpa::Agreement agreement;
-  peer.send(mpa::make_reply({}, asked, agreement));
-  channel_.expect(EventType::kConnectResponse);
-  ASSERT_EQ(0, manager_.establish(channel_.channel, active_));
+  const RawPeer peer = make_ready({});
   ASSERT_EQ(0, disconnect(active_));
   channel_.expect(EventType::kDisconnected);
 }

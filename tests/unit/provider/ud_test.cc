@@ -31,14 +31,18 @@ class UdVerbs : public Verbs {
     if (cq_) EXPECT_EQ(ibv_destroy_cq(cq_), 0);
     Verbs::TearDown();
   }
-  ibv_qp* make_ud() {
+  ibv_qp_init_attr_ex ud_attr(uint64_t send_ops) {
     ibv_qp_init_attr_ex init{};
     const ibv_qp_init_attr common = qp_attr(cq_);
     std::memcpy(&init, &common, sizeof common);
     init.qp_type = IBV_QPT_UD;
     init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     init.pd = pd_;
-    init.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+    init.send_ops_flags = send_ops;
+    return init;
+  }
+  ibv_qp* make_ud() {
+    ibv_qp_init_attr_ex init = ud_attr(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM);
     ibv_qp* const qp = ibv_create_qp_ex(context_, &init);
     EXPECT_NE(qp, nullptr) << strerror(errno);
     if (!qp) return nullptr;
@@ -174,13 +178,7 @@ TEST_F(UdVerbs, SettersOfABatchComeInAnyOrder) {
 }
 
 TEST_F(UdVerbs, OtherOperationsAreNotTheirs) {
-  ibv_qp_init_attr_ex init{};
-  const ibv_qp_init_attr common = qp_attr(cq_);
-  std::memcpy(&init, &common, sizeof common);
-  init.qp_type = IBV_QPT_UD;
-  init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  init.pd = pd_;
-  init.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE;
+  ibv_qp_init_attr_ex init = ud_attr(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE);
   EXPECT_NULL_ERRNO(ibv_create_qp_ex(context_, &init), EOPNOTSUPP);
 }
 

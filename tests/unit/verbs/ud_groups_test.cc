@@ -49,7 +49,7 @@ TEST_F(UdGroups, ReachAllButTheSender) {
   to_ = make_ah("::ffff:127.0.0.1", kGroup, 1);
   uint64_t at = 0;
   for (uiwarp_qp* qp : {sender, first, second, other}) ASSERT_EQ(post_receive(qp, ++at), 0);
-  ASSERT_EQ(send(sender, datagram::kGroupQpn, "all", 0), 0);
+  ASSERT_EQ(send(sender, core::kGroupQpNumber, "all", 0), 0);
   for (int i = 0; i < 2; ++i) {
     const ibv_wc wc = wait();
     ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
@@ -61,7 +61,7 @@ TEST_F(UdGroups, ReachAllButTheSender) {
   EXPECT_EQ(detach(second, kGroup), 0);
   ASSERT_EQ(post_receive(first, 6), 0);
   ASSERT_EQ(post_receive(second, 7), 0);
-  ASSERT_EQ(send(sender, datagram::kGroupQpn, "one", 0), 0);
+  ASSERT_EQ(send(sender, core::kGroupQpNumber, "one", 0), 0);
   const ibv_wc wc = wait();
   EXPECT_EQ(wc.wr_id, 6u);
   EXPECT_EQ(received(6, wc), "one");
@@ -83,7 +83,7 @@ TEST_F(UdGroups, CheckTheQkeyAndTheNumber) {
   device.imr_ifindex = static_cast<int>(context_->device->ifindex);
   ASSERT_EQ(setsockopt(peer.fd(), IPPROTO_IP, IP_MULTICAST_IF, &device, sizeof device), 0);
   uint64_t before = drops(Drop::kQkey);
-  peer.send(datagram::kGroupPort, datagram_of(datagram::kGroupQpn, 7, kQkey + 1, "x"), kGroup);
+  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, 7, kQkey + 1, "x"), kGroup);
   wait_for_drops(Drop::kQkey, before + 1);
   before = drops(Drop::kNoQueuePair);
   peer.send(datagram::kGroupPort, datagram_of(number_of(qp), 7, kQkey, "x"), kGroup);
@@ -91,9 +91,9 @@ TEST_F(UdGroups, CheckTheQkeyAndTheNumber) {
   // The port of the queue pair itself is not in the group.
   peer.send(port_of(qp), datagram_of(number_of(qp), 7, kQkey, "x"), kGroup);
   // A stranger with its number is another host's, unless it is on this one.
-  peer.send(datagram::kGroupPort, datagram_of(datagram::kGroupQpn, number_of(qp), kQkey, "own"),
+  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, number_of(qp), kQkey, "own"),
             kGroup);
-  peer.send(datagram::kGroupPort, datagram_of(datagram::kGroupQpn, 7, kQkey, "good"), kGroup);
+  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, 7, kQkey, "good"), kGroup);
   EXPECT_EQ(received(1, wait()), "good");
   expect_none();
   EXPECT_EQ(detach(qp, kGroup), 0);

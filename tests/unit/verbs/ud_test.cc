@@ -122,10 +122,11 @@ TEST_F(Ud, HostileDatagramsAreDropped) {
   malformed.push_back(good + std::string(4096 - 4 + 1, 'x'));
   malformed.push_back(good + std::string(60000, 'x'));
   hostile(Drop::kMalformed, port_of(qp), malformed);
-  hostile(Drop::kNoQueuePair, port_of(qp),
-          {datagram_of(to ^ 0x80, 7, kQkey, "no such index"),
-           datagram_of(to ^ 0x100, 7, kQkey, "another port"),
-           datagram_of(datagram::kGroupQpn, 7, kQkey, "a group's"), datagram_of(0, 7, kQkey, "0")});
+  hostile(
+      Drop::kNoQueuePair, port_of(qp),
+      {datagram_of(to ^ 0x80, 7, kQkey, "no such index"),
+       datagram_of(to ^ 0x100, 7, kQkey, "another port"),
+       datagram_of(core::kGroupQpNumber, 7, kQkey, "a group's"), datagram_of(0, 7, kQkey, "0")});
   hostile(Drop::kQkey, port_of(qp),
           {datagram_of(to, 7, kQkey + 1, "x"), datagram_of(to, 7, 0, "x"),
            datagram_of(to, 7, kQkey | 1u << 31, "x")});

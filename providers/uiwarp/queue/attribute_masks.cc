@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "verbs/attribute_masks.h"
+#include "queue/attribute_masks.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 
 #include "core/log.h"
 
-namespace uiw::verbs {
+namespace uiw::queue {
 namespace {
 
 struct Way {
@@ -32,6 +32,20 @@ constexpr Way kUc[] = {
      IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE},
     {IBV_QPS_SQD, IBV_QPS_SQD, 0,
      IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PATH_MIG_STATE},
+};
+
+constexpr int kIdentity = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+
+// SQD is not there: a send queue that hands each datagram over while it is posted has nothing to
+// drain.
+constexpr Way kUd[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, kIdentity, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, kIdentity},
+    {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    // Not in the tables; drivers take it.
+    {IBV_QPS_RTR, IBV_QPS_RTR, 0, IBV_QP_QKEY | IBV_QP_CUR_STATE},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_QKEY | IBV_QP_CUR_STATE},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_QKEY | IBV_QP_CUR_STATE},
 };
 
 // By bit.
@@ -68,7 +82,7 @@ const char* name_of_lowest(int mask) {
 const char* text_of(ibv_qp_state state) {
   constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
   static_assert(IBV_QPS_RESET == 0 && IBV_QPS_ERR == 6);
-  return state >= 0 && state <= IBV_QPS_ERR ? kStates[state] : "an unknown state";
+  return kStates[state];
 }
 
 int check(const char* type, std::span<const Way> ways, ibv_qp_state from, ibv_qp_state to,
@@ -101,7 +115,14 @@ int check(const char* type, std::span<const Way> ways, ibv_qp_state from, ibv_qp
 }  // namespace
 
 int check_mask(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
-  return type == IBV_QPT_UC ? check("UC", kUc, from, to, mask) : 0;
+  switch (type) {
+    case IBV_QPT_UC:
+      return check("UC", kUc, from, to, mask);
+    case IBV_QPT_UD:
+      return check("UD", kUd, from, to, mask);
+    default:
+      return 0;
+  }
 }
 
-}  // namespace uiw::verbs
+}  // namespace uiw::queue

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "verbs/attribute_masks.h"
+#include "queue/attribute_masks.h"
 
 #include <gmock/gmock.h>
 
 #include <cerrno>
 #include <string>
 
-namespace uiw::verbs {
+namespace uiw::queue {
 namespace {
 
 constexpr int kAll = 2 * IBV_QP_RATE_LIMIT - 1;
@@ -76,4 +76,4 @@ TEST(AttributeMasks, OfRcNothingIsChecked) {
 }
 
 }  // namespace
-}  // namespace uiw::verbs
+}  // namespace uiw::queue
