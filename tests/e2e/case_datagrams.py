@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """UD queue pairs with stock tools, which the RoCE face has."""
-from case_exchange import gid_index, meeting_place
+from case_exchange import gid_index, pingpong
 from case_face import ROCE
 from case_perftest import exchange
-from harness import expect
 from registry import DIAGONAL, NAMES, case
 
 # Both ends compare what came with what the other sent.
@@ -16,15 +15,7 @@ def register(name, options):
     def run(world):
         """By GIDs of both types."""
         for kind in (0, 1):
-            port = world.port()
-            command = ["ibv_ud_pingpong", "-d", world.device, "-g", 2 * gid_index(world) + kind, "-p", port, *options]
-            server = world.start_server(*command, port=port, settings=ROCE)
-            client = world.start("client", *command, meeting_place(world), settings=ROCE)
-            world.finish(client, 40, 0, server)
-            world.finish(server, 20, 0, client)
-            for end in (client, server):
-                expect(end.output.count(" iters in ") == 1, "ibv_ud_pingpong printed no result", client, server)
-                expect("invalid data" not in end.output, "ibv_ud_pingpong received wrong data", client, server)
+            pingpong(world, ["ibv_ud_pingpong", *options], [(2 * gid_index(world) + kind, ROCE)] * 2, 40)
 
 
 for _name, _options in PINGPONG.items():

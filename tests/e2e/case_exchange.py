@@ -27,21 +27,27 @@ def meeting_place(world):
     return "127.0.0.1" if world.place == "lo6" else world.server
 
 
-def register(name, command, settings=None):
+def pingpong(world, command, ends, seconds):
+    """Runs one of libibverbs' pingpong programs. `ends`: index of the GID and settings of the server, of the client."""
     tool, *options = command
-    many = "-n" in options
+    port = world.port()
+    (server_gid, server_settings), (client_gid, client_settings) = ends
+    common = [tool, "-d", world.device, "-p", port, *options]
+    server = world.start_server(*common, "-g", server_gid, port=port, settings=server_settings)
+    client = world.start("client", *common, "-g", client_gid, meeting_place(world), settings=client_settings)
+    world.finish(client, seconds, 0, server)
+    world.finish(server, 20, 0, client)
+    for end in (client, server):
+        expect(end.output.count(" iters in ") == 1, f"{tool} printed no result", client, server)
+        expect("invalid data" not in end.output, f"{tool} received wrong data", client, server)
+
+
+def register(name, command, settings=None):
+    many = "-n" in command
 
     @case(name, worlds=DIAGONAL if many else NAMES, seconds=120, serial=many, reduced=not many)
     def run(world):
-        port = world.port()
-        common = [tool, "-d", world.device, "-g", gid_index(world), "-p", port, *options]
-        server = world.start_server(*common, port=port, settings=settings)
-        client = world.start("client", *common, meeting_place(world), settings=settings)
-        world.finish(client, 90, 0, server)
-        world.finish(server, 20, 0, client)
-        for end in (client, server):
-            expect(end.output.count(" iters in ") == 1, f"{tool} printed no result", client, server)
-            expect("invalid data" not in end.output, f"{tool} received wrong data", client, server)
+        pingpong(world, command, [(gid_index(world), settings)] * 2, 90)
 
 
 for _name, _command in PINGPONG.items():

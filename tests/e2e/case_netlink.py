@@ -5,11 +5,11 @@ import re
 import shutil
 
 from case_devices import NS_AND_LO4
+from case_face import IWARP, ROCE
 from case_pyverbs import PYTHON, need_pyverbs
 from harness import Skipped, expect
 from registry import LO4, case
 
-IWARP, ROCE = {"UIWARP_FACE": "iwarp"}, {"UIWARP_FACE": "roce"}
 OBJECTS = ("pd", "cq", "qp", "cm_id", "mr", "ctx", "srq")
 
 
