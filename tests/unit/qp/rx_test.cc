@@ -158,7 +158,7 @@ TEST(Rx, ReceivesAreCheckedAgainstTheirOwnDomain) {
   EXPECT_EQ(m.received().at(1).status, IBV_WC_LOC_PROT_ERR);
 }
 
-// What adapters do: qp/scatter.h.
+// What adapters do: queue/scatter.h.
 TEST(Rx, OnlyWhatIsPlacedIsChecked) {
   struct Case {
     size_t message;
