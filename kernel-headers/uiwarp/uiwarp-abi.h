@@ -227,18 +227,20 @@ UIWARP_EXPORT size_t uiwarp_vk_root_length(const char *path);
 UIWARP_EXPORT int uiwarp_vk_open(const char *path, int flags);
 
 /*
- * Which descriptors are ours: one octet per descriptor number below UIWARP_VK_FDS, non-zero when it is a
- * virtual device or one that the stack has made for itself. The preload library looks here before anything else, so that foreign descriptors cost nothing.
+ * Which descriptors are ours: one octet per descriptor number below UIWARP_VK_FDS, UIWARP_VK_FD_DEVICE for a virtual
+ * device, another value that is not zero for what the stack has made for itself. The preload library looks here before
+ * anything else, so that foreign descriptors cost nothing.
  */
 #define UIWARP_VK_FDS 65536
+#define UIWARP_VK_FD_DEVICE 1
 UIWARP_EXPORT const uint8_t *uiwarp_vk_fd_flags(void);
 
-/* write() to a descriptor flagged ours. *handled = 0: it is not ours after all, use the real call. */
+/* write() to a descriptor flagged as a device. *handled = 0: it is none after all, use the real call. */
 UIWARP_EXPORT ssize_t uiwarp_vk_write(int fd, const void *buffer, size_t size, int *handled);
 /* socket(AF_NETLINK, type, NETLINK_RDMA); -2: not ours, use the real call. */
 UIWARP_EXPORT int uiwarp_vk_socket(int type);
 /*
- * send(), sendto() or sendmsg() on a descriptor flagged ours; address may be NULL. *handled = 0: it is no socket of
+ * send(), sendto() or sendmsg() on a descriptor flagged as a device; address may be NULL. *handled = 0: it is no socket of
  * ours, use the real call.
  */
 UIWARP_EXPORT ssize_t uiwarp_vk_send(int fd, const void *buffer, size_t size, const struct sockaddr *address,

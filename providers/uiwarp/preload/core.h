@@ -37,11 +37,26 @@ const struct core *loaded_core(void);
 /* UIWARP_VK_FDS octets, non-zero for virtual devices and for what the stack has opened for itself. */
 extern const uint8_t *descriptor_flags;
 
-static inline bool is_ours(int fd)
+static inline uint8_t descriptor_flag(int fd)
 {
 	const uint8_t *flags = __atomic_load_n(&descriptor_flags, __ATOMIC_ACQUIRE);
 
-	return (unsigned)fd < UIWARP_VK_FDS && __atomic_load_n(&flags[fd], __ATOMIC_RELAXED);
+	return (unsigned)fd < UIWARP_VK_FDS ? __atomic_load_n(&flags[fd], __ATOMIC_RELAXED) : 0;
+}
+
+/* For what takes a number away: the stack's own are protected too. */
+static inline bool is_ours(int fd)
+{
+	return descriptor_flag(fd) != 0;
+}
+
+/*
+ * For what reads, writes and copies. Libraries do that for the stack on its own descriptors, while it holds locks
+ * that come behind the table's of devices.
+ */
+static inline bool is_device(int fd)
+{
+	return descriptor_flag(fd) == UIWARP_VK_FD_DEVICE;
 }
 
 #define STARTS_WITH(path, literal) (strncmp(path, literal, sizeof(literal) - 1) == 0)

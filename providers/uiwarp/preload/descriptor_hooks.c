@@ -10,7 +10,7 @@
 
 HOOK ssize_t write(int fd, const void *buffer, size_t size)
 {
-	if (__builtin_expect(is_ours(fd), 0)) {
+	if (__builtin_expect(is_device(fd), 0)) {
 		int handled;
 		const int saved = errno;
 		const ssize_t result = loaded_core()->write(fd, buffer, size, &handled);
@@ -39,7 +39,7 @@ size_t in_one_piece(const struct iovec *parts, size_t count, char command[LONGES
 
 HOOK ssize_t writev(int fd, const struct iovec *parts, int count)
 {
-	if (__builtin_expect(is_ours(fd), 0) && parts && count > 0) {
+	if (__builtin_expect(is_device(fd), 0) && parts && count > 0) {
 		char command[LONGEST_COMMAND + 1];
 		const int saved = errno;
 		const size_t size = in_one_piece(parts, (size_t)count, command);
@@ -76,7 +76,7 @@ static void copied(int fd, int copy)
 
 	if (is_ours(copy))
 		loaded_core()->closing(copy);
-	if (is_ours(fd))
+	if (is_device(fd))
 		loaded_core()->dup(fd, copy);
 	errno = saved;
 }
@@ -85,7 +85,7 @@ HOOK int dup(int fd)
 {
 	const int copy = real()->dup(fd);
 
-	if (copy >= 0 && __builtin_expect(is_ours(fd), 0))
+	if (copy >= 0 && __builtin_expect(is_device(fd), 0))
 		copied(fd, copy);
 	return copy;
 }
@@ -106,7 +106,7 @@ HOOK int dup2(int fd, int copy)
 	if (fd != copy && is_taken(copy))
 		return -1;
 	result = real()->dup2(fd, copy);
-	if (result >= 0 && fd != copy && __builtin_expect(is_ours(fd) || is_ours(copy), 0))
+	if (result >= 0 && fd != copy && __builtin_expect(is_device(fd) || is_ours(copy), 0))
 		copied(fd, copy);
 	return result;
 }
@@ -118,14 +118,14 @@ HOOK int dup3(int fd, int copy, int flags)
 	if (is_taken(copy))
 		return -1;
 	result = real()->dup3(fd, copy, flags);
-	if (result >= 0 && __builtin_expect(is_ours(fd) || is_ours(copy), 0))
+	if (result >= 0 && __builtin_expect(is_device(fd) || is_ours(copy), 0))
 		copied(fd, copy);
 	return result;
 }
 
 static int duplicated(int result, int fd, int command)
 {
-	if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && result >= 0 && is_ours(fd))
+	if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && result >= 0 && is_device(fd))
 		copied(fd, result);
 	return result;
 }

@@ -41,7 +41,7 @@ HOOK ssize_t send(int fd, const void *buffer, size_t size, int flags)
 {
 	ssize_t result;
 
-	if (__builtin_expect(is_ours(fd), 0) && is_answered(fd, buffer, size, NULL, 0, &result))
+	if (__builtin_expect(is_device(fd), 0) && is_answered(fd, buffer, size, NULL, 0, &result))
 		return result;
 	return real()->send(fd, buffer, size, flags);
 }
@@ -51,7 +51,7 @@ HOOK ssize_t sendto(int fd, const void *buffer, size_t size, int flags,
 {
 	ssize_t result;
 
-	if (__builtin_expect(is_ours(fd), 0) &&
+	if (__builtin_expect(is_device(fd), 0) &&
 	    is_answered(fd, buffer, size, address, address_size, &result))
 		return result;
 	return real()->sendto(fd, buffer, size, flags, address, address_size);
@@ -59,7 +59,7 @@ HOOK ssize_t sendto(int fd, const void *buffer, size_t size, int flags,
 
 HOOK ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	if (__builtin_expect(is_ours(fd), 0) && message) {
+	if (__builtin_expect(is_device(fd), 0) && message) {
 		char command[LONGEST_COMMAND + 1];
 		const size_t size = in_one_piece(message->msg_iov, message->msg_iovlen, command);
 		const bool fits = size <= LONGEST_COMMAND;

@@ -29,7 +29,7 @@ HOOK int lstat64(const char *restrict path, struct stat64 *restrict st)
 /* The descriptor of a virtual device has to look like a character device. */
 static int fixed(int result, int fd, void *st)
 {
-	if (result == 0 && is_ours(fd))
+	if (result == 0 && is_device(fd))
 		loaded_core()->fix_stat(fd, st);
 	return result;
 }

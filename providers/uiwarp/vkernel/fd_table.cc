@@ -27,6 +27,7 @@ namespace sys = core::sys;
 
 using core::kDescriptors;
 static_assert(kDescriptors == UIWARP_VK_FDS);
+static_assert(static_cast<int>(core::DescriptorUse::kDevice) == UIWARP_VK_FD_DEVICE);
 
 // What one open() made; shared by the descriptors that dup() made of it.
 struct OpenFile {
