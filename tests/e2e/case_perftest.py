@@ -15,7 +15,7 @@ MODES = {
     "events": ["-e", "-n", "2000"],
     "srq": ["--use-srq", "-n", "2000"],
     "many": ["-n", "100000", "-s", "64"],
-    "duration": ["-D", "10", "-s", "4096"],
+    "duration": ["-D", "4", "-f", "1", "-s", "4096"],
     "add": ["-A", "FETCH_AND_ADD", "-n", "2000"],
     "swap": ["-A", "CMP_AND_SWAP", "-n", "2000"],
 }
@@ -103,7 +103,7 @@ def exchange(world, tool, arguments, seconds, family=(), port=None, settings=Non
 
 
 def register(tool, mode):
-    # The bandwidth tools send only 3 GiB with -a -n 200, and 13 s is what -D 10 takes.
+    # The bandwidth tools send only 3 GiB with -a -n 200.
     @case(f"{tool.replace('_', '-')}-{mode}", worlds=DIAGONAL, seconds=150, serial=True, reduced=mode in REDUCED)
     def run(world):
         arguments = REDUCED[mode] if world.reduced else MODES[mode]

@@ -56,7 +56,8 @@ class FakeQueuePair final : private transport::StreamHandler, private engine::Ta
     octets_behind_reply.assign(leftover.begin(), leftover.end());
     stream_ = std::move(stream);
     observer_ = observer;
-    stream_->set_handler(nullptr);
+    // One that sends no RTR frame still notices that the connection ends.
+    stream_->set_handler(mute_ ? this : nullptr);
     if (agreement.initiator && agreement.rtr != mpa::Rtr::kNone && !mute_) {
       const iovec piece{const_cast<char*>("r"), 1};
       stream_->send(&piece, 1);
