@@ -7,9 +7,12 @@
 
 #include "checks.h"
 #include "child.h"
+#include "core/device_choice.h"
+#include "core/settings.h"
 #include "host_devices.h"
 #include "system_wide.h"
 #include "trust.h"
+#include "without_device.h"
 
 namespace uiw::tool {
 namespace {
@@ -51,6 +54,9 @@ bool check_visible(const Layout& layout, Report& report) {
 }
 
 void check_loopback(const Layout& layout, Report& report) {
+  if (!core::is_chosen(core::settings().devices, "lo"))
+    return report.warn("loopback connection: not tried, UIWARP_DEVICES leaves lo out",
+                       "To try one, run `uiwarp doctor` without that setting.");
   const ChildResult result = run_child(layout, {layout.probe, "loopback"}, kLoopbackLimitMs);
   if (result.status == 0 && !result.timed_out)
     report.ok("loopback connection: " + said(result));
@@ -95,7 +101,9 @@ void check_system_wide(const Layout& layout, Report& report) {
 void check_device(const Layout& layout, Report& report) {
   // Already reported by check_install.
   if (!layout.complete() || layout.probe.empty() || stays_away()) return;
-  if (check_visible(layout, report)) check_loopback(layout, report);
+  const bool visible = check_visible(layout, report);
+  for (const std::string& line : without_device()) report.ok(line);
+  if (visible) check_loopback(layout, report);
   check_system_wide(layout, report);
 }
 

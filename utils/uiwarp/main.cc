@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The `uiwarp` command.
+#include <errno.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +16,7 @@
 #include "run.h"
 #include "settings_page.h"
 #include "system_wide.h"
+#include "without_device.h"
 
 namespace {
 
@@ -70,7 +73,15 @@ int devices_command() {
   std::string probe = layout.probe;
   char verb[] = "devices";
   char* argv[] = {probe.data(), verb, nullptr};
-  return uiw::tool::run_program(layout, argv);
+  const pid_t pid = fork();
+  if (pid == 0) _exit(uiw::tool::run_program(layout, argv));
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+    fprintf(stderr, "uiwarp: cannot start %s: %s\n", layout.probe.c_str(), strerror(errno));
+    return 125;
+  }
+  for (const std::string& line : uiw::tool::without_device()) printf("%s\n", line.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/device_choice.h"
 #include "core/log.h"
 
 namespace uiw::core {
@@ -89,6 +90,9 @@ constexpr SettingInfo kTable[] = {
      "own patience, a quarter of an hour."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
      "How long a message may wait for a receive to be posted; 0 ends the connection at once."},
+    {"UIWARP_DEVICES", "all|NAMES", "all",
+     "Network interfaces that get a device, separated by commas: lo,eth*; with ! or - in front, "
+     "those that do not: !lo,!docker*. UCX with the RoCE face wants !lo between hosts."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
      "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
      "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
@@ -171,6 +175,13 @@ bool directory(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
   return true;
 }
 
+bool device_list(std::string_view text, char (&out)[Settings::kLongestList + 1]) {
+  const bool all = text == "all";
+  if (!all && (text.size() >= sizeof out || !is_device_list(text))) return false;
+  out[all ? 0 : text.copy(out, text.size())] = 0;
+  return true;
+}
+
 bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_CRC") {
     return choose(text,
@@ -231,6 +242,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_CLOSE_TIMEOUT_MS") return milliseconds(text, 1, out.close_timeout_ms);
   if (name == "UIWARP_PEER_TIMEOUT_MS") return milliseconds(text, 0, out.peer_timeout_ms);
   if (name == "UIWARP_RNR_WAIT_MS") return milliseconds(text, 0, out.rnr_wait_ms);
+  if (name == "UIWARP_DEVICES") return device_list(text, out.devices);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},

@@ -36,6 +36,7 @@ enum class RtrKind {
 struct Settings {
   static constexpr uint32_t kMostEngines = 64;
   static constexpr size_t kLongestPath = 1023;  // bytes: room for what lies below, up to PATH_MAX
+  static constexpr size_t kLongestList = 511;   // bytes
 
   CrcPolicy crc = CrcPolicy::kAuto;
   HostMode mode = HostMode::kAuto;
@@ -60,6 +61,8 @@ struct Settings {
   uint32_t close_timeout_ms = 5000;    // until the peer answers our FIN
   uint32_t peer_timeout_ms = 30000;    // until a silent host is taken for gone; 0: TCP's own
   uint32_t rnr_wait_ms = 2000;         // UIWARP_RNR_WAIT_MS: 0 = strict, Terminate 0x1202 at once
+  // UIWARP_DEVICES: core/device_choice.h; empty: all
+  char devices[kLongestList + 1] = "";
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/settings.h"
 #include "device/interface.h"
 #include "device/table.h"
 
@@ -28,8 +29,8 @@ struct World {
   bool complained = false;                // under looking
   bool over = false;                      // under looking: the process ends
 
-  std::mutex lock;  // the last of all locks, held for a few look-ups
-  Table table;      // under lock
+  std::mutex lock;                        // the last of all locks, held for a few look-ups
+  Table table{core::settings().devices};  // under lock
   std::atomic<uint64_t> version{0};
 };
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/device_choice.h"
+
 namespace uiw::device {
 namespace {
 
@@ -79,7 +81,7 @@ uint64_t Table::choose_guid(const Interface& interface) const {
 
 // The name is taken where an interface was renamed and another one got its name.
 std::string Table::choose_name(const Interface& interface) const {
-  std::string name = ("uiw_" + interface.name).substr(0, kMaxName);
+  std::string name = (core::kDevicePrefix + interface.name).substr(0, kMaxName);
   const bool taken =
       std::ranges::any_of(present_, [&](const Entry* e) { return e->device.name == name; });
   if (taken) name += "_" + std::to_string(interface.ifindex);
@@ -150,7 +152,8 @@ std::vector<Table::Noticed> Table::update(std::span<const Interface> interfaces)
   std::erase_if(present_, [](const Entry* entry) { return entry->state.gone; });
   std::vector<const Interface*> fresh;
   for (const Interface& interface : interfaces) {
-    if (interface.up && !interface.addresses.empty() && find(interface.ifindex) == nullptr) {
+    if (interface.up && !interface.addresses.empty() && find(interface.ifindex) == nullptr &&
+        core::is_chosen(chosen_, interface.name)) {
       fresh.push_back(&interface);
     }
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -29,8 +30,11 @@ class Table {
     bool operator==(const Noticed&) const = default;
   };
 
-  // All interfaces as they are now. Those that are up with an address and have no device get one,
-  // in order of ifindex, which is what a device knows its interface by.
+  // `chosen`: of which interfaces there are devices (core/device_choice.h); its text stays.
+  explicit Table(std::string_view chosen = "") : chosen_(chosen) {}
+
+  // All interfaces as they are now. Those that are up with an address, chosen and without a device
+  // get one, in order of ifindex, which is what a device knows its interface by.
   std::vector<Noticed> update(std::span<const Interface> interfaces);
 
   // Those that there are, in the order they came. Nothing but these is looked through: a host with
@@ -48,6 +52,7 @@ class Table {
   uint64_t choose_guid(const Interface& interface) const;
   std::string choose_name(const Interface& interface) const;
 
+  const std::string_view chosen_;
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<Entry*> present_;
   std::unordered_set<uint64_t> guids_;  // of all entries

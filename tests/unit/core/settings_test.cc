@@ -258,6 +258,21 @@ TEST(Settings, Ports) {
     expect_refused("UIWARP_PORTS", bad, "auto|FIRST-LAST");
 }
 
+TEST(Settings, Devices) {
+  Settings s;
+  EXPECT_STREQ(s.devices, "");
+  EXPECT_TRUE(accepted("UIWARP_DEVICES", "lo,!eth*", s));
+  EXPECT_STREQ(s.devices, "lo,!eth*");
+  const std::string longest(Settings::kLongestList, 'x');
+  EXPECT_TRUE(accepted("UIWARP_DEVICES", longest.c_str(), s));
+  EXPECT_EQ(s.devices, longest);
+  EXPECT_TRUE(accepted("UIWARP_DEVICES", "all", s));
+  EXPECT_STREQ(s.devices, "");
+  for (const char* bad : {"", ",", "lo,,eth0", "lo eth0", "!"})
+    expect_refused("UIWARP_DEVICES", bad, "all|NAMES");
+  expect_refused("UIWARP_DEVICES", (longest + "x").c_str(), "all|NAMES");
+}
+
 TEST(Settings, RuntimeDirectory) {
   Settings s;
   EXPECT_STREQ(s.runtime_dir, "");

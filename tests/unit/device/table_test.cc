@@ -92,6 +92,21 @@ TEST_F(TableTest, NoInterfacesNoDevices) {
   EXPECT_EQ(size(), 0u);
 }
 
+TEST_F(TableTest, InterfacesThatAreNotChosenGetNoDevice) {
+  interfaces = {loopback(), ethernet("eth0", 2, 2), ethernet("veth0", 3, 3)};
+  Table chosen("!lo,!veth*");
+  chosen.update(interfaces);
+  ASSERT_EQ(chosen.present().size(), 1u);
+  EXPECT_EQ(chosen.present()[0]->device.name, "uiw_eth0");
+  // It is chosen by the name that it has when it gets its device, which it then keeps.
+  interfaces[1].name = "veth1";
+  interfaces[2].name = "eth1";
+  chosen.update(interfaces);
+  ASSERT_EQ(chosen.present().size(), 2u);
+  EXPECT_EQ(chosen.present()[0]->device.name, "uiw_eth0");
+  EXPECT_EQ(chosen.present()[1]->device.name, "uiw_eth1");
+}
+
 TEST_F(TableTest, UverbsNumbersStartBeyondRealOnesAndDiffer) {
   interfaces = {loopback(), ethernet("eth0", 2, 2)};
   update();
