@@ -28,9 +28,10 @@ mpa::StartupFrame make(mpa::FrameKind kind, Type type, uint32_t size, core::Byte
   return frame;
 }
 
-std::optional<core::Bytes> parse(const mpa::StartupFrame& frame, Type type, uint32_t size) {
+std::optional<core::Bytes> parse(const mpa::StartupFrame& frame, Type type, uint32_t size,
+                                 uint32_t room) {
   const uint8_t* const data = frame.private_data;
-  if (frame.private_size < size || data[kTypeOffset] != type ||
+  if (frame.private_size < size || frame.private_size > size + room || data[kTypeOffset] != type ||
       std::memcmp(data, kSignature, sizeof kSignature) != 0)
     return {};
   return core::Bytes(data + size, frame.private_size - size);
@@ -52,12 +53,12 @@ mpa::StartupFrame make_resolution_answer(const ResolutionAnswer& answer, core::B
 }
 
 std::optional<core::Bytes> parse_resolution_request(const mpa::StartupFrame& frame) {
-  return parse(frame, kRequest, kRequestSize);
+  return parse(frame, kRequest, kRequestSize, kRequestRoom);
 }
 
 std::optional<core::Bytes> parse_resolution_answer(const mpa::StartupFrame& frame,
                                                    ResolutionAnswer& answer) {
-  const auto private_data = parse(frame, kAnswer, kAnswerSize);
+  const auto private_data = parse(frame, kAnswer, kAnswerSize, kAnswerRoom);
   if (!private_data || !frame.reject) return {};
   const uint8_t status = frame.private_data[kStatusOffset];
   if (status > static_cast<uint8_t>(ResolutionStatus::kRejected)) return {};

@@ -26,12 +26,15 @@ struct ResolutionAnswer {
   uint32_t qp_num = 0, qkey = 0;
 };
 
-// Of private data the frames have room for 504 and 496 octets.
+// Bytes of the program's private data that a request and an answer have at most: what rdma_cm
+// leaves of a SIDR_REQ's 216, and a SIDR_REP's 136.
+inline constexpr uint32_t kRequestRoom = 180, kAnswerRoom = 136;
+
 mpa::StartupFrame make_resolution_request(core::Bytes private_data);
 mpa::StartupFrame make_resolution_answer(const ResolutionAnswer& answer, core::Bytes private_data);
 
 // The program's private data, in `frame`. Nothing when the frame is something else: an ordinary
-// Request, or one of another version.
+// Request, one of another version, or one with more private data than there is room for.
 std::optional<core::Bytes> parse_resolution_request(const mpa::StartupFrame& frame);
 // The same of a Reply; also nothing when the status is unknown or the Reply accepts a connection.
 std::optional<core::Bytes> parse_resolution_answer(const mpa::StartupFrame& frame,

@@ -25,13 +25,12 @@ constexpr Rules kIwarp{
     .datagrams = nullptr,
 };
 
-// Rooms: of the SIDR_REQ's 216 bytes rdma_cm needs 36 itself, of the SIDR_REP's 136 none. Statuses:
-// those of a SIDR_REP (InfiniBand specification 12.11.2). An adapter answers for a program that
-// died, too.
+// Statuses: those of a SIDR_REP (InfiniBand specification 12.11.2). An adapter answers for a
+// program that died, too.
 constexpr ServiceRules kResolution{
-    .connect_room = 180,
-    .accept_room = 136,
-    .reject_room = 136,
+    .connect_room = kRequestRoom,
+    .accept_room = kAnswerRoom,
+    .reject_room = kAnswerRoom,
     .refused = EventType::kUnreachable,
     .failed = EventType::kUnreachable,
     .rejected = static_cast<int>(ResolutionStatus::kRejected),

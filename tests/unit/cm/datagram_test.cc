@@ -171,6 +171,16 @@ TEST_F(DatagramTest, BothEndsCloseAfterTheAnswer) {
   EXPECT_EQ(Octets{}, responder.receive_all());
 }
 
+TEST_F(DatagramTest, ARequestWithMorePrivateDataThanThereIsRoomForIsRefusedWhole) {
+  new_listener(33);
+  RawPeer peer = dial();
+  const Octets much(181, 'x');
+  peer.send(make_resolution_request({much.data(), much.size()}));
+  EXPECT_TRUE(peer.receive_frame(mpa::FrameKind::kReply).reject);
+  settle();
+  EXPECT_EQ(0, channel_.queued());
+}
+
 // Who does not know of resolutions, be it siw, takes the Request for an ordinary one.
 TEST_F(DatagramTest, APeerThatOffersAConnectionIsLeft) {
   RawPeer peer = dialled();

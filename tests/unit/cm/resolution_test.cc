@@ -77,6 +77,16 @@ TEST(Resolution, WhatIsCutShortIsNone) {
   }
 }
 
+TEST(Resolution, WhatHasMorePrivateDataThanThereIsRoomForIsNone) {
+  ResolutionAnswer answer;
+  EXPECT_TRUE(parse_resolution_request(make_resolution_request(bytes(std::string(180, 'x')))));
+  EXPECT_FALSE(parse_resolution_request(make_resolution_request(bytes(std::string(181, 'x')))));
+  EXPECT_TRUE(
+      parse_resolution_answer(make_resolution_answer({}, bytes(std::string(136, 'x'))), answer));
+  EXPECT_FALSE(
+      parse_resolution_answer(make_resolution_answer({}, bytes(std::string(137, 'x'))), answer));
+}
+
 TEST(Resolution, AnotherSignatureVersionOrTypeIsNone) {
   for (size_t i = 0; i < 6; ++i) {
     mpa::StartupFrame request = make_resolution_request({}), reply = make_resolution_answer({}, {});
