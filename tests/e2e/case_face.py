@@ -134,21 +134,22 @@ def perftest(world):
 
 @case("roce-ucx-transport", worlds=DIAGONAL, seconds=120, serial=True)
 def ucx_transport(world):
-    """UCX's RC transport alone, which wants no iWARP device: active messages, Writes and Reads. It uses atomics only of
-    what says IBV_ATOMIC_HCA."""
+    """UCX's RC transport alone, which wants no iWARP device: active messages, Writes, Reads and atomics."""
     for test in (["-t", "am_lat"], ["-t", "put_lat"], ["-t", "put_bw", "-s", "65536", "-D", "zcopy"],
-                 ["-t", "get", "-s", "4096", "-D", "zcopy"]):
+                 ["-t", "get", "-s", "4096", "-D", "zcopy"], ["-t", "add_mr", "-s", "8"], ["-t", "fadd", "-s", "8"],
+                 ["-t", "cswap", "-s", "8"]):
         ucx_perftest(world, ["-d", f"{world.device}:1", "-x", "rc_verbs", *test], ROCE)
 
 
 @case("roce-ucx", worlds=DIAGONAL, seconds=240, serial=True, reduced=True)
 def ucx(world):
-    """UCX as programs use it, with no setting, and by each kind of queue pair. Between hosts it takes the loopback devices
-    of both for one network, unless it is told which device to use."""
-    here = {**ROCE, **({"UCX_NET_DEVICES": f"{world.device}:1"} if world.place == "ns" else {})}
+    """UCX as programs use it, with no setting of its own, and by each kind of queue pair. Between hosts it takes the
+    loopback devices of both for one network, unless they are left out."""
+    here = {**ROCE, **({"UIWARP_DEVICES": "!lo"} if world.place == "ns" else {})}
     for transports in (None, "ud", "rc"):
         settings = {**here, **({"UCX_TLS": transports} if transports else {})}
-        for test in (["-t", "tag_lat"], ["-t", "tag_bw", "-s", "65536"], ["-t", "ucp_put_lat"], ["-t", "ucp_get"]):
+        for test in (["-t", "tag_lat"], ["-t", "tag_bw", "-s", "65536"], ["-t", "ucp_put_lat"], ["-t", "ucp_get"],
+                     ["-t", "ucp_fadd", "-s", "8"]):
             ucx_perftest(world, test, settings)
 
 

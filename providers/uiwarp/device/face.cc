@@ -21,6 +21,7 @@ constexpr Face kIwarp{
     .first_state = IBV_QPS_INIT,  // iWARP's IDLE: whoever connects need not modify it
     .qp_types = kIwarpTypes,
     .cm = CmRules::kIwarp,
+    .atomics = IBV_ATOMIC_GLOB,  // CPU instructions: qp/rx_atomic.cc
     .address_handles = false,
     .send_with_immediate = false,
 };
@@ -35,6 +36,7 @@ constexpr Face kRoce{
     .first_state = IBV_QPS_RESET,
     .qp_types = kRoceTypes,
     .cm = CmRules::kInfiniband,
+    .atomics = IBV_ATOMIC_HCA,  // all that adapters promise, and all that some programs look for
     .address_handles = true,
     .send_with_immediate = true,
 };

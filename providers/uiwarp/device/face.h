@@ -31,6 +31,7 @@ struct Face {
   ibv_qp_state first_state;                // of a queue pair that was just created
   std::span<const ibv_qp_type> qp_types;   // that ibv_create_qp() makes
   CmRules cm;
+  ibv_atomic_cap atomics;    // as ibv_query_device() says it; what they are is the same
   bool address_handles;      // ibv_create_ah()
   bool send_with_immediate;  // IBV_WR_SEND_WITH_IMM, towards a uiwarp that has it too
 

@@ -47,7 +47,7 @@ void fill(const device::Device& device, const device::Face& face, ibv_device_att
   attr.max_qp_rd_atom = Limits::kMaxReads;
   attr.max_res_rd_atom = Limits::kMaxReads * Limits::kMaxQp;
   attr.max_qp_init_rd_atom = Limits::kMaxReads;
-  attr.atomic_cap = IBV_ATOMIC_GLOB;  // CPU instructions: qp/rx_atomic.cc
+  attr.atomic_cap = face.atomics;
   attr.max_srq = Limits::kMaxSrq;
   attr.max_srq_wr = Limits::kMaxSrqWr;
   attr.max_srq_sge = Limits::kMaxSge;

@@ -128,6 +128,14 @@ TEST_F(Context, APortIsThatOfItsFace) {
   EXPECT_EQ(roce.flags, IBV_QPF_GRH_REQUIRED);
 }
 
+// The same atomics: RoCE adapters promise less, and programs look for just that.
+TEST_F(Context, AtomicsAreCalledAsItsFaceDoes) {
+  ibv_device_attr_ex attr;
+  context_->face = &device::face(core::Face::kRoce);
+  ASSERT_EQ(uiwarp_query_device(context_, &attr, sizeof attr), 0);
+  EXPECT_EQ(attr.orig_attr.atomic_cap, IBV_ATOMIC_HCA);
+}
+
 TEST_F(Context, WhatHappensToTheInterfaceIsAnEventOfItsDeviceAlone) {
   using device::Change;
   const device::Device& lo = *device::find_by_name("uiw_lo");
