@@ -2,6 +2,7 @@
 #include "vkernel/folder.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +120,18 @@ core::Result<Folder> Folder::open(const std::string& name) const {
   const int fd = raw::open(fd_, name.c_str(), O_PATH | O_DIRECTORY);
   if (fd < 0) return core::Errno{-fd};
   return Folder(fd, path_ + "/" + name);
+}
+
+core::Result<Folder> Folder::hold(const std::string& name) const {
+  const int fd = raw::open(fd_, name.c_str(), O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return core::Errno{-fd};
+  Folder folder(fd, path_ + "/" + name);
+  if (int result = raw::flock(fd, LOCK_EX | LOCK_NB); result < 0) return core::Errno{-result};
+  // Whoever held it before may have removed it.
+  struct stat held, there;
+  if (sys::fstat(fd, &held) < 0 || status(name, there) < 0 || held.st_ino != there.st_ino)
+    return core::Errno{ENOENT};
+  return folder;
 }
 
 core::Result<Folder> Folder::make(const std::string& name) const {

@@ -37,6 +37,10 @@ class Folder {
   const std::string& path() const { return path_; }
 
   core::Result<Folder> open(const std::string& name) const;
+  // The same, held until it is destroyed or the process ends: in the meantime nobody else gets it
+  // by this call. EWOULDBLOCK: somebody holds it. ENOENT: it is not there any more. A fork's child
+  // holds it too.
+  core::Result<Folder> hold(const std::string& name) const;
   // A new one with mode 0755, whatever the umask. EEXIST: there is something of that name.
   core::Result<Folder> make(const std::string& name) const;
   int make_directory(const std::string& name) const;
@@ -55,7 +59,7 @@ class Folder {
  private:
   Folder(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
 
-  int fd_;  // O_PATH
+  int fd_;  // O_PATH unless it is held
   std::string path_;
 };
 

@@ -113,6 +113,10 @@ void sleep(long nanoseconds) {
   call(SYS_nanosleep, &time, nullptr);
 }
 
+int flock(int fd, int operation) {
+  return static_cast<int>(call(SYS_flock, fd, operation));
+}
+
 int dup3(int fd, int copy, int flags) {
   return static_cast<int>(call(SYS_dup3, fd, copy, flags));
 }

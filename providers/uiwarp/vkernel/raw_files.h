@@ -44,6 +44,8 @@ bool may_administer_network();
 bool thread_exists(int thread);
 // A signal handler cuts it short.
 void sleep(long nanoseconds);
+// `operation` as of flock().
+int flock(int fd, int operation);
 int dup3(int fd, int copy, int flags);
 
 // Names in a directory without "." and "..", unsorted; `folder` may be AT_FDCWD. 0 or -errno.

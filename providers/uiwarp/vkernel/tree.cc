@@ -33,6 +33,13 @@ constexpr unsigned kFileMode = 0444;
 // this share a directory rarely, and what they lose they place anew.
 constexpr size_t kKeepTrees = 8;
 
+// What processes that were killed left behind is removed by those that place trees later, so many
+// at a time.
+constexpr int kMostLeftovers = 16;
+
+// A tree that its process holds (Folder::hold) while it writes it, and one that nobody uses.
+constexpr std::string_view kNewPrefix = "new-", kOldPrefix = "old-";
+
 std::string random_suffix() {
   uint64_t value = 0;
   // Without entropy the name is a fixed one; making it then still refuses what exists.
@@ -133,13 +140,48 @@ core::Result<Folder> user_folder(const Folder& base) {
 // By one rename first: a process that is reading looks whether its tree is there before each path,
 // and none is there in part.
 void remove_tree(const Folder& parent, const std::string& name) {
-  const std::string gone = "old-" + random_suffix();
+  const std::string gone = std::string(kOldPrefix) + random_suffix();
   parent.remove(parent.rename(name, gone) == 0 ? gone : name);
 }
 
+// Makes one to write a tree to, and holds it. Between the two somebody may take it for a leftover.
+core::Result<Folder> make_new(const Folder& parent, std::string& name) {
+  constexpr int kTries = 10;
+  core::Result<Folder> folder = core::Errno{EAGAIN};
+  for (int i = 0; i < kTries; ++i) {
+    name = std::string(kNewPrefix) + random_suffix();
+    const int result = parent.make_directory(name);
+    if (result == -ENOENT) continue;
+    if (result < 0) return core::Errno{-result};
+    folder = parent.hold(name);
+    if (folder) return folder;
+    // Where a file system has no locks nobody holds it, and nobody takes it for a leftover.
+    if (folder.error() != EWOULDBLOCK && folder.error() != ENOENT) return parent.open(name);
+  }
+  return folder;
+}
+
+// True when it was one.
+bool remove_leftover(const Folder& parent, const std::string& name) {
+  const std::string_view text = name;
+  if (text.size() != kNewPrefix.size() + kDigits || !is_hexadecimal(text.substr(kNewPrefix.size())))
+    return false;
+  // Whoever began to remove it goes on, or was killed.
+  if (text.starts_with(kOldPrefix)) {
+    parent.remove(name);
+    return true;
+  }
+  if (!text.starts_with(kNewPrefix)) return false;
+  if (core::Result<Folder> held = parent.hold(name)) {
+    parent.remove(name);
+    return true;
+  }
+  return false;
+}
+
 // Trees but `keep` that are older than that or more than kKeepTrees, those that were placed or
-// found last stay; and user's folders that nobody needs any more: of processes that came at the
-// same time, or while the name was taken.
+// found last stay; leftovers of killed processes; and user's folders that nobody needs any more: of
+// processes that came at the same time, or while the name was taken.
 void remove_old(const Folder& base, const Folder& parent, const std::string& keep,
                 long keep_seconds) {
   struct Tree {
@@ -147,10 +189,13 @@ void remove_old(const Folder& base, const Folder& parent, const std::string& kee
     std::string name;
   };
   std::vector<Tree> trees;
+  int leftovers = 0;
   for (std::string& name : parent.names()) {
     if (name == keep) continue;
     struct stat status;
-    if (is_older(parent, name, keep_seconds)) {
+    if (leftovers < kMostLeftovers && remove_leftover(parent, name)) {
+      ++leftovers;
+    } else if (is_older(parent, name, keep_seconds)) {
       remove_tree(parent, name);
     } else if (is_hexadecimal(name) && parent.status(name, status) == 0) {
       trees.push_back({status.st_ctim, std::move(name)});
@@ -181,8 +226,8 @@ core::Result<std::string> place_tree(const std::string& path, std::span<const Tr
     return root;
   }
 
-  const std::string fresh = "new-" + random_suffix();
-  core::Result<Folder> folder = parent->make(fresh);
+  std::string fresh;
+  core::Result<Folder> folder = make_new(*parent, fresh);
   int result = folder ? write_entries(*folder, entries) : -folder.error();
   if (result == 0) {
     result = parent->rename(fresh, hash);

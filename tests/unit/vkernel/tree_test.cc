@@ -2,7 +2,9 @@
 #include "vkernel/tree.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <thread>
 
 #include "temporary_directory.h"
+#include "vkernel/folder.h"
 
 namespace uiw::vkernel {
 namespace {
@@ -309,6 +312,72 @@ TEST(Tree, HoweverOftenDevicesChangeAFewTreesAreLeft) {
     ASSERT_LE(size_of(user_directory(base)), kMost * one) << i;
   }
   EXPECT_EQ(entries_of(user_directory(base)).size(), kMost);
+}
+
+// A process that makes a folder of that name, holds it or not, says so, and waits to be killed.
+class Killed {
+ public:
+  Killed(const std::string& user_directory, const std::string& name, bool holds) {
+    int fds[2];
+    EXPECT_EQ(pipe(fds), 0);
+    child_ = fork();
+    if (child_ == 0) {
+      core::Result<Folder> parent = Folder::open_base(user_directory);
+      parent->make_directory(name);
+      core::Result<Folder> folder = holds ? parent->hold(name) : parent->open(name);
+      folder->make_file("begun", "x", 0444);
+      char said = folder ? 'y' : 'n';
+      (void)!write(fds[1], &said, 1);
+      for (;;) pause();
+    }
+    close(fds[1]);
+    char said = 0;
+    EXPECT_EQ(read(fds[0], &said, 1), 1);
+    EXPECT_EQ(said, 'y');
+    close(fds[0]);
+  }
+  ~Killed() { end(); }
+  void end() {
+    if (child_ <= 0) return;
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+    child_ = 0;
+  }
+
+ private:
+  pid_t child_ = 0;
+};
+
+constexpr char kNew[] = "new-0123456789abcdef", kOld[] = "old-0123456789abcdef";
+
+TEST(Tree, WhatAKilledProcessWasWritingIsRemovedByTheNextThatPlacesOne) {
+  TemporaryDirectory base;
+  placed(base.path(), content("uiw_1"));
+  Killed writer(user_directory(base), kNew, true);
+  placed(base.path(), content("uiw_2"));
+  EXPECT_TRUE(fs::exists(user_directory(base) + "/" + kNew + "/begun"));  // it lives
+  writer.end();
+  placed(base.path(), content("uiw_3"));
+  EXPECT_FALSE(fs::exists(user_directory(base) + "/" + kNew));
+  EXPECT_EQ(entries_of(user_directory(base)).size(), 3u);
+}
+
+TEST(Tree, WhatAKilledProcessWasRemovingIsRemovedByTheNextThatPlacesOne) {
+  TemporaryDirectory base;
+  placed(base.path(), content("uiw_1"));
+  Killed remover(user_directory(base), kOld, false);
+  remover.end();
+  placed(base.path(), content("uiw_2"));
+  EXPECT_FALSE(fs::exists(user_directory(base) + "/" + kOld));
+}
+
+TEST(Tree, WhatIsNamedOtherwiseIsNoLeftover) {
+  TemporaryDirectory base;
+  placed(base.path(), content("uiw_1"));
+  for (const char* name : {"new-", "new-0123", "old-x123456789abcdef", "mine"})
+    fs::create_directory(user_directory(base) + "/" + name);
+  placed(base.path(), content("uiw_2"));
+  EXPECT_EQ(entries_of(user_directory(base)).size(), 2u + 4u);
 }
 
 TEST(Tree, ABaseThatCannotBeUsedIsAnErrno) {
