@@ -49,6 +49,10 @@ bool Told::first(const char* sentence) {
   return count && count->objects.fetch_add(1, std::memory_order_relaxed) < tuning::kMostExplained;
 }
 
+void forget_explained() {
+  for (Count& count : counts) count.objects.store(0, std::memory_order_relaxed);
+}
+
 void explain(Told& told, const char* sentence, ...) {
   va_list arguments;
   va_start(arguments, sentence);

@@ -21,6 +21,9 @@ class Told {
   std::atomic<const char*> sentences_[kMost] = {};
 };
 
+// As if this process had said nothing yet of any object. For tests. Thread: one at a time.
+void forget_explained();
+
 // printf-like, a warning.
 void explain(Told& told, const char* sentence, ...) __attribute__((format(printf, 2, 3)));
 // The same, for a call that ends by it; returns `error`.

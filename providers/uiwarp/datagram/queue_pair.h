@@ -86,7 +86,7 @@ class QueuePair final : private engine::Task {
 
   // sending.cc, under posting_
   class Burst;
-  int add_addressed(const ibv_send_wr& wr);
+  int add_addressed(const ibv_send_wr& wr, queue::PostRefusal& refused);
   void send_added();
   void complete(const SendRequest& request, uint64_t frees, ibv_wc_status status);
 
@@ -101,6 +101,7 @@ class QueuePair final : private engine::Task {
   std::atomic<uint32_t> qkey_{0};
   std::atomic<uint32_t> sq_psn_{0};  // for ibv_query_qp
   std::atomic<bool> failing_{false};
+  mutable core::Told told_;
 
   queue::CompletionSources sources_;  // under posting_ that of sends, under receiving_ the other
 

@@ -176,29 +176,41 @@ bool QueuePair::Burst::send(Patience& patience) {
 int QueuePair::check_post() const {
   if (engine_.in_child()) return ENODEV;
   const ibv_qp_state now = state_.load(std::memory_order_acquire);
-  return now == IBV_QPS_RTS || now == IBV_QPS_ERR ? 0 : EINVAL;
+  if (now == IBV_QPS_RTS || now == IBV_QPS_ERR) return 0;
+  return core::refuse(
+      told_, EINVAL,
+      "ibv_post_send: queue pair 0x%06x is in %s: a UD queue pair sends in RTS (ibv_modify_qp)",
+      options_.qp_num, queue::text_of(now));
 }
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   int error = check_post();
+  queue::PostRefusal refused;
   if (error == 0) {
     const std::lock_guard posting(posting_);
     for (; wr; wr = wr->next) {
-      error = add_addressed(*wr);
+      error = add_addressed(*wr, refused);
       if (error) break;
     }
     // What was posted before a bad one, or before there was no room, goes out.
     send_added();
   }
   if (error && bad) *bad = wr;
+  queue::explain(told_, options_.qp_num, refused);
   return error;
 }
 
-int QueuePair::add_addressed(const ibv_send_wr& wr) {
-  if (!SendQueue::supports(wr.opcode)) return EINVAL;
-  const AddressHandle* const ah = options_.find_address_handle(wr.wr.ud.ah);
-  if (!ah || ah->pd != options_.pd) return EINVAL;
-  return send_queue_->add(wr, ah, options_.signal_all);
+// An address handle is looked at of what is a Send only.
+int QueuePair::add_addressed(const ibv_send_wr& wr, queue::PostRefusal& refused) {
+  const bool is_send = SendQueue::supports(wr.opcode);
+  const AddressHandle* const ah = is_send ? options_.find_address_handle(wr.wr.ud.ah) : nullptr;
+  if (is_send && (!ah || ah->pd != options_.pd)) {
+    refused = {queue::PostRule::kNoAddress, wr.wr_id, ah ? 1u : 0u, 0};
+    return refused.error();
+  }
+  const int error = send_queue_->add(wr, ah, options_.signal_all);
+  if (error) refused = send_queue_->take_refusal();
+  return error;
 }
 
 void QueuePair::begin_batch() {
@@ -207,8 +219,8 @@ void QueuePair::begin_batch() {
 
 int QueuePair::add_to_batch(const ibv_send_wr& wr) {
   if (engine_.in_child()) return ENODEV;
-  if (!SendQueue::supports(wr.opcode)) return EINVAL;
-  const ibv_ah* const ah = wr.wr.ud.ah;
+  const bool is_send = SendQueue::supports(wr.opcode);
+  const ibv_ah* const ah = is_send ? wr.wr.ud.ah : nullptr;
   return send_queue_->add(wr, ah ? options_.find_address_handle(ah) : nullptr, options_.signal_all);
 }
 
@@ -219,14 +231,27 @@ int QueuePair::set_batch_address(const ibv_ah* ah, uint32_t remote_qpn, uint32_t
 
 int QueuePair::end_batch(bool publish) {
   if (engine_.in_child()) return ENODEV;
-  const std::lock_guard posting(posting_, std::adopt_lock);
-  int error = publish ? check_post() : 0;
-  if (publish && error == 0 && !send_queue_->are_addressed(options_.pd)) error = EINVAL;
-  if (publish && error == 0) {
-    send_added();
-  } else {
-    send_queue_->forget_added();
+  queue::PostRefusal refused;
+  int error;
+  bool addressed = true;
+  {
+    const std::lock_guard posting(posting_, std::adopt_lock);
+    error = publish ? check_post() : 0;
+    if (publish && error == 0 && !(addressed = send_queue_->are_addressed(options_.pd)))
+      error = EINVAL;
+    if (publish && error == 0) {
+      send_added();
+    } else {
+      refused = send_queue_->take_refusal();
+      send_queue_->forget_added();
+    }
   }
+  if (!addressed)
+    core::explain(told_,
+                  "ibv_wr_complete: queue pair 0x%06x: a work request has no address handle of the "
+                  "queue pair's protection domain: ibv_wr_set_ud_addr gives it one",
+                  options_.qp_num);
+  queue::explain(told_, options_.qp_num, refused);
   return error;
 }
 

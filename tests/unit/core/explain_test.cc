@@ -45,6 +45,7 @@ TEST_F(Explain, RefusalsReturnTheErrorSaidOrNot) {
 }
 
 TEST_F(Explain, SaysTheSameOfAFewObjectsOnly) {
+  forget_explained();
   const std::string said = output_of([] {
     for (uint32_t i = 0; i < tuning::kMostExplained + 10; ++i) {
       Told object;
