@@ -66,7 +66,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   if (mask & IBV_QP_SQ_PSN) sq_psn_.store(attr.sq_psn & 0xffffff, std::memory_order_relaxed);
   if (!moves || attr.qp_state == now) return 0;
   if (attr.qp_state == IBV_QPS_ERR) {
-    enter_error(receiving);
+    enter_error(receiving, core::Cause::kModifiedToError);
   } else {
     state_.store(attr.qp_state, std::memory_order_release);
   }
@@ -74,7 +74,9 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
 }
 
 // Under receiving_: whose order is that of the flushed receives.
-void QueuePair::enter_error(std::unique_lock<std::mutex>& receiving) {
+void QueuePair::enter_error(std::unique_lock<std::mutex>& receiving, core::Cause cause) {
+  if (state_.load(std::memory_order_relaxed) != IBV_QPS_ERR)
+    end_.store(cause, std::memory_order_relaxed);
   if (state_.exchange(IBV_QPS_ERR, std::memory_order_acq_rel) == IBV_QPS_ERR) return;
   flush_receives();
   receiving.unlock();
@@ -88,6 +90,7 @@ void QueuePair::flush_receives() {
   bool below_limit;
   ibv_wc wc{};
   wc.status = IBV_WC_WR_FLUSH_ERR;
+  wc.vendor_err = static_cast<uint32_t>(end_.load(std::memory_order_relaxed));
   while (receives_->take(receive, below_limit)) complete_receive(receive, wc, true);
 }
 
@@ -130,7 +133,7 @@ void QueuePair::run() {
   {
     std::unique_lock receiving(receiving_);
     if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR) return;
-    enter_error(receiving);
+    enter_error(receiving, core::Cause::kQueueOverflow);
   }
   options_.events->on_async_event(IBV_EVENT_QP_FATAL);
 }

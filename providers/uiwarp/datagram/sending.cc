@@ -2,6 +2,7 @@
 // What a UD queue pair is posted goes to the kernel inside the post, from the program's memory.
 #include <array>
 #include <cerrno>
+#include <cinttypes>
 #include <span>
 
 #include "core/qp_number.h"
@@ -11,6 +12,7 @@
 #include "datagram/drops.h"
 #include "datagram/queue_pair.h"
 #include "datagram/states.h"
+#include "queue/memory_trouble.h"
 
 namespace uiw::datagram {
 
@@ -168,7 +170,7 @@ bool QueuePair::Burst::send(Patience& patience) {
     const ibv_wc_status status = i < done    ? IBV_WC_SUCCESS
                                  : i == done ? IBV_WC_LOC_PROT_ERR
                                              : IBV_WC_WR_FLUSH_ERR;
-    qp_.complete(*sent_[i].request, sent_[i].frees, status);
+    qp_.complete(*sent_[i].request, sent_[i].frees, status, core::Cause::kNotMapped);
   }
   return memory_is_there;
 }
@@ -260,7 +262,8 @@ void QueuePair::send_added() {
   const SendRequest* request = send_queue_->take();
   while (request) {
     if (state_.load(std::memory_order_acquire) == IBV_QPS_ERR) {
-      complete(*request, send_queue_->frees(), IBV_WC_WR_FLUSH_ERR);
+      complete(*request, send_queue_->frees(), IBV_WC_WR_FLUSH_ERR,
+               end_.load(std::memory_order_relaxed));
       request = send_queue_->take();
       continue;
     }
@@ -269,24 +272,41 @@ void QueuePair::send_added() {
     while (request && (added = burst.add(*request, send_queue_->frees())) == Burst::Added::kYes)
       request = send_queue_->take();
     bool good = burst.send(patience);
+    core::Cause cause = core::Cause::kNotMapped;
     if (good && (added == Burst::Added::kTooLong || added == Burst::Added::kBadMemory)) {
       const bool too_long = added == Burst::Added::kTooLong;
-      complete(*request, send_queue_->frees(), too_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+      cause = too_long ? core::Cause::kDatagramTooLong : explain_memory(*request);
+      if (too_long)
+        core::explain(told_,
+                      "queue pair 0x%06x: wr_id %" PRIu64
+                      ": a datagram of %u bytes, the port's active_mtu is %u (ibv_query_port)",
+                      options_.qp_num, request->wr_id, request->length, options_.mtu);
+      complete(*request, send_queue_->frees(), too_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR,
+               cause);
       request = send_queue_->take();
       good = false;
     }
     if (good) continue;
     std::unique_lock receiving(receiving_);
-    enter_error(receiving);
+    enter_error(receiving, cause);
   }
 }
 
-void QueuePair::complete(const SendRequest& request, uint64_t frees, ibv_wc_status status) {
+core::Cause QueuePair::explain_memory(const SendRequest& request) {
+  return queue::explain_sges(
+      told_, *options_.memory,
+      {.qp_num = options_.qp_num, .wr_id = request.wr_id, .what = "SEND", .pd = options_.pd},
+      request.sges(), request.sge_count, request.length);
+}
+
+void QueuePair::complete(const SendRequest& request, uint64_t frees, ibv_wc_status status,
+                         core::Cause cause) {
   const bool good = status == IBV_WC_SUCCESS;
   if (good && !request.signaled) return;
   ibv_wc wc{};
   wc.wr_id = request.wr_id;
   wc.status = status;
+  if (!good) wc.vendor_err = static_cast<uint32_t>(cause);
   wc.opcode = IBV_WC_SEND;
   wc.qp_num = options_.qp_num;
   options_.send_cq->push({wc, sources_.sends.get(), frees}, !good);

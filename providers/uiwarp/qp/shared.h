@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/cause.h"
 #include "core/explain.h"
 #include "core/service.h"
 #include "ddp/header.h"
@@ -97,6 +98,9 @@ struct Shared {
   std::atomic<bool> peer_takes_long_fpdus{false};
   Losses losses;
   core::Told told;  // what was said of this queue pair; any thread
+  // Why it is in ERR: the vendor_err of what fails or is flushed. Set before anybody can see that
+  // it is.
+  std::atomic<core::Cause> end{core::Cause::kNone};
   // Set by receive, never where `immediates` is false.
   std::atomic<PeerImmediates> peer_immediates{PeerImmediates::kUnknown};
 };

@@ -17,6 +17,10 @@ static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_SEND_WITH_INV == 9);
 
 }  // namespace
 
+const char* name_of(ibv_wr_opcode opcode) {
+  return kOpcodes[opcode];
+}
+
 const char* text_of(ibv_qp_state state) {
   constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
   static_assert(IBV_QPS_RESET == 0 && IBV_QPS_ERR == 6);

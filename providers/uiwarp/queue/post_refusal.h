@@ -49,7 +49,8 @@ void explain(core::Told& told, uint32_t qp_num, const ReceiveQueue& queue, const
 // ibv_post_srq_recv.
 void explain(core::Told& told, const ReceiveQueue& queue, const ibv_recv_wr& wr, int error);
 
-// "RESET" and so on.
+// "SEND" and so on; "RESET" and so on.
+const char* name_of(ibv_wr_opcode opcode);
 const char* text_of(ibv_qp_state state);
 
 }  // namespace uiw::queue

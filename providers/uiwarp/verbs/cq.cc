@@ -23,7 +23,7 @@ void uiwarp_cq::on_overflow() {
                 "has room for, and one is lost; its queue pairs end (IBV_EVENT_CQ_ERR). Ask "
                 "ibv_create_cq for max_send_wr + max_recv_wr of all its queue pairs, or poll it "
                 "more often",
-                queue->capacity());
+                entries.load(std::memory_order_relaxed));
   context->async.send(errors, IBV_EVENT_CQ_ERR);
   const std::lock_guard lock(mutex_);
   failed_ = true;
@@ -93,6 +93,7 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
     }
     made->channel = *channel;
   }
+  made->entries = made->queue->capacity();
   made->parent_domain = parent_domain;
   if (parent_domain) parent_domain->users.fetch_add(1, std::memory_order_relaxed);
   *actual = static_cast<int>(made->queue->capacity());
@@ -135,7 +136,8 @@ int uiwarp_cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
                ? core::refuse(cq->told, error,
                               "ibv_resize_cq: more completions than %d wait: poll them first", cqe)
                : error;
-  *actual = static_cast<int>(cq->queue->capacity());
+  cq->entries = cq->queue->capacity();
+  *actual = static_cast<int>(cq->entries);
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <new>
 #include <span>
 
+#include "core/log.h"
 #include "device/face.h"
 #include "queue/attribute_masks.h"
 #include "queue/post_refusal.h"
@@ -89,9 +90,12 @@ int check(uiwarp_pd* pd, const uiwarp_qp_init& init) {
   };
   // With an SRQ the receive half is ignored (ibv_create_qp).
   for (const Limit& limit : std::span(limits).first(init.srq ? 3 : 5))
-    if (limit.asked > limit.most)
-      return core::refuse(told, EINVAL, "ibv_create_qp: %s is %u, the limit is %u (%s)", limit.what,
-                          limit.asked, limit.most, limit.read_from);
+    if (limit.asked > limit.most) {
+      if (told.first(limit.what))
+        core::log(core::LogLevel::kWarn, "ibv_create_qp: %s is %u, the limit is %u (%s)",
+                  limit.what, limit.asked, limit.most, limit.read_from);
+      return EINVAL;
+    }
   return 0;
 }
 
