@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "core/explain.h"
 
-#include <cstdarg>
 #include <cstdint>
 
 #include "core/log.h"
@@ -29,12 +28,12 @@ Place* find(Place* places, size_t count, const char* sentence, Sentence&& of, bo
   return nullptr;
 }
 
+}  // namespace
+
 void explain_with(Told& told, const char* sentence, va_list arguments) {
   if (log_enabled(LogLevel::kWarn) && told.first(sentence))
     log_with(LogLevel::kWarn, sentence, arguments);
 }
-
-}  // namespace
 
 bool Told::first(const char* sentence) {
   bool added;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdarg>
 #include <cstddef>
 
 namespace uiw::core {
@@ -17,7 +18,7 @@ class Told {
   bool first(const char* sentence);
 
  private:
-  static constexpr size_t kMost = 8;  // of one object; no more than these are said
+  static constexpr size_t kMost = 16;  // of one object; no more than these are said
   std::atomic<const char*> sentences_[kMost] = {};
 };
 
@@ -28,5 +29,6 @@ void forget_explained();
 void explain(Told& told, const char* sentence, ...) __attribute__((format(printf, 2, 3)));
 // The same, for a call that ends by it; returns `error`.
 int refuse(Told& told, int error, const char* sentence, ...) __attribute__((format(printf, 3, 4)));
+void explain_with(Told& told, const char* sentence, va_list arguments);
 
 }  // namespace uiw::core
