@@ -66,4 +66,5 @@ struct uiwarp_context final : uiw::device::Observer {
   struct {
     uiw::core::Told qp, cq, srq, mr, ah;
   } told;
+  std::atomic<uint32_t> most_inline{0};  // bytes of inline data that a queue pair was given so far
 };

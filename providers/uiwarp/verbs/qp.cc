@@ -63,6 +63,13 @@ struct Limit {
   const char* read_from;
 };
 
+// No verb tells how much inline data there is, so programs ask for more and more until it is too
+// much (libfabric): no mistake.
+bool finds_out_inline(const uiwarp_context& context, const Limit& limit) {
+  return limit.most == Limits::kMaxInline &&
+         context.most_inline.load(std::memory_order_relaxed) > Limits::kLeastInline;
+}
+
 int check(uiwarp_pd* pd, const uiwarp_qp_init& init) {
   core::Told& told = pd->context->told.qp;
   if (!pd->context->face->has(init.qp_type))
@@ -91,7 +98,7 @@ int check(uiwarp_pd* pd, const uiwarp_qp_init& init) {
   // With an SRQ the receive half is ignored (ibv_create_qp).
   for (const Limit& limit : std::span(limits).first(init.srq ? 3 : 5))
     if (limit.asked > limit.most) {
-      if (told.first(limit.what))
+      if (!finds_out_inline(*pd->context, limit) && told.first(limit.what))
         core::log(core::LogLevel::kWarn, "ibv_create_qp: %s is %u, the limit is %u (%s)",
                   limit.what, limit.asked, limit.most, limit.read_from);
       return EINVAL;
@@ -283,6 +290,8 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   cap.max_send_wr = std::max(cap.max_send_wr, 1u);
   cap.max_send_sge = std::max(cap.max_send_sge, 1u);
   cap.max_inline_data = std::max(cap.max_inline_data, Limits::kLeastInline);
+  if (cap.max_inline_data > context->most_inline.load(std::memory_order_relaxed))
+    context->most_inline.store(cap.max_inline_data, std::memory_order_relaxed);
   made->pd = pd;
   made->send_cq = init->send_cq;
   made->recv_cq = init->recv_cq;

@@ -98,6 +98,22 @@ TEST_F(Verbs, LimitsOfWhatIsMadeAreExplained) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+// Who asks for more and more, to find out how much there is, makes no mistake.
+TEST_F(Verbs, FindingOutHowMuchInlineDataThereIsIsNotSpokenOf) {
+  ibv_cq* cq = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  testing::internal::CaptureStderr();
+  ibv_qp_init_attr init = qp_attr(cq);
+  for (init.cap.max_inline_data = 1;; init.cap.max_inline_data *= 2) {
+    ibv_qp* qp = ibv_create_qp(pd_, &init);
+    if (!qp) break;
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  }
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
 TEST_F(Explained, StatesThatForbidACall) {
   ibv_qp_init_attr init = init_attr(false);
   ibv_qp* qp = ibv_create_qp(pd_, &init);
