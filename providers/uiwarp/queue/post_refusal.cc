@@ -113,14 +113,13 @@ void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused) {
   }
 }
 
-int check_post_recv(core::Told& told, uint32_t qp_num, ibv_qp_state state, const void* srq) {
+int refuse_post_recv(core::Told& told, uint32_t qp_num, const void* srq) {
   if (srq)
     return core::refuse(
         told, EINVAL,
         "ibv_post_recv: queue pair 0x%06x receives from a shared receive queue: use "
         "ibv_post_srq_recv",
         qp_num);
-  if (state != IBV_QPS_RESET) return 0;
   return core::refuse(
       told, EINVAL,
       "ibv_post_recv: queue pair 0x%06x is in RESET: move it to INIT first (ibv_modify_qp)",

@@ -42,7 +42,12 @@ void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused);
 
 class ReceiveQueue;
 // ibv_post_recv in this state, with or without a shared receive queue: 0 or EINVAL.
-int check_post_recv(core::Told& told, uint32_t qp_num, ibv_qp_state state, const void* srq);
+int refuse_post_recv(core::Told& told, uint32_t qp_num, const void* srq);
+inline int check_post_recv(core::Told& told, uint32_t qp_num, ibv_qp_state state, const void* srq) {
+  if (!srq && state != IBV_QPS_RESET) [[likely]]
+    return 0;
+  return refuse_post_recv(told, qp_num, srq);
+}
 // ibv_post_recv: what ReceiveQueue::post() has refused with `error`.
 void explain(core::Told& told, uint32_t qp_num, const ReceiveQueue& queue, const ibv_recv_wr& wr,
              int error);

@@ -49,7 +49,12 @@ int State::check_post() const {
       options.qp_num, queue::text_of(now));
 }
 
-void State::explain(const queue::PostRefusal& refused) {
+// Ends what begin() began, after add() has refused.
+void State::end_refused(bool publish) {
+  const queue::PostRefusal refused = send_queue->take_refusal();
+  send_queue->end(publish);
+  // What was posted before a bad one, or before there was no room, goes out.
+  if (publish) sender.try_run();
   queue::explain(connection->shared.told, options.qp_num, refused);
 }
 
@@ -109,23 +114,17 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     if (bad) *bad = wr;
     return error;
   }
-  int error = 0;
   s.send_queue->begin();
   for (; wr; wr = wr->next) {
-    error = s.send_queue->add(*wr, s.options.signal_all);
-    if (error) break;
+    if (const int error = s.send_queue->add(*wr, s.options.signal_all)) {
+      s.end_refused(true);
+      if (bad) *bad = wr;
+      return error;
+    }
   }
-  const queue::PostRefusal refused = error ? s.send_queue->take_refusal() : queue::PostRefusal{};
   const qp::SendQueue::Added posted = s.send_queue->end(true);
-  // What was posted before a bad one, or before there was no room, goes out.
-  if (error) {
-    s.sender.try_run();
-    s.explain(refused);
-  } else if (posted.requests > 0) {
-    s.after_post(posted.requests, posted.bytes);
-  }
-  if (error && bad) *bad = wr;
-  return error;
+  if (posted.requests > 0) s.after_post(posted.requests, posted.bytes);
+  return 0;
 }
 
 int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
@@ -155,10 +154,12 @@ int QueuePair::add_to_batch(const ibv_send_wr& wr) {
 int QueuePair::end_batch(bool publish) {
   State& s = *state_;
   if (s.engine.in_child()) return ENODEV;
-  const int error = publish ? s.check_post() : 0;
-  const queue::PostRefusal refused = publish ? queue::PostRefusal{} : s.send_queue->take_refusal();
-  const qp::SendQueue::Added posted = s.send_queue->end(publish && error == 0);
-  if (!publish) s.explain(refused);
+  if (!publish) {
+    s.end_refused(false);
+    return 0;
+  }
+  const int error = s.check_post();
+  const qp::SendQueue::Added posted = s.send_queue->end(error == 0);
   if (posted.requests > 0) s.after_post(posted.requests, posted.bytes);
   return error;
 }
