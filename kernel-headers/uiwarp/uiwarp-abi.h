@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 7
+#define UIWARP_ABI_VERSION 8
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -34,6 +34,12 @@ struct uiwarp_srq;
 struct uiwarp_qp;
 
 UIWARP_EXPORT int uiwarp_abi_version(void);
+
+/*
+ * What the provider itself refuses, with this error, which is returned: said at the default log level, once for each
+ * sentence (printf-like) in a process.
+ */
+UIWARP_EXPORT int uiwarp_refuse(int error, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- devices: valid for the life of the process, also when the network interface has gone ---- */
 

@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// libuiwarp.so.0: says which private ABI it speaks; everything else is in the layers.
+// libuiwarp.so.0: says which private ABI it speaks, and what the provider has to say; everything
+// else is in the layers.
+#include <cstdarg>
+
+#include "core/explain.h"
 #include "uiwarp/uiwarp-abi.h"
 
 int uiwarp_abi_version(void) {
   return UIWARP_ABI_VERSION;
+}
+
+int uiwarp_refuse(int error, const char* sentence, ...) {
+  static constinit uiw::core::Told told;
+  va_list arguments;
+  va_start(arguments, sentence);
+  uiw::core::explain_with(told, sentence, arguments);
+  va_end(arguments);
+  return error;
 }

@@ -315,7 +315,7 @@ class PairHarness {
   void end_with(End& end, const qp::Tx::Cause& cause) {
     if (std::exchange(end.over, true)) return;
     end.paused = false;
-    end.connection.rx.fail_receive(IBV_WC_WR_FLUSH_ERR);
+    end.connection.rx.fail_receive(IBV_WC_WR_FLUSH_ERR, core::Cause::kModifiedToError);
     flush_receives(end);
     end.connection.tx.abandon(cause);
   }

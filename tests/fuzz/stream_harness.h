@@ -273,7 +273,7 @@ class StreamHarness {
     if (!over_) end({});
     const uint8_t more[] = {0, 14, 0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     if (terminated_) CHECK(connection_.rx.on_octets(more) == qp::RxStatus::kOk);
-    connection_.rx.fail_receive(IBV_WC_WR_FLUSH_ERR);
+    connection_.rx.fail_receive(IBV_WC_WR_FLUSH_ERR, core::Cause::kModifiedToError);
 
     // Every work request completed once and in order; receives at most once and in order.
     ibv_wc wc;

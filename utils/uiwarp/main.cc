@@ -8,10 +8,12 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "build_config.h"
 #include "doctor.h"
 #include "environment.h"
+#include "explain.h"
 #include "layout.h"
 #include "run.h"
 #include "settings_page.h"
@@ -102,7 +104,17 @@ int main(int argc, char** argv) {
   CLI::App* disable = app.add_subcommand("disable", "End what `uiwarp enable` did");
   CLI::App* settings =
       app.add_subcommand("settings", "List every UIWARP_* setting, its values and default");
-  bool markdown = false, list_settings = false;
+  CLI::App* explain = app.add_subcommand(
+      "explain",
+      "Say what a completion status, errno, event or vendor_err means, and what to look at");
+  bool markdown = false, list_settings = false, as_json = false, errors_page = false;
+  std::vector<std::string> words;
+  explain->add_option(
+      "word", words,
+      "Name, number or text: IBV_WC_LOC_PROT_ERR, 4, 'local protection error', EINVAL "
+      "ibv_post_send, REJECTED -111, 0x10102. Without any, all are listed");
+  explain->add_flag("--json", as_json, "As JSON");
+  explain->add_flag("--markdown", errors_page, "As doc/errors.md");
   doctor->add_flag("--settings", list_settings, "Only list the settings, as `uiwarp settings`");
   settings->add_flag("--markdown", markdown, "As doc/settings.md");
   CLI11_PARSE(app, argc, argv);
@@ -111,6 +123,13 @@ int main(int argc, char** argv) {
   if (doctor->parsed() && !list_settings) return uiw::tool::doctor(uiw::tool::find_layout());
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
+  if (explain->parsed() && errors_page) {
+    uiw::tool::print_explanations_markdown();
+    return 0;
+  }
+  if (explain->parsed())
+    return uiw::tool::explain(words,
+                              as_json ? uiw::tool::ExplainAs::kJson : uiw::tool::ExplainAs::kText);
   if (markdown)
     uiw::tool::print_settings_markdown();
   else

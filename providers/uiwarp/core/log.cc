@@ -38,11 +38,14 @@ bool log_enabled(LogLevel level) {
 }
 
 void log(LogLevel level, const char* format, ...) {
-  if (!log_enabled(level)) return;
   va_list arguments;
   va_start(arguments, format);
-  write_line(format, arguments);
+  log_with(level, format, arguments);
   va_end(arguments);
+}
+
+void log_with(LogLevel level, const char* format, va_list arguments) {
+  if (log_enabled(level)) write_line(format, arguments);
 }
 
 void log_unfiltered(const char* format, ...) {

@@ -160,4 +160,10 @@ inline constexpr Nanoseconds kFullSocketWait = 20 * kMillisecond;
 // How often a port is read, several datagrams at a time, before the engine looks after others.
 inline constexpr int kDatagramReceives = 4;
 
+// --- Messages (core/explain.h) ---
+
+// Of how many objects a process is told the same mistake. A server whose peers are wrong makes a
+// queue pair for each.
+inline constexpr uint32_t kMostExplained = 32;
+
 }  // namespace uiw::core::tuning

@@ -37,9 +37,12 @@ void QueuePair::purge_completions() {
 
 int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   int error = 0;
-  if (options_.srq || state_.load(std::memory_order_acquire) == IBV_QPS_RESET) error = EINVAL;
   if (engine_.in_child()) error = ENODEV;
-  if (error == 0) error = own_receives_->post(wr);
+  if (error == 0)
+    error = queue::check_post_recv(told_, options_.qp_num, state_.load(std::memory_order_acquire),
+                                   options_.srq);
+  if (error == 0 && (error = own_receives_->post(wr)))
+    queue::explain(told_, options_.qp_num, *own_receives_, *wr, error);
   if (error != ENODEV && state_.load(std::memory_order_acquire) == IBV_QPS_ERR) {
     const std::lock_guard lock(receiving_);
     flush_receives();
@@ -52,18 +55,18 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   if (engine_.in_child()) return ENODEV;
   const bool moves = mask & IBV_QP_STATE;
   if (moves && attr.qp_state == IBV_QPS_RESET) {
-    if (const int error = check_modify(state_.load(std::memory_order_acquire), attr, mask))
+    if (const int error = check_modify(told_, state_.load(std::memory_order_acquire), attr, mask))
       return error;
     return reset();
   }
   std::unique_lock receiving(receiving_);
   const ibv_qp_state now = state_.load(std::memory_order_relaxed);
-  if (const int error = check_modify(now, attr, mask)) return error;
+  if (const int error = check_modify(told_, now, attr, mask)) return error;
   if (mask & IBV_QP_QKEY) qkey_.store(attr.qkey, std::memory_order_relaxed);
   if (mask & IBV_QP_SQ_PSN) sq_psn_.store(attr.sq_psn & 0xffffff, std::memory_order_relaxed);
   if (!moves || attr.qp_state == now) return 0;
   if (attr.qp_state == IBV_QPS_ERR) {
-    enter_error(receiving);
+    enter_error(receiving, core::Cause::kModifiedToError);
   } else {
     state_.store(attr.qp_state, std::memory_order_release);
   }
@@ -71,7 +74,9 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
 }
 
 // Under receiving_: whose order is that of the flushed receives.
-void QueuePair::enter_error(std::unique_lock<std::mutex>& receiving) {
+void QueuePair::enter_error(std::unique_lock<std::mutex>& receiving, core::Cause cause) {
+  if (state_.load(std::memory_order_relaxed) != IBV_QPS_ERR)
+    end_.store(cause, std::memory_order_relaxed);
   if (state_.exchange(IBV_QPS_ERR, std::memory_order_acq_rel) == IBV_QPS_ERR) return;
   flush_receives();
   receiving.unlock();
@@ -85,6 +90,7 @@ void QueuePair::flush_receives() {
   bool below_limit;
   ibv_wc wc{};
   wc.status = IBV_WC_WR_FLUSH_ERR;
+  wc.vendor_err = static_cast<uint32_t>(end_.load(std::memory_order_relaxed));
   while (receives_->take(receive, below_limit)) complete_receive(receive, wc, true);
 }
 
@@ -127,7 +133,7 @@ void QueuePair::run() {
   {
     std::unique_lock receiving(receiving_);
     if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR) return;
-    enter_error(receiving);
+    enter_error(receiving, core::Cause::kQueueOverflow);
   }
   options_.events->on_async_event(IBV_EVENT_QP_FATAL);
 }

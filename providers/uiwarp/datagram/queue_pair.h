@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 
+#include "core/cause.h"
 #include "datagram/send_queue.h"
 #include "datagram/socket.h"
 #include "engine/engine.h"
@@ -79,19 +80,22 @@ class QueuePair final : private engine::Task {
   bool create_queues();
   void purge_completions();
   int check_post() const;
-  void enter_error(std::unique_lock<std::mutex>& receiving);
+  void enter_error(std::unique_lock<std::mutex>& receiving, core::Cause cause);
   void flush_receives();
   int reset();
   void run() override;
 
   // sending.cc, under posting_
   class Burst;
-  int add_addressed(const ibv_send_wr& wr);
+  int add_addressed(const ibv_send_wr& wr, queue::PostRefusal& refused);
   void send_added();
-  void complete(const SendRequest& request, uint64_t frees, ibv_wc_status status);
+  void complete(const SendRequest& request, uint64_t frees, ibv_wc_status status,
+                core::Cause cause = core::Cause::kNone);
+  core::Cause explain_memory(const SendRequest& request);
 
   // receiving.cc, under receiving_
   ibv_wc_status place(const queue::Receive& receive, const Arrival& arrival);
+  core::Cause explain(const queue::Receive& receive, const Arrival& arrival, ibv_wc_status status);
   void complete_receive(const queue::Receive& receive, const ibv_wc& result, bool solicited);
 
   engine::Engine& engine_;
@@ -101,6 +105,8 @@ class QueuePair final : private engine::Task {
   std::atomic<uint32_t> qkey_{0};
   std::atomic<uint32_t> sq_psn_{0};  // for ibv_query_qp
   std::atomic<bool> failing_{false};
+  mutable core::Told told_;
+  std::atomic<core::Cause> end_{core::Cause::kNone};  // why it is in ERR: vendor_err
 
   queue::CompletionSources sources_;  // under posting_ that of sends, under receiving_ the other
 

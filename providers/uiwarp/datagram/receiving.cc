@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What comes for a UD queue pair.
+#include <cinttypes>
+
 #include "datagram/drops.h"
 #include "datagram/queue_pair.h"
 #include "datagram/states.h"
+#include "queue/memory_trouble.h"
 #include "queue/scatter.h"
 
 namespace uiw::datagram {
@@ -21,6 +24,25 @@ ibv_wc_status QueuePair::place(const queue::Receive& receive, const Arrival& arr
   const bool placed = put(0, grh) && put(kGrhSize, arrival.payload);
   regions_.release();
   return placed ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
+}
+
+core::Cause QueuePair::explain(const queue::Receive& receive, const Arrival& arrival,
+                               ibv_wc_status status) {
+  const uint64_t size = kGrhSize + arrival.payload.size();
+  if (status == IBV_WC_LOC_PROT_ERR)
+    return queue::explain_sges(told_, *options_.memory,
+                               {.qp_num = options_.qp_num,
+                                .wr_id = receive.wr_id,
+                                .what = "receive",
+                                .pd = options_.srq ? options_.srq_pd : options_.pd,
+                                .rights = mem::kLocalWrite},
+                               receive.sges, receive.sge_count, size);
+  core::explain(told_,
+                "queue pair 0x%06x: wr_id %" PRIu64 ": the receive has %" PRIu64
+                " bytes, and the datagram has %zu, behind the %zu bytes of a GRH",
+                options_.qp_num, receive.wr_id, receive.length, arrival.payload.size(),
+                size_t{kGrhSize});
+  return core::Cause::kReceiveTooShort;
 }
 
 void QueuePair::deliver(const Arrival& arrival) {
@@ -46,8 +68,10 @@ void QueuePair::deliver(const Arrival& arrival) {
       wc.imm_data = arrival.header.immediate;
     }
   }
+  const core::Cause cause = good ? core::Cause::kNone : explain(receive, arrival, wc.status);
+  wc.vendor_err = static_cast<uint32_t>(cause);
   complete_receive(receive, wc, !good || arrival.header.solicited);
-  if (!good) enter_error(receiving);
+  if (!good) enter_error(receiving, cause);
   if (below_limit) options_.srq_events->on_srq_limit();
 }
 

@@ -2,6 +2,7 @@
 // What a UD queue pair is posted goes to the kernel inside the post, from the program's memory.
 #include <array>
 #include <cerrno>
+#include <cinttypes>
 #include <span>
 
 #include "core/qp_number.h"
@@ -11,6 +12,7 @@
 #include "datagram/drops.h"
 #include "datagram/queue_pair.h"
 #include "datagram/states.h"
+#include "queue/memory_trouble.h"
 
 namespace uiw::datagram {
 
@@ -168,7 +170,7 @@ bool QueuePair::Burst::send(Patience& patience) {
     const ibv_wc_status status = i < done    ? IBV_WC_SUCCESS
                                  : i == done ? IBV_WC_LOC_PROT_ERR
                                              : IBV_WC_WR_FLUSH_ERR;
-    qp_.complete(*sent_[i].request, sent_[i].frees, status);
+    qp_.complete(*sent_[i].request, sent_[i].frees, status, core::Cause::kNotMapped);
   }
   return memory_is_there;
 }
@@ -176,29 +178,41 @@ bool QueuePair::Burst::send(Patience& patience) {
 int QueuePair::check_post() const {
   if (engine_.in_child()) return ENODEV;
   const ibv_qp_state now = state_.load(std::memory_order_acquire);
-  return now == IBV_QPS_RTS || now == IBV_QPS_ERR ? 0 : EINVAL;
+  if (now == IBV_QPS_RTS || now == IBV_QPS_ERR) return 0;
+  return core::refuse(
+      told_, EINVAL,
+      "ibv_post_send: queue pair 0x%06x is in %s: a UD queue pair sends in RTS (ibv_modify_qp)",
+      options_.qp_num, queue::text_of(now));
 }
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   int error = check_post();
+  queue::PostRefusal refused;
   if (error == 0) {
     const std::lock_guard posting(posting_);
     for (; wr; wr = wr->next) {
-      error = add_addressed(*wr);
+      error = add_addressed(*wr, refused);
       if (error) break;
     }
     // What was posted before a bad one, or before there was no room, goes out.
     send_added();
   }
   if (error && bad) *bad = wr;
+  queue::explain(told_, options_.qp_num, refused);
   return error;
 }
 
-int QueuePair::add_addressed(const ibv_send_wr& wr) {
-  if (!SendQueue::supports(wr.opcode)) return EINVAL;
-  const AddressHandle* const ah = options_.find_address_handle(wr.wr.ud.ah);
-  if (!ah || ah->pd != options_.pd) return EINVAL;
-  return send_queue_->add(wr, ah, options_.signal_all);
+// An address handle is looked at of what is a Send only.
+int QueuePair::add_addressed(const ibv_send_wr& wr, queue::PostRefusal& refused) {
+  const bool is_send = SendQueue::supports(wr.opcode);
+  const AddressHandle* const ah = is_send ? options_.find_address_handle(wr.wr.ud.ah) : nullptr;
+  if (is_send && (!ah || ah->pd != options_.pd)) {
+    refused = {queue::PostRule::kNoAddress, wr.wr_id, ah ? 1u : 0u, 0};
+    return refused.error();
+  }
+  const int error = send_queue_->add(wr, ah, options_.signal_all);
+  if (error) refused = send_queue_->take_refusal();
+  return error;
 }
 
 void QueuePair::begin_batch() {
@@ -207,8 +221,8 @@ void QueuePair::begin_batch() {
 
 int QueuePair::add_to_batch(const ibv_send_wr& wr) {
   if (engine_.in_child()) return ENODEV;
-  if (!SendQueue::supports(wr.opcode)) return EINVAL;
-  const ibv_ah* const ah = wr.wr.ud.ah;
+  const bool is_send = SendQueue::supports(wr.opcode);
+  const ibv_ah* const ah = is_send ? wr.wr.ud.ah : nullptr;
   return send_queue_->add(wr, ah ? options_.find_address_handle(ah) : nullptr, options_.signal_all);
 }
 
@@ -219,14 +233,27 @@ int QueuePair::set_batch_address(const ibv_ah* ah, uint32_t remote_qpn, uint32_t
 
 int QueuePair::end_batch(bool publish) {
   if (engine_.in_child()) return ENODEV;
-  const std::lock_guard posting(posting_, std::adopt_lock);
-  int error = publish ? check_post() : 0;
-  if (publish && error == 0 && !send_queue_->are_addressed(options_.pd)) error = EINVAL;
-  if (publish && error == 0) {
-    send_added();
-  } else {
-    send_queue_->forget_added();
+  queue::PostRefusal refused;
+  int error;
+  bool addressed = true;
+  {
+    const std::lock_guard posting(posting_, std::adopt_lock);
+    error = publish ? check_post() : 0;
+    if (publish && error == 0 && !(addressed = send_queue_->are_addressed(options_.pd)))
+      error = EINVAL;
+    if (publish && error == 0) {
+      send_added();
+    } else {
+      refused = send_queue_->take_refusal();
+      send_queue_->forget_added();
+    }
   }
+  if (!addressed)
+    core::explain(told_,
+                  "ibv_wr_complete: queue pair 0x%06x: a work request has no address handle of the "
+                  "queue pair's protection domain: ibv_wr_set_ud_addr gives it one",
+                  options_.qp_num);
+  queue::explain(told_, options_.qp_num, refused);
   return error;
 }
 
@@ -235,7 +262,8 @@ void QueuePair::send_added() {
   const SendRequest* request = send_queue_->take();
   while (request) {
     if (state_.load(std::memory_order_acquire) == IBV_QPS_ERR) {
-      complete(*request, send_queue_->frees(), IBV_WC_WR_FLUSH_ERR);
+      complete(*request, send_queue_->frees(), IBV_WC_WR_FLUSH_ERR,
+               end_.load(std::memory_order_relaxed));
       request = send_queue_->take();
       continue;
     }
@@ -244,24 +272,41 @@ void QueuePair::send_added() {
     while (request && (added = burst.add(*request, send_queue_->frees())) == Burst::Added::kYes)
       request = send_queue_->take();
     bool good = burst.send(patience);
+    core::Cause cause = core::Cause::kNotMapped;
     if (good && (added == Burst::Added::kTooLong || added == Burst::Added::kBadMemory)) {
       const bool too_long = added == Burst::Added::kTooLong;
-      complete(*request, send_queue_->frees(), too_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+      cause = too_long ? core::Cause::kDatagramTooLong : explain_memory(*request);
+      if (too_long)
+        core::explain(told_,
+                      "queue pair 0x%06x: wr_id %" PRIu64
+                      ": a datagram of %u bytes, the port's active_mtu is %u (ibv_query_port)",
+                      options_.qp_num, request->wr_id, request->length, options_.mtu);
+      complete(*request, send_queue_->frees(), too_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR,
+               cause);
       request = send_queue_->take();
       good = false;
     }
     if (good) continue;
     std::unique_lock receiving(receiving_);
-    enter_error(receiving);
+    enter_error(receiving, cause);
   }
 }
 
-void QueuePair::complete(const SendRequest& request, uint64_t frees, ibv_wc_status status) {
+core::Cause QueuePair::explain_memory(const SendRequest& request) {
+  return queue::explain_sges(
+      told_, *options_.memory,
+      {.qp_num = options_.qp_num, .wr_id = request.wr_id, .what = "SEND", .pd = options_.pd},
+      request.sges(), request.sge_count, request.length);
+}
+
+void QueuePair::complete(const SendRequest& request, uint64_t frees, ibv_wc_status status,
+                         core::Cause cause) {
   const bool good = status == IBV_WC_SUCCESS;
   if (good && !request.signaled) return;
   ibv_wc wc{};
   wc.wr_id = request.wr_id;
   wc.status = status;
+  if (!good) wc.vendor_err = static_cast<uint32_t>(cause);
   wc.opcode = IBV_WC_SEND;
   wc.qp_num = options_.qp_num;
   options_.send_cq->push({wc, sources_.sends.get(), frees}, !good);

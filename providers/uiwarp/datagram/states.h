@@ -6,11 +6,13 @@
 
 #include <cstdint>
 
+#include "core/explain.h"
+
 namespace uiw::datagram {
 
 // Whether ibv_modify_qp may ask for that: 0, or EINVAL, which is what queue/attribute_masks.h has
 // of it, or a value that no device of ours has (port, P_Key index).
-int check_modify(ibv_qp_state now, const ibv_qp_attr& attr, int mask);
+int check_modify(core::Told& told, ibv_qp_state now, const ibv_qp_attr& attr, int mask);
 
 inline bool can_receive(ibv_qp_state state) {
   return state == IBV_QPS_RTR || state == IBV_QPS_RTS;

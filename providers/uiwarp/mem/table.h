@@ -55,6 +55,7 @@ struct alignas(64) Region {
 
  private:
   friend class Table;
+  friend class Diagnostician;
   std::atomic<uint32_t> live_stag_{0};  // == stag while valid, 0 otherwise
 
  public:
@@ -195,6 +196,7 @@ class Table {
   size_t footprint() const;
 
  private:
+  friend class Diagnostician;  // diagnosis.h
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

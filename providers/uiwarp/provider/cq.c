@@ -9,11 +9,14 @@ static struct provider_cq *create(struct ibv_context *context, uint32_t cqe, str
 				  uint32_t comp_vector, struct uiwarp_pd *parent_domain)
 {
 	struct provider_cq *mine = provider_new(sizeof(*mine));
-	int error = EINVAL;
+	int error;
 
 	if (!mine)
 		return NULL;
-	if (cqe <= INT32_MAX && comp_vector <= INT32_MAX)
+	if (cqe > INT32_MAX || comp_vector > INT32_MAX)
+		error = uiwarp_refuse(EINVAL, "ibv_create_cq: cqe (%d) or comp_vector (%d) is negative", (int)cqe,
+				      (int)comp_vector);
+	else
 		error = uiwarp_cq_create(core_context(context), (int)cqe, channel ? channel->fd : -1, (int)comp_vector,
 					 parent_domain, &mine->cq, &mine->core, &mine->cq.cqe);
 	if (error)
@@ -38,14 +41,20 @@ struct ibv_cq_ex *provider_create_cq_ex(struct ibv_context *context, struct ibv_
 	uint32_t flags = 0;
 
 	if (init->comp_mask & ~known)
-		return provider_fail(NULL, EOPNOTSUPP);
+		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP,
+							 "ibv_create_cq_ex: comp_mask 0x%x has more than flags and "
+							 "parent domain", init->comp_mask));
 	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = init->flags;
 	if ((flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || (init->wc_flags & ~provider_wc_flags))
-		return provider_fail(NULL, EOPNOTSUPP);
+		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP,
+							 "ibv_create_cq_ex: wc_flags 0x%llx are more than those of struct "
+							 "ibv_wc (no time stamps), or flags 0x%x more than "
+							 "IBV_CREATE_CQ_ATTR_SINGLE_THREADED",
+							 (unsigned long long)init->wc_flags, flags));
 	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
 		if (!init->parent_domain)
-			return provider_fail(NULL, EINVAL);
+			return provider_fail(NULL, uiwarp_refuse(EINVAL, "ibv_create_cq_ex: parent_domain is null"));
 		parent_domain = core_pd(init->parent_domain);
 	}
 	mine = create(context, init->cqe, init->channel, init->comp_vector, parent_domain);

@@ -64,14 +64,22 @@ struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	const bool extended = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
-	if (init->comp_mask & ~known)
-		return provider_fail(NULL, EOPNOTSUPP); /* XRC, RSS, TSO */
+	if (init->comp_mask & ~known) /* XRC, RSS, TSO */
+		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP,
+							 "ibv_create_qp_ex: comp_mask 0x%x asks for more than there is: no "
+							 "XRC, RSS and TSO", init->comp_mask));
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags)
-		return provider_fail(NULL, EOPNOTSUPP);
+		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP, "ibv_create_qp_ex: there are no create_flags (0x%x)",
+							 init->create_flags));
 	if (extended && (init->send_ops_flags & ~uiwarp_qp_send_ops(init->qp_type)))
-		return provider_fail(NULL, EOPNOTSUPP);
+		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP,
+							 "ibv_create_qp_ex: send_ops_flags 0x%llx has operations that queue "
+							 "pairs of this type and face do not have",
+							 (unsigned long long)init->send_ops_flags));
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
-		return provider_fail(NULL, EINVAL);
+		return provider_fail(NULL, uiwarp_refuse(EINVAL,
+							 "ibv_create_qp_ex: needs IBV_QP_INIT_ATTR_PD and a protection "
+							 "domain of the same ibv_context"));
 	/* struct ibv_qp_init_attr_ex begins with the fields of the plain one; libibverbs relies on it too. */
 	return create(init->pd, (struct ibv_qp_init_attr *)init, extended);
 }

@@ -208,7 +208,10 @@ static void set_data(struct ibv_qp_ex *ex, struct ibv_sge *list, size_t count, b
 	struct provider_qp *mine = qp_of(ex);
 
 	if (!mine->wr_open || count > INT32_MAX) {
-		fail(mine, EINVAL); /* no work request, or it has its data */
+		/* no work request, or it has its data */
+		fail(mine, uiwarp_refuse(EINVAL,
+					 "ibv_wr_set_sge or ibv_wr_set_inline_data of queue pair 0x%06x: behind no builder "
+					 "such as ibv_wr_send, or the second one behind it", ex->qp_base.qp_num));
 		return;
 	}
 	mine->wr.sg_list = list;
@@ -230,12 +233,18 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv
 	set_data(ex, (struct ibv_sge *)list, count, false);
 }
 
+static int too_long_inline(struct ibv_qp_ex *ex, size_t length)
+{
+	return uiwarp_refuse(EINVAL, "ibv_wr_set_inline_data: queue pair 0x%06x: %zu bytes inline, %d are the most there is",
+			     ex->qp_base.qp_num, length, UIWARP_MAX_INLINE);
+}
+
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)addr, .length = (uint32_t)length };
 
 	if (length > UIWARP_MAX_INLINE) /* before it is cut to 32 bits */
-		fail(qp_of(ex), EINVAL);
+		fail(qp_of(ex), too_long_inline(ex, length));
 	set_data(ex, &sge, 1, true);
 }
 
@@ -247,7 +256,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count, const st
 
 	for (size_t i = 0; i < count; ++i) {
 		if (list[i].length > sizeof(octets) - length) {
-			fail(qp_of(ex), EINVAL);
+			fail(qp_of(ex), too_long_inline(ex, length + list[i].length));
 			return;
 		}
 		memcpy(octets + length, list[i].addr, list[i].length);

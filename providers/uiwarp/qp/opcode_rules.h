@@ -116,11 +116,15 @@ inline constexpr uint32_t opcodes_of(core::Service service, bool send_with_immed
 }
 
 // Of what an application wrote, which may be no opcode at all and must not be looked at as one.
-inline const OpcodeRule& rule_of_any(const ibv_wr_opcode& opcode) {
-  static constexpr OpcodeRule kNone;
+inline uint32_t value_of(const ibv_wr_opcode& opcode) {
   uint32_t value;
   static_assert(sizeof value == sizeof opcode);
   std::memcpy(&value, &opcode, sizeof value);
+  return value;
+}
+inline const OpcodeRule& rule_of_any(const ibv_wr_opcode& opcode) {
+  static constexpr OpcodeRule kNone;
+  const uint32_t value = value_of(opcode);
   return value < sizeof kOpcodeRules / sizeof *kOpcodeRules ? kOpcodeRules[value] : kNone;
 }
 

@@ -180,15 +180,19 @@ RxStatus Rx::raise(TermCode code, const Segment* segment, ibv_event_type event) 
     std::memcpy(t.ddp_header, segment->ulpdu.data(), segment->header_size);
   }
   fault_.event = event;
+  // Who knows it better has said so.
+  if (fault_.cause == core::Cause::kNone)
+    fault_.cause = core::cause_of_terminate(core::End::kHere, code);
   ended_ = true;
-  end_receive(IBV_WC_GENERAL_ERR);
+  end_receive(IBV_WC_GENERAL_ERR, fault_.cause);
   return RxStatus::kFault;
 }
 
-void Rx::fail_receive(ibv_wc_status status) {
+void Rx::fail_receive(ibv_wc_status status, core::Cause cause) {
   if (!receiving_) return;
   ibv_wc wc{};
   wc.status = status;
+  wc.vendor_err = static_cast<uint32_t>(cause);
   wc.opcode = IBV_WC_RECV;
   complete_receive(wc, true);
 }

@@ -19,6 +19,7 @@
 #include "core/term_code.h"
 #include "core/tuning.h"
 #include "ddp/header.h"
+#include "mem/diagnosis.h"
 #include "mem/last_region.h"
 #include "mpa/framing.h"
 #include "qp/direct_placement.h"
@@ -56,6 +57,7 @@ struct RxFault {
   uint64_t failed_slot = kNoSlot;             // our request that got a wrong response
   ibv_wc_status failed_status = IBV_WC_SUCCESS;
   Blame blame = Blame::kPeer;
+  core::Cause cause = core::Cause::kNone;  // vendor_err of what fails by it
 };
 
 class Rx {
@@ -106,10 +108,14 @@ class Rx {
   // A message has taken its receive and not completed it.
   bool receiving() const { return receiving_; }
   // Completes the receive in progress, if any, with `status`.
-  void fail_receive(ibv_wc_status status);
+  void fail_receive(ibv_wc_status status, core::Cause cause);
   // The rest of its message will not come, or is not wanted: completes it with `status`, or, with
   // unreliable service and no SRQ, leaves it to the next message.
-  void end_receive(ibv_wc_status status);
+  void end_receive(ibv_wc_status status, core::Cause cause);
+  // Says what was wrong with what came, if that was not said yet. After kFault.
+  void explain_fault();
+  // No receive was there in time: the fault says no more of it.
+  void set_explained() { explained_ = true; }
 
  private:
   // `ulpdu` is whole, unless the segment is placed by parts: then as much as has come, the header
@@ -206,8 +212,16 @@ class Rx {
                  ibv_event_type event = IBV_EVENT_QP_FATAL);
   RxStatus raise_read(core::TermCode code, const Segment& segment);
   RxStatus raise_response(core::TermCode code, const Segment& segment, ibv_wc_status status);
-  RxStatus raise_sink(uint64_t slot);
+  RxStatus raise_sink(uint64_t slot, uint64_t octets);
   void finish_request();
+  // rx_explain.cc
+  void explain_access(const char* operation, const mem::Wanted& wanted);
+  void explain_short_receive(const Segment& segment, bool last);
+  core::Cause explain_receive(uint64_t octets);
+  core::Cause explain_answer(const SendWqe& wr, uint64_t octets);
+  void explain_invalidation(uint32_t stag, bool foreign);
+  void explain_too_many_requests();
+  void explain_misaligned(uint64_t to);
   // `wc` says what was received; whose receive that was is filled in here.
   void complete_receive(ibv_wc& wc, bool solicited);
   void tell_completions() {
@@ -250,7 +264,8 @@ class Rx {
   bool answered_ = false;     // a request of ours, since SendsFirst was asked
   bool sends_first_ = false;  // SendsFirst has said so of the segment being checked
   bool wait_for_receive_ = false;
-  bool ended_ = false;  // a fault or Terminate: nothing more is looked at (RFC 5044 8)
+  bool explained_ = false;  // the fault
+  bool ended_ = false;      // a fault or Terminate: nothing more is looked at (RFC 5044 8)
   bool news_ = false;
   bool progress_ = false;
   bool limit_reached_ = false;

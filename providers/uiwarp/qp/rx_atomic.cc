@@ -38,8 +38,10 @@ uint64_t execute(uint64_t* at, const rdmap::AtomicRequest& request) {
 RxStatus Rx::on_atomic_request(const Segment& segment, const ddp::UntaggedHeader& header) {
   if (header.msn != request_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
   // RFC 7306 5.2.2(4): one buffer for each that was agreed on, Reads included.
-  if (shared_->inbound_requests.size() >= shared_->agreement.ird)
+  if (shared_->inbound_requests.size() >= shared_->agreement.ird) {
+    explain_too_many_requests();
     return raise(TermCode::kUntaggedNoBuffer, &segment, IBV_EVENT_QP_REQ_ERR);
+  }
   if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
   if (segment.payload().size() != rdmap::kAtomicRequestSize)
     return raise(TermCode::kRemoteOperationUnspecified, &segment);
@@ -47,16 +49,22 @@ RxStatus Rx::on_atomic_request(const Segment& segment, const ddp::UntaggedHeader
   // RFC 7306 5.2.1: an error, but it names none.
   if (!is_defined(request.op))
     return raise(TermCode::kUnexpectedOpcode, &segment, IBV_EVENT_QP_REQ_ERR);
-  const mem::RegionRef region = shared_->memory->find(request.stag);
-  if (!region) return raise(TermCode::kRemoteInvalidStag, &segment, IBV_EVENT_QP_ACCESS_ERR);
+  mem::RegionRef region = shared_->memory->find(request.stag);
+  const auto refuse = [&](TermCode code) {
+    region.reset();  // a window's is not to be held while the table is looked through
+    explain_access("an atomic", {request.stag, request.to, kWordSize, mem::kRemoteAtomic});
+    return raise(code, &segment, IBV_EVENT_QP_ACCESS_ERR);
+  };
+  if (!region) return refuse(TermCode::kRemoteInvalidStag);
   const mem::Fault fault =
       mem::check_remote(*region, shared_->stream(), request.to, kWordSize, mem::kRemoteAtomic);
-  if (fault != mem::Fault::kNone)
-    return raise(remote_protection_code(fault), &segment, IBV_EVENT_QP_ACCESS_ERR);
+  if (fault != mem::Fault::kNone) return refuse(remote_protection_code(fault));
   // RFC 7306 8.2: the address in memory counts, which the TO need not equal.
   uint8_t* const at = region->memory + (request.to - region->start);
-  if (reinterpret_cast<uintptr_t>(at) % kWordSize != 0)
+  if (reinterpret_cast<uintptr_t>(at) % kWordSize != 0) {
+    explain_misaligned(request.to);
     return raise(TermCode::kStreamCatastrophic, &segment, IBV_EVENT_QP_REQ_ERR);
+  }
   InboundRequest inbound;
   inbound.atomic = true;
   inbound.answer = {request.id, execute(reinterpret_cast<uint64_t*>(at), request)};
@@ -88,7 +96,7 @@ RxStatus Rx::on_atomic_response(const Segment& segment, const ddp::UntaggedHeade
                              sizeof response.original);
   if (!queue::scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count, 0,
                       original))
-    return raise_sink(request->slot);
+    return raise_sink(request->slot, original.size());
   ++atomic_msn_;
   finish_request();
   return RxStatus::kOk;

@@ -88,6 +88,9 @@ bool Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
         break;
     }
   }
+  const uint32_t stag = ddp::decode_tagged(segment.ulpdu.data()).stag;
+  region = {};  // a window's is not to be held while the table is looked through
+  explain_access("an RDMA Write", {stag, to, length, mem::kRemoteWrite});
   otherwise = undeliverable(code, segment, Loss::kNoAccess, IBV_EVENT_QP_ACCESS_ERR);
   return false;
 }
@@ -132,7 +135,7 @@ RxStatus Rx::place_response(core::Bytes payload) {
   const SendWqe& wr = shared_->send_queue->slot(read.slot);
   if (!queue::scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count,
                       response_octets_, payload))
-    return raise_sink(read.slot);
+    return raise_sink(read.slot, response_octets_ + payload.size());
   response_octets_ += payload.size();
   return RxStatus::kOk;
 }
@@ -170,7 +173,8 @@ RxStatus Rx::raise_response(TermCode code, const Segment& segment, ibv_wc_status
 }
 
 // What we asked for cannot be stored: our own mistake, so nothing of the peer's is echoed.
-RxStatus Rx::raise_sink(uint64_t slot) {
+RxStatus Rx::raise_sink(uint64_t slot, uint64_t octets) {
+  fault_.cause = explain_answer(shared_->send_queue->slot(slot), octets);
   raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);
   fault_.blame = RxFault::Blame::kProgram;
   fault_.failed_slot = slot;

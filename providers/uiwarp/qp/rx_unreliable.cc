@@ -14,6 +14,15 @@ using core::TermCode;
 RxStatus Rx::undeliverable(TermCode code, const Segment& segment, Loss loss, ibv_event_type event) {
   if (shared_->service == core::Service::kReliable) return raise(code, &segment, event);
   shared_->losses.count(loss);
+  if (loss == Loss::kNoReceive)
+    core::explain(
+        shared_->told,
+        "queue pair 0x%06x: a message of the peer found no receive posted, and is dropped, "
+        "as unreliable service has it",
+        shared_->qp_num);
+  // It is no fault.
+  fault_.cause = core::Cause::kNone;
+  explained_ = false;
   return skip(segment);
 }
 
@@ -48,12 +57,12 @@ RxStatus Rx::on_other_msn(const Segment& segment, const ddp::UntaggedHeader& hea
 // InfiniBand's responder drops such a message of a UC queue pair and has the receive serve the next
 // one (Linux rxe does so). One of an SRQ it cannot put back, since other queue pairs have taken
 // later ones, so it completes with an error, and the queue pair lives on.
-void Rx::end_receive(ibv_wc_status status) {
+void Rx::end_receive(ibv_wc_status status, core::Cause cause) {
   const bool keeps = shared_->service == core::Service::kUnreliable;
   if (receiving_ && keeps && shared_->receive_queue->give_back())
     receiving_ = false;
   else
-    fail_receive(status);
+    fail_receive(status, cause);
 }
 
 }  // namespace uiw::qp

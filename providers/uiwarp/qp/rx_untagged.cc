@@ -102,7 +102,9 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
   if (header.mo != send_octets_) return raise(TermCode::kUntaggedInvalidMo, &segment);
   // RFC 5041 5.2: a message has fewer than 2^32 bytes; MO would begin anew.
   if (segment.payload_size() > std::min<uint64_t>(receive_.length, UINT32_MAX) - send_octets_) {
-    end_receive(IBV_WC_LOC_LEN_ERR);
+    explain_short_receive(segment, header.last);
+    fault_.cause = core::Cause::kReceiveTooShort;
+    end_receive(IBV_WC_LOC_LEN_ERR, fault_.cause);
     return undeliverable(TermCode::kUntaggedTooLong, segment, Loss::kTooLong);
   }
   const RxStatus placed = place_send(segment, segment.payload());
@@ -115,7 +117,8 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
 RxStatus Rx::place_send(const Segment& segment, core::Bytes payload) {
   if (!queue::scatter(regions_, *shared_->memory, shared_->receive_pd, receive_.sges,
                       receive_.sge_count, send_octets_, payload)) {
-    fail_receive(IBV_WC_LOC_PROT_ERR);
+    fault_.cause = explain_receive(send_octets_ + payload.size());
+    fail_receive(IBV_WC_LOC_PROT_ERR, fault_.cause);
     fault_.blame = RxFault::Blame::kProgram;
     return raise(TermCode::kStreamCatastrophic, &segment, IBV_EVENT_QP_ACCESS_ERR);
   }
@@ -140,12 +143,14 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
     const mem::Invalidation result =
         shared_->memory->invalidate(shared_->stream(), header.invalidate_stag);
     if (result != mem::Invalidation::kDone) {
-      fail_receive(IBV_WC_REM_INV_REQ_ERR);
+      const bool foreign = result == mem::Invalidation::kNotAssociated;
+      explain_invalidation(header.invalidate_stag, foreign);
+      fault_.cause = foreign ? core::Cause::kInvalidateForeign : core::Cause::kInvalidateImpossible;
+      fail_receive(IBV_WC_REM_INV_REQ_ERR, fault_.cause);
       // RFC 5040 fig. 9 has a code in two error types (conformance 1.11 A6).
-      return raise(result == mem::Invalidation::kNotAssociated
-                       ? TermCode::kRemoteCannotInvalidate
-                       : TermCode::kOperationCannotInvalidate,
-                   &segment, IBV_EVENT_QP_ACCESS_ERR);
+      return raise(
+          foreign ? TermCode::kRemoteCannotInvalidate : TermCode::kOperationCannotInvalidate,
+          &segment, IBV_EVENT_QP_ACCESS_ERR);
     }
     wc.wc_flags = IBV_WC_WITH_INV;
     wc.invalidated_rkey = header.invalidate_stag;
@@ -181,8 +186,10 @@ RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode,
 RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& header) {
   if (header.msn != request_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
   // RFC 5040 5.2.2: the peer may have IRD requests outstanding, no more.
-  if (shared_->inbound_requests.size() >= shared_->agreement.ird)
+  if (shared_->inbound_requests.size() >= shared_->agreement.ird) {
+    explain_too_many_requests();
     return raise(TermCode::kUntaggedNoBuffer, &segment, IBV_EVENT_QP_REQ_ERR);
+  }
   if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
   // RFC 5040 5.2.1: the request is its header and nothing else.
   if (segment.payload().size() != rdmap::kReadRequestSize)
@@ -192,11 +199,17 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
   std::memcpy(inbound.ddp_header, segment.ulpdu.data(), ddp::kUntaggedHeaderSize);
   const rdmap::ReadRequest& read = inbound.read;
   if (read.size > 0) {  // RFC 5040 5.2.1: of an empty Read nothing is validated
-    const mem::RegionRef region = shared_->memory->find(read.source_stag);
-    if (!region) return raise_read(TermCode::kRemoteInvalidStag, segment);
+    mem::RegionRef region = shared_->memory->find(read.source_stag);
+    const auto refuse = [&](TermCode code) {
+      region.reset();  // a window's is not to be held while the table is looked through
+      explain_access("an RDMA Read",
+                     {read.source_stag, read.source_to, read.size, mem::kRemoteRead});
+      return raise_read(code, segment);
+    };
+    if (!region) return refuse(TermCode::kRemoteInvalidStag);
     const mem::Fault fault =
         mem::check_remote(*region, shared_->stream(), read.source_to, read.size, mem::kRemoteRead);
-    if (fault != mem::Fault::kNone) return raise_read(remote_protection_code(fault), segment);
+    if (fault != mem::Fault::kNone) return refuse(remote_protection_code(fault));
   }
   ++request_msn_;
   shared_->inbound_requests.push(inbound);
@@ -217,7 +230,7 @@ RxStatus Rx::raise_read(TermCode code, const Segment& segment) {
 RxStatus Rx::on_terminate(const Segment& segment, const ddp::UntaggedHeader&) {
   rdmap::decode(segment.payload(), terminate_);
   ended_ = true;
-  fail_receive(IBV_WC_WR_FLUSH_ERR);
+  fail_receive(IBV_WC_WR_FLUSH_ERR, core::cause_of_terminate(core::End::kPeer, terminate_.code));
   return RxStatus::kTerminated;
 }
 

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/cause.h"
+#include "core/explain.h"
 #include "core/service.h"
 #include "ddp/header.h"
 #include "mem/table.h"
@@ -95,6 +97,10 @@ struct Shared {
   // Set by receive at the capability hint (qp/peer_hints.h), never where long_fpdus is false.
   std::atomic<bool> peer_takes_long_fpdus{false};
   Losses losses;
+  core::Told told;  // what was said of this queue pair; any thread
+  // Why it is in ERR: the vendor_err of what fails or is flushed. Set before anybody can see that
+  // it is.
+  std::atomic<core::Cause> end{core::Cause::kNone};
   // Set by receive, never where `immediates` is false.
   std::atomic<PeerImmediates> peer_immediates{PeerImmediates::kUnknown};
 };

@@ -3,6 +3,8 @@
 #include "qp/tx.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cinttypes>
 #include <cstring>
 #include <utility>
 
@@ -12,6 +14,8 @@
 #include "qp/opcode_rules.h"
 #include "qp/peer_hints.h"
 #include "qp/stagger.h"
+#include "queue/memory_trouble.h"
+#include "queue/post_refusal.h"
 
 namespace uiw::qp {
 
@@ -42,34 +46,6 @@ static_assert(kPacketsPerCopiedBatch * kPacket + kArenaBesidesPayload <= TxBatch
 
 // So much has to come behind the first segment, with a header.
 constexpr uint32_t kMinHintedRest = kLargePayload + ddp::kUntaggedHeaderSize;
-
-// Whether the segment whose header a Terminate echoes was of this WR.
-bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
-  const OpcodeRule& rule = rule_of(wr.opcode);
-  if (ddp::is_tagged(t.ddp_header[0])) {
-    const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
-    const bool is_write = rule.remote == Remote::kRdma && !rule.answered;
-    return is_write && h.stag == wr.rkey && h.to >= wr.remote_addr &&
-           h.to - wr.remote_addr <= wr.length;
-  }
-  const ddp::UntaggedHeader h = ddp::decode_untagged(t.ddp_header);
-  if (h.qn != rule.queue) return false;
-  // The echoed request names our cookie; siw's echoed MSN is wrong (conformance 5.1).
-  if (wr.opcode == IBV_WR_RDMA_READ && t.has_read_header)
-    return rdmap::decode_read_request(t.read_header).sink_stag == wr.cookie;
-  return h.msn == wr.msn;
-}
-
-// How the WR completes that a Terminate with this code speaks of (conformance 3.4).
-ibv_wc_status blamed_as(core::TermCode code, const OpcodeRule& rule) {
-  const bool protection = core::layer_of(code) < 2 && core::etype_of(code) == 1;
-  if (protection && code != core::TermCode::kRemoteCannotInvalidate) return IBV_WC_REM_ACCESS_ERR;
-  if (rule.queue != ddp::kQnSend) return IBV_WC_REM_INV_REQ_ERR;
-  if (code == core::TermCode::kUntaggedNoBuffer) return IBV_WC_RNR_RETRY_EXC_ERR;
-  // The receive that it found is bad.
-  if (code == core::TermCode::kStreamCatastrophic) return IBV_WC_REM_OP_ERR;
-  return IBV_WC_REM_INV_REQ_ERR;
-}
 
 }  // namespace
 
@@ -245,8 +221,8 @@ bool Tx::run_local_requests() {
     SendWqe& wr = queue.first_unstarted();
     if (wr.fence && shared_->outstanding_requests.size() > 0) break;  // conformance OC-13
     queue.start();
-    if (!run(wr)) {
-      raise_local(wr, IBV_WC_MW_BIND_ERR);
+    if (const core::Cause cause = run(wr); cause != core::Cause::kNone) {
+      raise_local(wr, IBV_WC_MW_BIND_ERR, cause);
       return false;
     }
     wr.done.store(true, std::memory_order_relaxed);
@@ -256,10 +232,32 @@ bool Tx::run_local_requests() {
   return true;
 }
 
-bool Tx::run(const SendWqe& wr) {
-  if (wr.opcode == IBV_WR_BIND_MW)
-    return shared_->memory->bind(shared_->stream(), wr.binding()) == 0;
-  return shared_->memory->invalidate(shared_->stream(), wr.rkey) == mem::Invalidation::kDone;
+// kNone: it is done.
+core::Cause Tx::run(const SendWqe& wr) {
+  using core::Cause;
+  if (wr.opcode == IBV_WR_BIND_MW) {
+    switch (shared_->memory->bind(shared_->stream(), wr.binding())) {
+      case 0:
+        return Cause::kNone;
+      case EPERM:
+        return Cause::kBindOfOtherDomain;
+      case EACCES:
+        return Cause::kBindNotAllowed;
+      case EBUSY:
+        return Cause::kBindBound;
+      default:
+        return Cause::kBindInvalid;
+    }
+  }
+  switch (shared_->memory->invalidate(shared_->stream(), wr.rkey)) {
+    case mem::Invalidation::kDone:
+      return Cause::kNone;
+    case mem::Invalidation::kNotAssociated:
+      return Cause::kInvalidateForeign;
+    case mem::Invalidation::kNotPossible:
+      break;
+  }
+  return Cause::kInvalidateImpossible;
 }
 
 bool Tx::pick_work_request() {
@@ -302,15 +300,12 @@ bool Tx::leave_reads(uint32_t unanswered) {
 bool Tx::start_work_request(SendWqe& wr) {
   if (!ensure_batch()) return false;
   const uint64_t slot = shared_->send_queue->start();
-  if (!local_sges_valid(wr)) {
-    raise_local(wr, IBV_WC_LOC_PROT_ERR);
-    return false;
-  }
+  if (!check_local_sges(wr)) return false;
   const OpcodeRule& rule = rule_of(wr.opcode);
   if (rule.answered) {
     // A peer that granted none at all can never answer this one.
     if (shared_->agreement.ord == 0) {
-      raise_local(wr, IBV_WC_LOC_QP_OP_ERR);
+      raise_local(wr, IBV_WC_LOC_QP_OP_ERR, core::Cause::kNoReadsGranted);
       return false;
     }
     start_request(wr, slot);
@@ -340,8 +335,9 @@ void Tx::start_request(SendWqe& wr, uint64_t slot) {
 
 // Checks that what is used of every SGE lies in a region of this QP's protection domain, and
 // translates those that are to be sent into addresses of this process. Zero-length SGEs are not
-// looked at (conformance 3.1), nor is what an atomic's answer does not fill.
-bool Tx::local_sges_valid(SendWqe& wr) {
+// looked at (conformance 3.1), nor is what an atomic's answer does not fill. False: fault_ is
+// raised.
+bool Tx::check_local_sges(SendWqe& wr) {
   const bool is_sink = rule_of(wr.opcode).answered;
   uint32_t left = wr.length;
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
@@ -351,16 +347,36 @@ bool Tx::local_sges_valid(SendWqe& wr) {
     left -= used;
     const uint8_t* const from = regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr,
                                                 used, is_sink ? uint32_t{mem::kLocalWrite} : 0);
-    if (!from) return false;
+    if (!from) {
+      raise_sge(wr, sge, used);
+      return false;
+    }
     // Sinks are looked up again when bytes arrive; see Rx.
     if (!is_sink) sge.addr = reinterpret_cast<uint64_t>(from);
   }
   return true;
 }
 
-void Tx::raise_local(SendWqe& wr, ibv_wc_status status) {
+void Tx::raise_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used) {
+  const core::Cause cause =
+      queue::explain_sge(shared_->told, *shared_->memory,
+                         {.qp_num = shared_->qp_num,
+                          .wr_id = wr.wr_id,
+                          .what = queue::name_of(wr.opcode),
+                          .pd = shared_->pd,
+                          .rights = rule_of(wr.opcode).answered ? uint32_t{mem::kLocalWrite} : 0},
+                         static_cast<uint32_t>(&sge - wr.sges()), sge, used);
+  raise_local(wr, IBV_WC_LOC_PROT_ERR, cause);
+}
+
+void Tx::raise_local(SendWqe& wr, ibv_wc_status status, core::Cause cause) {
+  if (cause != core::Cause::kNone && status != IBV_WC_LOC_PROT_ERR)
+    core::explain(shared_->told, "queue pair 0x%06x: wr_id %" PRIu64 " (IBV_WR_%s) failed: %s",
+                  shared_->qp_num, wr.wr_id, queue::name_of(wr.opcode),
+                  core::find_cause(static_cast<uint32_t>(cause))->text);
   wr.status = status;
   fault_.raised = true;
+  fault_.cause = cause;
   // RFC 5040 7.1(1): an error that no incoming message caused is told without headers.
   fault_.terminate = {.code = core::TermCode::kLocalCatastrophic};
 }
@@ -371,6 +387,8 @@ void Tx::complete(SendWqe& wr, ibv_wc_status status) {
   ibv_wc wc{};
   wc.wr_id = wr.wr_id;
   wc.status = status;
+  if (status != IBV_WC_SUCCESS)
+    wc.vendor_err = static_cast<uint32_t>(shared_->end.load(std::memory_order_relaxed));
   wc.opcode = rule_of(wr.opcode).completes_as;
   wc.byte_len = wr.length;
   wc.qp_num = shared_->qp_num;
@@ -443,22 +461,6 @@ void Tx::flush(Shared& shared) {
     flushing_ = flushing_ || status != IBV_WC_SUCCESS;
     complete(wr, status);
   }
-}
-
-// Which outstanding WR a Terminate speaks of, by the header it echoes (conformance 3.4, notes).
-bool Tx::blame(const rdmap::Terminate& t) {
-  SendQueue& queue = *shared_->send_queue;
-  if (!t.has_ddp_header) return false;
-  for (uint64_t i = queue.retired(); i != queue.started(); ++i) {
-    SendWqe& wr = queue.slot(i);
-    if (is_done(i, wr) || !caused_by(t, wr)) continue;
-    wr.status = blamed_as(t.code, rule_of(wr.opcode));
-    // All before it was received without a fault.
-    if (acknowledgements_ != Acknowledgements::kNone)
-      shared_->arrived.store(i, std::memory_order_relaxed);
-    return true;
-  }
-  return false;
 }
 
 bool Tx::ensure_batch() {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/cause.h"
 #include "core/copy.h"
 #include "core/crc32c.h"
 #include "core/siphash.h"
@@ -32,7 +33,7 @@ struct TxFault {
   rdmap::Terminate terminate;  // what the peer is to be told
   bool local_access =
       false;  // IBV_EVENT_QP_ACCESS_ERR rather than QP_FATAL fits: a region went away
-  bool no_immediates = false;  // a Send with immediate, which the peer does not take
+  core::Cause cause = core::Cause::kNoMemory;
 };
 
 class Tx {
@@ -150,7 +151,7 @@ class Tx {
   bool pick();
   bool startable() const;
   bool run_local_requests();
-  bool run(const SendWqe& wr);
+  core::Cause run(const SendWqe& wr);
   bool begin_response(const InboundRequest& request);
   bool pick_work_request();
   bool leave_reads(uint32_t unanswered);
@@ -161,7 +162,7 @@ class Tx {
   bool build_small_messages();
   bool build_small(SendWqe& wr, uint64_t slot);
   void start_request(SendWqe& wr, uint64_t slot);
-  bool local_sges_valid(SendWqe& wr);
+  bool check_local_sges(SendWqe& wr);
   void build_rtr();
   void build_empty_write(uint32_t stag, uint64_t to);
   uint32_t largest_ulpdu() const;
@@ -216,7 +217,8 @@ class Tx {
   }
   void complete(SendWqe& wr, ibv_wc_status status);
   bool blame(const rdmap::Terminate& terminate);
-  void raise_local(SendWqe& wr, ibv_wc_status status);
+  void raise_local(SendWqe& wr, ibv_wc_status status, core::Cause cause);
+  void raise_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used);
   bool ensure_batch();
   void raise_no_memory();
   uint32_t next_cookie();

@@ -35,8 +35,8 @@ bool Tx::ask_immediates() {
   // A peer that answers no Read at all cannot be asked.
   if (refused || ord == 0) {
     const uint64_t slot = shared_->send_queue->start();
-    raise_local(shared_->send_queue->slot(slot), IBV_WC_REM_INV_REQ_ERR);
-    fault_.no_immediates = true;
+    raise_local(shared_->send_queue->slot(slot), IBV_WC_REM_INV_REQ_ERR,
+                core::Cause::kNoImmediates);
     return false;
   }
   if (immediates_ == Immediates::kUntold) return build_immediates_hint();

@@ -29,17 +29,15 @@ bool Tx::build_small_messages() {
   do {
     const uint64_t slot = queue.start();
     SendWqe& wr = queue.slot(slot);
-    if (!build_small(wr, slot)) {
-      raise_local(wr, IBV_WC_LOC_PROT_ERR);
-      return false;
-    }
+    if (!build_small(wr, slot)) return false;
     unasked_ = queue.started();
     if (queue.started() == end || !has_room(largest_copy_)) return true;
   } while (is_small(queue.first_unstarted()) && !queue.first_unstarted().fence);
   return true;
 }
 
-// False: an SGE is not memory of this protection domain; then nothing was added.
+// False: an SGE is not memory of this protection domain; then nothing was added, and fault_ is
+// raised.
 inline bool Tx::build_small(SendWqe& wr, uint64_t slot) {
   uint8_t* const start = batch_->arena_end();
   uint8_t* const ulpdu = start + mpa::kLengthSize;
@@ -59,7 +57,10 @@ inline bool Tx::build_small(SendWqe& wr, uint64_t slot) {
     if (sge.length == 0) continue;  // conformance 3.1: not looked at
     const uint8_t* const from =
         regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr, sge.length, 0);
-    if (!from) return false;
+    if (!from) [[unlikely]] {
+      raise_sge(wr, sge, sge.length);
+      return false;
+    }
     copy(at, from, sge.length, crc);
     at += sge.length;
   }

@@ -24,11 +24,10 @@ void Tx::discard(Shared& shared) {
 bool Tx::start_discarded(SendWqe& wr) {
   shared_->send_queue->start();
   if (rule_of(wr.opcode).local) {
-    if (!run(wr)) raise_local(wr, IBV_WC_MW_BIND_ERR);
-  } else if (local_sges_valid(wr)) {
+    const core::Cause cause = run(wr);
+    if (cause != core::Cause::kNone) raise_local(wr, IBV_WC_MW_BIND_ERR, cause);
+  } else if (check_local_sges(wr)) {
     shared_->losses.count(Loss::kNoPeer);
-  } else {
-    raise_local(wr, IBV_WC_LOC_PROT_ERR);
   }
   return !fault_.raised;
 }

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <span>
 
-#include "core/log.h"
+#include "queue/post_refusal.h"
 
 namespace uiw::queue {
 namespace {
@@ -79,47 +79,36 @@ const char* name_of_lowest(int mask) {
   return bit < std::size(kNames) ? kNames[bit] : "?";
 }
 
-const char* text_of(ibv_qp_state state) {
-  constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-  static_assert(IBV_QPS_RESET == 0 && IBV_QPS_ERR == 6);
-  return kStates[state];
-}
-
-int check(const char* type, std::span<const Way> ways, ibv_qp_state from, ibv_qp_state to,
-          int mask) {
+int check(core::Told& told, const char* type, std::span<const Way> ways, ibv_qp_state from,
+          ibv_qp_state to, int mask) {
   const auto way =
       std::ranges::find_if(ways, [&](const Way& w) { return w.from == from && w.to == to; });
   const bool always = (mask & IBV_QP_STATE) && (to == IBV_QPS_RESET || to == IBV_QPS_ERR);
-  if (way == ways.end() && !always) {
-    core::log(core::LogLevel::kWarn, "ibv_modify_qp: a %s queue pair does not go from %s to %s",
-              type, text_of(from), text_of(to));
-    return EINVAL;
-  }
+  if (way == ways.end() && !always)
+    return core::refuse(told, EINVAL, "ibv_modify_qp: a %s queue pair does not go from %s to %s",
+                        type, text_of(from), text_of(to));
   const int required = always ? 0 : way->required, optional = always ? 0 : way->optional;
-  if (const int missing = required & ~mask) {
-    core::log(core::LogLevel::kWarn,
-              "ibv_modify_qp of a %s queue pair from %s to %s: IBV_QP_%s is missing", type,
-              text_of(from), text_of(to), name_of_lowest(missing));
-    return EINVAL;
-  }
-  if (const int foreign = mask & ~(IBV_QP_STATE | required | optional)) {
-    core::log(core::LogLevel::kWarn,
-              "ibv_modify_qp of a %s queue pair from %s to %s: leave out IBV_QP_%s, which it does "
-              "not have there",
-              type, text_of(from), text_of(to), name_of_lowest(foreign));
-    return EINVAL;
-  }
+  if (const int missing = required & ~mask)
+    return core::refuse(told, EINVAL,
+                        "ibv_modify_qp of a %s queue pair from %s to %s: IBV_QP_%s is missing",
+                        type, text_of(from), text_of(to), name_of_lowest(missing));
+  if (const int foreign = mask & ~(IBV_QP_STATE | required | optional))
+    return core::refuse(
+        told, EINVAL,
+        "ibv_modify_qp of a %s queue pair from %s to %s: leave out IBV_QP_%s, which it does "
+        "not have there",
+        type, text_of(from), text_of(to), name_of_lowest(foreign));
   return 0;
 }
 
 }  // namespace
 
-int check_mask(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
+int check_mask(core::Told& told, ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
   switch (type) {
     case IBV_QPT_UC:
-      return check("UC", kUc, from, to, mask);
+      return check(told, "UC", kUc, from, to, mask);
     case IBV_QPT_UD:
-      return check("UD", kUd, from, to, mask);
+      return check(told, "UD", kUd, from, to, mask);
     default:
       return 0;
   }

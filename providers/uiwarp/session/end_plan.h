@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/cause.h"
 #include "qp/send_queue.h"
 #include "qp/tx.h"
 
@@ -19,9 +20,11 @@ struct EndPlan {
   std::optional<ibv_event_type> event{};        // for the program
   uint64_t failed_slot = qp::kNoSlot;           // of the send queue; completes with `failed_status`
   ibv_wc_status failed_status = IBV_WC_SUCCESS;
-  int error = 0;  // for the observer: 0 after an orderly close, else a positive errno
+  core::Cause cause = core::Cause::kNone;  // vendor_err of all that fails by it
+  int error = 0;             // for the observer: 0 after an orderly close, else a positive errno
+  bool send_failed = false;  // the sender has marked the request that is to blame
 
-  bool may_blame_a_send() const { return failed_slot != qp::kNoSlot || received; }
+  bool may_blame_a_send() const { return send_failed || failed_slot != qp::kNoSlot || received; }
 };
 
 }  // namespace uiw::session

@@ -51,6 +51,23 @@ void tell(uint32_t qp_num, const qp::Losses& losses) {
             qp_num, no_receive, too_long, no_access);
 }
 
+// Of a stream that is broken.
+core::Cause cause_of(int error) {
+  switch (error) {
+    case ETIMEDOUT:
+      return core::Cause::kPeerSilent;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return core::Cause::kPeerUnreachable;
+    case EFAULT:
+      return core::Cause::kNotMapped;
+    case ENOMEM:
+      return core::Cause::kNoMemory;
+    default:
+      return core::Cause::kConnectionBroken;
+  }
+}
+
 }  // namespace
 
 int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agreement,
@@ -101,7 +118,7 @@ void State::abandon() {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   const bool claimed = now == IBV_QPS_RTS || now == IBV_QPS_SQD;
   if (claimed && life.phase == Phase::kNone && !by_number.load(std::memory_order_relaxed))
-    begin_error({});
+    begin_error({.cause = core::Cause::kNotConnected});
 }
 
 void State::begin_error(const EndPlan& new_plan) {
@@ -109,6 +126,7 @@ void State::begin_error(const EndPlan& new_plan) {
   if (life.released() || life.failure != Failure::kNone) return;
   life.failure = Failure::kBegun;
   plan = new_plan;
+  connection->shared.end.store(plan.cause, std::memory_order_relaxed);
   state.store(IBV_QPS_ERR, std::memory_order_release);
   if (!plan.may_blame_a_send()) fail_receives();
   sender.ask(kHandleError);
@@ -150,7 +168,7 @@ void State::on_fin_sent() {
   if (life.failure == Failure::kHandled) {
     end_connection();
   } else if (life.inbound != Inbound::kOpen) {
-    begin_error({});
+    begin_error({.cause = core::Cause::kPeerDisconnected});
   } else if (life.takes_input()) {
     arm_close_timer();  // ours is closed; now the peer has to close its side
   }
@@ -176,7 +194,10 @@ void State::break_off(int error) {
   life.broken = true;
   if (life.failure == Failure::kHandled) return end_connection();
   const bool closing = life.inbound != Inbound::kOpen || life.outbound == Outbound::kFinSent;
-  if (closing) return begin_error({});
+  if (closing)
+    return begin_error({.cause = life.outbound == Outbound::kFinSent
+                                     ? core::Cause::kDisconnected
+                                     : core::Cause::kPeerDisconnected});
   fail_connection(plan_for_broken_stream(error));
 }
 
@@ -191,8 +212,8 @@ void State::fail_connection(const EndPlan& why) {
 // order. When TCP has tried long enough it says ETIMEDOUT, or what it heard on the way: an adapter
 // then tells the oldest work request, and of a queue pair connected by number nothing else.
 EndPlan State::plan_for_broken_stream(int error) const {
-  if (error == EPIPE) return {};
-  EndPlan ends{.event = IBV_EVENT_QP_FATAL, .error = error};
+  if (error == EPIPE) return {.cause = core::Cause::kPeerDisconnected};
+  EndPlan ends{.event = IBV_EVENT_QP_FATAL, .cause = cause_of(error), .error = error};
   if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
     if (by_number.load(std::memory_order_relaxed)) ends.event.reset();
     ends.failed_slot = qp::kOldestSlot;
@@ -205,7 +226,8 @@ EndPlan State::plan_for_broken_stream(int error) const {
 void State::on_peer_closed() {
   if (!connection->rx.at_boundary()) {
     // RFC 5041 6.2.1: a stream that ends inside a message has lost data.
-    fail_connection({.event = IBV_EVENT_QP_FATAL, .error = ECONNRESET});
+    fail_connection(
+        {.event = IBV_EVENT_QP_FATAL, .cause = core::Cause::kMessageCutOff, .error = ECONNRESET});
     return;
   }
   if (by_number.load(std::memory_order_relaxed) && life.outbound != Outbound::kFinSent) {
@@ -217,7 +239,7 @@ void State::on_peer_closed() {
     return;
   }
   if (life.outbound == Outbound::kFinSent) {
-    begin_error({});  // both sides have closed: the orderly end
+    begin_error({.cause = core::Cause::kDisconnected});  // both sides have closed: the orderly end
     return;
   }
   // RFC 5041 6.2.1: what the peer asked for before it closed is still sent.
@@ -264,7 +286,7 @@ void State::look_at_close() {
   if (handled) {
     end_connection();
   } else {
-    begin_error({.error = ETIMEDOUT});
+    begin_error({.cause = core::Cause::kCloseTimedOut, .error = ETIMEDOUT});
   }
 }
 
@@ -272,7 +294,7 @@ void State::look_at_close() {
 // would notice: receives stay posted, no event, no completion, until something is to be sent.
 void State::lose_peer() {
   core::log(core::LogLevel::kInfo, "QP %u: the peer has gone", options.qp_num);
-  connection->rx.end_receive(IBV_WC_GENERAL_ERR);
+  connection->rx.end_receive(IBV_WC_GENERAL_ERR, core::Cause::kMessageCutOff);
   end_connection();
 }
 
@@ -291,10 +313,10 @@ PeerWanted State::peer_wanted() const {
 
 void State::give_up_peer() {
   UIW_ASSERT(engine.on_engine_thread());
-  if (options.service == core::Service::kReliable)
-    begin_error(plan_for_broken_stream(ETIMEDOUT));
-  else
-    sender.ask(kDiscard);
+  if (options.service == core::Service::kUnreliable) return sender.ask(kDiscard);
+  EndPlan ends = plan_for_broken_stream(ETIMEDOUT);
+  ends.cause = life.phase == Phase::kNone ? core::Cause::kPeerNotFound : core::Cause::kPeerGone;
+  begin_error(ends);
 }
 
 void State::end_connection() {
@@ -369,7 +391,7 @@ int State::reset() {
 // Behind the work request that is to blame, if one is: many programs look at the first completion
 // only, and that should be the one that says why.
 void State::fail_receives() {
-  connection->rx.fail_receive(IBV_WC_WR_FLUSH_ERR);
+  connection->rx.fail_receive(IBV_WC_WR_FLUSH_ERR, plan.cause);
   flush_receives();
 }
 
@@ -382,6 +404,7 @@ void State::flush_receives() {
     ibv_wc wc{};
     wc.wr_id = receive.wr_id;
     wc.status = IBV_WC_WR_FLUSH_ERR;
+    wc.vendor_err = static_cast<uint32_t>(connection->shared.end.load(std::memory_order_relaxed));
     wc.opcode = IBV_WC_RECV;
     wc.qp_num = options.qp_num;
     options.recv_cq->push({wc, recv_source.get(), receive.frees}, true);

@@ -41,7 +41,21 @@ int State::check_post() const {
   if (engine.in_child()) return ENODEV;
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   if (now == IBV_QPS_RTR && by_number.load(std::memory_order_relaxed)) return 0;
-  return is_idle(now) ? EINVAL : 0;
+  if (!is_idle(now)) return 0;
+  return core::refuse(
+      connection->shared.told, EINVAL,
+      "ibv_post_send: queue pair 0x%06x is in %s and has no peer: post when it is in RTS, after "
+      "RDMA_CM_EVENT_ESTABLISHED or ibv_modify_qp to RTS",
+      options.qp_num, queue::text_of(now));
+}
+
+// Ends what begin() began, after add() has refused.
+void State::end_refused(bool publish) {
+  const queue::PostRefusal refused = send_queue->take_refusal();
+  send_queue->end(publish);
+  // What was posted before a bad one, or before there was no room, goes out.
+  if (publish) sender.try_run();
+  queue::explain(connection->shared.told, options.qp_num, refused);
 }
 
 QueuePair::QueuePair() = default;
@@ -100,29 +114,28 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     if (bad) *bad = wr;
     return error;
   }
-  int error = 0;
   s.send_queue->begin();
   for (; wr; wr = wr->next) {
-    error = s.send_queue->add(*wr, s.options.signal_all);
-    if (error) break;
+    if (const int error = s.send_queue->add(*wr, s.options.signal_all)) {
+      s.end_refused(true);
+      if (bad) *bad = wr;
+      return error;
+    }
   }
   const qp::SendQueue::Added posted = s.send_queue->end(true);
-  // What was posted before a bad one, or before there was no room, goes out.
-  if (error) {
-    s.sender.try_run();
-  } else if (posted.requests > 0) {
-    s.after_post(posted.requests, posted.bytes);
-  }
-  if (error && bad) *bad = wr;
-  return error;
+  if (posted.requests > 0) s.after_post(posted.requests, posted.bytes);
+  return 0;
 }
 
 int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   State& s = *state_;
   int error = 0;
-  if (s.options.srq || s.state.load(std::memory_order_acquire) == IBV_QPS_RESET) error = EINVAL;
   if (s.engine.in_child()) error = ENODEV;
-  if (error == 0) error = s.own_receives->post(wr);
+  if (error == 0)
+    error = queue::check_post_recv(s.connection->shared.told, s.options.qp_num,
+                                   s.state.load(std::memory_order_acquire), s.options.srq);
+  if (error == 0 && (error = s.own_receives->post(wr)))
+    queue::explain(s.connection->shared.told, s.options.qp_num, *s.own_receives, *wr, error);
   if (error != ENODEV && s.state.load(std::memory_order_acquire) == IBV_QPS_ERR) s.flush_receives();
   if (error && bad) *bad = wr;
   return error;
@@ -141,8 +154,12 @@ int QueuePair::add_to_batch(const ibv_send_wr& wr) {
 int QueuePair::end_batch(bool publish) {
   State& s = *state_;
   if (s.engine.in_child()) return ENODEV;
-  const int error = publish ? s.check_post() : 0;
-  const qp::SendQueue::Added posted = s.send_queue->end(publish && error == 0);
+  if (!publish) {
+    s.end_refused(false);
+    return 0;
+  }
+  const int error = s.check_post();
+  const qp::SendQueue::Added posted = s.send_queue->end(error == 0);
   if (posted.requests > 0) s.after_post(posted.requests, posted.bytes);
   return error;
 }
@@ -158,11 +175,27 @@ bool QueuePair::supports(ibv_wr_opcode opcode, core::Service service, bool send_
 int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   State& s = *state_;
   if (s.engine.in_child()) return ENODEV;
-  if ((mask & IBV_QP_PORT) && attr.port_num != 1) return EINVAL;
+  core::Told& told = s.connection->shared.told;
+  const uint32_t number = s.options.qp_num;
+  if ((mask & IBV_QP_PORT) && attr.port_num != 1)
+    return core::refuse(told, EINVAL,
+                        "ibv_modify_qp: queue pair 0x%06x: port_num is %u, the device has port 1",
+                        number, attr.port_num);
   // Whom to meet is the caller's business (expect_peer()); and TCP knows no path migration.
-  if (mask & (IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_DEST_QPN)) return EOPNOTSUPP;
+  if (mask & (IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_DEST_QPN))
+    return core::refuse(
+        told, EOPNOTSUPP,
+        "ibv_modify_qp: queue pair 0x%06x: there are no alternate paths (IBV_QP_ALT_PATH)", number);
   const ibv_qp_state now = s.state.load(std::memory_order_acquire);
-  if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != now) return EINVAL;
+  if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != now)
+    return core::refuse(told, EINVAL,
+                        "ibv_modify_qp: queue pair 0x%06x: cur_qp_state is %s, but it is in %s",
+                        number, queue::text_of(attr.cur_qp_state), queue::text_of(now));
+  const auto no_way = [&](const char* why) {
+    return core::refuse(told, EINVAL,
+                        "ibv_modify_qp: queue pair 0x%06x does not go from %s to %s%s", number,
+                        queue::text_of(now), queue::text_of(attr.qp_state), why);
+  };
   if (mask & IBV_QP_ACCESS_FLAGS) {
     // Rights to what this device does not have (FLUSH) or that mean nothing (relaxed ordering) are
     // nobody's: the kernel, siw, rxe and mlx5 look only at those that they know.
@@ -190,23 +223,29 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
       // Programs that move their queue pair themselves (rping -q) do so after ESTABLISHED as well;
       // on iWARP connection set-up has taken it further already.
       if (now == IBV_QPS_RTS) return 0;
-      if (!is_idle(now) || (now == IBV_QPS_RESET && attr.qp_state == IBV_QPS_RTR)) return EINVAL;
+      if (!is_idle(now)) return no_way(": move it to RESET first");
+      if (now == IBV_QPS_RESET && attr.qp_state == IBV_QPS_RTR) return no_way(" but by INIT");
       ibv_qp_state expected = now;
-      return s.state.compare_exchange_strong(expected, attr.qp_state) ? 0 : EINVAL;
+      return s.state.compare_exchange_strong(expected, attr.qp_state)
+                 ? 0
+                 : no_way(": another thread has moved it");
     }
     case IBV_QPS_RTS: {
       if (now == IBV_QPS_RTS) return 0;
       // Only connection set-up leads there, or the hope for it.
       ibv_qp_state expected = IBV_QPS_RTR;
-      if (!s.by_number.load(std::memory_order_acquire)) return EINVAL;
-      return s.state.compare_exchange_strong(expected, IBV_QPS_RTS) ? 0 : EINVAL;
+      if (!s.by_number.load(std::memory_order_acquire))
+        return no_way(
+            " before its peer is named: by ibv_modify_qp to RTR with IBV_QP_AV and "
+            "IBV_QP_DEST_QPN, or by rdma_connect or rdma_accept, which do all of it");
+      return s.state.compare_exchange_strong(expected, IBV_QPS_RTS) ? 0 : no_way(" but by RTR");
     }
     case IBV_QPS_SQD:
       // rdma_disconnect of librdmacm does this first, in whatever state; it must not fail.
       disconnect();
       return 0;
     case IBV_QPS_SQE:
-      return EINVAL;
+      return no_way(", which no program asks for");
     case IBV_QPS_ERR:
       s.ring(kToError);
       for (bool done = false; !done;) {

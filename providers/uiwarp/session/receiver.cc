@@ -138,10 +138,12 @@ void Receiver::handle(qp::RxStatus status) {
       core::log(core::LogLevel::kInfo, "QP %u: ending the connection, Terminate 0x%04x: %s",
                 owner_.options.qp_num, static_cast<unsigned>(fault.terminate.code),
                 core::describe(fault.terminate.code));
+      rx.explain_fault();
       const EndPlan plan{.terminate = fault.terminate,
                          .event = fault.event,
                          .failed_slot = fault.failed_slot,
                          .failed_status = fault.failed_status,
+                         .cause = fault.cause,
                          .error = EPROTO};
       if (fault.blame == qp::RxFault::Blame::kProgram)
         owner_.begin_error(plan);
@@ -154,7 +156,10 @@ void Receiver::handle(qp::RxStatus status) {
                 owner_.options.qp_num, static_cast<unsigned>(rx.terminate().code),
                 core::describe(rx.terminate().code));
       owner_.fail_connection(
-          {.received = rx.terminate(), .event = IBV_EVENT_QP_FATAL, .error = EPROTO});
+          {.received = rx.terminate(),
+           .event = IBV_EVENT_QP_FATAL,
+           .cause = core::cause_of_terminate(core::End::kPeer, rx.terminate().code),
+           .error = EPROTO});
       return;
   }
 }
@@ -201,9 +206,17 @@ bool Receiver::sends_first(bool answered) {
 
 void Receiver::on_receive_timeout() {
   if (!owner_.life.takes_input()) return;
+  qp::Rx& rx = owner_.connection->rx;
   // One may have been posted a moment ago.
-  handle(owner_.receives->empty() ? owner_.connection->rx.give_up_waiting()
-                                  : owner_.connection->rx.resume());
+  if (!owner_.receives->empty()) return handle(rx.resume());
+  core::explain(
+      owner_.connection->shared.told,
+      "queue pair 0x%06x: the peer has sent a message, and no receive was posted for %u ms "
+      "(UIWARP_RNR_WAIT_MS): the connection ends. Post receives before the peer sends%s",
+      owner_.options.qp_num, static_cast<unsigned>(core::settings().rnr_wait_ms),
+      owner_.options.srq ? ", to the shared receive queue" : "");
+  rx.set_explained();
+  handle(rx.give_up_waiting());
 }
 
 void Receiver::on_end_of_stream() {

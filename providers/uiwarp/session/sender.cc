@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/log.h"
 #include "core/tuning.h"
 #include "session/state.h"
 
@@ -136,15 +135,11 @@ void Sender::acknowledge_last() {
 
 void Sender::report_fault() {
   const qp::TxFault& fault = owner_.connection->tx.fault();
-  if (fault.no_immediates)
-    core::log(core::LogLevel::kWarn,
-              "queue pair 0x%06x: a Send with immediate data cannot be sent: the peer has the "
-              "iWARP face, or is no uiwarp, and iWARP has no such message. Use RDMA Write "
-              "with immediate, or UIWARP_FACE=roce at both ends",
-              owner_.options.qp_num);
   report_error({.terminate = fault.terminate,
                 .event = fault.local_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL,
-                .error = EIO});
+                .cause = fault.cause,
+                .error = EIO,
+                .send_failed = true});
 }
 
 // The engine begins the end and comes back with kHandleError.

@@ -30,8 +30,9 @@ void State::run() {
   if (seen & kFail)
     begin_error({.terminate = rdmap::Terminate{.code = core::TermCode::kLocalCatastrophic},
                  .event = IBV_EVENT_QP_FATAL,
+                 .cause = core::Cause::kQueueOverflow,
                  .error = EIO});
-  if (seen & kToError) begin_error({});
+  if (seen & kToError) begin_error({.cause = core::Cause::kModifiedToError});
   if (seen & kErrorHandled) error_handled_by_sender();
   if (seen & kSendFailed) on_send_failed();
   if (seen & kFinSent) on_fin_sent();

@@ -114,7 +114,8 @@ class State final : public engine::Task, public progress::Member {
   // any thread
   void ring(uint32_t bits);  // the engine's doorbell
   int check_post() const;    // ibv_post_send: 0 or errno
-  void flush_receives();     // in an error state
+  void end_refused(bool publish);
+  void flush_receives();  // in an error state
 
   // leasing.cc, any thread
   void after_post(uint32_t requests, uint64_t bytes);

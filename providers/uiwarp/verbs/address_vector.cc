@@ -25,10 +25,10 @@ datagram::GidType type_of(const device::Gid& gid) {
 }  // namespace
 
 core::Result<AddressVector> resolve(const device::Device& device, const device::Face& face,
-                                    const ibv_ah_attr& attr, Destinations allowed,
+                                    const ibv_ah_attr& attr, Destinations allowed, core::Told& told,
                                     const char* caller) {
-  const auto refuse = [caller](const char* why) {
-    core::log(core::LogLevel::kWarn, "%s: %s", caller, why);
+  const auto refuse = [&](const char* why) {
+    if (told.first(why)) core::log(core::LogLevel::kWarn, "%s: %s", caller, why);
     return core::Errno{EINVAL};
   };
   if (!attr.is_global)
@@ -59,11 +59,10 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
         "the peer is on another host, which a loopback device does not reach: choose another "
         "device (ibv_rc_pingpong: -d)");
   sockaddr_storage from;
-  if (const int error = device::route_source(address, from)) {
-    core::log(core::LogLevel::kWarn, "%s: no route to the address that the peer's GID says: %s",
-              caller, strerrordesc_np(error));
-    return core::Errno{error};
-  }
+  if (const int error = device::route_source(address, from))
+    return core::Errno{core::refuse(told, error,
+                                    "%s: no route to the address that the peer's GID says: %s",
+                                    caller, strerrordesc_np(error))};
   return found;
 }
 

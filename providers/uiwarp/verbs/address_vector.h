@@ -5,6 +5,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "core/explain.h"
 #include "core/result.h"
 #include "datagram/header.h"
 #include "device/device.h"
@@ -28,7 +29,7 @@ enum class Destinations {
 // than the source, or on another host than a loopback device reaches; ENETUNREACH, EHOSTUNREACH: no
 // route. Thread: any.
 core::Result<AddressVector> resolve(const device::Device& device, const device::Face& face,
-                                    const ibv_ah_attr& attr, Destinations allowed,
+                                    const ibv_ah_attr& attr, Destinations allowed, core::Told& told,
                                     const char* caller);
 
 }  // namespace uiw::verbs

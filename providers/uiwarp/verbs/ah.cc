@@ -13,13 +13,24 @@ using device::Limits;
 
 int uiwarp_ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
   uiwarp_context& context = *pd->context;
-  if (!context.face->address_handles) return EOPNOTSUPP;
+  core::Told& told = context.told.ah;
+  if (!context.face->address_handles)
+    return core::refuse(told, EOPNOTSUPP,
+                        "ibv_create_ah: devices of the %s face have no address handles, which are "
+                        "for datagrams: UIWARP_FACE=roce has them (uiwarp run --as roce)",
+                        context.face->name);
   if (context.in_child()) return ENODEV;
-  if (attr->port_num != 1) return EINVAL;
+  if (attr->port_num != 1)
+    return core::refuse(told, EINVAL, "ibv_create_ah: port_num is %u, the device has port 1",
+                        attr->port_num);
   auto address = verbs::resolve(*context.device, *context.face, *attr,
-                                verbs::Destinations::kHostsAndGroups, "ibv_create_ah");
+                                verbs::Destinations::kHostsAndGroups, told, "ibv_create_ah");
   if (!address) return address.error();
-  if (!context.ahs.take(Limits::kMaxAh)) return ENOMEM;
+  if (!context.ahs.take(Limits::kMaxAh))
+    return core::refuse(told, ENOMEM,
+                        "ibv_create_ah: the device has %u address handles, its limit "
+                        "(ibv_query_device: max_ah)",
+                        Limits::kMaxAh);
   auto* const made = new (std::nothrow) uiwarp_ah;
   if (!made) {
     context.ahs.give();

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/explain.h"
 #include "device/device.h"
 #include "device/face.h"
 #include "engine/engine.h"
@@ -61,4 +62,9 @@ struct uiwarp_context final : uiw::device::Observer {
   uiw::verbs::ChannelTable channels{backlog};
   uiw::verbs::Quota pds, tds, ahs, cqs, srqs, qps;
   std::atomic<uint32_t> last_pd_id{0};
+  // Why objects could not be made, by which call: said of the context, since there is no object.
+  struct {
+    uiw::core::Told qp, cq, srq, mr, ah;
+  } told;
+  std::atomic<uint32_t> most_inline{0};  // bytes of inline data that a queue pair was given so far
 };

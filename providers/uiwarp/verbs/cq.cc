@@ -18,6 +18,12 @@ void uiwarp_cq::on_completion_event() {
 
 void uiwarp_cq::on_overflow() {
   async_events.fetch_add(1, std::memory_order_relaxed);
+  core::explain(told,
+                "a completion queue of %u entries has overflowed: more completions waited than it "
+                "has room for, and one is lost; its queue pairs end (IBV_EVENT_CQ_ERR). Ask "
+                "ibv_create_cq for max_send_wr + max_recv_wr of all its queue pairs, or poll it "
+                "more often",
+                entries.load(std::memory_order_relaxed));
   context->async.send(errors, IBV_EVENT_CQ_ERR);
   const std::lock_guard lock(mutex_);
   failed_ = true;
@@ -50,11 +56,22 @@ void let_go_of_domain(const uiwarp_cq& cq) {
 int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
                      uiwarp_pd* parent_domain, void* user, uiwarp_cq** cq, int* actual) {
   if (context->in_child()) return ENODEV;
-  if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe) return EINVAL;
-  if (comp_vector < 0 || static_cast<uint32_t>(comp_vector) >= verbs::engine_count()) return EINVAL;
+  core::Told& told = context->told.cq;
+  if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe)
+    return core::refuse(told, EINVAL,
+                        "ibv_create_cq: cqe is %d, it has to be from 1 to %u (ibv_query_device: "
+                        "max_cqe)",
+                        cqe, Limits::kMaxCqe);
+  if (comp_vector < 0 || static_cast<uint32_t>(comp_vector) >= verbs::engine_count())
+    return core::refuse(told, EINVAL,
+                        "ibv_create_cq: comp_vector is %d, it has to be below %u "
+                        "(num_comp_vectors of the ibv_context)",
+                        comp_vector, verbs::engine_count());
   // A queue has nothing to do with a protection domain itself.
   if (parent_domain && (parent_domain->context != context || !parent_domain->parent_of))
-    return EINVAL;
+    return core::refuse(told, EINVAL,
+                        "ibv_create_cq: parent_domain is none, or that of another ibv_context "
+                        "(ibv_alloc_parent_domain)");
   std::unique_ptr<uiwarp_cq> made(new (std::nothrow) uiwarp_cq);
   if (!made) return ENOMEM;
   made->context = context;
@@ -63,7 +80,11 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
   made->vector = static_cast<uint32_t>(comp_vector);
   made->queue = queue::CompletionQueue::create(static_cast<uint32_t>(cqe), made.get());
   if (!made->queue) return ENOMEM;
-  if (!context->cqs.take(Limits::kMaxCq)) return ENOMEM;
+  if (!context->cqs.take(Limits::kMaxCq))
+    return core::refuse(told, ENOMEM,
+                        "ibv_create_cq: the device has %u completion queues, its limit "
+                        "(ibv_query_device: max_cq)",
+                        Limits::kMaxCq);
   if (channel_fd >= 0) {
     auto channel = context->channels.acquire(channel_fd);
     if (!channel) {
@@ -72,6 +93,7 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
     }
     made->channel = *channel;
   }
+  made->entries = made->queue->capacity();
   made->parent_domain = parent_domain;
   if (parent_domain) parent_domain->users.fetch_add(1, std::memory_order_relaxed);
   *actual = static_cast<int>(made->queue->capacity());
@@ -104,9 +126,18 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
 
 int uiwarp_cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
   if (cq->context->in_child()) return ENODEV;
-  if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe) return EINVAL;
-  if (const int error = cq->queue->resize(static_cast<uint32_t>(cqe))) return error;
-  *actual = static_cast<int>(cq->queue->capacity());
+  if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe)
+    return core::refuse(cq->told, EINVAL,
+                        "ibv_resize_cq: cqe is %d, it has to be from 1 to %u (ibv_query_device: "
+                        "max_cqe)",
+                        cqe, Limits::kMaxCqe);
+  if (const int error = cq->queue->resize(static_cast<uint32_t>(cqe)))
+    return error == EINVAL
+               ? core::refuse(cq->told, error,
+                              "ibv_resize_cq: more completions than %d wait: poll them first", cqe)
+               : error;
+  cq->entries = cq->queue->capacity();
+  *actual = static_cast<int>(cq->entries);
   return 0;
 }
 

@@ -38,6 +38,8 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
   std::atomic<bool> counts_as_load{false};           // counts among those of its engine
   std::atomic<uint32_t> users{0};                    // queue pairs; twice when for both directions
   std::atomic<uint32_t> completion_events{0}, async_events{0};  // sent since creation
+  std::atomic<uint32_t> entries{0};                             // its capacity
+  uiw::core::Told told;
 
   void on_completion_event() override;
   void on_overflow() override;

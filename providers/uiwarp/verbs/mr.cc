@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Memory registration: an entry in the context's table. Nothing is pinned. And memory windows.
 #include <cerrno>
+#include <cinttypes>
 #include <new>
 
 #include "mem/mapping.h"
@@ -43,17 +44,28 @@ constexpr uint32_t kFlush = 1u << 8 | 1u << 9;
 constexpr uint32_t kWrites =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
-int check_access(uint32_t access) {
+int check_access(core::Told& told, uint32_t access) {
   // Hints such as relaxed ordering are ours to ignore (ibv_reg_mr), and so is that of huge pages.
   access &= ~(uint32_t{IBV_ACCESS_OPTIONAL_RANGE} | uint32_t{IBV_ACCESS_HUGETLB});
   // What the kernel knows, and refuses of a device that does not have it.
-  if (access & kFlush) return EOPNOTSUPP;
-  if (access & ~kKept) return EINVAL;
+  if (access & kFlush)
+    return core::refuse(
+        told, EOPNOTSUPP,
+        "ibv_reg_mr: access has IBV_ACCESS_FLUSH_GLOBAL or _PERSISTENT, and there is "
+        "no such flush here");
+  if (access & ~kKept)
+    return core::refuse(told, EINVAL,
+                        "ibv_reg_mr: access 0x%x has bits (0x%x) that are not of enum "
+                        "ibv_access_flags",
+                        access, access & ~kKept);
   // "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then IBV_ACCESS_LOCAL_WRITE
   // must be set too" (ibv_reg_mr)
   if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
       !(access & IBV_ACCESS_LOCAL_WRITE))
-    return EINVAL;
+    return core::refuse(told, EINVAL,
+                        "ibv_reg_mr: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need "
+                        "IBV_ACCESS_LOCAL_WRITE besides (access is 0x%x)",
+                        access);
   return 0;
 }
 
@@ -63,18 +75,36 @@ uint64_t start_of(const uiwarp_mr& mr) {
 
 // What is wrong with it, before it has an STag.
 int check(const uiwarp_mr& mr) {
-  if (const int error = check_access(mr.rights)) return error;
-  if (mr.length == 0) return EINVAL;  // nothing to pin (ib_umem_get() of the kernel, siw)
+  core::Told& told = mr.pd->context->told.mr;
+  if (const int error = check_access(told, mr.rights)) return error;
+  // nothing to pin (ib_umem_get() of the kernel, siw)
+  if (mr.length == 0) return core::refuse(told, EINVAL, "ibv_reg_mr: length is 0");
   // All of the address space (implicit ODP): the kernel's answer of a device that cannot.
-  if ((mr.rights & IBV_ACCESS_ON_DEMAND) && !mr.addr && mr.length == SIZE_MAX) return EINVAL;
+  if ((mr.rights & IBV_ACCESS_ON_DEMAND) && !mr.addr && mr.length == SIZE_MAX)
+    return core::refuse(told, EINVAL,
+                        "ibv_reg_mr: there is no implicit on-demand paging, of all of the address "
+                        "space (ibv_query_device_ex: odp_caps)");
   const uint64_t first = reinterpret_cast<uintptr_t>(mr.addr), start = start_of(mr);
-  if (first + mr.length < first || start + mr.length < start) return EINVAL;
-  return mem::check_mapped(mr.addr, mr.length, mr.rights & kWrites);
+  if (first + mr.length < first || start + mr.length < start)
+    return core::refuse(
+        told, EINVAL, "ibv_reg_mr: %p and %" PRIu64 " bytes go beyond the end of the address space",
+        static_cast<void*>(mr.addr), mr.length);
+  const int error = mem::check_mapped(mr.addr, mr.length, mr.rights & kWrites);
+  if (error == EFAULT)
+    core::explain(told, "ibv_reg_mr: of the %" PRIu64 " bytes from %p on some are not mapped%s",
+                  mr.length, static_cast<void*>(mr.addr),
+                  mr.rights & kWrites ? ", or not to be written to as access wants it" : "");
+  return error;
 }
 
 int add(uiwarp_mr& mr, size_t limit) {
   auto stag = mr.pd->context->memory.add(mr.pd->id, mr.addr, start_of(mr), mr.length,
                                          mr.rights & kKept, limit);
+  if (!stag && stag.error() == ENOMEM && mr.pd->context->memory.size() >= limit)
+    core::explain(mr.pd->context->told.mr,
+                  "ibv_reg_mr: the device has %zu memory regions, its limit (ibv_query_device: "
+                  "max_mr)",
+                  limit);
   if (!stag) return stag.error();
   mr.stag = *stag;
   return 0;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/log.h"
 #include "verbs/ack_time.h"
 #include "verbs/address_vector.h"
 
@@ -18,22 +17,21 @@ constexpr core::Nanoseconds kAdaptersTake = 4;
 
 constexpr char kCaller[] = "ibv_modify_qp to RTR";
 
-core::Errno refuse(const char* why) {
-  core::log(core::LogLevel::kWarn, "%s: %s", kCaller, why);
-  return core::Errno{EINVAL};
-}
-
 }  // namespace
 
 core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Device& device,
                                                               const device::Face& face,
                                                               uint32_t qp_num,
-                                                              const ibv_qp_attr& attr, int mask) {
+                                                              const ibv_qp_attr& attr, int mask,
+                                                              core::Told& told) {
+  const auto refuse = [&](const char* why) {
+    return core::Errno{core::refuse(told, EINVAL, "%s: %s", kCaller, why)};
+  };
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
   if ((mask & kBoth) != kBoth)
     return refuse("address vector and destination queue pair number go together");
   if (attr.dest_qp_num >> 24) return refuse("a queue pair number has 24 bits");
-  auto address = resolve(device, face, attr.ah_attr, Destinations::kHosts, kCaller);
+  auto address = resolve(device, face, attr.ah_attr, Destinations::kHosts, told, kCaller);
   if (!address) return core::Errno{address.error()};
   rendezvous::PeerSearchParams params;
   params.own = {address->source, qp_num};

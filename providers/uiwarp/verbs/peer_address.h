@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include "core/clock.h"
+#include "core/explain.h"
 #include "core/result.h"
 #include "device/device.h"
 #include "device/face.h"
@@ -18,7 +19,8 @@ namespace uiw::verbs {
 core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Device& device,
                                                               const device::Face& face,
                                                               uint32_t qp_num,
-                                                              const ibv_qp_attr& attr, int mask);
+                                                              const ibv_qp_attr& attr, int mask,
+                                                              core::Told& told);
 
 // How long InfiniBand would retry to a peer that does not answer: up to four times 4.096 us *
 // 2^timeout, retry_cnt more times; and at least a second, as no adapter answers before a program

@@ -6,9 +6,12 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 
+#include "core/log.h"
 #include "device/face.h"
 #include "queue/attribute_masks.h"
+#include "queue/post_refusal.h"
 #include "verbs/affinity.h"
 #include "verbs/cm_number.h"
 #include "verbs/peer_address.h"
@@ -40,38 +43,107 @@ core::Service service_of(ibv_qp_type type) {
   return type == IBV_QPT_UC ? core::Service::kUnreliable : core::Service::kReliable;
 }
 
-int check(const uiwarp_pd* pd, const uiwarp_qp_init& init) {
-  if (!pd->context->face->has(init.qp_type)) return EOPNOTSUPP;
-  if (!init.send_cq || !init.recv_cq) return EINVAL;
-  if (init.send_cq->context != pd->context || init.recv_cq->context != pd->context) return EINVAL;
-  if (init.srq && init.srq->pd->context != pd->context) return EINVAL;
+const char* text_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC:
+      return "RC";
+    case IBV_QPT_UC:
+      return "UC";
+    case IBV_QPT_UD:
+      return "UD";
+    default:
+      return "that";
+  }
+}
+
+// A limit, and where the program could have read it.
+struct Limit {
+  const char* what;
+  uint32_t asked, most;
+  const char* read_from;
+};
+
+// No verb tells how much inline data there is, so programs ask for more and more until it is too
+// much (libfabric): no mistake.
+bool finds_out_inline(const uiwarp_context& context, const Limit& limit) {
+  return limit.most == Limits::kMaxInline &&
+         context.most_inline.load(std::memory_order_relaxed) > Limits::kLeastInline;
+}
+
+int check(uiwarp_pd* pd, const uiwarp_qp_init& init) {
+  core::Told& told = pd->context->told.qp;
+  if (!pd->context->face->has(init.qp_type))
+    return core::refuse(told, EOPNOTSUPP,
+                        "ibv_create_qp: devices of the %s face have no queue pairs of %s type%s",
+                        pd->context->face->name, text_of(static_cast<ibv_qp_type>(init.qp_type)),
+                        init.qp_type == IBV_QPT_UD || init.qp_type == IBV_QPT_UC
+                            ? ": UIWARP_FACE=roce has them (uiwarp run --as roce)"
+                            : " (doc/support.md)");
+  if (!init.send_cq || !init.recv_cq)
+    return core::refuse(told, EINVAL, "ibv_create_qp: %s is null",
+                        init.send_cq ? "recv_cq" : "send_cq");
+  if (init.send_cq->context != pd->context || init.recv_cq->context != pd->context ||
+      (init.srq && init.srq->pd->context != pd->context))
+    return core::refuse(told, EINVAL,
+                        "ibv_create_qp: the queues and the protection domain are of different "
+                        "ibv_contexts: open the device once, and make all of it there");
   const ibv_qp_cap& cap = init.cap;
-  if (cap.max_send_wr > Limits::kMaxQpWr || cap.max_send_sge > Limits::kMaxSge ||
-      cap.max_inline_data > Limits::kMaxInline)
-    return EINVAL;
+  const Limit limits[] = {
+      {"max_send_wr", cap.max_send_wr, Limits::kMaxQpWr, "ibv_query_device: max_qp_wr"},
+      {"max_send_sge", cap.max_send_sge, Limits::kMaxSge, "ibv_query_device: max_sge"},
+      {"max_inline_data", cap.max_inline_data, Limits::kMaxInline, "the most there is"},
+      {"max_recv_wr", cap.max_recv_wr, Limits::kMaxQpWr, "ibv_query_device: max_qp_wr"},
+      {"max_recv_sge", cap.max_recv_sge, Limits::kMaxSge, "ibv_query_device: max_sge"},
+  };
   // With an SRQ the receive half is ignored (ibv_create_qp).
-  if (!init.srq && (cap.max_recv_wr > Limits::kMaxQpWr || cap.max_recv_sge > Limits::kMaxSge))
-    return EINVAL;
+  for (const Limit& limit : std::span(limits).first(init.srq ? 3 : 5))
+    if (limit.asked > limit.most) {
+      if (!finds_out_inline(*pd->context, limit) && told.first(limit.what))
+        core::log(core::LogLevel::kWarn, "ibv_create_qp: %s is %u, the limit is %u (%s)",
+                  limit.what, limit.asked, limit.most, limit.read_from);
+      return EINVAL;
+    }
   return 0;
 }
 
 // The attributes that ibv_modify_qp is to set, apart from the state. Those of InfiniBand's
 // transport that TCP has its own of (retries, timers, path MTU) may have any value and mean
 // nothing.
-int check_attributes(const ibv_qp_attr& attr, int mask) {
+int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
+  core::Told& told = qp.told;
+  const uint32_t number = qp.registration.qp_num;
+  const auto has_no = [&](int error, const char* what) {
+    return core::refuse(told, error, "ibv_modify_qp: queue pair 0x%06x: there is no %s here",
+                        number, what);
+  };
   constexpr int kKnown = 2 * IBV_QP_RATE_LIMIT - 1;
   // As the kernel's answer to what it does not know.
-  if (mask & ~kKnown) return EOPNOTSUPP;
-  if (mask & IBV_QP_QKEY) return EINVAL;
+  if (mask & ~kKnown)
+    return core::refuse(told, EOPNOTSUPP,
+                        "ibv_modify_qp: queue pair 0x%06x: attr_mask 0x%x has bits that are not of "
+                        "enum ibv_qp_attr_mask",
+                        number, static_cast<unsigned>(mask));
+  if (mask & IBV_QP_QKEY) return has_no(EINVAL, "Q_Key, which UD queue pairs have (IBV_QP_QKEY)");
   // No IBV_DEVICE_RESIZE_MAX_WR among the capabilities; no packet pacing.
-  if (mask & (IBV_QP_CAP | IBV_QP_RATE_LIMIT)) return EOPNOTSUPP;
+  if (mask & IBV_QP_CAP) return has_no(EOPNOTSUPP, "resizing of queue pairs (IBV_QP_CAP)");
+  if (mask & IBV_QP_RATE_LIMIT) return has_no(EOPNOTSUPP, "packet pacing (IBV_QP_RATE_LIMIT)");
   // A send queue that drains does so to close the connection (RFC 5040 6.2), and that is told by
   // rdma_cm.
-  if ((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify) return EOPNOTSUPP;
-  if ((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index != 0) return EINVAL;
-  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > Limits::kMaxReads) return EINVAL;
-  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > Limits::kMaxReads)
-    return EINVAL;
+  if ((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify)
+    return has_no(EOPNOTSUPP, "event of a drained send queue (IBV_QP_EN_SQD_ASYNC_NOTIFY)");
+  if ((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index != 0)
+    return core::refuse(told, EINVAL,
+                        "ibv_modify_qp: queue pair 0x%06x: pkey_index is %u, the port has P_Key 0 "
+                        "only",
+                        number, attr.pkey_index);
+  const bool too_many = (mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > Limits::kMaxReads;
+  if (too_many ||
+      ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > Limits::kMaxReads))
+    return core::refuse(told, EINVAL,
+                        "ibv_modify_qp: queue pair 0x%06x: %s is %u, the limit is %u "
+                        "(ibv_query_device: max_qp_rd_atom)",
+                        number, too_many ? "max_rd_atomic" : "max_dest_rd_atomic",
+                        too_many ? attr.max_rd_atomic : attr.max_dest_rd_atomic, Limits::kMaxReads);
   return 0;
 }
 
@@ -102,8 +174,8 @@ void let_go(uiwarp_qp& qp) {
 // ibv_modify_qp to RTR by a program that exchanged numbers and GIDs by itself.
 int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   const uiwarp_context& context = *qp.pd->context;
-  core::Result<rendezvous::PeerSearchParams> params =
-      verbs::peer_search_params(*context.device, *context.face, qp.registration.qp_num, attr, mask);
+  core::Result<rendezvous::PeerSearchParams> params = verbs::peer_search_params(
+      *context.device, *context.face, qp.registration.qp_num, attr, mask, qp.told);
   if (!params) return params.error();
   params->service = service_of(qp.qp_type);
   int error = ENODEV;  // no engine, after fork()
@@ -143,12 +215,22 @@ bool is_state(const ibv_qp_state& state) {
   return value <= IBV_QPS_ERR;
 }
 
-int check_mask(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
+int check_mask(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   ibv_qp_attr now;
   ibv_qp_init_attr init;
   if (const int error = qp.session->query(now, IBV_QP_STATE, init)) return error;
-  return queue::check_mask(qp.qp_type, now.qp_state,
+  return queue::check_mask(qp.told, qp.qp_type, now.qp_state,
                            mask & IBV_QP_STATE ? attr.qp_state : now.qp_state, mask);
+}
+
+// What was refused may have had a good reason that was told already: this one says nothing then.
+void tell_state(uiwarp_qp& qp) {
+  ibv_qp_attr now;
+  ibv_qp_init_attr init;
+  if (qp.session->query(now, IBV_QP_STATE, init) != 0 || now.qp_state == IBV_QPS_INIT) return;
+  core::explain(
+      qp.told, "ibv_modify_qp: queue pair 0x%06x does not go from %s to RTR: move it to INIT first",
+      qp.registration.qp_num, queue::text_of(now.qp_state));
 }
 
 int create_session(uiwarp_qp& qp, const uiwarp_qp_init& init) {
@@ -191,7 +273,12 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   if (const int error = check(pd, *init)) return error;
   if (init->srq) init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
   uiwarp_context* context = pd->context;
-  if (!context->qps.take(Limits::kMaxQp)) return ENOMEM;
+  if (!context->qps.take(Limits::kMaxQp))
+    return core::refuse(
+        context->told.qp, ENOMEM,
+        "ibv_create_qp: the device has %u queue pairs, its limit (ibv_query_device: "
+        "max_qp)",
+        Limits::kMaxQp);
   std::unique_ptr<uiwarp_qp> made(new (std::nothrow) uiwarp_qp);
   if (!made) {
     context->qps.give();
@@ -203,6 +290,8 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   cap.max_send_wr = std::max(cap.max_send_wr, 1u);
   cap.max_send_sge = std::max(cap.max_send_sge, 1u);
   cap.max_inline_data = std::max(cap.max_inline_data, Limits::kLeastInline);
+  if (cap.max_inline_data > context->most_inline.load(std::memory_order_relaxed))
+    context->most_inline.store(cap.max_inline_data, std::memory_order_relaxed);
   made->pd = pd;
   made->send_cq = init->send_cq;
   made->recv_cq = init->recv_cq;
@@ -214,7 +303,9 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   // A queue that has lost completions is in error: what uses it would be, too.
   if (error == 0 && !join_queues(*made)) {
     end(*made);
-    error = EINVAL;
+    error = core::refuse(context->told.qp, EINVAL,
+                         "ibv_create_qp: a completion queue has overflowed (IBV_EVENT_CQ_ERR), and "
+                         "takes no more queue pairs: destroy it and make a larger one");
   }
   if (error) {
     context->qps.give();
@@ -248,20 +339,32 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
 
 int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (qp->pd->context->in_child()) return ENODEV;
-  if ((mask & IBV_QP_STATE) && !is_state(attr->qp_state)) return EINVAL;
-  if ((mask & IBV_QP_CUR_STATE) && !is_state(attr->cur_qp_state)) return EINVAL;
+  if (((mask & IBV_QP_STATE) && !is_state(attr->qp_state)) ||
+      ((mask & IBV_QP_CUR_STATE) && !is_state(attr->cur_qp_state)))
+    return core::refuse(
+        qp->told, EINVAL,
+        "ibv_modify_qp: queue pair 0x%06x: %s is not one of enum ibv_qp_state: is "
+        "the attribute initialised?",
+        qp->registration.qp_num,
+        (mask & IBV_QP_STATE) && !is_state(attr->qp_state) ? "qp_state" : "cur_qp_state");
   if (qp->datagrams) return qp->datagrams->modify(*attr, mask);
-  if (const int error = check_attributes(*attr, mask)) return error;
+  if (const int error = check_attributes(*qp, *attr, mask)) return error;
   if (const int error = check_mask(*qp, *attr, mask)) return error;
   const int target = mask & IBV_QP_STATE ? int{attr->qp_state} : -1;
   // What rdma_accept() left to the engine that makes connections comes first: it must not find a
   // queue pair that has begun anew.
   if (target == IBV_QPS_RESET) qp->pd->context->engine->run_sync([] {});
   if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
-    if (target != IBV_QPS_RTR) return EINVAL;
+    if (target != IBV_QPS_RTR)
+      return core::refuse(
+          qp->told, EINVAL,
+          "ibv_modify_qp: queue pair 0x%06x: IBV_QP_AV and IBV_QP_DEST_QPN name the "
+          "peer, which is done with the move from INIT to RTR",
+          qp->registration.qp_num);
     if (const int error = qp->session->modify(*attr, mask & IBV_QP_ACCESS_FLAGS)) return error;
     const int error =
         is_named_by_cm(*qp, *attr, mask) ? await_cm(*qp) : search_peer(*qp, *attr, mask);
+    if (error == EINVAL) tell_state(*qp);
     if (error) return error;
   } else if (const int error = qp->session->modify(*attr, mask)) {
     return error;

@@ -25,6 +25,7 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
   ibv_qp_type qp_type = IBV_QPT_RC;
   uiw::verbs::EventSource events;  // named as the ibv_qp
   std::atomic<uint32_t> async_events{0};
+  uiw::core::Told told;  // of ibv_modify_qp
   uiw::verbs::Registration registration;
 
   // By its type one of the two.

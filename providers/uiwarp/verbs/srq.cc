@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <new>
 
+#include "queue/post_refusal.h"
+
 using namespace uiw;
 using device::Limits;
 
@@ -14,8 +16,17 @@ void uiwarp_srq::on_srq_limit() {
 
 int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
   if (pd->context->in_child()) return ENODEV;
-  if (attr->max_wr == 0 || attr->max_wr > Limits::kMaxSrqWr || attr->max_sge > Limits::kMaxSge)
-    return EINVAL;
+  core::Told& told = pd->context->told.srq;
+  if (attr->max_wr == 0 || attr->max_wr > Limits::kMaxSrqWr)
+    return core::refuse(told, EINVAL,
+                        "ibv_create_srq: max_wr is %u, it has to be from 1 to %u "
+                        "(ibv_query_device: max_srq_wr)",
+                        attr->max_wr, Limits::kMaxSrqWr);
+  if (attr->max_sge > Limits::kMaxSge)
+    return core::refuse(told, EINVAL,
+                        "ibv_create_srq: max_sge is %u, the limit is %u (ibv_query_device: "
+                        "max_srq_sge)",
+                        attr->max_sge, Limits::kMaxSge);
   std::unique_ptr<uiwarp_srq> made(new (std::nothrow) uiwarp_srq);
   if (!made) return ENOMEM;
   made->pd = pd;
@@ -23,7 +34,11 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
   made->queue =
       queue::ReceiveQueue::create(attr->max_wr, attr->max_sge, queue::ReceiveQueue::Takers::kMany);
   if (!made->queue) return ENOMEM;
-  if (!pd->context->srqs.take(Limits::kMaxSrq)) return ENOMEM;
+  if (!pd->context->srqs.take(Limits::kMaxSrq))
+    return core::refuse(told, ENOMEM,
+                        "ibv_create_srq: the device has %u shared receive queues, its limit "
+                        "(ibv_query_device: max_srq)",
+                        Limits::kMaxSrq);
   pd->users.fetch_add(1, std::memory_order_relaxed);
   *srq = made.release();
   return 0;
@@ -31,13 +46,33 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
 
 int uiwarp_srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
   if (srq->pd->context->in_child()) return ENODEV;
-  if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) return EINVAL;
+  if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+    return core::refuse(srq->told, EINVAL,
+                        "ibv_modify_srq: srq_attr_mask 0x%x has other bits than IBV_SRQ_MAX_WR and "
+                        "IBV_SRQ_LIMIT",
+                        static_cast<unsigned>(mask));
+  const auto limit_too_high = [&](uint32_t depth) {
+    return core::refuse(srq->told, EINVAL,
+                        "ibv_modify_srq: srq_limit is %u, the queue has %u receives (max_wr)",
+                        attr->srq_limit, depth);
+  };
   if (mask & IBV_SRQ_MAX_WR) {
-    if (attr->max_wr == 0 || attr->max_wr > Limits::kMaxSrqWr) return EINVAL;
-    if (mask & IBV_SRQ_LIMIT && attr->srq_limit > attr->max_wr) return EINVAL;
-    if (const int error = srq->queue->resize(attr->max_wr)) return error;
+    if (attr->max_wr == 0 || attr->max_wr > Limits::kMaxSrqWr)
+      return core::refuse(srq->told, EINVAL,
+                          "ibv_modify_srq: max_wr is %u, it has to be from 1 to %u "
+                          "(ibv_query_device: max_srq_wr)",
+                          attr->max_wr, Limits::kMaxSrqWr);
+    if (mask & IBV_SRQ_LIMIT && attr->srq_limit > attr->max_wr) return limit_too_high(attr->max_wr);
+    if (const int error = srq->queue->resize(attr->max_wr))
+      return error == EINVAL
+                 ? core::refuse(srq->told, error,
+                                "ibv_modify_srq: max_wr is %u, but more receives wait, or the "
+                                "limit that is armed is higher",
+                                attr->max_wr)
+                 : error;
   }
-  if (mask & IBV_SRQ_LIMIT) return srq->queue->arm_limit(attr->srq_limit);
+  if ((mask & IBV_SRQ_LIMIT) && srq->queue->arm_limit(attr->srq_limit) != 0)
+    return limit_too_high(srq->queue->depth());
   return 0;
 }
 
@@ -69,5 +104,6 @@ int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
 int uiwarp_srq_post_recv(uiwarp_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   const int error = srq->pd->context->in_child() ? ENODEV : srq->queue->post(wr);
   if (error) *bad = wr;
+  if (error == EINVAL || error == ENOMEM) queue::explain(srq->told, *srq->queue, *wr, error);
   return error;
 }

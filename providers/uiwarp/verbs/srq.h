@@ -16,6 +16,7 @@ struct uiwarp_srq final : uiw::queue::SrqEvents {
   uiw::verbs::EventSource events;  // named as the ibv_srq
   std::atomic<uint32_t> users{0};  // queue pairs
   std::atomic<uint32_t> async_events{0};
+  uiw::core::Told told;
 
   void on_srq_limit() override;
 };

@@ -15,11 +15,12 @@ constexpr int kToInit = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_
 constexpr int kToRts = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
 int modify(ibv_qp_state now, ibv_qp_state to, int mask) {
+  core::Told told;
   ibv_qp_attr attr{};
   attr.qp_state = to;
   attr.cur_qp_state = now;
   attr.port_num = 1;
-  return check_modify(now, attr, mask);
+  return check_modify(told, now, attr, mask);
 }
 
 TEST(States, LeadToEachOtherSo) {
@@ -77,18 +78,19 @@ TEST(States, TheQkeyChangesWithoutAnyFromInitOn) {
 }
 
 TEST(States, ValuesAreChecked) {
+  core::Told told;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
-  EXPECT_EQ(check_modify(IBV_QPS_RESET, attr, kToInit), 0);
+  EXPECT_EQ(check_modify(told, IBV_QPS_RESET, attr, kToInit), 0);
   attr.port_num = 2;
-  EXPECT_EQ(check_modify(IBV_QPS_RESET, attr, kToInit), EINVAL);
+  EXPECT_EQ(check_modify(told, IBV_QPS_RESET, attr, kToInit), EINVAL);
   attr.port_num = 1;
   attr.pkey_index = 1;
-  EXPECT_EQ(check_modify(IBV_QPS_RESET, attr, kToInit), EINVAL);
+  EXPECT_EQ(check_modify(told, IBV_QPS_RESET, attr, kToInit), EINVAL);
   attr.qp_state = IBV_QPS_RTS;
   attr.cur_qp_state = IBV_QPS_RTS;
-  EXPECT_EQ(check_modify(IBV_QPS_RTR, attr, kToRts | IBV_QP_CUR_STATE), EINVAL);
+  EXPECT_EQ(check_modify(told, IBV_QPS_RTR, attr, kToRts | IBV_QP_CUR_STATE), EINVAL);
 }
 
 TEST(Qkey, AControlledOneIsTheQueuePairs) {

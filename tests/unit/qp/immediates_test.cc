@@ -111,7 +111,7 @@ TEST_F(Immediates, APeerThatDoesNotTakeThemIsSentNone) {
   answer(go());
   EXPECT_FALSE(m->tx().fill());
   const qp::TxFault& fault = m->tx().fault();
-  EXPECT_TRUE(fault.raised && fault.no_immediates);
+  EXPECT_TRUE(fault.raised && fault.cause == core::Cause::kNoImmediates);
   m->tx().abandon({.send = &fault.terminate});
   EXPECT_EQ(opcodes_of(ulpdus_of(m->pending())), Opcodes{kTerminate});
   const std::vector<ibv_wc> done = m->sent();
@@ -125,7 +125,7 @@ TEST_F(Immediates, APeerThatAnswersNoReadCannotBeAsked) {
   start();
   ASSERT_EQ(send(0), 0);
   EXPECT_EQ(go(), std::vector<Octets>{});
-  EXPECT_TRUE(m->tx().fault().no_immediates);
+  EXPECT_TRUE(m->tx().fault().cause == core::Cause::kNoImmediates);
 }
 
 // But it may have said so by itself.

@@ -105,11 +105,11 @@ TEST(Rx, FailsTheReceiveInProgress) {
   Machine m;
   Buffer to(m.memory, 64);
   m.receive(RecvWr({to.sge()}, 9));
-  m.rx().fail_receive(IBV_WC_WR_FLUSH_ERR);
+  m.rx().fail_receive(IBV_WC_WR_FLUSH_ERR, core::Cause::kModifiedToError);
   EXPECT_TRUE(m.received().empty());
   EXPECT_EQ(m.feed(fpdu(untagged(3, 0, 1, 0, pattern(5), false))), RxStatus::kOk);
-  m.rx().fail_receive(IBV_WC_WR_FLUSH_ERR);
-  m.rx().fail_receive(IBV_WC_WR_FLUSH_ERR);
+  m.rx().fail_receive(IBV_WC_WR_FLUSH_ERR, core::Cause::kModifiedToError);
+  m.rx().fail_receive(IBV_WC_WR_FLUSH_ERR, core::Cause::kModifiedToError);
   const std::vector<ibv_wc> got = m.received();
   ASSERT_EQ(got.size(), 1u);
   EXPECT_EQ(got[0].wr_id, 9u);

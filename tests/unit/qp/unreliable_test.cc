@@ -273,7 +273,7 @@ TEST_F(Unreliable, WhatBreaksTheRulesIsAFault) {
       EXPECT_EQ(m->rx().fault().blame, qp::RxFault::Blame::kPeer);
       EXPECT_EQ(m->received().size(), 0u);
       EXPECT_EQ(m->receives->count(), dropping ? 0u : 1u);
-      m->rx().end_receive(IBV_WC_GENERAL_ERR);
+      m->rx().end_receive(IBV_WC_GENERAL_ERR, core::Cause::kMessageCutOff);
       EXPECT_EQ(m->received().size(), 0u);
       start();
       if (!dropping) receive(7);

@@ -31,9 +31,11 @@ class PeerAddress : public ::testing::Test {
     const in6_addr address = gid(peer);
     memcpy(&attr.ah_attr.grh.dgid, &address, sizeof address);
     attr.dest_qp_num = 7;
+    core::Told told;
+    core::forget_explained();
     testing::internal::CaptureStderr();
     auto answer =
-        peer_search_params(*loopback_, *face_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN | more);
+        peer_search_params(*loopback_, *face_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN | more, told);
     said_ = testing::internal::GetCapturedStderr();
     return answer;
   }

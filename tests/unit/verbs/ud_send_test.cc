@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // UD queue pairs: what is posted, and what goes over the wire for it.
+#include <gmock/gmock.h>
+
 #include <cerrno>
 
 #include "ud.h"
@@ -67,11 +69,16 @@ TEST_F(UdSends, ABadRequestEndsTheSenderAndWhatIsBehindIt) {
     uint32_t length, lkey;
     uint64_t address;
     ibv_wc_status status;
+    core::Cause cause;
+    const char* said;
   } rows[] = {
-      {mtu + 1, lkey_, 0, IBV_WC_LOC_LEN_ERR},
-      {5, lkey_ ^ 1, 0, IBV_WC_LOC_PROT_ERR},
-      {5, 0, 0, IBV_WC_LOC_PROT_ERR},
-      {5, lkey_, sizeof memory_ - 4, IBV_WC_LOC_PROT_ERR},
+      {mtu + 1, lkey_, 0, IBV_WC_LOC_LEN_ERR, core::Cause::kDatagramTooLong,
+       "bytes, the port's active_mtu is"},
+      {5, lkey_ ^ 1, 0, IBV_WC_LOC_PROT_ERR, core::Cause::kKeyUnknown,
+       "no memory region has this key; the nearest"},
+      {5, 0, 0, IBV_WC_LOC_PROT_ERR, core::Cause::kKeyUnknown, "(lkey 0x00000000"},
+      {5, lkey_, sizeof memory_ - 4, IBV_WC_LOC_PROT_ERR, core::Cause::kOutOfBounds,
+       "it ends 1 bytes behind the region"},
   };
   Stranger peer;
   const uint32_t to = core::number_of(peer.port(), 1);
@@ -87,17 +94,24 @@ TEST_F(UdSends, ABadRequestEndsTheSenderAndWhatIsBehindIt) {
     bad.sg_list = &bad_sge;
     good.next = &bad;
     bad.next = &behind;
+    testing::internal::CaptureStderr();
     EXPECT_EQ(uiwarp_qp_post_send(qp, &good, &failed), 0);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                testing::AllOf(testing::HasSubstr("wr_id 2"), testing::HasSubstr(row.said)));
     EXPECT_EQ(peer.receive().size(), 24u + 5);
     ibv_wc wc = wait();  // the good one is not signaled
     EXPECT_EQ(wc.wr_id, 2u);
     EXPECT_EQ(wc.status, row.status);
+    const auto cause = static_cast<uint32_t>(row.cause);
+    EXPECT_EQ(wc.vendor_err, cause);
     wc = wait();
     EXPECT_EQ(wc.wr_id, 9u);
     EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(wc.vendor_err, cause);
     wc = wait();
     EXPECT_EQ(wc.wr_id, 3u);
     EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(wc.vendor_err, cause);
     EXPECT_EQ(state_of(qp), IBV_QPS_ERR);
     // From here on all is flushed.
     EXPECT_EQ(post(qp, behind), 0);
@@ -120,7 +134,9 @@ TEST_F(UdSends, PostsAreRefused) {
   EXPECT_EQ(modify(qp, IBV_QPS_RTS, IBV_QP_SQ_PSN), 0);
   ibv_send_wr bad = good;
   bad.wr.ud.ah = nullptr;
+  testing::internal::CaptureStderr();
   EXPECT_EQ(post(qp, bad), EINVAL);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("wr.ud.ah is null"));
   uiwarp_pd* other = nullptr;
   ASSERT_EQ(uiwarp_pd_alloc(context_, &other), 0);
   bad.wr.ud.ah = const_cast<ibv_ah*>(make_ah("::ffff:127.0.0.1", "::ffff:127.0.0.1", 0, 0, other));

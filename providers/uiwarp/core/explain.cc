@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "core/explain.h"
+
+#include <cstdint>
+
+#include "core/log.h"
+#include "core/tuning.h"
+
+namespace uiw::core {
+namespace {
+
+// How many objects a sentence was said of, in this process.
+struct Count {
+  std::atomic<const char*> sentence{nullptr};
+  std::atomic<uint32_t> objects{0};
+};
+constexpr size_t kMostSentences = 256;  // more than there are
+Count counts[kMostSentences];
+
+// Its place among `count` ones, where it is put if it is not there. Null: all have another one.
+template <class Place, class Sentence>
+Place* find(Place* places, size_t count, const char* sentence, Sentence&& of, bool& added) {
+  for (size_t i = 0; i < count; ++i) {
+    const char* there = of(places[i]).load(std::memory_order_relaxed);
+    added = !there && of(places[i]).compare_exchange_strong(there, sentence);
+    if (added || there == sentence) return &places[i];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void explain_with(Told& told, const char* sentence, va_list arguments) {
+  if (log_enabled(LogLevel::kWarn) && told.first(sentence))
+    log_with(LogLevel::kWarn, sentence, arguments);
+}
+
+bool Told::first(const char* sentence) {
+  bool added;
+  const auto of_object = [](std::atomic<const char*> & place) -> auto& {
+    return place;
+  };
+  if (!find(sentences_, kMost, sentence, of_object, added) || !added) return false;
+  const auto of_count = [](Count & place) -> auto& {
+    return place.sentence;
+  };
+  Count* const count = find(counts, kMostSentences, sentence, of_count, added);
+  return count && count->objects.fetch_add(1, std::memory_order_relaxed) < tuning::kMostExplained;
+}
+
+void forget_explained() {
+  for (Count& count : counts) count.objects.store(0, std::memory_order_relaxed);
+}
+
+void explain(Told& told, const char* sentence, ...) {
+  va_list arguments;
+  va_start(arguments, sentence);
+  explain_with(told, sentence, arguments);
+  va_end(arguments);
+}
+
+int refuse(Told& told, int error, const char* sentence, ...) {
+  va_list arguments;
+  va_start(arguments, sentence);
+  explain_with(told, sentence, arguments);
+  va_end(arguments);
+  return error;
+}
+
+}  // namespace uiw::core

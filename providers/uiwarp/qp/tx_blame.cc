@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Which outstanding request a Terminate of the peer's speaks of, and what the program is told of
+// it. What the peer says carries the headers of the segment that it refused, no more.
+#include <cinttypes>
+#include <cstdio>
+
+#include "qp/opcode_rules.h"
+#include "qp/tx.h"
+#include "queue/post_refusal.h"
+
+namespace uiw::qp {
+namespace {
+
+// Whether the segment whose header a Terminate echoes was of this WR.
+bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
+  const OpcodeRule& rule = rule_of(wr.opcode);
+  if (ddp::is_tagged(t.ddp_header[0])) {
+    const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
+    const bool is_write = rule.remote == Remote::kRdma && !rule.answered;
+    return is_write && h.stag == wr.rkey && h.to >= wr.remote_addr &&
+           h.to - wr.remote_addr <= wr.length;
+  }
+  const ddp::UntaggedHeader h = ddp::decode_untagged(t.ddp_header);
+  if (h.qn != rule.queue) return false;
+  // The echoed request names our cookie; siw's echoed MSN is wrong (conformance 5.1).
+  if (wr.opcode == IBV_WR_RDMA_READ && t.has_read_header)
+    return rdmap::decode_read_request(t.read_header).sink_stag == wr.cookie;
+  return h.msn == wr.msn;
+}
+
+// How the WR completes that a Terminate with this code speaks of (conformance 3.4).
+ibv_wc_status blamed_as(core::TermCode code, const OpcodeRule& rule) {
+  const bool protection = core::layer_of(code) < 2 && core::etype_of(code) == 1;
+  if (protection && code != core::TermCode::kRemoteCannotInvalidate) return IBV_WC_REM_ACCESS_ERR;
+  if (rule.queue != ddp::kQnSend) return IBV_WC_REM_INV_REQ_ERR;
+  if (code == core::TermCode::kUntaggedNoBuffer) return IBV_WC_RNR_RETRY_EXC_ERR;
+  // The receive that it found is bad.
+  if (code == core::TermCode::kStreamCatastrophic) return IBV_WC_REM_OP_ERR;
+  return IBV_WC_REM_INV_REQ_ERR;
+}
+
+// What the program can do about it.
+const char* advice(core::TermCode code) {
+  using core::TermCode;
+  switch (code) {
+    case TermCode::kLocalCatastrophic:
+      return "it found an error of its own, which nothing sent from here is to blame for: its own "
+             "messages say which";
+    case TermCode::kRemoteInvalidStag:
+    case TermCode::kTaggedInvalidStag:
+      return "is it the rkey of a region that is still registered there, with remote access?";
+    case TermCode::kRemoteBounds:
+    case TermCode::kTaggedBounds:
+    case TermCode::kRemoteToWrap:
+    case TermCode::kTaggedToWrap:
+      return "do remote address and length lie within the region there?";
+    case TermCode::kRemoteAccess:
+      return "was it registered there with IBV_ACCESS_REMOTE_READ, _WRITE or _ATOMIC?";
+    case TermCode::kRemoteStagNotAssociated:
+    case TermCode::kTaggedStagNotAssociated:
+      return "are region and queue pair there of one protection domain?";
+    case TermCode::kUntaggedNoBuffer:
+      return "the peer has to post receives before it is sent to, and to answer as many Reads as "
+             "are outstanding";
+    case TermCode::kUntaggedTooLong:
+      return "the receive there is shorter than the message";
+    case TermCode::kStreamCatastrophic:
+      return "the receive there names memory that may not be written to, or the target of an "
+             "atomic is misaligned";
+    default:
+      return "the peer's own messages may say more";
+  }
+}
+
+struct Text {
+  char text[96] = "";
+};
+
+Text named_by(const rdmap::Terminate& t) {
+  Text out;
+  if (!t.has_ddp_header) return out;
+  if (ddp::is_tagged(t.ddp_header[0])) {
+    const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
+    std::snprintf(out.text, sizeof out.text, " (segment for rkey 0x%08x, address 0x%" PRIx64 ")",
+                  h.stag, h.to);
+  } else if (t.has_read_header) {
+    const rdmap::ReadRequest read = rdmap::decode_read_request(t.read_header);
+    std::snprintf(out.text, sizeof out.text,
+                  " (Read of %u bytes, rkey 0x%08x, address 0x%" PRIx64 ")", read.size,
+                  read.source_stag, read.source_to);
+  } else {
+    const ddp::UntaggedHeader h = ddp::decode_untagged(t.ddp_header);
+    std::snprintf(out.text, sizeof out.text, " (message %u of DDP queue %u)", h.msn, h.qn);
+  }
+  return out;
+}
+
+Text target_of(const SendWqe& wr) {
+  Text out;
+  if (rule_of(wr.opcode).remote != Remote::kNone)
+    std::snprintf(out.text, sizeof out.text, ", rkey 0x%08x, remote address 0x%" PRIx64, wr.rkey,
+                  wr.remote_addr);
+  return out;
+}
+
+}  // namespace
+
+bool Tx::blame(const rdmap::Terminate& t) {
+  SendQueue& queue = *shared_->send_queue;
+  for (uint64_t i = queue.retired(); t.has_ddp_header && i != queue.started(); ++i) {
+    SendWqe& wr = queue.slot(i);
+    if (is_done(i, wr) || !caused_by(t, wr)) continue;
+    wr.status = blamed_as(t.code, rule_of(wr.opcode));
+    // All before it was received without a fault.
+    if (acknowledgements_ != Acknowledgements::kNone)
+      shared_->arrived.store(i, std::memory_order_relaxed);
+    core::explain(shared_->told,
+                  "queue pair 0x%06x: the peer refused wr_id %" PRIu64
+                  " (IBV_WR_%s, %u bytes%s) and ended the connection: Terminate 0x%04x, %s: %s",
+                  shared_->qp_num, wr.wr_id, queue::name_of(wr.opcode), wr.length,
+                  target_of(wr).text, static_cast<unsigned>(t.code), core::describe(t.code),
+                  advice(t.code));
+    return true;
+  }
+  core::explain(shared_->told,
+                "queue pair 0x%06x: the peer ended the connection: Terminate 0x%04x, %s%s%s: %s",
+                shared_->qp_num, static_cast<unsigned>(t.code), core::describe(t.code),
+                named_by(t).text,
+                t.has_ddp_header && acknowledgements_ == Acknowledgements::kNone
+                    ? ", of a request that has completed when TCP had taken it "
+                      "(UIWARP_COMPLETIONS=acknowledged has it fail)"
+                    : "",
+                advice(t.code));
+  return false;
+}
+
+}  // namespace uiw::qp

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "queue/post_refusal.h"
+
+#include <cinttypes>
+#include <iterator>
+
+#include "queue/receive_queue.h"
+
+namespace uiw::queue {
+namespace {
+
+constexpr const char* kOpcodes[] = {
+    "RDMA_WRITE",         "RDMA_WRITE_WITH_IMM",  "SEND",      "SEND_WITH_IMM", "RDMA_READ",
+    "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW",       "SEND_WITH_INV",
+};
+static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_SEND_WITH_INV == 9);
+
+}  // namespace
+
+const char* name_of(ibv_wr_opcode opcode) {
+  return kOpcodes[opcode];
+}
+
+const char* text_of(ibv_qp_state state) {
+  constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+  static_assert(IBV_QPS_RESET == 0 && IBV_QPS_ERR == 6);
+  return kStates[state];
+}
+
+void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused) {
+  const uint64_t wr_id = refused.wr_id, asked = refused.asked, allowed = refused.allowed;
+  switch (refused.rule) {
+    case PostRule::kNone:
+    case PostRule::kStillFull:
+      return;
+    case PostRule::kOpcode:
+      if (asked < std::size(kOpcodes))
+        return core::explain(
+            told,
+            "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+            ": a queue pair of this type and face has no IBV_WR_%s (doc/support.md; "
+            "UIWARP_FACE=roce has Send with immediate)",
+            qp_num, wr_id, kOpcodes[asked]);
+      return core::explain(told,
+                           "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64 ": opcode %" PRIu64
+                           " is not one of enum ibv_wr_opcode that there is here: is the work "
+                           "request initialised?",
+                           qp_num, wr_id, asked);
+    case PostRule::kSges:
+      return core::explain(told,
+                           "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+                           ": num_sge is %" PRId32 ", max_send_sge of the queue pair is %" PRIu64,
+                           qp_num, wr_id, static_cast<int32_t>(asked), allowed);
+    case PostRule::kMessage:
+      return core::explain(told,
+                           "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+                           ": a message of %" PRIu64 " bytes, %" PRIu64
+                           " are the most (ibv_query_port: max_msg_sz)",
+                           qp_num, wr_id, asked, allowed);
+    case PostRule::kNoInline:
+      return core::explain(told,
+                           "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+                           ": IBV_SEND_INLINE with IBV_WR_%s, which sends no bytes of the program",
+                           qp_num, wr_id, asked < std::size(kOpcodes) ? kOpcodes[asked] : "?");
+    case PostRule::kInline:
+      return core::explain(told,
+                           "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64 ": %" PRIu64
+                           " bytes inline, max_inline_data of the queue pair is %" PRIu64
+                           ": ask for more in ibv_create_qp, or leave out IBV_SEND_INLINE",
+                           qp_num, wr_id, asked, allowed);
+    case PostRule::kAtomicSize:
+      return core::explain(told,
+                           "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+                           ": the SGEs of an atomic have %" PRIu64
+                           " bytes, its answer has %" PRIu64,
+                           qp_num, wr_id, asked, allowed);
+    case PostRule::kAtomicAddress:
+      return core::explain(told,
+                           "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+                           ": the remote address of an atomic, 0x%" PRIx64
+                           ", is no multiple of %" PRIu64,
+                           qp_num, wr_id, asked, allowed);
+    case PostRule::kBinding:
+      return core::explain(
+          told,
+          "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+          ": IBV_WR_BIND_MW without a window or a region, or whose rkey is not one "
+          "of that window (ibv_inc_rkey)",
+          qp_num, wr_id);
+    case PostRule::kNoAddress:
+      return core::explain(
+          told,
+          "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+          ": a UD queue pair needs an address handle of its own protection domain: "
+          "wr.ud.ah %s",
+          qp_num, wr_id, asked == 0 ? "is null" : "is of another one");
+    case PostRule::kFull:
+      if (asked < allowed)
+        return core::explain(
+            told,
+            "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+            ": the send queue is full: all %" PRIu64 " places (max_send_wr) are taken, %" PRIu64
+            " of them by requests that are not signalled; a place is free when its "
+            "completion, or a later one's, was polled",
+            qp_num, wr_id, allowed, asked);
+      return core::explain(
+          told,
+          "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
+          ": the send queue is full for good: all %" PRIu64
+          " places (max_send_wr) are taken by requests of which none is signalled, so that no "
+          "completion will ever free one: post one of so many with IBV_SEND_SIGNALED, and poll it",
+          qp_num, wr_id, allowed);
+  }
+}
+
+int refuse_post_recv(core::Told& told, uint32_t qp_num, const void* srq) {
+  if (srq)
+    return core::refuse(
+        told, EINVAL,
+        "ibv_post_recv: queue pair 0x%06x receives from a shared receive queue: use "
+        "ibv_post_srq_recv",
+        qp_num);
+  return core::refuse(
+      told, EINVAL,
+      "ibv_post_recv: queue pair 0x%06x is in RESET: move it to INIT first (ibv_modify_qp)",
+      qp_num);
+}
+
+void explain(core::Told& told, uint32_t qp_num, const ReceiveQueue& queue, const ibv_recv_wr& wr,
+             int error) {
+  if (error == ENOMEM)
+    core::explain(told,
+                  "ibv_post_recv: queue pair 0x%06x: wr_id %" PRIu64
+                  ": the receive queue is full: max_recv_wr is %u; a place is free when its "
+                  "completion was polled",
+                  qp_num, wr.wr_id, queue.depth());
+  else
+    core::explain(told,
+                  "ibv_post_recv: queue pair 0x%06x: wr_id %" PRIu64
+                  ": num_sge is %d, max_recv_sge of the queue pair is %u",
+                  qp_num, wr.wr_id, wr.num_sge, queue.max_sge());
+}
+
+void explain(core::Told& told, const ReceiveQueue& queue, const ibv_recv_wr& wr, int error) {
+  if (error == ENOMEM)
+    core::explain(told,
+                  "ibv_post_srq_recv: wr_id %" PRIu64
+                  ": the shared receive queue is full: max_wr is %u; a place is free when its "
+                  "completion was polled",
+                  wr.wr_id, queue.depth());
+  else
+    core::explain(told,
+                  "ibv_post_srq_recv: wr_id %" PRIu64
+                  ": num_sge is %d, max_sge of the shared receive queue is %u",
+                  wr.wr_id, wr.num_sge, queue.max_sge());
+}
+
+}  // namespace uiw::queue

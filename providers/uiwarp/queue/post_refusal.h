@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Which rule a work request breaks that is refused when it is posted, and by how much. Kept while a
+// lock of the queue is held, told when it is not any more.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "core/explain.h"
+
+namespace uiw::queue {
+
+enum class PostRule : uint8_t {
+  kNone,           // nothing was refused
+  kOpcode,         // the queue pair does not have it: `asked`
+  kSges,           // num_sge
+  kMessage,        // bytes in all
+  kNoInline,       // the opcode sends nothing that could be inline
+  kInline,         // bytes
+  kAtomicSize,     // its SGEs have no room for the 8 bytes of the answer
+  kAtomicAddress,  // the remote address is no multiple of 8
+  kBinding,        // no window, no region or a key of another window
+  kNoAddress,      // a datagram without an address handle (0), or with another domain's (1)
+  kFull,           // of `allowed` places that all are taken `asked` have no completion of their own
+  kStillFull,      // as kFull before, and that was told
+};
+
+struct PostRefusal {
+  PostRule rule = PostRule::kNone;
+  uint64_t wr_id = 0, asked = 0, allowed = 0;
+
+  int error() const {
+    if (rule == PostRule::kNone) return 0;
+    return rule == PostRule::kFull || rule == PostRule::kStillFull ? ENOMEM : EINVAL;
+  }
+};
+
+// ibv_post_send of this queue pair. Nothing for kNone.
+void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused);
+
+class ReceiveQueue;
+// ibv_post_recv in this state, with or without a shared receive queue: 0 or EINVAL.
+int refuse_post_recv(core::Told& told, uint32_t qp_num, const void* srq);
+inline int check_post_recv(core::Told& told, uint32_t qp_num, ibv_qp_state state, const void* srq) {
+  if (!srq && state != IBV_QPS_RESET) [[likely]]
+    return 0;
+  return refuse_post_recv(told, qp_num, srq);
+}
+// ibv_post_recv: what ReceiveQueue::post() has refused with `error`.
+void explain(core::Told& told, uint32_t qp_num, const ReceiveQueue& queue, const ibv_recv_wr& wr,
+             int error);
+// ibv_post_srq_recv.
+void explain(core::Told& told, const ReceiveQueue& queue, const ibv_recv_wr& wr, int error);
+
+// "SEND" and so on; "RESET" and so on.
+const char* name_of(ibv_wr_opcode opcode);
+const char* text_of(ibv_qp_state state);
+
+}  // namespace uiw::queue

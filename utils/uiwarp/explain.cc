@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "explain.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+
+#include "core/cause.h"
+
+namespace uiw::tool {
+namespace {
+
+constexpr size_t kColumns = 100, kIndent = 4;
+constexpr char kVendorErrKind[] = "vendor_err";
+constexpr const char* kPrefixes[] = {"ibv_wc_", "ibv_event_", "rdma_cm_event_"};
+
+struct Table {
+  const char* title;
+  std::span<const Explanation> rows;
+};
+std::vector<Table> tables() {
+  return {{"Completion statuses", explained_statuses()},
+          {"Errors of calls", explained_errnos()},
+          {"Asynchronous events", explained_async_events()},
+          {"rdma_cm events", explained_cm_events()}};
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// Without what all names of a kind begin with.
+std::string short_name(const std::string& name) {
+  const std::string text = lower(name);
+  for (const std::string prefix : kPrefixes)
+    if (text.starts_with(prefix)) return text.substr(prefix.size());
+  return text;
+}
+
+bool number_of(const std::string& word, long& number) {
+  char* end = nullptr;
+  number = std::strtol(word.c_str(), &end, 0);
+  return !word.empty() && *end == '\0';
+}
+
+// Of a cause the text is of the library, and the Terminate code that it was added to is named.
+struct VendorErr {
+  std::string name, text;
+};
+bool find_vendor_err(long number, VendorErr& out) {
+  const core::CauseInfo* info =
+      number < 0 || number > 0xffffffff ? nullptr : core::find_cause(static_cast<uint32_t>(number));
+  if (!info) return false;
+  char name[64];
+  std::snprintf(name, sizeof name, "0x%lx %s", static_cast<unsigned long>(number), info->name);
+  out = {name, info->text};
+  if (info->cause >= core::Cause::kPeerTerminated) {
+    const auto code = static_cast<core::TermCode>(number & 0xffff);
+    char text[160];
+    std::snprintf(text, sizeof text, " Here 0x%04lx: %s.", number & 0xffff, core::describe(code));
+    out.text += text;
+  }
+  return true;
+}
+
+void print_wrapped(const char* text, size_t indent, const char* mark = "") {
+  const std::string words = std::string(mark) + text;
+  size_t at = 0;
+  bool first = true;
+  while (at < words.size()) {
+    const size_t room = kColumns - indent - (first ? 0 : std::string(mark).size());
+    size_t end = words.size() - at <= room ? words.size() : words.rfind(' ', at + room);
+    if (end == std::string::npos || end <= at) end = std::min(words.find(' ', at), words.size());
+    printf("%*s%s\n", static_cast<int>(indent + (first ? 0 : std::string(mark).size())), "",
+           words.substr(at, end - at).c_str());
+    at = end == words.size() ? end : end + 1;
+    first = false;
+  }
+}
+
+void print_list(const char* title, const std::vector<const char*>& texts) {
+  if (texts.empty()) return;
+  printf("  %s\n", title);
+  for (const char* text : texts) print_wrapped(text, kIndent, "- ");
+}
+
+std::string title_of(const Explanation& row) {
+  std::string title = row.name;
+  if (row.also) title += std::string(row.kind) == "errno" ? " of " : ", ";
+  const bool status_of_event = row.value < 0 || (row.also && title.starts_with("RDMA_CM"));
+  if (status_of_event)
+    title = std::string(row.name) + ", status " + std::to_string(row.value) + ", ";
+  if (row.also) title += row.also;
+  title += std::string(" (") + row.kind;
+  if (!status_of_event) title += " " + std::to_string(row.value);
+  return title + ")";
+}
+
+void print(const Explanation& row) {
+  printf("%s\n", title_of(row).c_str());
+  if (row.here) print_wrapped(row.here, kIndent);
+  if (row.adapters) {
+    printf("  On adapters:\n");
+    print_wrapped(row.adapters, kIndent);
+  }
+  print_list("Usual causes, the likely ones first:", row.causes);
+  print_list("Look at:", row.look);
+}
+
+std::string json(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string json(const std::vector<const char*>& texts) {
+  std::string out = "[";
+  for (const char* text : texts) out += (out.size() > 1 ? ", " : "") + json(std::string(text));
+  return out + "]";
+}
+
+std::string json_of(const Explanation& row) {
+  const auto field = [](const char* name, const char* text) {
+    return text ? std::string(", \"") + name + "\": " + json(std::string(text)) : std::string();
+  };
+  return "{\"kind\": " + json(std::string(row.kind)) + field("name", row.name) +
+         ", \"value\": " + std::to_string(row.value) + field("also", row.also) +
+         field("here", row.here) + field("adapters", row.adapters) +
+         ", \"causes\": " + json(row.causes) + ", \"look\": " + json(row.look) + "}";
+}
+
+// Whether one word means this row by itself.
+bool is_meant(const Explanation& row, const std::string& word) {
+  long number;
+  if (number_of(word, number)) return row.value == number;
+  const std::string text = lower(word);
+  const bool is_text = row.also && std::string(row.kind) == "completion status";
+  return text == lower(row.name) || short_name(word) == short_name(row.name) ||
+         (is_text && text == lower(row.also));
+}
+
+// What a second word leaves of the rows of the first: the call of an errno, the status of an event.
+bool is_narrowed(const Explanation& row, const std::string& word) {
+  long number;
+  if (number_of(word, number)) return row.value == number;
+  return row.also && lower(row.also).find(lower(word)) != std::string::npos;
+}
+
+std::vector<const Explanation*> find(const std::vector<std::string>& words) {
+  std::vector<const Explanation*> found;
+  const std::string whole =
+      std::accumulate(words.begin() + 1, words.end(), words.front(),
+                      [](const std::string& a, const std::string& b) { return a + " " + b; });
+  const auto collect = [&](const std::function<bool(const Explanation&)>& wanted) {
+    for (const Table& table : tables())
+      for (const Explanation& row : table.rows)
+        if (wanted(row)) found.push_back(&row);
+  };
+  collect([&](const Explanation& row) { return is_meant(row, whole); });
+  if (found.empty() && words.size() == 2)
+    collect([&](const Explanation& row) {
+      return is_meant(row, words[0]) && is_narrowed(row, words[1]);
+    });
+  return found;
+}
+
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::vector<std::string> nearest(const std::string& word) {
+  std::vector<std::pair<size_t, std::string>> all;
+  for (const Table& table : tables())
+    for (const Explanation& row : table.rows)
+      all.emplace_back(distance(short_name(word), short_name(row.name)), row.name);
+  std::ranges::sort(all);
+  std::vector<std::string> names;
+  for (const auto& [away, name] : all)
+    if (names.size() < 3 && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
+void list_all(ExplainAs as) {
+  if (as == ExplainAs::kJson) {
+    const char* before = "[\n";
+    for (const Table& table : tables())
+      for (const Explanation& row : table.rows) {
+        printf("%s%s", before, json_of(row).c_str());
+        before = ",\n";
+      }
+    puts("\n]");
+    return;
+  }
+  puts("uiwarp explain WORD: a name below, a number, or the text that programs print.");
+  for (const Table& table : tables()) {
+    printf("\n%s\n", table.title);
+    std::string line, last;
+    for (const Explanation& row : table.rows) {
+      if (last == row.name) continue;
+      last = row.name;
+      line += (line.empty() ? "" : " ") + last;
+    }
+    print_wrapped(line.c_str(), 2);
+  }
+  puts("\nvendor_err of completions");
+  for (const core::CauseInfo& info : core::cause_table())
+    printf("  0x%-6x %s\n", static_cast<unsigned>(info.cause), info.name);
+}
+
+}  // namespace
+
+int explain(const std::vector<std::string>& words, ExplainAs as) {
+  if (words.empty()) {
+    list_all(as);
+    return 0;
+  }
+  const std::vector<const Explanation*> found = find(words);
+  long number = 0;
+  VendorErr vendor;
+  const bool is_vendor =
+      words.size() == 1 && number_of(words[0], number) && find_vendor_err(number, vendor);
+  if (found.empty() && !is_vendor) {
+    fprintf(stderr, "uiwarp: there is nothing called '%s' here. Nearest:", words.front().c_str());
+    for (const std::string& name : nearest(words.front())) fprintf(stderr, " %s", name.c_str());
+    fprintf(stderr, "\nuiwarp: `uiwarp explain` lists all.\n");
+    return 2;
+  }
+  const Explanation vendor_row{kVendorErrKind, vendor.name.c_str(), number, nullptr,
+                               vendor.text.c_str()};
+  const char* before = "[\n";
+  const auto show = [&](const Explanation& row) {
+    if (as == ExplainAs::kJson) {
+      printf("%s%s", before, json_of(row).c_str());
+      before = ",\n";
+      return;
+    }
+    if (*before == '\n') putchar('\n');
+    before = "\n";
+    print(row);
+  };
+  for (const Explanation* row : found) show(*row);
+  if (is_vendor) show(vendor_row);
+  if (as == ExplainAs::kJson) puts("\n]");
+  return 0;
+}
+
+void print_explanations_markdown() {
+  puts(
+      "# What went wrong: statuses, errors, events\n\n"
+      "<!-- Written by `uiwarp explain --markdown`; tests compare it. -->\n\n"
+      "At the default log level uiwarp says on standard error why a call is refused or a request "
+      "fails: once for each\nobject and rule. `uiwarp explain WORD` shows what follows, for one "
+      "status, errno, event or vendor_err.\n\n"
+      "## vendor_err\n\n"
+      "Every completion that fails says by `vendor_err` of `struct ibv_wc` what happened; of "
+      "flushed ones it is what took the\nqueue pair to its error state. Values keep their "
+      "meaning.\n\n"
+      "| value | name | what happened, and what to do |\n|---|---|---|");
+  for (const core::CauseInfo& info : core::cause_table()) {
+    const char* plus = info.cause >= core::Cause::kPeerTerminated ? " + Terminate code" : "";
+    printf("| `0x%02x`%s | %s | %s |\n", static_cast<unsigned>(info.cause), plus, info.name,
+           info.text);
+  }
+  for (const Table& table : tables()) {
+    printf("\n## %s\n", table.title);
+    for (const Explanation& row : table.rows) {
+      printf("\n**%s**", title_of(row).c_str());
+      if (row.here) printf(" %s", row.here);
+      if (row.adapters) printf(" On adapters: %s", row.adapters);
+      puts("");
+      const auto list = [](const char* title, const std::vector<const char*>& texts) {
+        if (texts.empty()) return;
+        printf("%s\n", title);
+        for (const char* text : texts) printf("- %s\n", text);
+      };
+      list("\nUsual causes, the likely ones first:", row.causes);
+      list("\nLook at:", row.look);
+    }
+  }
+}
+
+}  // namespace uiw::tool

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// `uiwarp explain`: what a completion status, an errno of a call, an event or a vendor_err means,
+// and where to look.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace uiw::tool {
+
+// What there is to say of one of them. Texts are sentences; absent ones are null.
+struct Explanation {
+  const char* kind;  // "completion status", ...
+  const char* name;  // as the header has it
+  long value;
+  const char* also = nullptr;         // ibv_wc_status_str(), or the call that returns this errno
+  const char* here = nullptr;         // what it means of uiwarp
+  const char* adapters = nullptr;     // and of hardware
+  std::vector<const char*> causes{};  // the likely ones first
+  std::vector<const char*> look{};    // what to look at
+};
+
+// The tables, one a file.
+std::span<const Explanation> explained_statuses();
+std::span<const Explanation> explained_errnos();
+std::span<const Explanation> explained_async_events();
+std::span<const Explanation> explained_cm_events();
+
+enum class ExplainAs { kText, kJson };
+// Exit status: 0; 2 when none of the words is known, and then the nearest ones are named. Without
+// words it lists what there is.
+int explain(const std::vector<std::string>& words, ExplainAs as);
+// doc/errors.md.
+void print_explanations_markdown();
+
+}  // namespace uiw::tool
