@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/check_options.h"
 #include "core/log.h"
 
 namespace uiw::core {
@@ -89,6 +90,12 @@ constexpr SettingInfo kTable[] = {
      "own patience, a quarter of an hour."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
      "How long a message may wait for a receive to be posted; 0 ends the connection at once."},
+    {"UIWARP_CHECK", "off|on|OPTION,...", "off",
+     "Look for misuse of the verbs, report it on standard error and end with status 66. `uiwarp "
+     "run "
+     "--check` sets it. OPTION: exit=N, another status, 0 the program's own; halt=1, end at the "
+     "first finding; hints=1, also what is not certain; json=FILE; github=1, annotations of its "
+     "workflows; suppressions=FILE; max=N, how many findings are shown."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
      "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
      "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
@@ -164,6 +171,13 @@ bool ports(std::string_view text, uint16_t& first, uint16_t& last) {
   return true;
 }
 
+bool check_options(std::string_view text, char (&out)[sizeof Settings::check]) {
+  CheckOptions options;
+  if (text.size() >= sizeof out || !parse_check_options(text, options)) return false;
+  out[text.copy(out, text.size())] = 0;
+  return true;
+}
+
 bool directory(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
   const bool own_choice = text == "auto";
   if (!own_choice && (text.size() >= sizeof out || !text.starts_with('/'))) return false;
@@ -231,6 +245,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_CLOSE_TIMEOUT_MS") return milliseconds(text, 1, out.close_timeout_ms);
   if (name == "UIWARP_PEER_TIMEOUT_MS") return milliseconds(text, 0, out.peer_timeout_ms);
   if (name == "UIWARP_RNR_WAIT_MS") return milliseconds(text, 0, out.rnr_wait_ms);
+  if (name == "UIWARP_CHECK") return check_options(text, out.check);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},
