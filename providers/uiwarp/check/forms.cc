@@ -138,7 +138,7 @@ std::string counted(unsigned findings) {
 std::string summary_text(const Counts& counts, int pid) {
   std::string line = intro(pid) + counted(counts.shown + counts.beyond_max);
   if (counts.beyond_max) line += text(", %u of them not shown (max=)", counts.beyond_max);
-  if (counts.repeated) line += text(", seen %u times more", counts.repeated);
+  if (counts.repeated) line += text(", %u repeated", counts.repeated);
   if (counts.suppressed) line += text(", %u suppressed", counts.suppressed);
   return line + "\n";
 }

@@ -111,27 +111,31 @@ bool Report::configure(const core::CheckOptions& options) {
   return true;
 }
 
-bool Report::is_known(const Finding& finding) const {
-  return std::ranges::any_of(known_, [&](const Finding& known) {
-    return known.kind == finding.kind && known.hint == finding.hint &&
-           std::ranges::equal(known.places, finding.places, [](const Place& a, const Place& b) {
-             return a.stack == b.stack && std::strcmp(a.label, b.label) == 0;
-           });
+const Report::Known* Report::known(const Finding& finding) const {
+  const auto same = std::ranges::find_if(known_, [&](const Known& one) {
+    return one.finding.kind == finding.kind && one.finding.hint == finding.hint &&
+           std::ranges::equal(one.finding.places, finding.places,
+                              [](const Place& a, const Place& b) {
+                                return a.stack == b.stack && std::strcmp(a.label, b.label) == 0;
+                              });
   });
+  return same == known_.end() ? nullptr : &*same;
 }
 
 void Report::add(const Finding& finding) {
   if (finding.hint && !hints_) return;
   const std::lock_guard hold(mutex_);
   if (over_) return;
-  if (is_known(finding)) {
-    ++counts_.repeated;
+  if (const Known* const before = known(finding)) {
+    ++(before->suppressed ? counts_.suppressed : counts_.repeated);
     return;
   }
   if (!symbols_) symbols_.emplace();
   Frames frames;
   for (const Place& place : finding.places) frames.push_back(symbols_->frames_of(place.stack));
-  if (suppressions_.match(finding, frames)) {
+  const bool suppressed = suppressions_.match(finding, frames);
+  known_.push_back({{finding.kind, {}, {}, {}, finding.places, finding.hint}, suppressed});
+  if (suppressed) {
     ++counts_.suppressed;
     return;
   }
@@ -139,7 +143,6 @@ void Report::add(const Finding& finding) {
     ++counts_.beyond_max;
     return;
   }
-  known_.push_back({finding.kind, {}, {}, {}, finding.places, finding.hint});
   ++counts_.shown;
   show(finding, frames);
   if (halt_) stop();

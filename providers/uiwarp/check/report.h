@@ -32,7 +32,11 @@ class Report {
 
  private:
   Report();
-  bool is_known(const Finding& finding) const;
+  struct Known {
+    Finding finding;  // without its texts
+    bool suppressed;
+  };
+  const Known* known(const Finding& finding) const;
   void show(const Finding& finding, const Frames& frames);
   [[noreturn]] void stop();
   void write_json(const std::string& line) const;
@@ -46,7 +50,7 @@ class Report {
   std::string json_;  // path; empty: none
   Suppressions suppressions_;
   std::optional<Symbols> symbols_;  // from the first finding on
-  std::vector<Finding> known_;      // without their texts
+  std::vector<Known> known_;        // each different one
   Counts counts_;
 };
 

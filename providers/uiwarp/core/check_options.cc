@@ -22,6 +22,25 @@ bool path(std::string_view text, std::string_view& out) {
   return !text.empty();
 }
 
+// What is allowed for the option `name`.
+std::string allowed(std::string_view name) {
+  if (name == "exit") return "a number 0..255";
+  if (name == "max") return "a number 1..1000000";
+  if (name == "halt" || name == "github" || name == "hints") return "0 or 1";
+  if (name == "json" || name == "suppressions") return "the path of a file";
+  return "";
+}
+
+std::string problem_with(std::string_view option) {
+  const size_t equals = option.find('=');
+  const std::string name(option.substr(0, equals)), values = allowed(name);
+  if (values.empty())
+    return "there is no option '" + name +
+           "'; allowed: on, exit, halt, hints, json, github, suppressions, max";
+  if (equals == std::string_view::npos) return "'" + name + "' needs a value: " + values;
+  return "'" + std::string(option) + "': allowed for " + name + " is " + values;
+}
+
 bool parse_one(std::string_view option, CheckOptions& out) {
   if (option == "on") return true;
   const size_t equals = option.find('=');
@@ -39,13 +58,17 @@ bool parse_one(std::string_view option, CheckOptions& out) {
 
 }  // namespace
 
-bool parse_check_options(std::string_view text, CheckOptions& out) {
+bool parse_check_options(std::string_view text, CheckOptions& out, std::string* problem) {
   out = {};
   if (text == "off") return true;
   out.on = true;
   for (;;) {
     const size_t comma = text.find(',');
-    if (!parse_one(text.substr(0, comma), out)) return false;
+    const std::string_view option = text.substr(0, comma);
+    if (!parse_one(option, out)) {
+      if (problem) *problem = problem_with(option);
+      return false;
+    }
     if (comma == std::string_view::npos) return true;
     text.remove_prefix(comma + 1);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace uiw::core {
@@ -19,7 +20,7 @@ struct CheckOptions {
 };
 
 // Parses "off", "on" or "NAME=VALUE,...". The views of `out` are into `text`. On failure returns
-// false; `out` is undefined then. Thread: any.
-bool parse_check_options(std::string_view text, CheckOptions& out);
+// false; `out` is undefined then, and `problem` names the word and what is allowed. Thread: any.
+bool parse_check_options(std::string_view text, CheckOptions& out, std::string* problem = nullptr);
 
 }  // namespace uiw::core

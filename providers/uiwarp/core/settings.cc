@@ -316,8 +316,11 @@ bool parse_setting(const char* name, const char* text, Settings& out, std::strin
     return false;
   }
   if (assign(name, text, out)) return true;
-  problem = std::string(name) + "='" + text + "' is not valid; allowed: " + info->type +
-            " (default " + info->fallback +
+  CheckOptions ignored;
+  std::string word;  // that is wrong
+  if (std::string_view(name) == "UIWARP_CHECK") parse_check_options(text, ignored, &word);
+  problem = std::string(name) + "='" + text + "' is not valid" + (word.empty() ? "" : ": ") + word +
+            "; allowed: " + info->type + " (default " + info->fallback +
             "). Correct or unset it; until then no device can be opened";
   return false;
 }

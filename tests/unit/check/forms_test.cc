@@ -108,7 +108,7 @@ TEST_F(Forms, GithubEscapesWhatWouldEndAValue) {
 TEST(Summary, CountsWhatWasAndWasNotShown) {
   EXPECT_EQ(summary_text({.shown = 1}, 5), "==5== uiwarp check: 1 finding\n");
   EXPECT_EQ(summary_text({.shown = 2, .repeated = 9, .beyond_max = 3, .suppressed = 4}, 5),
-            "==5== uiwarp check: 5 findings, 3 of them not shown (max=), seen 9 times more, 4 "
+            "==5== uiwarp check: 5 findings, 3 of them not shown (max=), 9 repeated, 4 "
             "suppressed\n");
   EXPECT_EQ(
       json::parse(summary_json({.shown = 2, .beyond_max = 3, .suppressed = 4}, 5))["findings"], 5);

@@ -110,15 +110,17 @@ TEST(Reports, TheSameIsCountedAndShownOnce) {
     to.add(finding(Kind::kWrongState));
   });
   EXPECT_EQ(count(ended.said, "thing: is wrong"), 3u) << ended.said;
-  EXPECT_EQ(count(ended.said, "3 findings, seen 4 times more\n"), 1u) << ended.said;
+  EXPECT_EQ(count(ended.said, "3 findings, 4 repeated\n"), 1u) << ended.said;
 }
 
 TEST(Reports, NoMoreThanTheMostAreShown) {
   const Ended ended = report("max=2", [](Report& to) {
     for (uintptr_t i = 0; i < 5; ++i) to.add(finding(Kind::kLeak, 0x10 + i));
+    to.add(finding(Kind::kLeak, 0x14));
   });
   EXPECT_EQ(count(ended.said, "thing: is wrong"), 2u) << ended.said;
-  EXPECT_EQ(count(ended.said, "5 findings, 3 of them not shown"), 1u) << ended.said;
+  EXPECT_EQ(count(ended.said, "5 findings, 3 of them not shown (max=), 1 repeated"), 1u)
+      << ended.said;
 }
 
 TEST(Reports, HaltEndsTheProcessAtTheFirst) {
@@ -140,10 +142,12 @@ TEST(Reports, FilesThatCannotBeUsedAreNamed) {
 TEST(Reports, SuppressedFindingsAreCountedAndFailNothing) {
   const std::string path = testing::TempDir() + "uiwarp-suppressions-" + std::to_string(getpid());
   std::ofstream(path) << "leak:*\n";
-  const Ended ended =
-      report("suppressions=" + path, [](Report& to) { to.add(finding(Kind::kLeak)); });
+  const Ended ended = report("suppressions=" + path, [](Report& to) {
+    to.add(finding(Kind::kLeak));
+    to.add(finding(Kind::kLeak));
+  });
   EXPECT_EQ(ended.status, 3);
-  EXPECT_EQ(count(ended.said, "0 findings, 1 suppressed\n"), 1u) << ended.said;
+  EXPECT_EQ(count(ended.said, "0 findings, 2 suppressed\n"), 1u) << ended.said;
   std::ofstream(path) << "leaks:*\n";
   EXPECT_EQ(report("suppressions=" + path, [](Report&) {}).status, 101);
   unlink(path.c_str());

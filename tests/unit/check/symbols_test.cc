@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "check/symbols.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -33,6 +34,45 @@ TEST(Symbols, FunctionFileAndLineOfACall) {
   EXPECT_TRUE(std::string_view(frames[0].file).ends_with("symbols_test.cc")) << frames[0].file;
   EXPECT_EQ(frames[0].line, line_of_call);
   EXPECT_FALSE(frames[0].module.empty());
+}
+
+__attribute__((noinline)) void take_for_c(void* stack) {
+  capture(*static_cast<Stack*>(stack));
+}
+
+// The frame of calls_back() in a library that is loaded after symbols were looked up before.
+void from_library(const char* path, Frame& frame) {
+  Symbols symbols;
+  Stack stack;
+  take(stack);
+  symbols.frames_of(stack);
+  void* const library = dlopen(path, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  using Call = void(void (*)(void*), void*);
+  const auto call = reinterpret_cast<Call*>(dlsym(library, "calls_back"));
+  ASSERT_NE(call, nullptr);
+  call(take_for_c, &stack);
+  const std::vector<Frame> frames = symbols.frames_of(stack);
+  ASSERT_FALSE(frames.empty());
+  frame = frames[0];
+  dlclose(library);
+}
+
+TEST(Symbols, ALoadedLibraryInCHasFileAndLine) {
+  Frame frame;
+  from_library(UIWARP_CALLING_DEBUG, frame);
+  EXPECT_EQ(frame.function, "calls_back");
+  EXPECT_TRUE(frame.file.ends_with("unit/check/calling.c")) << frame.file;
+  EXPECT_EQ(frame.line, 8);
+}
+
+TEST(Symbols, WithoutDebugInformationThereAreFunctionAndOffset) {
+  Frame frame;
+  from_library(UIWARP_CALLING_STRIPPED, frame);
+  EXPECT_EQ(frame.function, "calls_back");
+  EXPECT_EQ(frame.file, "");
+  EXPECT_TRUE(frame.module.ends_with("check_calling_stripped.so")) << frame.module;
+  EXPECT_GT(frame.offset, 0u);
 }
 
 TEST(Symbols, WhatIsNoCodeIsShownAsAnAddress) {

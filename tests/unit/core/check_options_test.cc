@@ -23,5 +23,29 @@ TEST(CheckOptions, AreOffOrWhatIsNamed) {
   EXPECT_EQ(options.suppressions, "s");
 }
 
+std::string problem(const char* text) {
+  CheckOptions options;
+  std::string said;
+  EXPECT_FALSE(parse_check_options(text, options, &said)) << text;
+  CheckOptions silent;
+  EXPECT_FALSE(parse_check_options(text, silent)) << text;
+  return said;
+}
+
+TEST(CheckOptions, AWrongOneIsNamedWithWhatIsAllowed) {
+  EXPECT_EQ(problem("on,colour=1"),
+            "there is no option 'colour'; allowed: on, exit, halt, hints, json, github, "
+            "suppressions, max");
+  EXPECT_EQ(problem(""),
+            "there is no option ''; allowed: on, exit, halt, hints, json, github, suppressions, "
+            "max");
+  EXPECT_EQ(problem("exit=256"), "'exit=256': allowed for exit is a number 0..255");
+  EXPECT_EQ(problem("exit=1x"), "'exit=1x': allowed for exit is a number 0..255");
+  EXPECT_EQ(problem("max=0"), "'max=0': allowed for max is a number 1..1000000");
+  EXPECT_EQ(problem("halt=yes,on"), "'halt=yes': allowed for halt is 0 or 1");
+  EXPECT_EQ(problem("json="), "'json=': allowed for json is the path of a file");
+  EXPECT_EQ(problem("json"), "'json' needs a value: the path of a file");
+}
+
 }  // namespace
 }  // namespace uiw::core
