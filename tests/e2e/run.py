@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True   # leave the source tree as it is
 import case_alignment  # noqa: F401  (each registers its cases)
 import case_board      # noqa: F401
 import case_capture    # noqa: F401
+import case_check      # noqa: F401
 import case_cm         # noqa: F401
 import case_cm_datagrams  # noqa: F401
 import case_command    # noqa: F401

@@ -69,19 +69,33 @@ bool set_environment(const Layout& layout, std::string& problem) {
   return true;
 }
 
-bool choose_face(const std::string& name, std::string& problem) {
-  constexpr char kFace[] = "UIWARP_FACE";
+namespace {
+
+// Sets that variable, or says `wrong` and what is allowed.
+bool choose(const char* variable, const std::string& value, const std::string& wrong,
+            std::string& problem) {
   core::Settings scratch;
   std::string about_the_variable;
-  if (core::parse_setting(kFace, name.c_str(), scratch, about_the_variable)) {
-    setenv(kFace, name.c_str(), 1);
+  if (core::parse_setting(variable, value.c_str(), scratch, about_the_variable)) {
+    setenv(variable, value.c_str(), 1);
     return true;
   }
-  problem = "there is no face '" + name + "' for --as; allowed: ";
+  problem = wrong + "; allowed: ";
   for (const core::SettingInfo& info : core::setting_table()) {
-    if (std::string(info.name) == kFace) problem += info.type;
+    if (std::string(info.name) == variable) problem += info.type;
   }
   return false;
+}
+
+}  // namespace
+
+bool choose_face(const std::string& name, std::string& problem) {
+  return choose("UIWARP_FACE", name, "there is no face '" + name + "' for --as", problem);
+}
+
+bool choose_check(const std::string& options, std::string& problem) {
+  const std::string wrong = "'" + options + "' are no options of --check";
+  return choose("UIWARP_CHECK", options, wrong, problem);
 }
 
 }  // namespace uiw::tool

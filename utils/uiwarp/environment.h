@@ -24,4 +24,7 @@ bool set_environment(const Layout& layout, std::string& problem);
 // the faces when there is none of that name.
 bool choose_face(const std::string& name, std::string& problem);
 
+// The same of UIWARP_CHECK and the options of --check.
+bool choose_check(const std::string& options, std::string& problem);
+
 }  // namespace uiw::tool

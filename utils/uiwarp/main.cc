@@ -23,16 +23,19 @@
 namespace {
 
 constexpr char kRunHelp[] =
-    "Usage: uiwarp run [--as iwarp|roce] [--] PROGRAM ARGS...\n\n"
+    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--] PROGRAM ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
     "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
     "--as: the face of the devices, as UIWARP_FACE (`uiwarp settings`), which it overrides.\n"
+    "--check: misuse of the verbs is reported, and the exit status is 66 then; OPTIONs are those "
+    "of "
+    "UIWARP_CHECK.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
-  const std::string as = "--as", as_equals = "--as=";
+  const std::string as = "--as", as_equals = "--as=", check = "--check", check_equals = "--check=";
   int first = 2;
   for (; first < argc && argv[first][0] == '-'; first++) {
     const std::string option = argv[first];
@@ -44,16 +47,22 @@ int run_command(int argc, char** argv) {
       first++;
       break;
     }
-    std::string face, problem;
+    std::string problem;
+    bool good;
     if (option == as) {
-      if (++first < argc) face = argv[first];
+      const bool named = ++first < argc;
+      good = uiw::tool::choose_face(named ? argv[first] : "", problem);
     } else if (option.starts_with(as_equals)) {
-      face = option.substr(as_equals.size());
+      good = uiw::tool::choose_face(option.substr(as_equals.size()), problem);
+    } else if (option == check) {
+      good = uiw::tool::choose_check("on", problem);
+    } else if (option.starts_with(check_equals)) {
+      good = uiw::tool::choose_check(option.substr(check_equals.size()), problem);
     } else {
       fprintf(stderr, "uiwarp: unknown option '%s' of run.\n%s", argv[first], kRunHelp);
       return 2;
     }
-    if (!uiw::tool::choose_face(face, problem)) {
+    if (!good) {
       fprintf(stderr, "uiwarp: %s\n", problem.c_str());
       return 2;
     }

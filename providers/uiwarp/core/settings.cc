@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/check_options.h"
 #include "core/device_choice.h"
 #include "core/log.h"
 
@@ -93,6 +94,12 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_DEVICES", "all|NAMES", "all",
      "Network interfaces that get a device, separated by commas: lo,eth*; with ! or - in front, "
      "those that do not: !lo,!docker*. UCX with the RoCE face wants !lo between hosts."},
+    {"UIWARP_CHECK", "off|on|OPTION,...", "off",
+     "Look for misuse of the verbs, report it on standard error and end with status 66. `uiwarp "
+     "run "
+     "--check` sets it. OPTION: exit=N, another status, 0 the program's own; halt=1, end at the "
+     "first finding; hints=1, also what is not certain; json=FILE; github=1, annotations of its "
+     "workflows; suppressions=FILE; max=N, how many findings are shown."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
      "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
      "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
@@ -165,6 +172,13 @@ bool ports(std::string_view text, uint16_t& first, uint16_t& last) {
   if (error2 != std::errc() || rest != end || low < 1024 || high < low) return false;
   first = low;
   last = high;
+  return true;
+}
+
+bool check_options(std::string_view text, char (&out)[sizeof Settings::check]) {
+  CheckOptions options;
+  if (text.size() >= sizeof out || !parse_check_options(text, options)) return false;
+  out[text.copy(out, text.size())] = 0;
   return true;
 }
 
@@ -243,6 +257,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_PEER_TIMEOUT_MS") return milliseconds(text, 0, out.peer_timeout_ms);
   if (name == "UIWARP_RNR_WAIT_MS") return milliseconds(text, 0, out.rnr_wait_ms);
   if (name == "UIWARP_DEVICES") return device_list(text, out.devices);
+  if (name == "UIWARP_CHECK") return check_options(text, out.check);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},
@@ -313,8 +328,11 @@ bool parse_setting(const char* name, const char* text, Settings& out, std::strin
     return false;
   }
   if (assign(name, text, out)) return true;
-  problem = std::string(name) + "='" + text + "' is not valid; allowed: " + info->type +
-            " (default " + info->fallback +
+  CheckOptions ignored;
+  std::string word;  // that is wrong
+  if (std::string_view(name) == "UIWARP_CHECK") parse_check_options(text, ignored, &word);
+  problem = std::string(name) + "='" + text + "' is not valid" + (word.empty() ? "" : ": ") + word +
+            "; allowed: " + info->type + " (default " + info->fallback +
             "). Correct or unset it; until then no device can be opened";
   return false;
 }

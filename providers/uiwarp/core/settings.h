@@ -63,6 +63,8 @@ struct Settings {
   uint32_t rnr_wait_ms = 2000;         // UIWARP_RNR_WAIT_MS: 0 = strict, Terminate 0x1202 at once
   // UIWARP_DEVICES: core/device_choice.h; empty: all
   char devices[kLongestList + 1] = "";
+  // UIWARP_CHECK, as it was written: parse_check_options() has accepted it
+  char check[2 * kLongestPath + 1] = "off";
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug

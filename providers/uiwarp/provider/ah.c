@@ -11,13 +11,13 @@ struct ibv_ah *provider_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (!mine)
 		return NULL;
-	error = uiwarp_ah_create(core_pd(pd), attr, &mine->core);
+	error = core_verbs->ah_create(core_pd(pd), attr, &mine->core);
 	return error ? provider_fail(mine, error) : &mine->ah;
 }
 
 int provider_destroy_ah(struct ibv_ah *ah)
 {
-	int error = uiwarp_ah_destroy(((struct uiwarp_ibv_ah *)ah)->core);
+	int error = core_verbs->ah_destroy(((struct uiwarp_ibv_ah *)ah)->core);
 
 	if (!error)
 		free(ah);

@@ -13,18 +13,18 @@ static int query_device(struct ibv_context *context, const struct ibv_query_devi
 {
 	if (input && input->comp_mask)
 		return EINVAL;
-	return provider_result(uiwarp_query_device(core_context(context), attr, size));
+	return provider_result(core_verbs->query_device(core_context(context), attr, size));
 }
 
 static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
 {
-	return provider_result(uiwarp_query_port(core_context(context), port, attr));
+	return provider_result(core_verbs->query_port(core_context(context), port, attr));
 }
 
 static void async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	(void)event;
-	uiwarp_context_events_taken(core_context(context));
+	core_verbs->context_events_taken(core_context(context));
 }
 
 /* Where the loaded libibverbs has the beginning of our struct verbs_context. */
@@ -42,7 +42,7 @@ static void free_context(struct ibv_context *context)
 {
 	struct provider_context *mine = context_of(context);
 
-	uiwarp_context_close(mine->core);
+	core_verbs->context_close(mine->core);
 	verbs_uninit_context(verbs_of(mine));
 	free(mine);
 }
@@ -121,12 +121,12 @@ struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_
 	if (mine->verbs.sz != layout->context_at + sizeof(struct ibv_context))
 		fprintf(stderr, "uiwarp: this libibverbs lays out its contexts in a way that uiwarp does not know\n");
 	else if (virtual_kernel_active(ibv_get_device_name(device)))
-		error = uiwarp_context_open(core_device(device), &mine->core, &mine->verbs.context.async_fd);
+		error = core_verbs->context_open(core_device(device), &mine->core, &mine->verbs.context.async_fd);
 	if (error) {
 		verbs_uninit_context(verbs_of(mine));
 		return provider_fail(mine, error);
 	}
-	mine->verbs.context.num_comp_vectors = uiwarp_comp_vectors();
+	mine->verbs.context.num_comp_vectors = core_verbs->comp_vectors();
 	provider_operations(layout, &ops, table);
 	verbs_set_ops(verbs_of(mine), table);
 	return verbs_of(mine);

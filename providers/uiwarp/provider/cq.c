@@ -17,7 +17,7 @@ static struct provider_cq *create(struct ibv_context *context, uint32_t cqe, str
 		error = uiwarp_refuse(EINVAL, "ibv_create_cq: cqe (%d) or comp_vector (%d) is negative", (int)cqe,
 				      (int)comp_vector);
 	else
-		error = uiwarp_cq_create(core_context(context), (int)cqe, channel ? channel->fd : -1, (int)comp_vector,
+		error = core_verbs->cq_create(core_context(context), (int)cqe, channel ? channel->fd : -1, (int)comp_vector,
 					 parent_domain, &mine->cq, &mine->core, &mine->cq.cqe);
 	if (error)
 		return provider_fail(mine, error);
@@ -68,7 +68,7 @@ struct ibv_cq_ex *provider_create_cq_ex(struct ibv_context *context, struct ibv_
 int provider_destroy_cq(struct ibv_cq *cq)
 {
 	uint32_t comp_events, async_events;
-	int error = uiwarp_cq_destroy(core_cq(cq), &comp_events, &async_events);
+	int error = core_verbs->cq_destroy(core_cq(cq), &comp_events, &async_events);
 
 	if (error)
 		return provider_result(error);
@@ -86,20 +86,20 @@ int provider_destroy_cq(struct ibv_cq *cq)
 
 int provider_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	return provider_result(uiwarp_cq_resize(core_cq(cq), cqe, &cq->cqe));
+	return provider_result(core_verbs->cq_resize(core_cq(cq), cqe, &cq->cqe));
 }
 
 int provider_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
-	return uiwarp_cq_poll(core_cq(cq), count, wc);
+	return core_verbs->cq_poll(core_cq(cq), count, wc);
 }
 
 int provider_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	return uiwarp_cq_arm(core_cq(cq), solicited_only);
+	return core_verbs->cq_arm(core_cq(cq), solicited_only);
 }
 
 void provider_cq_event(struct ibv_cq *cq)
 {
-	uiwarp_context_events_taken(core_context(cq->context));
+	core_verbs->context_events_taken(core_context(cq->context));
 }

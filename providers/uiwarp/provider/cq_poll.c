@@ -31,7 +31,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask)
 		return EINVAL;
-	count = uiwarp_cq_poll(mine->core, 1, &wc);
+	count = core_verbs->cq_poll(mine->core, 1, &wc);
 	if (count <= 0)
 		return count ? -count : ENOENT;
 	if (!mine->single_threaded)
@@ -44,7 +44,7 @@ static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct provider_cq *mine = cq_of(ex);
 	struct ibv_wc wc;
-	int count = uiwarp_cq_poll(mine->core, 1, &wc);
+	int count = core_verbs->cq_poll(mine->core, 1, &wc);
 
 	if (count <= 0)
 		return count ? -count : ENOENT;

@@ -6,6 +6,8 @@
 
 #include "provider/provider.h"
 
+const struct uiwarp_verbs *core_verbs;
+
 static bool match_device(struct verbs_sysfs_dev *found)
 {
 	/* The prefix first: in a program without uiwarp devices the core is not even started. */
@@ -57,5 +59,6 @@ __attribute__((constructor)) static void register_driver(void)
 			UIWARP_PABI);
 		return;
 	}
+	core_verbs = uiwarp_get_verbs();
 	verbs_register_driver(&driver);
 }

@@ -15,7 +15,7 @@ struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uin
 
 	if (!mine)
 		return NULL;
-	error = uiwarp_mr_reg(core_pd(pd), addr, length, iova, access, &mine->core, &mine->verbs.mr.lkey,
+	error = core_verbs->mr_reg(core_pd(pd), addr, length, iova, access, &mine->core, &mine->verbs.mr.lkey,
 			      &mine->verbs.mr.rkey);
 	if (error)
 		return provider_fail(mine, error);
@@ -27,7 +27,7 @@ struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uin
 /* libibverbs makes one of its own codes of any error, and leaves errno to us. */
 int provider_rereg_mr(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	int error = uiwarp_mr_rereg(((struct provider_mr *)mr)->core, flags, pd ? core_pd(pd) : NULL, addr, length,
+	int error = core_verbs->mr_rereg(((struct provider_mr *)mr)->core, flags, pd ? core_pd(pd) : NULL, addr, length,
 				    access, &mr->mr.lkey, &mr->mr.rkey);
 
 	if (!error && (flags & IBV_REREG_MR_CHANGE_ACCESS))
@@ -37,7 +37,7 @@ int provider_rereg_mr(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *a
 
 int provider_dereg_mr(struct verbs_mr *mr)
 {
-	int error = uiwarp_mr_dereg(((struct provider_mr *)mr)->core);
+	int error = core_verbs->mr_dereg(((struct provider_mr *)mr)->core);
 
 	if (!error)
 		free(mr);
@@ -47,7 +47,7 @@ int provider_dereg_mr(struct verbs_mr *mr)
 int provider_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sges,
 		       uint32_t count)
 {
-	return provider_result(uiwarp_mr_advise(core_pd(pd), (int)advice, flags, sges, count));
+	return provider_result(core_verbs->mr_advise(core_pd(pd), (int)advice, flags, sges, count));
 }
 
 struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
@@ -57,7 +57,7 @@ struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 	if (!mine)
 		return NULL;
-	error = uiwarp_mw_alloc(core_pd(pd), (int)type, &mine->core, &mine->mw.rkey);
+	error = core_verbs->mw_alloc(core_pd(pd), (int)type, &mine->core, &mine->mw.rkey);
 	if (error)
 		return provider_fail(mine, error);
 	mine->mw.context = pd->context;
@@ -68,7 +68,7 @@ struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 int provider_dealloc_mw(struct ibv_mw *mw)
 {
-	int error = uiwarp_mw_dealloc(((struct provider_mw *)mw)->core);
+	int error = core_verbs->mw_dealloc(((struct provider_mw *)mw)->core);
 
 	if (!error)
 		free(mw);
@@ -85,7 +85,7 @@ int provider_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *b
 		.send_flags = bind->send_flags,
 		.bind_mw = {.mw = mw, .bind_info = bind->bind_info},
 	};
-	int error = uiwarp_mw_next_rkey(((struct provider_mw *)mw)->core, mw->rkey, &wr.bind_mw.rkey);
+	int error = core_verbs->mw_next_rkey(((struct provider_mw *)mw)->core, mw->rkey, &wr.bind_mw.rkey);
 
 	if (!error)
 		error = provider_post_send(qp, &wr, &bad);

@@ -15,7 +15,7 @@ struct ibv_pd *provider_alloc_pd(struct ibv_context *context)
 
 	if (!mine)
 		return NULL;
-	error = uiwarp_pd_alloc(core_context(context), &mine->core);
+	error = core_verbs->pd_alloc(core_context(context), &mine->core);
 	return error ? provider_fail(mine, error) : &mine->pd;
 }
 
@@ -38,7 +38,7 @@ struct ibv_pd *provider_alloc_parent_domain(struct ibv_context *context, struct 
 	mine = provider_new(sizeof(*mine));
 	if (!mine)
 		return NULL;
-	error = uiwarp_pd_alloc_parent(core_context(context), core_pd(attr->pd), attr->td ? core_td(attr->td) : NULL,
+	error = core_verbs->pd_alloc_parent(core_context(context), core_pd(attr->pd), attr->td ? core_td(attr->td) : NULL,
 				       &mine->core);
 	if (error)
 		return provider_fail(mine, error);
@@ -49,7 +49,7 @@ struct ibv_pd *provider_alloc_parent_domain(struct ibv_context *context, struct 
 
 int provider_dealloc_pd(struct ibv_pd *pd)
 {
-	int error = uiwarp_pd_dealloc(core_pd(pd));
+	int error = core_verbs->pd_dealloc(core_pd(pd));
 
 	if (!error)
 		free(pd);
@@ -66,7 +66,7 @@ struct ibv_td *provider_alloc_td(struct ibv_context *context, struct ibv_td_init
 	mine = provider_new(sizeof(*mine));
 	if (!mine)
 		return NULL;
-	error = uiwarp_td_alloc(core_context(context), &mine->core);
+	error = core_verbs->td_alloc(core_context(context), &mine->core);
 	if (error)
 		return provider_fail(mine, error);
 	mine->td.context = context;
@@ -75,7 +75,7 @@ struct ibv_td *provider_alloc_td(struct ibv_context *context, struct ibv_td_init
 
 int provider_dealloc_td(struct ibv_td *td)
 {
-	int error = uiwarp_td_dealloc(core_td(td));
+	int error = core_verbs->td_dealloc(core_td(td));
 
 	if (!error)
 		free(td);

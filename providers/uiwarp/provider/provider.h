@@ -9,7 +9,10 @@
 #include <errno.h>
 
 #include "abi/rdmav.h"
-#include "uiwarp/uiwarp-abi.h"
+#include "uiwarp/uiwarp-verbs.h"
+
+/* What every call below goes to: libuiwarp.so.0, or instruments in front of it. Set while libibverbs loads us. */
+__attribute__((visibility("hidden"))) extern const struct uiwarp_verbs *core_verbs;
 
 struct provider_device {
 	struct verbs_device verbs;

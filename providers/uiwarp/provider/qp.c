@@ -44,7 +44,7 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *init, b
 		.sq_sig_all = init->sq_sig_all,
 		.user = qp,
 	};
-	error = uiwarp_qp_create(core_pd(pd), &core, &mine->core, &qp->qp_num);
+	error = core_verbs->qp_create(core_pd(pd), &core, &mine->core, &qp->qp_num);
 	if (error) {
 		end_waiting(qp);
 		return provider_fail(mine, error);
@@ -71,7 +71,7 @@ struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags)
 		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP, "ibv_create_qp_ex: there are no create_flags (0x%x)",
 							 init->create_flags));
-	if (extended && (init->send_ops_flags & ~uiwarp_qp_send_ops(init->qp_type)))
+	if (extended && (init->send_ops_flags & ~core_verbs->qp_send_ops(init->qp_type)))
 		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP,
 							 "ibv_create_qp_ex: send_ops_flags 0x%llx has operations that queue "
 							 "pairs of this type and face do not have",
@@ -87,7 +87,7 @@ struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_
 int provider_destroy_qp(struct ibv_qp *qp)
 {
 	uint32_t async_events;
-	int error = uiwarp_qp_destroy(core_qp(qp), &async_events);
+	int error = core_verbs->qp_destroy(core_qp(qp), &async_events);
 
 	if (error)
 		return provider_result(error);
@@ -104,12 +104,12 @@ int provider_destroy_qp(struct ibv_qp *qp)
 
 int provider_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	return provider_result(uiwarp_qp_modify(core_qp(qp), attr, mask));
+	return provider_result(core_verbs->qp_modify(core_qp(qp), attr, mask));
 }
 
 int provider_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-	int error = uiwarp_qp_query(core_qp(qp), attr, mask, init);
+	int error = core_verbs->qp_query(core_qp(qp), attr, mask, init);
 
 	if (error)
 		return provider_result(error);
@@ -126,21 +126,21 @@ int provider_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, str
 int provider_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)lid;
-	return provider_result(uiwarp_qp_attach(core_qp(qp), gid));
+	return provider_result(core_verbs->qp_attach(core_qp(qp), gid));
 }
 
 int provider_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)lid;
-	return provider_result(uiwarp_qp_detach(core_qp(qp), gid));
+	return provider_result(core_verbs->qp_detach(core_qp(qp), gid));
 }
 
 int provider_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	return uiwarp_qp_post_send(core_qp(qp), wr, bad);
+	return core_verbs->qp_post_send(core_qp(qp), wr, bad);
 }
 
 int provider_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return uiwarp_qp_post_recv(core_qp(qp), wr, bad);
+	return core_verbs->qp_post_recv(core_qp(qp), wr, bad);
 }

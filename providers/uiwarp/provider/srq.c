@@ -12,24 +12,24 @@ struct ibv_srq *provider_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr 
 
 	if (!mine)
 		return NULL;
-	error = uiwarp_srq_create(core_pd(pd), &init->attr, &mine->srq, &mine->core);
+	error = core_verbs->srq_create(core_pd(pd), &init->attr, &mine->srq, &mine->core);
 	return error ? provider_fail(mine, error) : &mine->srq;
 }
 
 int provider_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-	return provider_result(uiwarp_srq_modify(core_srq(srq), attr, mask));
+	return provider_result(core_verbs->srq_modify(core_srq(srq), attr, mask));
 }
 
 int provider_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
-	return provider_result(uiwarp_srq_query(core_srq(srq), attr));
+	return provider_result(core_verbs->srq_query(core_srq(srq), attr));
 }
 
 int provider_destroy_srq(struct ibv_srq *srq)
 {
 	uint32_t async_events;
-	int error = uiwarp_srq_destroy(core_srq(srq), &async_events);
+	int error = core_verbs->srq_destroy(core_srq(srq), &async_events);
 
 	if (error)
 		return provider_result(error);
@@ -45,5 +45,5 @@ int provider_destroy_srq(struct ibv_srq *srq)
 
 int provider_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return uiwarp_srq_post_recv(core_srq(srq), wr, bad);
+	return core_verbs->srq_post_recv(core_srq(srq), wr, bad);
 }

@@ -29,7 +29,7 @@ static void close_wr(struct provider_qp *mine)
 		return;
 	mine->wr_open = false;
 	if (!mine->wr_error)
-		mine->wr_error = uiwarp_qp_batch_add(mine->core, &mine->wr);
+		mine->wr_error = core_verbs->qp_batch_add(mine->core, &mine->wr);
 }
 
 static struct ibv_send_wr *open_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
@@ -53,7 +53,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct provider_qp *mine = qp_of(ex);
 
-	uiwarp_qp_batch_begin(mine->core);
+	core_verbs->qp_batch_begin(mine->core);
 	mine->wr_open = false;
 	mine->wr_error = 0;
 }
@@ -66,14 +66,14 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	close_wr(mine);
 	error = mine->wr_error; /* another thread's as soon as the section ends */
 	if (!error)
-		return uiwarp_qp_batch_end(mine->core, 1);
-	uiwarp_qp_batch_end(mine->core, 0);
+		return core_verbs->qp_batch_end(mine->core, 1);
+	core_verbs->qp_batch_end(mine->core, 0);
 	return error;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	uiwarp_qp_batch_end(qp_of(ex)->core, 0);
+	core_verbs->qp_batch_end(qp_of(ex)->core, 0);
 }
 
 /* ---- builders ---- */
@@ -193,7 +193,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 	int error = 0;
 
 	if (!mine->wr_open || mine->qp.qp_type != IBV_QPT_UD) {
-		error = uiwarp_qp_batch_address(mine->core, ah, qpn, qkey);
+		error = core_verbs->qp_batch_address(mine->core, ah, qpn, qkey);
 	} else {
 		mine->wr.wr.ud.ah = ah;
 		mine->wr.wr.ud.remote_qpn = qpn;

@@ -290,5 +290,18 @@ TEST(Settings, RuntimeDirectory) {
   expect_refused("UIWARP_RUNTIME_DIR", (longest + "x").c_str(), "auto|/DIRECTORY");
 }
 
+TEST(Settings, Check) {
+  Settings s;
+  EXPECT_STREQ(s.check, "off");
+  for (const char* good : {"on", "exit=3", "exit=0,halt=1", "json=/tmp/x.json,hints=1,max=7",
+                           "on,github=1", "off", "suppressions=a b"}) {
+    EXPECT_TRUE(accepted("UIWARP_CHECK", good, s));
+    EXPECT_STREQ(s.check, good);
+  }
+  for (const char* bad : {"", "yes", "on,", ",on", "on,off", "exit=", "exit=256", "exit=-1",
+                          "halt=2", "json=", "json", "max=0", "hint=1"})
+    expect_refused("UIWARP_CHECK", bad, "off|on|OPTION,...");
+}
+
 }  // namespace
 }  // namespace uiw::core

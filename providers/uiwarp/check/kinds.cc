@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "check/kinds.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace uiw::check {
+namespace {
+
+constexpr KindInfo kInfos[] = {
+    {Kind::kBufferInFlight, "buffer-in-flight", "memory of a request that has not ended",
+     "An adapter reads and writes the memory whenever it gets to it: the peer receives a mixture "
+     "of old and new bytes, or the request ends with a protection error.",
+     "Leave the memory, and its registration, as it is until the request's completion was polled; "
+     "a time-out of the program's own does not end a request, only the error state of its queue "
+     "pair and the completion do."},
+    {Kind::kDestroyedInUse, "destroyed-in-use", "a queue destroyed with requests unaccounted for",
+     "Their completions are lost, so the program never learns which of them were carried out, and "
+     "what it keeps for each wr_id is never freed.",
+     "Move the queue pair to the error state, poll until every request has completed (with "
+     "IBV_WC_WR_FLUSH_ERR at the latest), and destroy it then."},
+    {Kind::kSendQueueFull, "send-queue-full", "a send queue that can never be emptied",
+     "The entry of a request is free again when a completion behind it was polled. Without any the "
+     "queue stays full, and each further post fails with ENOMEM.",
+     "Set IBV_SEND_SIGNALED at least once in each max_send_wr requests, and poll that completion "
+     "before the queue is full."},
+    {Kind::kCqTooSmall, "cq-too-small", "a completion queue smaller than what it has to take",
+     "When it overflows its completions are lost, IBV_EVENT_CQ_ERR comes, and every queue pair of "
+     "it goes to the error state.",
+     "Create it with room for the receives and the signaled sends of all its queue pairs, or keep "
+     "fewer of them outstanding."},
+    {Kind::kKeySwapped, "key-swapped", "an rkey used as lkey",
+     "Many adapters give both the same number, so it works there until a different one is used; "
+     "the others end the request with IBV_WC_LOC_PROT_ERR.",
+     "SGEs take the lkey of memory of this end; wr.rdma.rkey and wr.atomic.rkey take the rkey that "
+     "the peer sent."},
+    {Kind::kLocalProtection, "local-protection", "an SGE outside of the memory it names",
+     "The request ends with IBV_WC_LOC_PROT_ERR, and the queue pair is in the error state.",
+     "Compare the SGE with the region that is named above: its bounds, its protection domain, its "
+     "access flags, and whether it is still registered."},
+    {Kind::kInline, "inline-not-asked", "more inline bytes than were asked for",
+     "An adapter that granted exactly what was asked refuses the post with EINVAL or ENOMEM; "
+     "others "
+     "granted more, so it seems to work.",
+     "Ask for as much in cap.max_inline_data when the queue pair is created, look at what "
+     "ibv_create_qp() writes there, and post longer messages without IBV_SEND_INLINE."},
+    {Kind::kReceiveTooShort, "receive-too-short", "a message longer than its receive",
+     "The receive ends with IBV_WC_LOC_LEN_ERR, the send with IBV_WC_REM_INV_REQ_ERR, and both "
+     "queue pairs are in the error state.",
+     "Post receives as long as the longest message that the peer may send, and bound what it "
+     "sends."},
+    {Kind::kAtomicMisaligned, "atomic-misaligned", "an atomic operation not on 8 aligned bytes",
+     "The request ends with IBV_WC_REM_INV_REQ_ERR or IBV_WC_LOC_LEN_ERR, and the queue pair is in "
+     "the error state.",
+     "The remote address is a multiple of 8, and the SGEs have room for the 8 bytes of the old "
+     "value."},
+    {Kind::kDestroyOrder, "destroy-order", "an object destroyed before what uses it",
+     "The call fails with EBUSY there as well; a program that does not look at its result leaks "
+     "the object.",
+     "Destroy in the reverse order of creation: queue pairs, shared receive queues and completion "
+     "queues, memory windows and regions, protection domains, completion channels, the device."},
+    {Kind::kLeak, "leak", "an object that was never destroyed",
+     "It holds memory of the adapter, and pinned memory of the host, until the process ends.",
+     "Destroy it before the device is closed."},
+    {Kind::kWrongState, "wrong-state", "a call that the state of the queue pair forbids",
+     "The call fails with EINVAL, or, on adapters that do not look, the request is never carried "
+     "out.",
+     "Post receives from INIT on and sends in RTS; with rdma_cm after RDMA_CM_EVENT_ESTABLISHED."},
+};
+
+constexpr bool is_in_order() {
+  for (size_t i = 0; i < std::size(kInfos); ++i)
+    if (static_cast<size_t>(kInfos[i].kind) != i) return false;
+  return static_cast<size_t>(Kind::kWrongState) + 1 == std::size(kInfos);
+}
+static_assert(is_in_order());
+
+}  // namespace
+
+std::span<const KindInfo> kinds() {
+  return kInfos;
+}
+
+const KindInfo& info(Kind kind) {
+  return kInfos[static_cast<size_t>(kind)];
+}
+
+}  // namespace uiw::check

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the provider's handles are under --check: objects of ours that hold the handle of the next
+// table, so that post and poll look nothing up but keys. Address handles, memory windows and thread
+// domains, on which nothing depends, are the next table's own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "check/regions.h"
+#include "check/requests.h"
+#include "core/generation.h"
+#include "uiwarp/uiwarp-verbs.h"
+
+namespace uiw::check {
+
+struct Qp;
+
+struct Context {
+  uiwarp_context* next = nullptr;
+  const unsigned process = core::generation();
+
+  std::shared_mutex mutex;
+  Regions regions;                        // under mutex
+  std::unordered_map<uint32_t, Qp*> qps;  // by number; under mutex
+  // Counts completions that brought something from a peer.
+  std::atomic<uint64_t> news{0};
+
+  // In a child of the process that opened it locks may be held for good: all is passed on as it is.
+  bool foreign() const { return process != core::generation(); }
+};
+
+struct Pd {
+  uiwarp_pd* next = nullptr;
+  Context* context = nullptr;
+  const Pd* root = nullptr;  // what a parent domain was made of; else itself
+};
+
+struct Mr {
+  uiwarp_mr* next = nullptr;
+  Pd* pd = nullptr;
+  Region* region = nullptr;
+};
+
+struct Cq {
+  uiwarp_cq* next = nullptr;
+  Context* context = nullptr;
+  int entries = 0;
+  std::atomic<int64_t> promised{0};  // depths of the work queues that complete here
+};
+
+struct Srq {
+  uiwarp_srq* next = nullptr;
+  Pd* pd = nullptr;
+  std::mutex mutex;
+  Requests receives;  // under mutex
+};
+
+struct Qp {
+  uiwarp_qp* next = nullptr;
+  Pd* pd = nullptr;
+  Cq* send_cq = nullptr;
+  Cq* recv_cq = nullptr;
+  Srq* srq = nullptr;
+  uint32_t number = 0;
+  ibv_qp_cap cap{};  // as granted, but max_inline_data as asked
+  bool signal_all = false;
+  std::mutex mutex;
+  Requests sends, receives;     // under mutex
+  std::vector<uint64_t> batch;  // sequence numbers; of who is between batch_begin and batch_end
+
+  std::string name() const;
+  Stack created() const;  // by the list of objects
+};
+
+// A handle is the object's address, and the other way round.
+#define UIW_HANDLES(Object, Handle)            \
+  inline Object& of(Handle* handle) {          \
+    return *reinterpret_cast<Object*>(handle); \
+  }                                            \
+  inline Handle* handle_of(Object* object) {   \
+    return reinterpret_cast<Handle*>(object);  \
+  }
+UIW_HANDLES(Context, uiwarp_context)
+UIW_HANDLES(Pd, uiwarp_pd)
+UIW_HANDLES(Mr, uiwarp_mr)
+UIW_HANDLES(Cq, uiwarp_cq)
+UIW_HANDLES(Srq, uiwarp_srq)
+UIW_HANDLES(Qp, uiwarp_qp)
+#undef UIW_HANDLES
+
+template <class Object, class Handle>
+auto next_of(Handle* handle) {
+  return handle ? reinterpret_cast<Object*>(handle)->next : nullptr;
+}
+
+// What a program has made and not destroyed, with where it did. Thread: any.
+class Objects {
+ public:
+  static Objects& instance();
+
+  struct Entry {
+    const void* object;
+    const Context* context;
+    std::string name;
+    Stack created;
+    std::vector<const void*> uses;  // other objects
+    uint64_t number = 0;            // in the order of creation
+  };
+  // Captures where.
+  void add(const Context& context, const void* object, std::string name,
+           std::vector<const void*> uses = {});
+  void remove(const void* object);
+  // As it was added; one without a name when it was not.
+  Entry find(const void* object);
+  // Of a context, or of all (null), the oldest first.
+  std::vector<Entry> all_of(const Context* context);
+  // Who uses that one.
+  std::vector<Entry> users_of(const void* object);
+
+ private:
+  std::vector<Entry> sorted(std::vector<Entry> entries);
+
+  std::mutex mutex_;
+  std::unordered_map<const void*, Entry> entries_;  // under mutex_
+  uint64_t last_ = 0;
+};
+
+}  // namespace uiw::check

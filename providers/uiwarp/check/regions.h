@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The memory regions of a device that is open, and those that were until not long ago: what an SGE
+// means, and why one means nothing. Pure.
+//
+// Programs get lkeys that are not their rkeys, so that one in the place of the other is noticed.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "check/finding.h"
+
+namespace uiw::check {
+
+struct Region {
+  uint32_t number = 0;       // counts registrations
+  uint32_t lkey = 0;         // the program's
+  uint32_t stag = 0;         // the stack's lkey, and rkey for all
+  const void* pd = nullptr;  // of a parent domain: what it was made of
+  uint8_t* memory = nullptr;
+  uint64_t start = 0;  // as SGEs name the first byte
+  uint64_t length = 0;
+  uint32_t access = 0;
+  Stack registered, deregistered;
+
+  bool remotely_writable() const {
+    return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+  }
+  bool holds(const ibv_sge& sge) const {
+    return sge.addr >= start && sge.length <= length && sge.addr - start <= length - sge.length;
+  }
+  uint8_t* at(const ibv_sge& sge) const { return memory + (sge.addr - start); }
+  std::string name() const;
+};
+
+// Why an SGE is refused.
+struct Verdict {
+  Kind kind = Kind::kLocalProtection;
+  std::string what;  // empty: nothing is wrong with it
+  std::vector<Place> places;
+};
+
+// Thread: one at a time.
+class Regions {
+ public:
+  // Chooses its lkey. It stays where it is until it is removed and forgotten.
+  Region& add(Region region);
+  // The region has been registered anew: chooses another lkey if its stag is another one.
+  void change(Region& region, Region changed);
+  void remove(Region& region);
+
+  const Region* find(uint32_t lkey) const;
+  // What the stack knows an lkey by; 0, which is no key, for one that there is not.
+  uint32_t stag_of(uint32_t lkey) const;
+
+  // `pd` as in Region; `written`: the SGE is a sink.
+  Verdict judge(const ibv_sge& sge, const void* pd, bool written) const;
+  // Whether peers may write to any of them, and so tell the program something without a completion.
+  bool any_remotely_writable() const { return remotely_writable_ > 0; }
+
+ private:
+  static constexpr size_t kRemembered = 64;  // of those that were deregistered
+
+  uint32_t choose_lkey(uint32_t stag) const;
+  const Region* nearest(const ibv_sge& sge) const;
+
+  std::unordered_map<uint32_t, std::unique_ptr<Region>> by_lkey_;
+  std::unordered_map<uint32_t, Region*> by_stag_;
+  std::deque<Region> gone_;
+  uint32_t registrations_ = 0;
+  uint32_t remotely_writable_ = 0;  // how many are
+};
+
+}  // namespace uiw::check

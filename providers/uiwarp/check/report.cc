@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "check/report.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "core/raw_sys.h"
+
+namespace uiw::check {
+namespace {
+
+namespace sys = core::sys;
+
+// Whole, so that what several processes write stays apart. Nobody hears of what cannot be written.
+void write_all(int fd, const std::string& text) {
+  size_t written = 0;
+  while (written < text.size()) {
+    const long result = sys::write(fd, text.data() + written, text.size() - written);
+    if (result == -EINTR) continue;
+    if (result <= 0) return;
+    written += static_cast<size_t>(result);
+  }
+}
+
+// 0 or errno. Opened for each: a program may close descriptors that it did not open.
+int append_to(const std::string& path, const std::string& text) {
+  const int fd = sys::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) return -fd;
+  write_all(fd, text);
+  sys::close(fd);
+  return 0;
+}
+
+void complain(const char* option, const std::string& path, const char* what) {
+  write_all(STDERR_FILENO,
+            std::string("uiwarp: UIWARP_CHECK: ") + option + "=" + path + ": " + what + "\n");
+}
+
+// 0 or errno.
+int read_whole(const std::string& path, std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "re");
+  if (!file) return errno;
+  char part[4096];
+  for (size_t size; (size = std::fread(part, 1, sizeof part, file)) > 0;) text.append(part, size);
+  const int error = std::ferror(file) ? EIO : 0;
+  std::fclose(file);
+  return error;
+}
+
+Report* the_report = nullptr;
+
+// After exit handlers and the program's own destructors.
+__attribute__((destructor)) void at_end() {
+  if (the_report) the_report->end();
+}
+
+}  // namespace
+
+Report& Report::instance() {
+  static std::once_flag once;
+  std::call_once(once, [] { the_report = new Report; });
+  return *the_report;
+}
+
+Report::Report() {
+  pthread_atfork([] { the_report->mutex_.lock(); }, [] { the_report->mutex_.unlock(); },
+                 [] {
+                   the_report->begin_anew();
+                   the_report->mutex_.unlock();
+                 });
+}
+
+// A child reports what it finds itself.
+void Report::begin_anew() {
+  counts_ = {};
+  known_.clear();
+}
+
+bool Report::configure(const core::CheckOptions& options) {
+  hints_ = options.hints;
+  halt_ = options.halt;
+  github_ = options.github;
+  most_ = options.most;
+  exit_status_ = static_cast<int>(options.exit_status);
+  if (!options.suppressions.empty()) {
+    const std::string path(options.suppressions);
+    std::string text;
+    if (const int error = read_whole(path, text)) {
+      complain("suppressions", path, strerrordesc_np(error));
+      return false;
+    }
+    if (const std::string wrong = suppressions_.parse(text); !wrong.empty()) {
+      complain("suppressions", path, wrong.c_str());
+      return false;
+    }
+  }
+  if (!options.json.empty()) {
+    json_ = options.json;
+    if (const int error = append_to(json_, {})) {
+      complain("json", json_, strerrordesc_np(error));
+      return false;
+    }
+  }
+  return true;
+}
+
+const Report::Known* Report::known(const Finding& finding) const {
+  const auto same = std::ranges::find_if(known_, [&](const Known& one) {
+    return one.finding.kind == finding.kind && one.finding.hint == finding.hint &&
+           std::ranges::equal(one.finding.places, finding.places,
+                              [](const Place& a, const Place& b) {
+                                return a.stack == b.stack && std::strcmp(a.label, b.label) == 0;
+                              });
+  });
+  return same == known_.end() ? nullptr : &*same;
+}
+
+void Report::add(const Finding& finding) {
+  if (finding.hint && !hints_) return;
+  const std::lock_guard hold(mutex_);
+  if (over_) return;
+  if (const Known* const before = known(finding)) {
+    ++(before->suppressed ? counts_.suppressed : counts_.repeated);
+    return;
+  }
+  if (!symbols_) symbols_.emplace();
+  Frames frames;
+  for (const Place& place : finding.places) frames.push_back(symbols_->frames_of(place.stack));
+  const bool suppressed = suppressions_.match(finding, frames);
+  known_.push_back({{finding.kind, {}, {}, {}, finding.places, finding.hint}, suppressed});
+  if (suppressed) {
+    ++counts_.suppressed;
+    return;
+  }
+  if (counts_.shown == most_) {
+    ++counts_.beyond_max;
+    return;
+  }
+  ++counts_.shown;
+  show(finding, frames);
+  if (halt_) stop();
+}
+
+void Report::show(const Finding& finding, const Frames& frames) {
+  const int pid = getpid();
+  write_all(STDERR_FILENO, as_text(finding, frames, pid));
+  if (github_) write_all(STDERR_FILENO, as_github(finding, frames));
+  write_json(as_json(finding, frames, pid));
+}
+
+void Report::write_json(const std::string& line) const {
+  if (!json_.empty()) append_to(json_, line);
+}
+
+void Report::stop() {
+  const int pid = getpid();
+  write_all(STDERR_FILENO, summary_text(counts_, pid));
+  write_json(summary_json(counts_, pid));
+  // The program's status where no other is wanted: it has failed all the same.
+  _exit(exit_status_ ? exit_status_ : 1);
+}
+
+void Report::end() {
+  const std::lock_guard hold(mutex_);
+  if (std::exchange(over_, true)) return;
+  if (!counts_.any() && counts_.suppressed == 0) return;
+  const int pid = getpid();
+  write_all(STDERR_FILENO, summary_text(counts_, pid));
+  write_json(summary_json(counts_, pid));
+  if (!counts_.any() || exit_status_ == 0) return;
+  std::fflush(nullptr);
+  _exit(exit_status_);
+}
+
+}  // namespace uiw::check

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What a program has posted to a work queue and not polled the completion of. Pure.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "check/stack.h"
+
+namespace uiw::check {
+
+enum class Role : uint8_t {
+  kSource,   // its SGEs are read: Send, Write
+  kSink,     // they are written: Read, atomics, receives
+  kNothing,  // it has none: inline data, LOCAL_INV, BIND_MW
+};
+
+struct Request {
+  static constexpr uint32_t kKept = 4;
+
+  uint64_t wr_id = 0;
+  uint64_t sequence = 0;  // Requests' own: in the order of posting
+  Role role = Role::kNothing;
+  bool signaled = false;
+  uint32_t sge_count = 0;  // of them the first kKept are kept
+  ibv_sge sges[kKept] = {};
+  uint64_t bytes = 0;                   // of all SGEs
+  std::optional<uint32_t> fingerprint;  // of a source's bytes when it was posted
+  uint64_t news = 0;                    // the context's (objects.h) when it was posted
+  Stack posted;
+
+  void keep(const ibv_sge* list, int count) {
+    sge_count = count > 0 ? static_cast<uint32_t>(count) : 0;
+    for (uint32_t i = 0; i < sge_count; ++i) {
+      bytes += list[i].length;
+      if (i < kKept) sges[i] = list[i];
+    }
+  }
+  template <class Visit>
+  void each_sge(Visit visit) const {
+    for (uint32_t i = 0; i < std::min(sge_count, kKept); ++i) visit(sges[i]);
+  }
+};
+
+// Thread: one at a time.
+class Requests {
+ public:
+  // Its sequence number.
+  uint64_t add(const Request& request) {
+    requests_.push_back(request);
+    requests_.back().sequence = ++last_;
+    return last_;
+  }
+
+  // It was not posted after all.
+  void take_back(uint64_t sequence) {
+    const auto found = std::ranges::find(requests_, sequence, &Request::sequence);
+    if (found != requests_.end()) requests_.erase(found);
+  }
+
+  // Of a send queue: the completion `wr_id` was polled. Those before it are over too, and visited
+  // first. One that succeeded is the oldest that asked for a completion; one that failed may be
+  // any. Of equal ones the oldest is taken for the one that is meant; of none nothing is visited.
+  template <class Visit>
+  void complete_sends(uint64_t wr_id, bool success, Visit visit) {
+    const auto found = std::ranges::find_if(requests_, [&](const Request& each) {
+      return each.wr_id == wr_id && (each.signaled || !success);
+    });
+    if (found == requests_.end()) return;
+    for (auto each = requests_.begin(); each != found; ++each) visit(*each, false);
+    visit(*found, true);
+    requests_.erase(requests_.begin(), found + 1);
+  }
+
+  // Of a receive queue.
+  std::optional<Request> complete_receive(uint64_t wr_id) {
+    const auto found = std::ranges::find(requests_, wr_id, &Request::wr_id);
+    if (found == requests_.end()) return {};
+    const Request request = *found;
+    requests_.erase(found);
+    return request;
+  }
+
+  void clear() { requests_.clear(); }
+  const std::deque<Request>& all() const { return requests_; }
+
+ private:
+  std::deque<Request> requests_;
+  uint64_t last_ = 0;
+};
+
+}  // namespace uiw::check

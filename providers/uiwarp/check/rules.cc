@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "check/rules.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstring>
+
+#include "check/fingerprint.h"
+#include "check/text.h"
+#include "core/crc32c.h"
+
+namespace uiw::check {
+namespace {
+
+constexpr uint64_t kAtomicSize = 8;
+constexpr uint8_t kSpoilt = 0xa5;
+
+uint64_t length_of(const ibv_send_wr& wr) {
+  uint64_t length = 0;
+  for (int i = 0; i < wr.num_sge; ++i) length += wr.sg_list[i].length;
+  return length;
+}
+
+bool is_atomic(const ibv_send_wr& wr) {
+  return wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+}  // namespace
+
+const char* name_of_state(ibv_qp_state state) {
+  switch (state) {
+    case IBV_QPS_RESET:
+      return "RESET";
+    case IBV_QPS_INIT:
+      return "INIT";
+    case IBV_QPS_RTR:
+      return "RTR";
+    case IBV_QPS_RTS:
+      return "RTS";
+    case IBV_QPS_SQD:
+      return "SQD";
+    case IBV_QPS_SQE:
+      return "SQE";
+    case IBV_QPS_ERR:
+      return "ERR";
+    default:
+      return "no state";
+  }
+}
+
+std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_state state,
+                                      const ibv_qp_cap& cap, const Requests& outstanding) {
+  if (error == ENOMEM) {
+    const bool any = std::ranges::any_of(outstanding.all(), &Request::signaled);
+    if (any || outstanding.all().empty()) return {};
+    return Fault{Kind::kSendQueueFull,
+                 text("ibv_post_send failed with ENOMEM: the send queue holds %zu requests, which "
+                      "is all it was made for (max_send_wr %u), and none of them asks for a "
+                      "completion, so that none can ever be polled and it stays full",
+                      outstanding.all().size(), cap.max_send_wr)};
+  }
+  if (error != EINVAL) return {};
+  if (state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR)
+    return Fault{Kind::kWrongState,
+                 text("ibv_post_send in state %s failed with EINVAL: requests are sent in RTS only",
+                      name_of_state(state))};
+  if (is_atomic(wr) && wr.wr.atomic.remote_addr % kAtomicSize != 0)
+    return Fault{Kind::kAtomicMisaligned,
+                 text("ibv_post_send of an atomic operation failed with EINVAL: its remote address "
+                      "0x%" PRIx64 " is no multiple of 8",
+                      wr.wr.atomic.remote_addr)};
+  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > cap.max_send_sge) return {};
+  if (is_atomic(wr) && length_of(wr) < kAtomicSize)
+    return Fault{Kind::kAtomicMisaligned,
+                 text("ibv_post_send of an atomic operation failed with EINVAL: the old value has "
+                      "8 bytes, its SGEs have %" PRIu64,
+                      length_of(wr))};
+  return inline_not_asked(wr, cap.max_inline_data);
+}
+
+std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has_srq) {
+  if (error != EINVAL) return {};
+  if (has_srq)
+    return Fault{Kind::kWrongState,
+                 "ibv_post_recv failed with EINVAL: this queue pair has a shared receive queue, "
+                 "which ibv_post_srq_recv posts to"};
+  if (state != IBV_QPS_RESET) return {};
+  return Fault{Kind::kWrongState,
+               "ibv_post_recv in state RESET failed with EINVAL: receives are posted from INIT on"};
+}
+
+std::optional<Fault> inline_not_asked(const ibv_send_wr& wr, uint32_t asked) {
+  if (!(wr.send_flags & IBV_SEND_INLINE)) return {};
+  const uint64_t length = length_of(wr);
+  if (length <= asked) return {};
+  return Fault{Kind::kInline,
+               text("%" PRIu64 " bytes are posted with IBV_SEND_INLINE, but the queue "
+                    "pair was created with max_inline_data %u",
+                    length, asked)};
+}
+
+Memory memory_of(const Request& request, const Regions& regions) {
+  Memory memory;
+  if (request.role != Role::kSource || request.sge_count > Request::kKept) return memory;
+  uint32_t value = core::crc32c_begin();
+  bool known = true;
+  request.each_sge([&](const ibv_sge& sge) {
+    const Region* const region = sge.length ? regions.find(sge.lkey) : nullptr;
+    if (sge.length && (!region || !region->holds(sge))) known = false;
+    if (!region || !known) return;
+    if (fingerprint(region->at(sge), sge.length, value)) return;
+    memory.mapped = known = false;
+  });
+  if (known) memory.fingerprint = value;
+  return memory;
+}
+
+std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
+                                   const Regions& regions, const void* pd) {
+  if (status == IBV_WC_LOC_LEN_ERR && request.role == Role::kSink)
+    return Verdict{
+        Kind::kReceiveTooShort,
+        text("a message came that is longer than its receive, whose %u SGEs have %" PRIu64 " bytes",
+             request.sge_count, request.bytes),
+        {}};
+  if (status != IBV_WC_LOC_PROT_ERR) return {};
+  std::optional<Verdict> found;
+  request.each_sge([&](const ibv_sge& sge) {
+    if (found || sge.length == 0) return;
+    Verdict verdict = regions.judge(sge, pd, request.role == Role::kSink);
+    if (!verdict.what.empty()) found = std::move(verdict);
+  });
+  return found;
+}
+
+std::string list_of(const std::vector<uint64_t>& wr_ids) {
+  constexpr size_t kShown = 8;
+  std::string list = "wr_id";
+  for (size_t i = 0; i < std::min(wr_ids.size(), kShown); ++i)
+    list += text("%s 0x%" PRIx64, i ? "," : "", wr_ids[i]);
+  if (wr_ids.size() > kShown) list += text(" and %zu more", wr_ids.size() - kShown);
+  return list;
+}
+
+void spoil(ibv_wc& wc) {
+  const ibv_wc real = wc;
+  std::memset(&wc, kSpoilt, sizeof wc);
+  wc.wr_id = real.wr_id;
+  wc.status = real.status;
+  wc.vendor_err = real.vendor_err;
+  wc.qp_num = real.qp_num;
+}
+
+}  // namespace uiw::check

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What is misuse. Pure: facts in, the kind and a sentence out.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <optional>
+#include <string>
+
+#include "check/finding.h"
+#include "check/regions.h"
+#include "check/requests.h"
+
+namespace uiw::check {
+
+struct Fault {
+  Kind kind;
+  std::string what;
+};
+
+const char* name_of_state(ibv_qp_state state);
+
+// Why a post of sends failed with `error`, which `wr` is to blame for. Nothing: it may be no fault.
+std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_state state,
+                                      const ibv_qp_cap& cap, const Requests& outstanding);
+std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has_srq);
+
+// Inline data that is more than `asked`, though the device may take it.
+std::optional<Fault> inline_not_asked(const ibv_send_wr& wr, uint32_t asked);
+
+// The state of a source's memory.
+struct Memory {
+  std::optional<uint32_t> fingerprint;  // nothing: it cannot be told, or it is not mapped
+  bool mapped = true;
+};
+Memory memory_of(const Request& request, const Regions& regions);
+
+// What a completion that failed says of its request: what is wrong with its SGEs. `pd` as in
+// Region.
+std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
+                                   const Regions& regions, const void* pd);
+
+// "wr_id 0x7, 0x8 and 3 more".
+std::string list_of(const std::vector<uint64_t>& wr_ids);
+
+// Fields of a completion that the manual leaves undefined, since it failed.
+void spoil(ibv_wc& wc);
+
+}  // namespace uiw::check

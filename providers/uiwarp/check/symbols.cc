@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "check/symbols.h"
+
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+namespace uiw::check {
+namespace {
+
+// dwfl_standard_find_debuginfo() would ask servers in the network, too.
+constexpr Dwfl_Callbacks kCallbacks = {.find_elf = dwfl_linux_proc_find_elf,
+                                       .find_debuginfo = dwfl_build_id_find_debuginfo,
+                                       .section_address = nullptr,
+                                       .debuginfo_path = nullptr};
+
+std::string demangled(const char* name) {
+  int status = 0;
+  char* const readable = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string result = status == 0 && readable ? readable : name;
+  std::free(readable);
+  return result;
+}
+
+std::string_view base(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Between the program's call and us.
+bool is_between(const Frame& frame) {
+  constexpr std::array<std::string_view, 4> kNames = {"libuiwarp", "libibverbs.so", "librdmacm.so",
+                                                      "libuiwarp-rdmav"};
+  return std::ranges::any_of(
+      kNames, [&](std::string_view name) { return base(frame.module).starts_with(name); });
+}
+
+}  // namespace
+
+struct Symbols::State {
+  Dwfl* dwfl = dwfl_begin(&kCallbacks);
+};
+
+Symbols::Symbols() : state_(std::make_unique<State>()) {}
+
+Symbols::~Symbols() {
+  if (state_->dwfl) dwfl_end(state_->dwfl);
+}
+
+namespace {
+
+std::string name_of(Dwarf_Die* function) {
+  Dwarf_Attribute attribute;
+  const char* name =
+      dwarf_formstring(dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute));
+  if (!name) name = dwarf_diename(function);
+  return name ? demangled(name) : std::string();
+}
+
+// Where `inlined` was called from: a file, or null, and a line.
+const char* call_of(Dwarf_Die* unit, Dwarf_Die* inlined, int& line) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0, number = 0;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) != 0 ||
+      dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &number) != 0)
+    return nullptr;
+  Dwarf_Files* files = nullptr;
+  size_t count = 0;
+  if (dwarf_getsrcfiles(unit, &files, &count) != 0 || file >= count) return nullptr;
+  line = static_cast<int>(number);
+  return dwarf_filesrc(files, file, nullptr, nullptr);
+}
+
+// The calls that the compiler has put in place of one another at `address`, the innermost first:
+// ibv_post_send() is one. `frame` is the outermost, with the line of the innermost.
+void expand(Dwfl_Module* module, uintptr_t address, Frame frame, std::vector<Frame>& out) {
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* const unit = dwfl_module_addrdie(module, address, &bias);
+  Dwarf_Die* scopes = nullptr;
+  int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+  if (count > 0) {
+    // Outside of an inlined function come the scopes of its definition; wanted are those of its
+    // call.
+    Dwarf_Die innermost = scopes[0];
+    std::free(std::exchange(scopes, nullptr));
+    count = dwarf_getscopes_die(&innermost, &scopes);
+  }
+  const std::string outermost = frame.function;
+  for (int i = 0; i < count; ++i) {
+    if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine) continue;
+    frame.function = name_of(&scopes[i]);
+    int line = 0;
+    const char* const file = call_of(unit, &scopes[i], line);
+    if (!file) break;
+    out.push_back(frame);
+    frame.file = file;
+    frame.line = line;
+  }
+  std::free(scopes);
+  frame.function = outermost;
+  out.push_back(std::move(frame));
+}
+
+void append(Dwfl* dwfl, uintptr_t return_address, std::vector<Frame>& out) {
+  Frame frame;
+  const uintptr_t address = return_address - 1;  // in the call
+  frame.offset = address;
+  Dwfl_Module* const module = dwfl ? dwfl_addrmodule(dwfl, address) : nullptr;
+  if (!module) {
+    out.push_back(std::move(frame));
+    return;
+  }
+  Dwarf_Addr start = 0;
+  if (const char* name =
+          dwfl_module_info(module, nullptr, &start, nullptr, nullptr, nullptr, nullptr, nullptr))
+    frame.module = name;
+  frame.offset = address - start;
+  if (const char* name = dwfl_module_addrname(module, address)) frame.function = demangled(name);
+  if (Dwfl_Line* const source = dwfl_module_getsrc(module, address))
+    if (const char* file = dwfl_lineinfo(source, nullptr, &frame.line, nullptr, nullptr, nullptr))
+      frame.file = file;
+  expand(module, address, std::move(frame), out);
+}
+
+// How programs and threads begin.
+bool is_beginning(const Frame& frame) {
+  return base(frame.module).starts_with("libc.so") || frame.function == "_start";
+}
+
+}  // namespace
+
+std::vector<Frame> Symbols::frames_of(const Stack& stack) {
+  // Libraries come and go.
+  if (Dwfl* const dwfl = state_->dwfl) {
+    dwfl_report_begin(dwfl);
+    dwfl_linux_proc_report(dwfl, getpid());
+    dwfl_report_end(dwfl, nullptr, nullptr);
+  }
+  std::vector<Frame> frames;
+  for (const uintptr_t address : stack.addresses()) append(state_->dwfl, address, frames);
+  while (frames.size() > 1 && is_beginning(frames.back())) frames.pop_back();
+  const auto first = std::ranges::find_if_not(frames, is_between);
+  if (first != frames.end()) frames.erase(frames.begin(), first);
+  return frames;
+}
+
+}  // namespace uiw::check

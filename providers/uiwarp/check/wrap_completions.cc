@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Completion queues: what a completion says of its request.
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include "check/text.h"
+#include "check/wraps.h"
+
+namespace uiw::check {
+namespace {
+
+// A receive or the answer to a Read or an atomic that is outstanding may be placed into memory of
+// that region at any time.
+bool may_be_placed_into(const Requests& requests, const Request& source) {
+  return std::ranges::any_of(requests.all(), [&](const Request& sink) {
+    bool overlap = false;
+    sink.each_sge([&](const ibv_sge& to) {
+      source.each_sge([&](const ibv_sge& from) {
+        overlap = overlap || (sink.role == Role::kSink && to.addr < from.addr + from.length &&
+                              from.addr < to.addr + to.length);
+      });
+    });
+    return overlap;
+  });
+}
+
+// Polled: a completion of `qp`, whose mutex is held, as the context's is. `news`: of what the
+// program knew when it polled.
+class Completed {
+ public:
+  Completed(Context& context, Qp& qp, const ibv_wc& wc, uint64_t news)
+      : context_(context), qp_(qp), wc_(wc), news_(news) {}
+
+  void sends() {
+    qp_.sends.complete_sends(wc_.wr_id, succeeded(), [&](const Request& request, bool itself) {
+      if (succeeded()) check_memory(request, itself);
+      if (itself && !succeeded()) explain(request, qp_.pd->root);
+    });
+  }
+  void receives(Requests& requests, const Pd& pd) {
+    const std::optional<Request> request = requests.complete_receive(wc_.wr_id);
+    if (request && !succeeded()) explain(*request, pd.root);
+  }
+
+ private:
+  bool succeeded() const { return wc_.status == IBV_WC_SUCCESS; }
+
+  void check_memory(const Request& request, bool itself) {
+    if (!request.fingerprint) return;
+    const Memory now = memory_of(request, context_.regions);
+    const bool same = now.mapped && (!now.fingerprint || *now.fingerprint == *request.fingerprint);
+    if (same) return;
+    // A program that has heard from the peer since may know that the request was carried out.
+    const bool certain =
+        itself && request.news == news_ && !context_.regions.any_remotely_writable();
+    if (may_be_placed_into(qp_.receives, request) || may_be_placed_into(qp_.sends, request)) return;
+    if (!certain && !wants.hints) return;
+    Report::instance().add(
+        {Kind::kBufferInFlight,
+         qp_.name(),
+         request.wr_id,
+         now.mapped
+             ? "the memory of its SGEs changed between the post and the poll of its completion"
+             : "the memory of its SGEs was unmapped before its completion was polled",
+         {{"posted", request.posted}, {"queue pair created", qp_.created()}},
+         !certain});
+  }
+
+  void explain(const Request& request, const void* pd) {
+    std::optional<Verdict> verdict = why_refused(request, wc_.status, context_.regions, pd);
+    if (!verdict) return;
+    Finding finding{verdict->kind,
+                    qp_.name(),
+                    request.wr_id,
+                    verdict->what,
+                    {{"posted", request.posted}, {"queue pair created", qp_.created()}}};
+    finding.places.insert(finding.places.end(), verdict->places.begin(), verdict->places.end());
+    Report::instance().add(finding);
+  }
+
+  Context& context_;
+  Qp& qp_;
+  const ibv_wc& wc_;
+  const uint64_t news_;
+};
+
+bool brings_news(const ibv_wc& wc) {
+  return wc.status == IBV_WC_SUCCESS &&
+         ((wc.opcode & IBV_WC_RECV) || wc.opcode == IBV_WC_RDMA_READ ||
+          wc.opcode == IBV_WC_COMP_SWAP || wc.opcode == IBV_WC_FETCH_ADD);
+}
+
+void take(Context& context, ibv_wc* wcs, int count) {
+  const std::shared_lock lock(context.mutex);
+  const uint64_t news = context.news.load();
+  for (ibv_wc* wc = wcs; wc < wcs + count; ++wc) {
+    const auto found = context.qps.find(wc->qp_num);
+    if (brings_news(*wc)) context.news.fetch_add(1);
+    if (found != context.qps.end()) {
+      Qp& qp = *found->second;
+      const std::lock_guard queue_lock(qp.mutex);
+      Completed completed(context, qp, *wc, news);
+      if (!(wc->opcode & IBV_WC_RECV)) {
+        completed.sends();
+      } else if (qp.srq) {
+        const std::lock_guard shared_queue_lock(qp.srq->mutex);
+        completed.receives(qp.srq->receives, *qp.srq->pd);
+      } else {
+        completed.receives(qp.receives, *qp.pd);
+      }
+    }
+    if (wc->status != IBV_WC_SUCCESS) spoil(*wc);
+  }
+}
+
+}  // namespace
+
+namespace wrap {
+
+int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
+              uiwarp_pd* parent_domain, void* user, uiwarp_cq** cq, int* actual) {
+  auto* const made = new Cq;
+  if (const int error = next->cq_create(of(context).next, cqe, channel_fd, comp_vector,
+                                        next_of<Pd>(parent_domain), user, &made->next, actual)) {
+    delete made;
+    return error;
+  }
+  made->context = &of(context);
+  made->entries = *actual;
+  Objects::instance().add(*made->context, made, text("completion queue of %d entries", *actual),
+                          {parent_domain});
+  *cq = handle_of(made);
+  return 0;
+}
+
+int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events) {
+  Cq* const cq = &of(handle);
+  const int error = next->cq_destroy(cq->next, comp_events, async_events);
+  if (cq->context->foreign()) return error;
+  if (error == EBUSY) report_busy("ibv_destroy_cq", cq, "by queue pairs");
+  if (error) return error;
+  Objects::instance().remove(cq);
+  delete cq;
+  return 0;
+}
+
+int cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
+  const int error = next->cq_resize(of(cq).next, cqe, actual);
+  if (!error) of(cq).entries = *actual;
+  return error;
+}
+
+int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
+  Cq& cq = of(handle);
+  const int taken = next->cq_poll(cq.next, count, wc);
+  if (taken > 0 && !cq.context->foreign()) take(*cq.context, wc, taken);
+  return taken;
+}
+
+int cq_arm(uiwarp_cq* cq, int solicited_only) {
+  return next->cq_arm(of(cq).next, solicited_only);
+}
+
+}  // namespace wrap
+}  // namespace uiw::check

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Contexts and domains; what is left when one ends.
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+
+#include "check/text.h"
+#include "check/wraps.h"
+
+namespace uiw::check {
+
+void report_busy(const char* call, const void* object, const char* otherwise) {
+  constexpr size_t kShown = 4;
+  const Objects::Entry entry = Objects::instance().find(object);
+  const auto users = Objects::instance().users_of(object);
+  Finding finding{Kind::kDestroyOrder, entry.name, {}, {}, {{"created", entry.created}}};
+  finding.what = text("%s failed with EBUSY, since it is in use", call);
+  for (size_t i = 0; i < std::min(users.size(), kShown); ++i) {
+    finding.what += (i ? ", " : " by ") + users[i].name;
+    finding.places.push_back({"user created", users[i].created});
+  }
+  if (users.size() > kShown) finding.what += text(" and %zu more", users.size() - kShown);
+  if (users.empty()) finding.what += text(" %s", otherwise);
+  Report::instance().add(finding);
+}
+
+namespace {
+
+// From the first exit handler on: libraries that close devices when the process ends, such as
+// librdmacm, do so behind that.
+std::atomic<bool> exiting{false};
+
+void report_leaks(const std::vector<Objects::Entry>& left) {
+  for (const Objects::Entry& entry : left)
+    Report::instance().add({Kind::kLeak,
+                            entry.name,
+                            {},
+                            "not destroyed when the process ended",
+                            {{"created", entry.created}},
+                            true});
+}
+
+void at_exit() {
+  exiting = true;
+  if (wants.hints) report_leaks(Objects::instance().all_of(nullptr));
+}
+
+void report_close(const Context& context, const std::vector<Objects::Entry>& left) {
+  constexpr size_t kShown = 8;
+  Finding finding{Kind::kLeak, "device", {}, {}, {}};
+  finding.places.push_back({"opened", Objects::instance().find(&context).created});
+  finding.what = text("ibv_close_device with %zu objects left, which cannot be destroyed any more:",
+                      left.size());
+  for (size_t i = 0; i < std::min(left.size(), kShown); ++i) {
+    finding.what += (i ? ", " : " ") + left[i].name;
+    finding.places.push_back({"left object created", left[i].created});
+  }
+  if (left.size() > kShown) finding.what += text(" and %zu more", left.size() - kShown);
+  Report::instance().add(finding);
+}
+
+}  // namespace
+
+namespace wrap {
+
+int context_open(const uiwarp_device* device, uiwarp_context** context, int* async_fd) {
+  static std::once_flag once;
+  std::call_once(once, [] { std::atexit(at_exit); });
+  auto* const opened = new Context;
+  if (const int error = next->context_open(device, &opened->next, async_fd)) {
+    delete opened;
+    return error;
+  }
+  Objects::instance().add(*opened, opened, "device");
+  *context = handle_of(opened);
+  return 0;
+}
+
+void context_close(uiwarp_context* handle) {
+  Context& context = of(handle);
+  next->context_close(context.next);
+  if (context.foreign()) return;
+  const auto left = Objects::instance().all_of(&context);
+  if (!left.empty() && !exiting) report_close(context, left);
+  Objects::instance().remove(&context);
+  // What is left refers to it.
+  if (left.empty()) delete &context;
+}
+
+void context_events_taken(uiwarp_context* context) {
+  next->context_events_taken(of(context).next);
+}
+
+int query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_t size) {
+  return next->query_device(of(context).next, attr, size);
+}
+
+int query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr) {
+  return next->query_port(of(context).next, port, attr);
+}
+
+int pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
+  auto* const made = new Pd;
+  if (const int error = next->pd_alloc(of(context).next, &made->next)) {
+    delete made;
+    return error;
+  }
+  made->context = &of(context);
+  made->root = made;
+  Objects::instance().add(*made->context, made, "protection domain");
+  *pd = handle_of(made);
+  return 0;
+}
+
+int pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td, uiwarp_pd** parent) {
+  auto* const made = new Pd;
+  if (const int error = next->pd_alloc_parent(of(context).next, of(pd).next, td, &made->next)) {
+    delete made;
+    return error;
+  }
+  made->context = &of(context);
+  made->root = of(pd).root;
+  Objects::instance().add(*made->context, made, "parent domain", {&of(pd), td});
+  *parent = handle_of(made);
+  return 0;
+}
+
+int pd_dealloc(uiwarp_pd* handle) {
+  Pd* const pd = &of(handle);
+  const int error = next->pd_dealloc(pd->next);
+  if (pd->context->foreign()) return error;
+  if (error == EBUSY) report_busy("ibv_dealloc_pd", pd, "by other objects");
+  if (error) return error;
+  Objects::instance().remove(pd);
+  delete pd;
+  return 0;
+}
+
+int td_alloc(uiwarp_context* context, uiwarp_td** td) {
+  const int error = next->td_alloc(of(context).next, td);
+  if (!error) Objects::instance().add(of(context), *td, "thread domain");
+  return error;
+}
+
+int td_dealloc(uiwarp_td* td) {
+  // In a child of the process that made it the list of objects is of no use.
+  const int error = next->td_dealloc(td);
+  if (error == EBUSY) report_busy("ibv_dealloc_td", td, "by a parent domain");
+  if (!error) Objects::instance().remove(td);
+  return error;
+}
+
+}  // namespace wrap
+}  // namespace uiw::check

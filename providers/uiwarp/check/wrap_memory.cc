@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Memory regions, memory windows, address handles.
+#include <cerrno>
+#include <cinttypes>
+#include <memory>
+#include <mutex>
+
+#include "check/text.h"
+#include "check/wraps.h"
+
+namespace uiw::check {
+namespace {
+
+Region region_of(const Pd& pd, void* addr, size_t length, uint64_t iova, int access,
+                 uint32_t stag) {
+  Region region;
+  region.stag = stag;
+  region.pd = pd.root;
+  region.memory = static_cast<uint8_t*>(addr);
+  region.start = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+  region.length = length;
+  region.access = static_cast<uint32_t>(access);
+  capture(region.registered);
+  return region;
+}
+
+bool names(const Request& request, uint32_t lkey) {
+  bool found = false;
+  request.each_sge([&](const ibv_sge& sge) { found = found || (sge.length && sge.lkey == lkey); });
+  return found;
+}
+
+ibv_qp_state state_of(const Qp& qp) {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  return next->qp_query(qp.next, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
+}
+
+// Requests whose completion the program has asked for, and not taken. Receives of a queue pair
+// whose peer sends no more are as good as gone, which nobody can see.
+void report_use(Context& context, const Region& region) {
+  const std::shared_lock lock(context.mutex);
+  for (const auto& [number, qp] : context.qps) {
+    const std::lock_guard queue_lock(qp->mutex);
+    const Request* first = nullptr;
+    std::vector<uint64_t> wr_ids;
+    for (const Request& request : qp->sends.all()) {
+      if (!request.signaled || !names(request, region.lkey)) continue;
+      if (!first) first = &request;
+      wr_ids.push_back(request.wr_id);
+    }
+    if (!first || state_of(*qp) != IBV_QPS_RTS) continue;
+    Stack here;
+    capture(here);
+    Report::instance().add(
+        {Kind::kBufferInFlight,
+         qp->name(),
+         first->wr_id,
+         region.name() +
+             " is deregistered while requests use it whose completions were not polled: " +
+             list_of(wr_ids),
+         {{"deregistered", here},
+          {"posted", first->posted},
+          {"memory registered", region.registered}}});
+  }
+}
+
+}  // namespace
+
+namespace wrap {
+
+int mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access, uiwarp_mr** mr,
+           uint32_t* lkey, uint32_t* rkey) {
+  auto made = std::make_unique<Mr>();
+  uint32_t stag;
+  Context& context = *of(pd).context;
+  if (const int error =
+          next->mr_reg(of(pd).next, addr, length, iova, access, &made->next, &stag, rkey))
+    return error;
+  made->pd = &of(pd);
+  {
+    const std::lock_guard lock(context.mutex);
+    made->region = &context.regions.add(region_of(of(pd), addr, length, iova, access, stag));
+    *lkey = made->region->lkey;
+  }
+  Objects::instance().add(context, made.get(), made->region->name(), {made->pd});
+  *mr = handle_of(made.release());
+  return 0;
+}
+
+int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t length, int access,
+             uint32_t* lkey, uint32_t* rkey) {
+  Mr& mr = of(handle);
+  Context& context = *mr.pd->context;
+  uint32_t stag;
+  // What is not to be changed is not looked at: libibverbs passes on whatever a program gave.
+  uiwarp_pd* const inner = flags & IBV_REREG_MR_CHANGE_PD ? next_of<Pd>(pd) : nullptr;
+  if (const int error = next->mr_rereg(mr.next, flags, inner, addr, length, access, &stag, rkey)) {
+    if (error == EBUSY && !context.foreign())
+      report_busy("ibv_rereg_mr", &mr, "by memory windows that are bound to it");
+    return error;
+  }
+  {
+    const std::lock_guard lock(context.mutex);
+    const Region& old = *mr.region;
+    if (flags & IBV_REREG_MR_CHANGE_PD) mr.pd = &of(pd);
+    const bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+    const int rights = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : static_cast<int>(old.access);
+    Region changed = region_of(*mr.pd, moves ? addr : old.memory, moves ? length : old.length,
+                               moves ? reinterpret_cast<uintptr_t>(addr) : old.start, rights, stag);
+    context.regions.change(*mr.region, changed);
+    *lkey = mr.region->lkey;
+  }
+  Objects::instance().add(context, &mr, mr.region->name(), {mr.pd});
+  return 0;
+}
+
+int mr_dereg(uiwarp_mr* handle) {
+  Mr* const mr = &of(handle);
+  Context& context = *mr->pd->context;
+  if (context.foreign()) return next->mr_dereg(mr->next);
+  report_use(context, *mr->region);
+  if (const int error = next->mr_dereg(mr->next)) {
+    if (error == EBUSY) report_busy("ibv_dereg_mr", mr, "by memory windows that are bound to it");
+    return error;
+  }
+  {
+    const std::lock_guard lock(context.mutex);
+    capture(mr->region->deregistered);
+    context.regions.remove(*mr->region);
+  }
+  Objects::instance().remove(mr);
+  delete mr;
+  return 0;
+}
+
+int mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges, uint32_t count) {
+  Context& context = *of(pd).context;
+  std::vector<ibv_sge> copies(sges, sges + count);
+  if (!context.foreign()) {
+    const std::shared_lock lock(context.mutex);
+    for (ibv_sge& sge : copies) sge.lkey = context.regions.stag_of(sge.lkey);
+  }
+  return next->mr_advise(of(pd).next, advice, flags, copies.data(), count);
+}
+
+int mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
+  const int error = next->mw_alloc(of(pd).next, type, mw, rkey);
+  if (!error) Objects::instance().add(*of(pd).context, *mw, "memory window", {&of(pd)});
+  return error;
+}
+
+int mw_dealloc(uiwarp_mw* mw) {
+  const int error = next->mw_dealloc(mw);
+  if (!error) Objects::instance().remove(mw);
+  return error;
+}
+
+int ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
+  const int error = next->ah_create(of(pd).next, attr, ah);
+  if (!error) Objects::instance().add(*of(pd).context, *ah, "address handle", {&of(pd)});
+  return error;
+}
+
+int ah_destroy(uiwarp_ah* ah) {
+  const int error = next->ah_destroy(ah);
+  if (!error) Objects::instance().remove(ah);
+  return error;
+}
+
+}  // namespace wrap
+}  // namespace uiw::check

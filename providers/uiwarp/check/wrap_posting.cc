@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What is posted. A request is in the list before the next table has it, since another thread may
+// poll its completion before the post returns. No lock is held while the next table posts: it has
+// locks of its own, which a program may hold for long (ibv_wr_start).
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "check/rewritten.h"
+#include "check/wraps.h"
+
+namespace uiw::check {
+namespace {
+
+Role role_of(const ibv_send_wr& wr) {
+  switch (wr.opcode) {
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return Role::kSink;
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_BIND_MW:
+      return Role::kNothing;
+    default:
+      return wr.send_flags & IBV_SEND_INLINE ? Role::kNothing : Role::kSource;
+  }
+}
+
+Request request_of(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
+  const Context& context = *qp.pd->context;
+  Request request;
+  request.wr_id = wr.wr_id;
+  request.role = role_of(wr);
+  request.signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED);
+  if (request.role != Role::kNothing) request.keep(wr.sg_list, wr.num_sge);
+  if (request.signaled || wants.hints)
+    request.fingerprint = memory_of(request, context.regions).fingerprint;
+  request.news = context.news.load();
+  request.posted = posted;
+  return request;
+}
+
+Request request_of(const ibv_recv_wr& wr, const Stack& posted) {
+  Request request;
+  request.wr_id = wr.wr_id;
+  request.role = Role::kSink;
+  request.signaled = true;
+  request.keep(wr.sg_list, wr.num_sge);
+  request.posted = posted;
+  return request;
+}
+
+ibv_qp_state state_of(const Qp& qp) {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  return next->qp_query(qp.next, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
+}
+
+void report(const Qp& qp, uint64_t wr_id, const std::optional<Fault>& fault, const Stack& posted) {
+  if (!fault) return;
+  Report::instance().add({fault->kind,
+                          qp.name(),
+                          wr_id,
+                          fault->what,
+                          {{"posted", posted}, {"queue pair created", qp.created()}}});
+}
+
+void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& posted) {
+  const ibv_qp_state state = state_of(qp);
+  std::optional<Fault> fault;
+  {
+    const std::lock_guard lock(qp.mutex);
+    fault = why_send_refused(wr, error, state, qp.cap, qp.sends);
+  }
+  report(qp, wr.wr_id, fault, posted);
+}
+
+// Posts a list to `post(first copy, bad copy)`, part by part. `describe` makes the Request of a
+// work request, `refused` is told of the one that was not taken.
+template <class WorkRequest, class Post, class Describe, class Refused>
+int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkRequest* wr,
+             WorkRequest** bad, Post post, Describe describe, Refused refused) {
+  while (wr) {
+    uint64_t first = 0;
+    std::shared_lock table_lock(context.mutex);
+    Rewritten<WorkRequest> part(wr, context.regions);
+    {
+      const std::lock_guard lock(mutex);
+      for (int i = 0; i < part.count(); ++i) {
+        const uint64_t sequence = requests.add(describe(part.original(i)));
+        if (i == 0) first = sequence;
+      }
+    }
+    table_lock.unlock();
+    WorkRequest* stopped = part.first();
+    if (const int error = post(part.first(), &stopped)) {
+      const int at = part.index_of(stopped);
+      {
+        // Nobody comes between those of one part.
+        const std::lock_guard lock(mutex);
+        for (int i = at; i < part.count(); ++i)
+          requests.take_back(first + static_cast<uint64_t>(i));
+      }
+      refused(part.original(at), error);
+      if (bad) *bad = part.original_of(stopped);
+      return error;
+    }
+    wr = part.rest();
+  }
+  return 0;
+}
+
+}  // namespace
+
+namespace wrap {
+
+int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
+  Qp& qp = of(handle);
+  if (qp.pd->context->foreign()) return next->qp_post_send(qp.next, wr, bad);
+  Stack posted;
+  capture(posted);
+  return post_all(
+      *qp.pd->context, qp.mutex, qp.sends, wr, bad,
+      [&](ibv_send_wr* first, ibv_send_wr** stopped) {
+        return next->qp_post_send(qp.next, first, stopped);
+      },
+      [&](const ibv_send_wr& each) {
+        report(qp, each.wr_id, inline_not_asked(each, qp.cap.max_inline_data), posted);
+        return request_of(qp, each, posted);
+      },
+      [&](const ibv_send_wr& each, int error) { report_refusal(qp, each, error, posted); });
+}
+
+int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  Qp& qp = of(handle);
+  if (qp.pd->context->foreign()) return next->qp_post_recv(qp.next, wr, bad);
+  Stack posted;
+  capture(posted);
+  return post_all(
+      *qp.pd->context, qp.mutex, qp.receives, wr, bad,
+      [&](ibv_recv_wr* first, ibv_recv_wr** stopped) {
+        return next->qp_post_recv(qp.next, first, stopped);
+      },
+      [&](const ibv_recv_wr& each) { return request_of(each, posted); },
+      [&](const ibv_recv_wr& each, int error) {
+        report(qp, each.wr_id, why_receive_refused(error, state_of(qp), qp.srq != nullptr), posted);
+      });
+}
+
+int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  Srq& srq = of(handle);
+  if (srq.pd->context->foreign()) return next->srq_post_recv(srq.next, wr, bad);
+  Stack posted;
+  capture(posted);
+  return post_all(
+      *srq.pd->context, srq.mutex, srq.receives, wr, bad,
+      [&](ibv_recv_wr* first, ibv_recv_wr** stopped) {
+        return next->srq_post_recv(srq.next, first, stopped);
+      },
+      [&](const ibv_recv_wr& each) { return request_of(each, posted); },
+      [](const ibv_recv_wr&, int) {});
+}
+
+void qp_batch_begin(uiwarp_qp* handle) {
+  Qp& qp = of(handle);
+  next->qp_batch_begin(qp.next);
+  qp.batch.clear();
+}
+
+int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
+  Qp& qp = of(handle);
+  Context& context = *qp.pd->context;
+  if (context.foreign()) return next->qp_batch_add(qp.next, wr);
+  Stack posted;
+  capture(posted);
+  ibv_send_wr one = *wr;
+  one.next = nullptr;
+  std::shared_lock table_lock(context.mutex);
+  Rewritten<ibv_send_wr> rewritten(&one, context.regions);
+  const Request request = request_of(qp, one, posted);
+  table_lock.unlock();
+  if (const int error = next->qp_batch_add(qp.next, rewritten.first())) {
+    report_refusal(qp, one, error, posted);
+    return error;
+  }
+  report(qp, one.wr_id, inline_not_asked(one, qp.cap.max_inline_data), posted);
+  const std::lock_guard lock(qp.mutex);
+  qp.batch.push_back(qp.sends.add(request));
+  return 0;
+}
+
+int qp_batch_address(uiwarp_qp* qp, const ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
+  return next->qp_batch_address(of(qp).next, ah, remote_qpn, remote_qkey);
+}
+
+int qp_batch_end(uiwarp_qp* handle, int publish) {
+  Qp& qp = of(handle);
+  if (qp.pd->context->foreign()) return next->qp_batch_end(qp.next, publish);
+  // Another thread's as soon as the section ends.
+  const std::vector<uint64_t> batch = std::exchange(qp.batch, {});
+  const int error = next->qp_batch_end(qp.next, publish);
+  if (publish && !error) return 0;
+  {
+    const std::lock_guard lock(qp.mutex);
+    for (const uint64_t sequence : batch) qp.sends.take_back(sequence);
+  }
+  Stack here;
+  capture(here);
+  if (error && !batch.empty()) report_refusal(qp, {}, error, here);
+  return error;
+}
+
+}  // namespace wrap
+}  // namespace uiw::check

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Queue pairs and shared receive queues but for what is posted to them.
+#include <cerrno>
+#include <mutex>
+
+#include "check/text.h"
+#include "check/wraps.h"
+
+namespace uiw::check {
+namespace {
+
+void promise(Cq& cq, const Qp& qp, int64_t depth) {
+  const int64_t promised = cq.promised.fetch_add(depth) + depth;
+  if (!wants.hints || depth <= 0 || promised <= cq.entries) return;
+  Report::instance().add({Kind::kCqTooSmall,
+                          qp.name(),
+                          {},
+                          text("its completion queue has %d entries, the queue pairs that use it "
+                               "may have %lld requests "
+                               "outstanding",
+                               cq.entries, static_cast<long long>(promised)),
+                          {{"queue pair created", qp.created()},
+                           {"completion queue created", Objects::instance().find(&cq).created}},
+                          true});
+}
+
+void promise_all(Qp& qp, int sign) {
+  promise(*qp.send_cq, qp, sign * int64_t{qp.cap.max_send_wr});
+  if (!qp.srq) promise(*qp.recv_cq, qp, sign * int64_t{qp.cap.max_recv_wr});
+}
+
+// What is signaled and was not polled. Programs end so that need no more of their last requests.
+void hint_at_outstanding(Qp& qp) {
+  std::vector<uint64_t> wr_ids;
+  Stack posted;
+  {
+    const std::lock_guard lock(qp.mutex);
+    for (const Request& request : qp.sends.all()) {
+      if (!request.signaled) continue;
+      if (wr_ids.empty()) posted = request.posted;
+      wr_ids.push_back(request.wr_id);
+    }
+  }
+  if (wr_ids.empty()) return;
+  Stack here;
+  capture(here);
+  Report::instance().add(
+      {Kind::kDestroyedInUse,
+       qp.name(),
+       wr_ids.front(),
+       "destroyed with requests whose completions were not polled: " + list_of(wr_ids),
+       {{"destroyed", here}, {"posted", posted}, {"queue pair created", qp.created()}},
+       true});
+}
+
+}  // namespace
+
+namespace wrap {
+
+int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
+  uiwarp_qp_init inner = *init;
+  inner.send_cq = next_of<Cq>(init->send_cq);
+  inner.recv_cq = next_of<Cq>(init->recv_cq);
+  inner.srq = next_of<Srq>(init->srq);
+  auto* const made = new Qp;
+  if (const int error = next->qp_create(of(pd).next, &inner, &made->next, qp_num)) {
+    delete made;
+    return error;
+  }
+  made->pd = &of(pd);
+  made->send_cq = &of(init->send_cq);
+  made->recv_cq = &of(init->recv_cq);
+  made->srq = init->srq ? &of(init->srq) : nullptr;
+  made->number = *qp_num;
+  made->signal_all = init->sq_sig_all != 0;
+  // Who was given more than asked would not find out what other devices refuse.
+  inner.cap.max_inline_data = init->cap.max_inline_data;
+  made->cap = init->cap = inner.cap;
+  Context& context = *made->pd->context;
+  Objects::instance().add(context, made, made->name(),
+                          {made->pd, made->send_cq, made->recv_cq, made->srq});
+  promise_all(*made, 1);
+  {
+    const std::lock_guard lock(context.mutex);
+    context.qps[made->number] = made;
+  }
+  *qp = handle_of(made);
+  return 0;
+}
+
+int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
+  Qp* const qp = &of(handle);
+  Context& context = *qp->pd->context;
+  if (context.foreign()) return next->qp_destroy(qp->next, async_events);
+  {
+    // From here on no poller finds it.
+    const std::lock_guard lock(context.mutex);
+    context.qps.erase(qp->number);
+  }
+  if (wants.hints) hint_at_outstanding(*qp);
+  if (const int error = next->qp_destroy(qp->next, async_events)) {
+    if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
+    const std::lock_guard lock(context.mutex);
+    context.qps[qp->number] = qp;
+    return error;
+  }
+  promise_all(*qp, -1);
+  Objects::instance().remove(qp);
+  delete qp;
+  return 0;
+}
+
+int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
+  Qp& qp = of(handle);
+  const int error = next->qp_modify(qp.next, attr, mask);
+  if (!error && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
+    const std::lock_guard lock(qp.mutex);
+    qp.sends.clear();
+    qp.receives.clear();
+  }
+  return error;
+}
+
+int qp_query(uiwarp_qp* handle, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
+  Qp& qp = of(handle);
+  const int error = next->qp_query(qp.next, attr, mask, init);
+  if (!error) init->cap.max_inline_data = attr->cap.max_inline_data = qp.cap.max_inline_data;
+  return error;
+}
+
+int qp_attach(uiwarp_qp* qp, const ibv_gid* gid) {
+  return next->qp_attach(of(qp).next, gid);
+}
+
+int qp_detach(uiwarp_qp* qp, const ibv_gid* gid) {
+  return next->qp_detach(of(qp).next, gid);
+}
+
+int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
+  auto* const made = new Srq;
+  if (const int error = next->srq_create(of(pd).next, attr, user, &made->next)) {
+    delete made;
+    return error;
+  }
+  made->pd = &of(pd);
+  Objects::instance().add(*made->pd->context, made, "shared receive queue", {made->pd});
+  *srq = handle_of(made);
+  return 0;
+}
+
+int srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
+  return next->srq_modify(of(srq).next, attr, mask);
+}
+
+int srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {
+  return next->srq_query(of(srq).next, attr);
+}
+
+int srq_destroy(uiwarp_srq* handle, uint32_t* async_events) {
+  Srq* const srq = &of(handle);
+  const int error = next->srq_destroy(srq->next, async_events);
+  if (srq->pd->context->foreign()) return error;
+  if (error == EBUSY) report_busy("ibv_destroy_srq", srq, "by queue pairs");
+  if (error) return error;
+  Objects::instance().remove(srq);
+  delete srq;
+  return 0;
+}
+
+}  // namespace wrap
+}  // namespace uiw::check

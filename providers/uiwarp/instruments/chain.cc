@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The one place where instruments are put in front of the stack, in the order of kInstruments: the
+// first stands next to it. They come from libuiwarp-instruments.so, which is loaded when a setting
+// asks for one.
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+#include "core/log.h"
+#include "core/settings.h"
+#include "uiwarp/uiwarp-verbs.h"
+
+namespace {
+
+using Table = uiwarp_verbs;
+using namespace uiw;
+
+constexpr char kLibrary[] = "libuiwarp-instruments.so";
+
+#define UIW_VERB(name) .name = uiwarp_##name
+constexpr Table kPlain = {
+    UIW_VERB(context_open), UIW_VERB(context_close),    UIW_VERB(context_events_taken),
+    UIW_VERB(comp_vectors), UIW_VERB(query_device),     UIW_VERB(query_port),
+    UIW_VERB(pd_alloc),     UIW_VERB(pd_alloc_parent),  UIW_VERB(pd_dealloc),
+    UIW_VERB(td_alloc),     UIW_VERB(td_dealloc),       UIW_VERB(mr_reg),
+    UIW_VERB(mr_rereg),     UIW_VERB(mr_dereg),         UIW_VERB(mr_advise),
+    UIW_VERB(mw_alloc),     UIW_VERB(mw_dealloc),       UIW_VERB(mw_next_rkey),
+    UIW_VERB(ah_create),    UIW_VERB(ah_destroy),       UIW_VERB(cq_create),
+    UIW_VERB(cq_destroy),   UIW_VERB(cq_resize),        UIW_VERB(cq_poll),
+    UIW_VERB(cq_arm),       UIW_VERB(srq_create),       UIW_VERB(srq_modify),
+    UIW_VERB(srq_query),    UIW_VERB(srq_destroy),      UIW_VERB(srq_post_recv),
+    UIW_VERB(qp_create),    UIW_VERB(qp_destroy),       UIW_VERB(qp_modify),
+    UIW_VERB(qp_query),     UIW_VERB(qp_post_send),     UIW_VERB(qp_post_recv),
+    UIW_VERB(qp_attach),    UIW_VERB(qp_detach),        UIW_VERB(qp_batch_begin),
+    UIW_VERB(qp_batch_add), UIW_VERB(qp_batch_address), UIW_VERB(qp_batch_end),
+    UIW_VERB(qp_send_ops),
+};
+#undef UIW_VERB
+
+struct Instrument {
+  const char* name;     // as libuiwarp-instruments.so knows it
+  const char* setting;  // which asks for it
+  const char* options;  // that setting's text; "off": not wanted
+};
+
+// Why the last step failed is in dlerror().
+decltype(&uiwarp_instrument) load() {
+  char path[PATH_MAX];
+  Dl_info here;
+  if (!dladdr(&kPlain, &here) || !here.dli_fname) return nullptr;
+  const char* const slash = std::strrchr(here.dli_fname, '/');
+  // Beside us, so that all parts are of one build.
+  const int length = std::snprintf(path, sizeof path, "%.*s%s",
+                                   slash ? static_cast<int>(slash + 1 - here.dli_fname) : 0,
+                                   here.dli_fname, kLibrary);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof path) return nullptr;
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) return nullptr;
+  return reinterpret_cast<decltype(&uiwarp_instrument)>(dlsym(library, "uiwarp_instrument"));
+}
+
+// What is opened when an instrument that was asked for is not to be had: never unchecked instead.
+int refuse(const uiwarp_device*, uiwarp_context**, int*) {
+  return EINVAL;
+}
+
+const Table* refusal() {
+  static Table table = kPlain;
+  table.context_open = refuse;
+  return &table;
+}
+
+const Table* make_chain() {
+  const Instrument instruments[] = {{"check", "UIWARP_CHECK", core::settings().check}};
+  const Table* table = &kPlain;
+  // A wrong setting has been reported, and nothing is opened.
+  if (core::settings_error()) return table;
+  for (const Instrument& instrument : instruments) {
+    if (std::strcmp(instrument.options, "off") == 0) continue;
+    static decltype(&uiwarp_instrument) make = nullptr;
+    if (!make) make = load();
+    if (!make) {
+      const char* const why = dlerror();
+      core::log(core::LogLevel::kError,
+                "%s is set, but %s cannot be loaded (%s): no device can be opened. Install uiwarp "
+                "again, or unset %s",
+                instrument.setting, kLibrary, why ? why : "no path to it", instrument.setting);
+      return refusal();
+    }
+    const int error = make(UIWARP_ABI_VERSION, instrument.name, instrument.options, table, &table);
+    if (error == EINVAL) return refusal();
+    if (error) {
+      core::log(core::LogLevel::kError,
+                "%s is set, but %s comes from a different build than libuiwarp.so.0: no device can "
+                "be opened. Install uiwarp again, or unset %s",
+                instrument.setting, kLibrary, instrument.setting);
+      return refusal();
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+const Table* uiwarp_get_verbs() {
+  static std::once_flag once;
+  static const Table* chain = nullptr;
+  std::call_once(once, [] { chain = make_chain(); });
+  return chain;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The next message is written into the memory of the one that was just posted.
+ * Finding: buffer-in-flight
+ */
+#include "misuse.h"
+
+int main(int argc, char **argv)
+{
+	static struct ends ends;
+	struct ibv_sge sge;
+
+	make_ends(&ends, argc, argv, 0);
+	connect_ends(&ends);
+	sge = piece(&ends, 0, 64);
+	/* Of a connection that stands a Send is under way when its post returns: no sanitizer sees a race. */
+	MUST(!post_recv(ends.b, piece(&ends, 1024, 64), 2));
+	MUST(!post_send(ends.a, send_of(&sge, 1)));
+	MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
+	MUST(next_received(&ends).status == IBV_WC_SUCCESS);
+	MUST(!post_recv(ends.b, piece(&ends, 1024, 64), 2));
+	MUST(!post_send(ends.a, send_of(&sge, 1)));
+	if (!clean)
+		ends.memory[7] = 'x';
+	MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
+	ends.memory[7] = 'x';
+	destroy_ends(&ends);
+	return 0;
+}

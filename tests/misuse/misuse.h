@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Two queue pairs of this process on uiw_lo, connected to each other by number, for programs that commit one misuse,
+ * or, with the argument "clean", do the same as it should be. A call that fails unexpectedly ends the program with
+ * status 1.
+ */
+#ifndef MISUSE_H
+#define MISUSE_H
+
+#include <infiniband/verbs.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SIZE 4096
+#define DEPTH 4
+
+/* Ends the program unless it holds. */
+#define MUST(condition)                                                                        \
+	do {                                                                                   \
+		if (!(condition)) {                                                            \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			exit(1);                                                               \
+		}                                                                              \
+	} while (0)
+
+struct ends {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *sends, *receives; /* where they complete */
+	struct ibv_qp *a, *b;
+	struct ibv_mr *mr; /* of `memory`; local writes only, unless says otherwise */
+	char memory[SIZE];
+};
+
+static bool clean;
+
+static inline struct ibv_context *open_loopback(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = NULL;
+
+	for (int i = 0; list && list[i]; ++i)
+		if (strcmp(ibv_get_device_name(list[i]), "uiw_lo") == 0)
+			context = ibv_open_device(list[i]);
+	ibv_free_device_list(list);
+	MUST(context);
+	return context;
+}
+
+static inline struct ibv_qp *make_qp(struct ends *ends, uint32_t inline_data)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = ends->sends,
+		.recv_cq = ends->receives,
+		.cap = { DEPTH, DEPTH, 1, 1, inline_data },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = ibv_create_qp(ends->pd, &init);
+
+	MUST(qp);
+	return qp;
+}
+
+static inline void to_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	MUST(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+}
+
+static inline void to_rts(struct ibv_qp *qp, const struct ibv_qp *peer)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .max_dest_rd_atomic = 4 };
+
+	attr.dest_qp_num = peer->qp_num;
+	attr.min_rnr_timer = 12;
+	attr.ah_attr.is_global = 1;
+	attr.ah_attr.port_num = 1;
+	MUST(!ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid));
+	MUST(!ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+	attr.max_rd_atomic = 4;
+	MUST(!ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				    IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static inline void connect_ends(struct ends *ends)
+{
+	to_init(ends->a);
+	to_init(ends->b);
+	to_rts(ends->a, ends->b);
+	to_rts(ends->b, ends->a);
+}
+
+/* The queue pairs are not connected yet. */
+static inline void make_ends(struct ends *ends, int argc, char **argv, int access)
+{
+	clean = argc > 1 && strcmp(argv[1], "clean") == 0;
+	ends->context = open_loopback();
+	MUST(ends->pd = ibv_alloc_pd(ends->context));
+	MUST(ends->sends = ibv_create_cq(ends->context, 64, NULL, NULL, 0));
+	MUST(ends->receives = ibv_create_cq(ends->context, 64, NULL, NULL, 0));
+	ends->a = make_qp(ends, 0);
+	ends->b = make_qp(ends, 0);
+	MUST(ends->mr = ibv_reg_mr(ends->pd, ends->memory, SIZE, IBV_ACCESS_LOCAL_WRITE | access));
+}
+
+static inline void destroy_ends(struct ends *ends)
+{
+	MUST(!ibv_destroy_qp(ends->a));
+	MUST(!ibv_destroy_qp(ends->b));
+	MUST(!ibv_dereg_mr(ends->mr));
+	MUST(!ibv_destroy_cq(ends->sends));
+	MUST(!ibv_destroy_cq(ends->receives));
+	MUST(!ibv_dealloc_pd(ends->pd));
+	MUST(!ibv_close_device(ends->context));
+}
+
+/* A piece of the memory. */
+static inline struct ibv_sge piece(const struct ends *ends, size_t at, uint32_t length)
+{
+	return (struct ibv_sge){ .addr = (uintptr_t)ends->memory + at, .length = length, .lkey = ends->mr->lkey };
+}
+
+static inline struct ibv_send_wr send_of(struct ibv_sge *sge, uint64_t wr_id)
+{
+	return (struct ibv_send_wr){ .wr_id = wr_id, .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				     .send_flags = IBV_SEND_SIGNALED };
+}
+
+static inline int post_send(struct ibv_qp *qp, struct ibv_send_wr wr)
+{
+	struct ibv_send_wr *bad;
+
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+static inline int post_recv(struct ibv_qp *qp, struct ibv_sge sge, uint64_t wr_id)
+{
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_recv(qp, &wr, &bad);
+}
+
+static inline struct ibv_wc next_of(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	const time_t end = time(NULL) + 60;
+	int count;
+
+	while ((count = ibv_poll_cq(cq, 1, &wc)) == 0 && time(NULL) < end)
+		sched_yield();
+	MUST(count == 1);
+	return wc;
+}
+
+/* The next completion of a Send or the like, and of a receive. */
+static inline struct ibv_wc next_sent(const struct ends *ends)
+{
+	return next_of(ends->sends);
+}
+static inline struct ibv_wc next_received(const struct ends *ends)
+{
+	return next_of(ends->receives);
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A Send names a memory region of another protection domain.
+ * Finding: local-protection
+ */
+#include "misuse.h"
+
+int main(int argc, char **argv)
+{
+	static struct ends ends;
+	static char more[64];
+	struct ibv_sge sge;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	make_ends(&ends, argc, argv, 0);
+	connect_ends(&ends);
+	MUST(pd = ibv_alloc_pd(ends.context));
+	MUST(mr = ibv_reg_mr(clean ? ends.pd : pd, more, sizeof(more), 0));
+	sge = (struct ibv_sge){ .addr = (uintptr_t)more, .length = sizeof(more), .lkey = mr->lkey };
+	MUST(!post_recv(ends.b, piece(&ends, 0, 64), 2));
+	MUST(!post_send(ends.a, send_of(&sge, 1)));
+	MUST((next_sent(&ends).status == IBV_WC_SUCCESS) == clean);
+	MUST(!ibv_dereg_mr(mr));
+	MUST(!ibv_dealloc_pd(pd));
+	destroy_ends(&ends);
+	return 0;
+}

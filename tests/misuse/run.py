@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Runs every program of this folder under `uiwarp run --check`, as it is and clean, and compares the kinds of the
+findings with what its first comment says: "Finding: KIND", or "Hint: KIND" for one that only hints=1 shows.
+
+    run.py UIWARP-BINARY FOLDER-OF-THE-PROGRAMS [NAME...]
+"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LIMIT = 100   # seconds: far more than one takes
+FOUND = 66
+
+
+def expected(source):
+    """(kind, whether it is a hint)"""
+    level, kind = re.search(r"^ \* (Finding|Hint): (\S+)$", source.read_text(), re.MULTILINE).groups()
+    return kind, level == "Hint"
+
+
+def run(uiwarp, program, hints, *arguments):
+    """(kinds of the findings, exit status, what it said)"""
+    with tempfile.TemporaryDirectory(prefix="uiwarp-misuse-") as folder:
+        file = pathlib.Path(folder, "findings.json")
+        ended = subprocess.run([uiwarp, "run", f"--check=json={file},hints={int(hints)}", program, *arguments], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+        lines = file.read_text().splitlines() if file.exists() else []
+        kinds = {line["kind"] for line in map(json.loads, lines) if "kind" in line}
+    return kinds, ended.returncode, ended.stdout
+
+
+def problems(uiwarp, program, source):
+    kind, is_hint = expected(source)
+    cases = [("as it is", {kind}, FOUND, is_hint, ()), ("clean", set(), 0, True, ("clean",))]
+    if is_hint:
+        cases.append(("without hints", set(), 0, False, ()))
+    for what, kinds, status, hints, arguments in cases:
+        got, ended, said = run(uiwarp, program, hints, *arguments)
+        if (got, ended) != (kinds, status):
+            yield f"{source.name}, {what}: kinds {got}, status {ended}; expected {kinds}, {status}\n{said}"
+
+
+def without_instruments(uiwarp, program):
+    """Where the instruments cannot be loaded, no device is opened and it is said why."""
+    bin_folder = pathlib.Path(uiwarp).parent
+    with tempfile.TemporaryDirectory(prefix="uiwarp-misuse-") as folder:
+        for name in ("bin", "lib"):
+            pathlib.Path(folder, name).mkdir()
+        shutil.copy(uiwarp, f"{folder}/bin")
+        for library in bin_folder.parent.joinpath("lib").glob("libuiwarp*.so*"):
+            if "instruments" not in library.name:
+                shutil.copy(library, f"{folder}/lib")
+        command = [f"{folder}/bin/uiwarp", "run", "--check", program, "clean"]
+        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+        if ended.returncode != 1 or ended.stdout.count("UIWARP_CHECK is set, but libuiwarp-instruments.so cannot be loaded") != 1:
+            yield f"without libuiwarp-instruments.so: status {ended.returncode}\n{ended.stdout}"
+
+
+def main():
+    uiwarp, folder, *names = sys.argv[1:]
+    here = pathlib.Path(__file__).parent
+    sources = [source for source in sorted(here.glob("*.c")) if not names or source.stem in names]
+    found = [problem for source in sources for problem in problems(uiwarp, f"{folder}/misuse_{source.stem}", source)]
+    if not names:
+        found += without_instruments(uiwarp, f"{folder}/misuse_{sources[0].stem}")
+    print("\n".join(found) or f"{len(sources)} programs, as expected")
+    return 1 if found or not sources else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "check/symbols.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace uiw::check {
+namespace {
+
+// As a function of the checked table, whose own frame is left out.
+__attribute__((noinline)) int take(Stack& stack) {
+  capture(stack);
+  return static_cast<int>(stack.count);
+}
+
+int line_of_call = 0;
+
+__attribute__((noinline)) int caller(Stack& stack) {
+  line_of_call = __LINE__ + 1;
+  const int frames = take(stack);
+  return frames + 1;
+}
+
+TEST(Symbols, FunctionFileAndLineOfACall) {
+  Stack stack;
+  ASSERT_GT(caller(stack), 2);
+  const std::vector<Frame> frames = Symbols().frames_of(stack);
+  ASSERT_GE(frames.size(), 2u);
+  EXPECT_NE(frames[0].function.find("caller(uiw::check::Stack&)"), std::string::npos)
+      << frames[0].function;
+  EXPECT_TRUE(std::string_view(frames[0].file).ends_with("symbols_test.cc")) << frames[0].file;
+  EXPECT_EQ(frames[0].line, line_of_call);
+  EXPECT_FALSE(frames[0].module.empty());
+}
+
+__attribute__((noinline)) void take_for_c(void* stack) {
+  capture(*static_cast<Stack*>(stack));
+}
+
+// The frame of calls_back() in a library that is loaded after symbols were looked up before.
+void from_library(const char* path, Frame& frame) {
+  Symbols symbols;
+  Stack stack;
+  take(stack);
+  symbols.frames_of(stack);
+  void* const library = dlopen(path, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  using Call = void(void (*)(void*), void*);
+  const auto call = reinterpret_cast<Call*>(dlsym(library, "calls_back"));
+  ASSERT_NE(call, nullptr);
+  call(take_for_c, &stack);
+  const std::vector<Frame> frames = symbols.frames_of(stack);
+  ASSERT_FALSE(frames.empty());
+  frame = frames[0];
+  dlclose(library);
+}
+
+TEST(Symbols, ALoadedLibraryInCHasFileAndLine) {
+  Frame frame;
+  from_library(UIWARP_CALLING_DEBUG, frame);
+  EXPECT_EQ(frame.function, "calls_back");
+  EXPECT_TRUE(frame.file.ends_with("unit/check/calling.c")) << frame.file;
+  EXPECT_EQ(frame.line, 8);
+}
+
+TEST(Symbols, WithoutDebugInformationThereAreFunctionAndOffset) {
+  Frame frame;
+  from_library(UIWARP_CALLING_STRIPPED, frame);
+  EXPECT_EQ(frame.function, "calls_back");
+  EXPECT_EQ(frame.file, "");
+  EXPECT_TRUE(frame.module.ends_with("check_calling_stripped.so")) << frame.module;
+  EXPECT_GT(frame.offset, 0u);
+}
+
+TEST(Symbols, WhatIsNoCodeIsShownAsAnAddress) {
+  Stack stack;
+  stack.frames[0] = 0x11;
+  stack.count = 1;
+  const std::vector<Frame> frames = Symbols().frames_of(stack);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].offset, 0x10u);
+  EXPECT_TRUE(frames[0].module.empty());
+}
+
+TEST(Stacks, AreTheSameWhereTheirFramesAre) {
+  Stack one, other;
+  caller(one);
+  caller(other);  // from the next line
+  EXPECT_FALSE(one == other);
+  Stack copy = one;
+  EXPECT_TRUE(copy == one);
+  --copy.count;
+  EXPECT_FALSE(copy == one);
+}
+
+}  // namespace
+}  // namespace uiw::check
