@@ -13,6 +13,7 @@ namespace uiw::tool {
 namespace {
 
 constexpr size_t kColumns = 100, kIndent = 4;
+constexpr char kFindings[] = "Findings of --check";
 constexpr char kVendorErrKind[] = "vendor_err";
 constexpr const char* kPrefixes[] = {"ibv_wc_", "ibv_event_", "rdma_cm_event_"};
 
@@ -24,7 +25,8 @@ std::vector<Table> tables() {
   return {{"Completion statuses", explained_statuses()},
           {"Errors of calls", explained_errnos()},
           {"Asynchronous events", explained_async_events()},
-          {"rdma_cm events", explained_cm_events()}};
+          {"rdma_cm events", explained_cm_events()},
+          {kFindings, explained_findings()}};
 }
 
 std::string lower(std::string text) {
@@ -90,6 +92,7 @@ void print_list(const char* title, const std::vector<const char*>& texts) {
 
 std::string title_of(const Explanation& row) {
   std::string title = row.name;
+  if (row.value == kNoNumber) return title + ": " + row.also + " (" + row.kind + ")";
   if (row.also) title += std::string(row.kind) == "errno" ? " of " : ", ";
   const bool status_of_event = row.value < 0 || (row.also && title.starts_with("RDMA_CM"));
   if (status_of_event)
@@ -131,8 +134,8 @@ std::string json_of(const Explanation& row) {
     return text ? std::string(", \"") + name + "\": " + json(std::string(text)) : std::string();
   };
   return "{\"kind\": " + json(std::string(row.kind)) + field("name", row.name) +
-         ", \"value\": " + std::to_string(row.value) + field("also", row.also) +
-         field("here", row.here) + field("adapters", row.adapters) +
+         (row.value == kNoNumber ? "" : ", \"value\": " + std::to_string(row.value)) +
+         field("also", row.also) + field("here", row.here) + field("adapters", row.adapters) +
          ", \"causes\": " + json(row.causes) + ", \"look\": " + json(row.look) + "}";
 }
 
@@ -280,6 +283,7 @@ void print_explanations_markdown() {
            info.text);
   }
   for (const Table& table : tables()) {
+    if (table.title == kFindings) continue;  // doc/check.md has them
     printf("\n## %s\n", table.title);
     for (const Explanation& row : table.rows) {
       printf("\n**%s**", title_of(row).c_str());

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// `uiwarp explain`: what a completion status, an errno of a call, an event or a vendor_err means,
-// and where to look.
+// `uiwarp explain`: what a completion status, an errno of a call, an event, a vendor_err or a
+// finding of --check means, and where to look.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace uiw::tool {
 
+inline constexpr long kNoNumber = std::numeric_limits<long>::min();
+
 // What there is to say of one of them. Texts are sentences; absent ones are null.
 struct Explanation {
-  const char* kind;  // "completion status", ...
-  const char* name;  // as the header has it
-  long value;
+  const char* kind;                   // "completion status", ...
+  const char* name;                   // as the header has it
+  long value;                         // kNoNumber: it has none
   const char* also = nullptr;         // ibv_wc_status_str(), or the call that returns this errno
   const char* here = nullptr;         // what it means of uiwarp
   const char* adapters = nullptr;     // and of hardware
@@ -26,6 +29,7 @@ std::span<const Explanation> explained_statuses();
 std::span<const Explanation> explained_errnos();
 std::span<const Explanation> explained_async_events();
 std::span<const Explanation> explained_cm_events();
+std::span<const Explanation> explained_findings();
 
 enum class ExplainAs { kText, kJson };
 // Exit status: 0; 2 when none of the words is known, and then the nearest ones are named. Without

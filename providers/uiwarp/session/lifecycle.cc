@@ -380,6 +380,10 @@ int State::reset() {
   receiver.begin_anew();
   plan = {};
   life = {};
+  {
+    const std::lock_guard guard(flush_lock);
+    flushes_receives = false;
+  }
   silence = {};
   octets_at_silence = 0;
   probed_within = 0;
@@ -392,12 +396,17 @@ int State::reset() {
 // only, and that should be the one that says why.
 void State::fail_receives() {
   connection->rx.fail_receive(IBV_WC_WR_FLUSH_ERR, plan.cause);
+  {
+    const std::lock_guard guard(flush_lock);
+    flushes_receives = true;
+  }
   flush_receives();
 }
 
 void State::flush_receives() {
   if (options.srq) return;  // shared receives stay for the other queue pairs
   const std::lock_guard guard(flush_lock);
+  if (!flushes_receives) return;
   queue::Receive receive;
   bool below_limit;
   while (receives->take(receive, below_limit)) {

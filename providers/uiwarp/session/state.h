@@ -109,13 +109,16 @@ class State final : public engine::Task, public progress::Member {
   core::Nanoseconds probed_within = 0;  // as the stream was told
   std::atomic<uint32_t> doorbell{0};    // [any]
   core::Spinlock flush_lock;            // [any] keeps flushed receives in order
+  bool flushes_receives = false;        // under flush_lock: fail_receives() has begun
   std::binary_semaphore released{0};    // who rang kDestroy waits for the engine to let go
 
   // any thread
   void ring(uint32_t bits);  // the engine's doorbell
   int check_post() const;    // ibv_post_send: 0 or errno
   void end_refused(bool publish);
-  void flush_receives();  // in an error state
+  // In an error state. What is posted before fail_receives() waits for it: the receive that a
+  // message has taken completes first.
+  void flush_receives();
 
   // leasing.cc, any thread
   void after_post(uint32_t requests, uint64_t bytes);
