@@ -53,7 +53,8 @@ UIWARP_EXPORT const struct uiwarp_device *uiwarp_device_find(const char *ibdev_n
  * ibv_get_async_event can read (struct ib_uverbs_async_event_desc records); it belongs to the caller,
  * who closes it after uiwarp_context_close(). Errors: ENODEV (NULL, or it has gone), EMFILE, ENOMEM, EPERM
  * (io_uring refused), EINVAL (a wrong UIWARP_* setting, already reported). From then on the descriptor tells what
- * happens to the network interface. What a process opened is dead in its forks: there, making, modifying and posting to queue pairs gives ENODEV. A fork that opens a device itself may use that.
+ * happens to the network interface. What a process opened is dead in its forks: there, making, modifying and posting
+ * to queue pairs gives ENODEV. A fork that opens a device itself may use that.
  */
 UIWARP_EXPORT int uiwarp_context_open(const struct uiwarp_device *device, struct uiwarp_context **context,
 				      int *async_fd);
@@ -175,8 +176,8 @@ struct uiwarp_qp_init {
 };
 
 /*
- * EOPNOTSUPP: devices of this face have no such type; EINVAL: over the limits; ENOMEM; of IBV_QPT_UD also EADDRINUSE and
- * EMFILE: no port for it.
+ * EOPNOTSUPP: devices of this face have no such type; EINVAL: over the limits; ENOMEM; of IBV_QPT_UD also
+ * EADDRINUSE and EMFILE: no port for it.
  */
 UIWARP_EXPORT int uiwarp_qp_create(struct uiwarp_pd *pd, struct uiwarp_qp_init *init, struct uiwarp_qp **qp,
 				   uint32_t *qp_num);
@@ -246,8 +247,8 @@ UIWARP_EXPORT ssize_t uiwarp_vk_write(int fd, const void *buffer, size_t size, i
 /* socket(AF_NETLINK, type, NETLINK_RDMA); -2: not ours, use the real call. */
 UIWARP_EXPORT int uiwarp_vk_socket(int type);
 /*
- * send(), sendto() or sendmsg() on a descriptor flagged as a device; address may be NULL. *handled = 0: it is no socket of
- * ours, use the real call.
+ * send(), sendto() or sendmsg() on a descriptor flagged as a device; address may be NULL. *handled = 0: it is no
+ * socket of ours, use the real call.
  */
 UIWARP_EXPORT ssize_t uiwarp_vk_send(int fd, const void *buffer, size_t size, const struct sockaddr *address,
 				     socklen_t address_size, int *handled);
