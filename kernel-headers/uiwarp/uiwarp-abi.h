@@ -40,6 +40,11 @@ UIWARP_EXPORT int uiwarp_abi_version(void);
  * sentence (printf-like) in a process.
  */
 UIWARP_EXPORT int uiwarp_refuse(int error, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * Tells that `call`, which destroys an object, has waited for a second, since the program got `count` events of it and
+ * did not acknowledge them by `function`.
+ */
+UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, uint32_t count);
 
 /* ---- devices: valid for the life of the process, also when the network interface has gone ---- */
 
@@ -152,6 +157,8 @@ UIWARP_EXPORT int uiwarp_cq_destroy(struct uiwarp_cq *cq, uint32_t *comp_events,
 UIWARP_EXPORT int uiwarp_cq_resize(struct uiwarp_cq *cq, int cqe, int *actual);
 UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc *wc); /* count or -errno */
 UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
+/* 1: it has lost a completion, for which it had no room. Costs one load. */
+UIWARP_EXPORT int uiwarp_cq_has_overflowed(struct uiwarp_cq *cq);
 
 /* ---- shared receive queues ---- */
 

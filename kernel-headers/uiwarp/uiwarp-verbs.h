@@ -42,6 +42,7 @@ struct uiwarp_verbs {
 	UIWARP_VERB(cq_resize);
 	UIWARP_VERB(cq_poll);
 	UIWARP_VERB(cq_arm);
+	UIWARP_VERB(cq_has_overflowed);
 	UIWARP_VERB(srq_create);
 	UIWARP_VERB(srq_modify);
 	UIWARP_VERB(srq_query);
@@ -60,6 +61,7 @@ struct uiwarp_verbs {
 	UIWARP_VERB(qp_batch_address);
 	UIWARP_VERB(qp_batch_end);
 	UIWARP_VERB(qp_send_ops);
+	UIWARP_VERB(acks_missing);
 };
 
 #undef UIWARP_VERB

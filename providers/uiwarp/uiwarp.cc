@@ -18,3 +18,11 @@ int uiwarp_refuse(int error, const char* sentence, ...) {
   va_end(arguments);
   return error;
 }
+
+void uiwarp_acks_missing(const char* call, const char* function, uint32_t count) {
+  static constinit uiw::core::Told told;
+  uiw::core::explain(told,
+                     "%s waits: of the events of this object that the program got, %u are not "
+                     "acknowledged (%s)",
+                     call, count, function);
+}

@@ -67,12 +67,19 @@ constexpr KindInfo kInfos[] = {
      "The call fails with EINVAL, or, on adapters that do not look, the request is never carried "
      "out.",
      "Post receives from INIT on and sends in RTS; with rdma_cm after RDMA_CM_EVENT_ESTABLISHED."},
+    {Kind::kNotAcknowledged, "event-not-acknowledged",
+     "an object destroyed before its events were "
+     "acknowledged",
+     "The call waits there as well, for ever where nobody acknowledges them.",
+     "Call ibv_ack_cq_events() once for each event that ibv_get_cq_event() gave, or for several at "
+     "once, and ibv_ack_async_event() for each of ibv_get_async_event(), before the object is "
+     "destroyed."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kWrongState) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kNotAcknowledged) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

@@ -51,7 +51,8 @@ struct Cq {
   uiwarp_cq* next = nullptr;
   Context* context = nullptr;
   int entries = 0;
-  std::atomic<int64_t> promised{0};  // depths of the work queues that complete here
+  std::atomic<int64_t> promised{0};       // depths of the work queues that complete here
+  std::atomic<bool> is_overflown{false};  // and that was said
 };
 
 struct Srq {

@@ -39,6 +39,7 @@ const uiwarp_verbs* make_table() {
   UIW_TAKE(cq_resize);
   UIW_TAKE(cq_poll);
   UIW_TAKE(cq_arm);
+  UIW_TAKE(cq_has_overflowed);
   UIW_TAKE(srq_create);
   UIW_TAKE(srq_modify);
   UIW_TAKE(srq_query);
@@ -56,6 +57,7 @@ const uiwarp_verbs* make_table() {
   UIW_TAKE(qp_batch_add);
   UIW_TAKE(qp_batch_address);
   UIW_TAKE(qp_batch_end);
+  UIW_TAKE(acks_missing);
 #undef UIW_TAKE
   return &table;
 }

@@ -91,6 +91,19 @@ bool brings_news(const ibv_wc& wc) {
           wc.opcode == IBV_WC_COMP_SWAP || wc.opcode == IBV_WC_FETCH_ADD);
 }
 
+// Once, of one that has lost completions.
+void report_overflow(Cq& cq) {
+  if (cq.is_overflown.load() || !next->cq_has_overflowed(cq.next)) return;
+  if (cq.is_overflown.exchange(true)) return;
+  const Objects::Entry entry = Objects::instance().find(&cq);
+  Report::instance().add({Kind::kCqTooSmall,
+                          entry.name,
+                          {},
+                          "it has overflowed: more completions waited than it has entries, and at "
+                          "least one is lost",
+                          {{"created", entry.created}}});
+}
+
 void take(Context& context, ibv_wc* wcs, int count) {
   const std::shared_lock lock(context.mutex);
   const uint64_t news = context.news.load();
@@ -136,6 +149,7 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
 
 int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events) {
   Cq* const cq = &of(handle);
+  if (!cq->context->foreign()) report_overflow(*cq);
   const int error = next->cq_destroy(cq->next, comp_events, async_events);
   if (cq->context->foreign()) return error;
   if (error == EBUSY) report_busy("ibv_destroy_cq", cq, "by queue pairs");
@@ -154,12 +168,18 @@ int cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
 int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
   Cq& cq = of(handle);
   const int taken = next->cq_poll(cq.next, count, wc);
-  if (taken > 0 && !cq.context->foreign()) take(*cq.context, wc, taken);
+  if (cq.context->foreign()) return taken;
+  if (taken > 0) take(*cq.context, wc, taken);
+  report_overflow(cq);
   return taken;
 }
 
 int cq_arm(uiwarp_cq* cq, int solicited_only) {
   return next->cq_arm(of(cq).next, solicited_only);
+}
+
+int cq_has_overflowed(uiwarp_cq* cq) {
+  return next->cq_has_overflowed(of(cq).next);
 }
 
 }  // namespace wrap

@@ -151,5 +151,15 @@ int td_dealloc(uiwarp_td* td) {
   return error;
 }
 
+void acks_missing(const char* call, const char* function, uint32_t count) {
+  Finding finding{Kind::kNotAcknowledged, call, {}, {}, {{"called", {}}}};
+  finding.what = text(
+      "it waits for a second now: of the events of this object that the program got, %u are not "
+      "acknowledged by %s()",
+      count, function);
+  capture(finding.places[0].stack);
+  Report::instance().add(finding);
+}
+
 }  // namespace wrap
 }  // namespace uiw::check

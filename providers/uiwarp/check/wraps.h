@@ -47,6 +47,7 @@ UIW_WRAP(cq_destroy);
 UIW_WRAP(cq_resize);
 UIW_WRAP(cq_poll);
 UIW_WRAP(cq_arm);
+UIW_WRAP(cq_has_overflowed);
 UIW_WRAP(srq_create);
 UIW_WRAP(srq_modify);
 UIW_WRAP(srq_query);
@@ -64,6 +65,7 @@ UIW_WRAP(qp_batch_begin);
 UIW_WRAP(qp_batch_add);
 UIW_WRAP(qp_batch_address);
 UIW_WRAP(qp_batch_end);
+UIW_WRAP(acks_missing);
 #undef UIW_WRAP
 
 }  // namespace wrap

@@ -75,8 +75,10 @@ int provider_destroy_cq(struct ibv_cq *cq)
 	/* ibv_destroy_cq waits until every event the application got was acknowledged. */
 	if (async_events != UIWARP_NO_EVENTS) {
 		pthread_mutex_lock(&cq->mutex);
-		while (cq->comp_events_completed != comp_events || cq->async_events_completed != async_events)
-			pthread_cond_wait(&cq->cond, &cq->mutex);
+		provider_wait_for_acks("ibv_destroy_cq", "ibv_ack_cq_events", comp_events, &cq->comp_events_completed,
+				       &cq->cond, &cq->mutex);
+		provider_wait_for_acks("ibv_destroy_cq", "ibv_ack_async_event", async_events,
+				       &cq->async_events_completed, &cq->cond, &cq->mutex);
 		pthread_mutex_unlock(&cq->mutex);
 	}
 	pthread_mutex_destroy(&((struct provider_cq *)cq)->polling);

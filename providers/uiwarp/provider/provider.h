@@ -120,6 +120,14 @@ void *provider_new(size_t size);
 void *provider_fail(void *object, int error);
 
 /*
+ * Waits, with `mutex` held, until the program has acknowledged all `got` events of an object that `call` destroys:
+ * *acknowledged, which libibverbs counts, tells by `cond`. Whoever waits for a second hears what for; `function` is the
+ * one that acknowledges.
+ */
+void provider_wait_for_acks(const char *call, const char *function, uint32_t got, const uint32_t *acknowledged,
+			    pthread_cond_t *cond, pthread_mutex_t *mutex);
+
+/*
  * What a verb that is no data path operation returns: many programs print errno, which a kernel's error
  * would have set as well.
  */

@@ -93,8 +93,8 @@ int provider_destroy_qp(struct ibv_qp *qp)
 		return provider_result(error);
 	if (async_events != UIWARP_NO_EVENTS) {
 		pthread_mutex_lock(&qp->mutex);
-		while (qp->events_completed != async_events)
-			pthread_cond_wait(&qp->cond, &qp->mutex);
+		provider_wait_for_acks("ibv_destroy_qp", "ibv_ack_async_event", async_events, &qp->events_completed,
+				       &qp->cond, &qp->mutex);
 		pthread_mutex_unlock(&qp->mutex);
 	}
 	end_waiting(qp);

@@ -35,8 +35,8 @@ int provider_destroy_srq(struct ibv_srq *srq)
 		return provider_result(error);
 	if (async_events != UIWARP_NO_EVENTS) {
 		pthread_mutex_lock(&srq->mutex);
-		while (srq->events_completed != async_events)
-			pthread_cond_wait(&srq->cond, &srq->mutex);
+		provider_wait_for_acks("ibv_destroy_srq", "ibv_ack_async_event", async_events, &srq->events_completed,
+				       &srq->cond, &srq->mutex);
 		pthread_mutex_unlock(&srq->mutex);
 	}
 	free(srq);

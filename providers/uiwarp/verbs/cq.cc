@@ -146,6 +146,10 @@ int uiwarp_cq_poll(uiwarp_cq* cq, int count, ibv_wc* wc) {
   return cq->queue->poll(count, wc);
 }
 
+int uiwarp_cq_has_overflowed(uiwarp_cq* cq) {
+  return cq->queue->overflowed() ? 1 : 0;
+}
+
 int uiwarp_cq_arm(uiwarp_cq* cq, int solicited_only) {
   if (cq->context->in_child()) return ENODEV;
   cq->queue->arm(solicited_only != 0);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A completion queue is destroyed before an event of it was acknowledged; another thread does that at last, so that the
+ * program ends.
+ * Finding: event-not-acknowledged
+ */
+#include "misuse.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static void *acknowledge_late(void *cq)
+{
+	sleep(3); /* ibv_destroy_cq is patient for one second */
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static struct ends ends;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *context;
+	pthread_t thread;
+
+	make_ends(&ends, argc, argv, 0);
+	MUST(!ibv_destroy_qp(ends.a));
+	MUST(!ibv_destroy_qp(ends.b));
+	MUST(!ibv_destroy_cq(ends.receives));
+	MUST(channel = ibv_create_comp_channel(ends.context));
+	MUST(ends.receives = ibv_create_cq(ends.context, 2 * DEPTH, NULL, channel, 0));
+	ends.a = make_qp(&ends, 0);
+	ends.b = make_qp(&ends, 0);
+	to_init(ends.b);
+	MUST(!ibv_req_notify_cq(ends.receives, 0));
+	MUST(!post_recv(ends.b, piece(&ends, 0, 64), 1));
+	MUST(!ibv_modify_qp(ends.b, &attr, IBV_QP_STATE));
+	MUST(!ibv_get_cq_event(channel, &cq, &context));
+	while (ibv_poll_cq(cq, 1, &wc) > 0)
+		;
+	if (clean)
+		ibv_ack_cq_events(cq, 1);
+	else
+		MUST(!pthread_create(&thread, NULL, acknowledge_late, cq));
+	destroy_ends(&ends);
+	if (!clean)
+		MUST(!pthread_join(thread, NULL));
+	return 0;
+}
