@@ -47,7 +47,7 @@ def no_such_peer(world):
     for number, said in (((2 << 8) + 3, "TCP port 2: nobody listens there"), (0xffffff, "did not connect to TCP port")):
         client = meet(world, number, GID[world.place])
         expect(NO_ANSWER in client.output, "not told that nobody answers", client)
-        expect(f"its peer, QP {number} at " in client.output and said in client.output,
+        expect(f"its peer, queue pair 0x{number:06x} at " in client.output and said in client.output,
                f"the log does not say '{said}'", client)
 
 
@@ -144,7 +144,8 @@ def strangers(world):
     stranger = meet(world, number, GID[world.place], ports[2])
     expect(NO_ANSWER in stranger.output and "does not expect this queue pair" in stranger.output,
            "a stranger is not told that nobody expects it", stranger, server)
-    expect(f"QP {number} refuses QP {own_number(stranger)} at " in server.output, "the log does not tell of a stranger", server)
+    expect(f"queue pair 0x{number:06x} refuses queue pair 0x{own_number(stranger):06x} at " in server.output,
+           "the log does not tell of a stranger", server)
 
     before = descriptors(server)
     crowd = []

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The next message is written into the memory of the one that was just posted.
- * Finding: buffer-in-flight
+ * Hint: buffer-in-flight
  */
 #include "misuse.h"
 

@@ -74,7 +74,7 @@ static inline void to_init(struct ibv_qp *qp)
 	MUST(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
-static inline void to_rts(struct ibv_qp *qp, const struct ibv_qp *peer)
+static inline void to_rtr(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .max_dest_rd_atomic = 4 };
 
@@ -86,7 +86,12 @@ static inline void to_rts(struct ibv_qp *qp, const struct ibv_qp *peer)
 	MUST(!ibv_modify_qp(qp, &attr,
 			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+}
+
+static inline void to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+
 	attr.max_rd_atomic = 4;
 	MUST(!ibv_modify_qp(qp, &attr,
 			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
@@ -97,8 +102,10 @@ static inline void connect_ends(struct ends *ends)
 {
 	to_init(ends->a);
 	to_init(ends->b);
-	to_rts(ends->a, ends->b);
-	to_rts(ends->b, ends->a);
+	to_rtr(ends->a, ends->b);
+	to_rts(ends->a);
+	to_rtr(ends->b, ends->a);
+	to_rts(ends->b);
 }
 
 /* The queue pairs are not connected yet. */

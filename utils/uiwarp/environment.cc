@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "build_config.h"
+#include "core/check_options.h"
 #include "core/settings.h"
 
 namespace uiw::tool {
@@ -93,9 +96,34 @@ bool choose_face(const std::string& name, std::string& problem) {
   return choose("UIWARP_FACE", name, "there is no face '" + name + "' for --as", problem);
 }
 
+namespace {
+
+// The program, or what starts it, may change its directory before it opens a device.
+std::string with_absolute_paths(const std::string& options) {
+  std::string result;
+  for (size_t at = 0; at <= options.size();) {
+    const size_t end = std::min(options.find(',', at), options.size());
+    std::string option = options.substr(at, end - at);
+    for (const std::string name : {"json=", "suppressions="})
+      if (option.starts_with(name) && option.size() > name.size())
+        option = name + std::filesystem::absolute(option.substr(name.size())).string();
+    result += (at ? "," : "") + option;
+    at = end + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
 bool choose_check(const std::string& options, std::string& problem) {
-  const std::string wrong = "'" + options + "' are no options of --check";
-  return choose("UIWARP_CHECK", options, wrong, problem);
+  core::CheckOptions ignored;
+  std::string wrong;
+  if (!core::parse_check_options(options, ignored, &wrong)) {
+    problem = "--check: " + wrong;
+    return false;
+  }
+  return choose("UIWARP_CHECK", with_absolute_paths(options),
+                "--check: '" + options + "' is too long", problem);
 }
 
 }  // namespace uiw::tool

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <numeric>
 
@@ -144,9 +145,11 @@ bool is_meant(const Explanation& row, const std::string& word) {
   long number;
   if (number_of(word, number)) return row.value == number;
   const std::string text = lower(word);
-  const bool is_text = row.also && std::string(row.kind) == "completion status";
+  const bool is_status = row.also && std::string(row.kind) == "completion status";
+  const bool is_errno = std::string(row.kind) == "errno";
   return text == lower(row.name) || short_name(word) == short_name(row.name) ||
-         (is_text && text == lower(row.also));
+         (is_status && text == lower(row.also)) ||
+         (is_errno && text == lower(strerrordesc_np(static_cast<int>(row.value))));
 }
 
 // What a second word leaves of the rows of the first: the call of an errno, the status of an event.
@@ -240,6 +243,12 @@ int explain(const std::vector<std::string>& words, ExplainAs as) {
   VendorErr vendor;
   const bool is_vendor =
       words.size() == 1 && number_of(words[0], number) && find_vendor_err(number, vendor);
+  if (found.empty() && words.size() > 1 && !find({words.front()}).empty()) {
+    fprintf(stderr, "uiwarp: nothing is said of '%s' together with '%s'. Of it alone:\n",
+            words.front().c_str(), words[1].c_str());
+    explain({words.front()}, as);
+    return 2;
+  }
   if (found.empty() && !is_vendor) {
     fprintf(stderr, "uiwarp: there is nothing called '%s' here. Nearest:", words.front().c_str());
     for (const std::string& name : nearest(words.front())) fprintf(stderr, " %s", name.c_str());
@@ -259,8 +268,11 @@ int explain(const std::vector<std::string>& words, ExplainAs as) {
     before = "\n";
     print(row);
   };
+  // Who writes it as messages and doc/errors.md do means a vendor_err.
+  const bool is_vendor_first = is_vendor && words[0].starts_with("0x");
+  if (is_vendor_first) show(vendor_row);
   for (const Explanation* row : found) show(*row);
-  if (is_vendor) show(vendor_row);
+  if (is_vendor && !is_vendor_first) show(vendor_row);
   if (as == ExplainAs::kJson) puts("\n]");
   return 0;
 }

@@ -238,7 +238,9 @@ const Explanation kCmEvents[] = {
      "RDMA_CM_EVENT_CONNECT_ERROR",
      RDMA_CM_EVENT_CONNECT_ERROR,
      nullptr,
-     "The connection did not come about after it was accepted.",
+     "The connection did not come about: it ended after it was accepted, what answered is no RDMA "
+     "program (status -71), or "
+     "the id had no queue pair (-22).",
      "The same.",
      {"The peer went away meanwhile."},
      {"The other end's events."}},
@@ -366,7 +368,7 @@ const Explanation kCmEvents[] = {
      "RDMA_CM_EVENT_TIMEWAIT_EXIT",
      RDMA_CM_EVENT_TIMEWAIT_EXIT,
      nullptr,
-     kNever,
+     "With the RoCE face, after RDMA_CM_EVENT_DISCONNECTED. With the iWARP face never.",
      "The queue pair may be used again.",
      {},
      {}},

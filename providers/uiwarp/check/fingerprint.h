@@ -7,8 +7,14 @@
 
 namespace uiw::check {
 
-// Goes on with `value`. False: some of it is not mapped. Memory that another thread unmaps
-// meanwhile is a fault. Thread: any.
-bool fingerprint(const void* memory, size_t size, uint32_t& value);
+enum class Look {
+  kSeen,
+  kUnreadable,  // some of it is not mapped, or not to be read
+  kForbidden,   // the system does not let us find out
+};
+
+// Goes on with `value`. The system reads, so that memory which goes meanwhile is no fault. Thread:
+// any; no cancellation point.
+Look fingerprint(const void* memory, size_t size, uint32_t& value);
 
 }  // namespace uiw::check

@@ -49,7 +49,8 @@ std::string where(const Frame& frame) {
 const Frame* innermost_source(const Frames& frames) {
   for (const auto& place : frames)
     for (const Frame& frame : place)
-      if (!frame.file.empty() && !frame.file.starts_with("/usr/")) return &frame;
+      if (!frame.file.empty() && !frame.file.starts_with("/usr/") && !is_of_libc(frame))
+        return &frame;
   return nullptr;
 }
 

@@ -28,8 +28,6 @@ struct Context {
   std::shared_mutex mutex;
   Regions regions;                        // under mutex
   std::unordered_map<uint32_t, Qp*> qps;  // by number; under mutex
-  // Counts completions that brought something from a peer.
-  std::atomic<uint64_t> news{0};
 
   // In a child of the process that opened it locks may be held for good: all is passed on as it is.
   bool foreign() const { return process != core::generation(); }
@@ -71,6 +69,7 @@ struct Qp {
   uint32_t number = 0;
   ibv_qp_cap cap{};  // as granted, but max_inline_data as asked
   bool signal_all = false;
+  std::atomic<bool> is_in_rtr{false};  // moved there with a peer's number, and not on
   std::mutex mutex;
   Requests sends, receives;     // under mutex
   std::vector<uint64_t> batch;  // sequence numbers; of who is between batch_begin and batch_end

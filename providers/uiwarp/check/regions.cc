@@ -50,7 +50,6 @@ Region& Regions::add(Region region) {
   region.lkey = choose_lkey(region.stag);
   auto kept = std::make_unique<Region>(std::move(region));
   Region& added = *kept;
-  remotely_writable_ += added.remotely_writable();
   by_stag_[added.stag] = &added;
   by_lkey_[added.lkey] = std::move(kept);
   return added;
@@ -60,7 +59,6 @@ void Regions::change(Region& region, Region changed) {
   auto kept = std::move(by_lkey_[region.lkey]);
   by_lkey_.erase(region.lkey);
   by_stag_.erase(region.stag);
-  remotely_writable_ += changed.remotely_writable() - region.remotely_writable();
   changed.number = region.number;
   changed.lkey = changed.stag == region.stag ? region.lkey : choose_lkey(changed.stag);
   region = std::move(changed);
@@ -69,7 +67,6 @@ void Regions::change(Region& region, Region changed) {
 }
 
 void Regions::remove(Region& region) {
-  remotely_writable_ -= region.remotely_writable();
   gone_.push_front(region);
   if (gone_.size() > kRemembered) gone_.pop_back();
   by_stag_.erase(region.stag);

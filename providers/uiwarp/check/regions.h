@@ -29,9 +29,6 @@ struct Region {
   uint32_t access = 0;
   Stack registered, deregistered;
 
-  bool remotely_writable() const {
-    return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
-  }
   bool holds(const ibv_sge& sge) const {
     return sge.addr >= start && sge.length <= length && sge.addr - start <= length - sge.length;
   }
@@ -61,8 +58,6 @@ class Regions {
 
   // `pd` as in Region; `written`: the SGE is a sink.
   Verdict judge(const ibv_sge& sge, const void* pd, bool written) const;
-  // Whether peers may write to any of them, and so tell the program something without a completion.
-  bool any_remotely_writable() const { return remotely_writable_ > 0; }
 
  private:
   static constexpr size_t kRemembered = 64;  // of those that were deregistered
@@ -74,7 +69,6 @@ class Regions {
   std::unordered_map<uint32_t, Region*> by_stag_;
   std::deque<Region> gone_;
   uint32_t registrations_ = 0;
-  uint32_t remotely_writable_ = 0;  // how many are
 };
 
 }  // namespace uiw::check

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "core/raw_sys.h"
@@ -53,6 +55,56 @@ int read_whole(const std::string& path, std::string& text) {
   std::fclose(file);
   return error;
 }
+
+// Finding out what addresses mean wants more stack than a program's thread may have.
+struct LookUp {
+  Symbols& symbols;
+  const Finding& finding;
+  Frames frames{};
+
+  static void* run(void* argument) {
+    auto& self = *static_cast<LookUp*>(argument);
+    for (const Place& place : self.finding.places)
+      self.frames.push_back(self.symbols.frames_of(place.stack));
+    return nullptr;
+  }
+};
+
+Frames look_up(Symbols& symbols, const Finding& finding) {
+  constexpr size_t kStack = 1024 * 1024;
+  LookUp job{symbols, finding};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStack);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // they are for the program's own threads
+  pthread_t thread;
+  const bool started = pthread_create(&thread, &attributes, LookUp::run, &job) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (started) {
+    pthread_join(thread, nullptr);
+    return std::move(job.frames);
+  }
+  Frames addresses;
+  for (const Place& place : finding.places) {
+    addresses.emplace_back();
+    for (const uintptr_t address : place.stack.addresses())
+      addresses.back().push_back({.function = {}, .file = {}, .module = {}, .offset = address});
+  }
+  return addresses;
+}
+
+class NoCancellation {
+ public:
+  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+
+ private:
+  int before_;
+};
 
 Report* the_report = nullptr;
 
@@ -102,7 +154,7 @@ bool Report::configure(const core::CheckOptions& options) {
     }
   }
   if (!options.json.empty()) {
-    json_ = options.json;
+    json_ = std::filesystem::absolute(options.json).string();  // programs change directories
     if (const int error = append_to(json_, {})) {
       complain("json", json_, strerrordesc_np(error));
       return false;
@@ -124,6 +176,7 @@ const Report::Known* Report::known(const Finding& finding) const {
 
 void Report::add(const Finding& finding) {
   if (finding.hint && !hints_) return;
+  const NoCancellation whole;
   const std::lock_guard hold(mutex_);
   if (over_) return;
   if (const Known* const before = known(finding)) {
@@ -131,8 +184,7 @@ void Report::add(const Finding& finding) {
     return;
   }
   if (!symbols_) symbols_.emplace();
-  Frames frames;
-  for (const Place& place : finding.places) frames.push_back(symbols_->frames_of(place.stack));
+  const Frames frames = look_up(*symbols_, finding);
   const bool suppressed = suppressions_.match(finding, frames);
   known_.push_back({{finding.kind, {}, {}, {}, finding.places, finding.hint}, suppressed});
   if (suppressed) {
@@ -168,6 +220,7 @@ void Report::stop() {
 }
 
 void Report::end() {
+  if (before_end_) before_end_();
   const std::lock_guard hold(mutex_);
   if (std::exchange(over_, true)) return;
   if (!counts_.any() && counts_.suppressed == 0) return;

@@ -24,8 +24,11 @@ class Report {
   // False: a file that `options` names cannot be used, which is said on standard error. Before the
   // first finding.
   bool configure(const core::CheckOptions& options);
-  // A hint is dropped unless hints are wanted. Thread: any.
+  // A hint is dropped unless hints are wanted. Thread: any, however small its stack; no
+  // cancellation point.
   void add(const Finding& finding);
+  // `last` may still add what only the end of the process shows. Thread: one at a time.
+  void before_end(void (*last)()) { before_end_ = last; }
   // Says how many there were, and ends a process that had findings with their exit status, its
   // output flushed. What comes later is not reported. Thread: the one that exits.
   void end();
@@ -42,6 +45,7 @@ class Report {
   void write_json(const std::string& line) const;
   void begin_anew();
 
+  void (*before_end_)() = nullptr;
   std::mutex mutex_;
   bool over_ = false;
   bool hints_ = false, halt_ = false, github_ = false;

@@ -20,29 +20,28 @@ enum class Role : uint8_t {
 };
 
 struct Request {
-  static constexpr uint32_t kKept = 4;
+  static constexpr uint32_t kKept = 16;  // SGEs; a request with more is refused
 
   uint64_t wr_id = 0;
   uint64_t sequence = 0;  // Requests' own: in the order of posting
   Role role = Role::kNothing;
   bool signaled = false;
-  uint32_t sge_count = 0;  // of them the first kKept are kept
+  uint32_t sge_count = 0;
   ibv_sge sges[kKept] = {};
   uint64_t bytes = 0;                   // of all SGEs
   std::optional<uint32_t> fingerprint;  // of a source's bytes when it was posted
-  uint64_t news = 0;                    // the context's (objects.h) when it was posted
   Stack posted;
 
   void keep(const ibv_sge* list, int count) {
-    sge_count = count > 0 ? static_cast<uint32_t>(count) : 0;
+    sge_count = count > 0 && count <= static_cast<int>(kKept) ? static_cast<uint32_t>(count) : 0;
     for (uint32_t i = 0; i < sge_count; ++i) {
       bytes += list[i].length;
-      if (i < kKept) sges[i] = list[i];
+      sges[i] = list[i];
     }
   }
   template <class Visit>
   void each_sge(Visit visit) const {
-    for (uint32_t i = 0; i < std::min(sge_count, kKept); ++i) visit(sges[i]);
+    for (uint32_t i = 0; i < sge_count; ++i) visit(sges[i]);
   }
 };
 

@@ -18,6 +18,7 @@ constexpr uint8_t kSpoilt = 0xa5;
 
 uint64_t length_of(const ibv_send_wr& wr) {
   uint64_t length = 0;
+  if (wr.num_sge > static_cast<int>(Request::kKept)) return 0;  // it is refused for that
   for (int i = 0; i < wr.num_sge; ++i) length += wr.sg_list[i].length;
   return length;
 }
@@ -90,8 +91,17 @@ std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has
                "ibv_post_recv in state RESET failed with EINVAL: receives are posted from INIT on"};
 }
 
+std::optional<Fault> too_early(ibv_qp_state state) {
+  if (state != IBV_QPS_RTR) return {};
+  return Fault{
+      Kind::kWrongState,
+      "ibv_post_send in state RTR: here the request waits until the queue pair is moved to "
+      "RTS, and for ever if it never is"};
+}
+
 std::optional<Fault> inline_not_asked(const ibv_send_wr& wr, uint32_t asked) {
-  if (!(wr.send_flags & IBV_SEND_INLINE)) return {};
+  const bool is_answered = is_atomic(wr) || wr.opcode == IBV_WR_RDMA_READ;  // has none
+  if (!(wr.send_flags & IBV_SEND_INLINE) || is_answered) return {};
   const uint64_t length = length_of(wr);
   if (length <= asked) return {};
   return Fault{Kind::kInline,
@@ -102,15 +112,16 @@ std::optional<Fault> inline_not_asked(const ibv_send_wr& wr, uint32_t asked) {
 
 Memory memory_of(const Request& request, const Regions& regions) {
   Memory memory;
-  if (request.role != Role::kSource || request.sge_count > Request::kKept) return memory;
+  if (request.role != Role::kSource) return memory;
   uint32_t value = core::crc32c_begin();
   bool known = true;
   request.each_sge([&](const ibv_sge& sge) {
     const Region* const region = sge.length ? regions.find(sge.lkey) : nullptr;
     if (sge.length && (!region || !region->holds(sge))) known = false;
     if (!region || !known) return;
-    if (fingerprint(region->at(sge), sge.length, value)) return;
-    memory.mapped = known = false;
+    const Look look = fingerprint(region->at(sge), sge.length, value);
+    known = look == Look::kSeen;
+    memory.readable = look != Look::kUnreadable;
   });
   if (known) memory.fingerprint = value;
   return memory;
@@ -121,8 +132,8 @@ std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
   if (status == IBV_WC_LOC_LEN_ERR && request.role == Role::kSink)
     return Verdict{
         Kind::kReceiveTooShort,
-        text("a message came that is longer than its receive, whose %u SGEs have %" PRIu64 " bytes",
-             request.sge_count, request.bytes),
+        text("a message came that is longer than its receive, which has %" PRIu64 " bytes",
+             request.bytes),
         {}};
   if (status != IBV_WC_LOC_PROT_ERR) return {};
   std::optional<Verdict> found;

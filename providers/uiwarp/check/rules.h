@@ -25,13 +25,16 @@ std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_s
                                       const ibv_qp_cap& cap, const Requests& outstanding);
 std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has_srq);
 
+// A send of a queue pair that its program has moved to RTR and not to RTS, where it waits here.
+std::optional<Fault> too_early(ibv_qp_state state);
+
 // Inline data that is more than `asked`, though the device may take it.
 std::optional<Fault> inline_not_asked(const ibv_send_wr& wr, uint32_t asked);
 
 // The state of a source's memory.
 struct Memory {
-  std::optional<uint32_t> fingerprint;  // nothing: it cannot be told, or it is not mapped
-  bool mapped = true;
+  std::optional<uint32_t> fingerprint;  // nothing: it cannot be told
+  bool readable = true;                 // false: it was unmapped, or protected
 };
 Memory memory_of(const Request& request, const Regions& regions);
 

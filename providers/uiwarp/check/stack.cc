@@ -5,6 +5,7 @@
 #include "check/stack.h"
 
 #include <libunwind.h>
+#include <pthread.h>
 
 #include <algorithm>
 
@@ -17,7 +18,11 @@ bool Stack::operator==(const Stack& other) const {
 __attribute__((noinline)) void capture(Stack& stack) {
   constexpr int kOwn = 2;  // this function, and the one that calls it
   std::array<void*, Stack::kMost + kOwn> frames;
+  // It may read files, which no post and no poll does that a thread is cancelled in.
+  int cancellation;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
   const int count = unw_backtrace(frames.data(), static_cast<int>(frames.size()));
+  pthread_setcancelstate(cancellation, nullptr);
   stack.count = static_cast<uint32_t>(std::max(count - kOwn, 0));
   for (uint32_t i = 0; i < stack.count; ++i)
     stack.frames[i] = reinterpret_cast<uintptr_t>(frames[kOwn + i]);

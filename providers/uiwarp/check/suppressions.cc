@@ -41,7 +41,8 @@ std::string Suppressions::parse(std::string_view text_) {
     if (colon == line.npos || colon + 1 == line.size())
       return text("line %d: '%s' is not KIND:FUNCTION, as in leak:main or *:test_*", number,
                   std::string(line).c_str());
-    Rule rule{std::string(line.substr(0, colon)), std::string(line.substr(colon + 1))};
+    Rule rule{std::string(trimmed(line.substr(0, colon))),
+              std::string(trimmed(line.substr(colon + 1)))};
     if (!is_kind(rule.kind))
       return text("line %d: there is no kind '%s'; there are %s", number, rule.kind.c_str(),
                   all_kinds().c_str());

@@ -43,6 +43,10 @@ bool is_between(const Frame& frame) {
 
 }  // namespace
 
+bool is_of_libc(const Frame& frame) {
+  return base(frame.module).starts_with("libc.so");
+}
+
 struct Symbols::State {
   Dwfl* dwfl = dwfl_begin(&kCallbacks);
 };
@@ -128,11 +132,6 @@ void append(Dwfl* dwfl, uintptr_t return_address, std::vector<Frame>& out) {
   expand(module, address, std::move(frame), out);
 }
 
-// How programs and threads begin.
-bool is_beginning(const Frame& frame) {
-  return base(frame.module).starts_with("libc.so") || frame.function == "_start";
-}
-
 }  // namespace
 
 std::vector<Frame> Symbols::frames_of(const Stack& stack) {
@@ -144,7 +143,13 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
   }
   std::vector<Frame> frames;
   for (const uintptr_t address : stack.addresses()) append(state_->dwfl, address, frames);
-  while (frames.size() > 1 && is_beginning(frames.back())) frames.pop_back();
+  // How programs and threads begin: main() is called by libc, which is called by what has no name
+  // in a stripped program.
+  const auto is_last = [&] {
+    return is_of_libc(frames.back()) || frames.back().function == "_start" ||
+           is_of_libc(frames[frames.size() - 2]);
+  };
+  while (frames.size() > 1 && is_last()) frames.pop_back();
   const auto first = std::ranges::find_if_not(frames, is_between);
   if (first != frames.end()) frames.erase(frames.begin(), first);
   return frames;

@@ -20,6 +20,8 @@ struct Frame {
   uint64_t offset = 0;  // in it
 };
 
+bool is_of_libc(const Frame& frame);
+
 // The frames of the program: those of uiwarp and libibverbs at its inner end are left out, unless
 // there are no others. Thread: one at a time.
 class Symbols {

@@ -25,56 +25,55 @@ bool may_be_placed_into(const Requests& requests, const Request& source) {
   });
 }
 
-// Polled: a completion of `qp`, whose mutex is held, as the context's is. `news`: of what the
-// program knew when it polled.
+// Polled: a completion of `qp`, whose mutex is held, as the context's is.
 class Completed {
  public:
-  Completed(Context& context, Qp& qp, const ibv_wc& wc, uint64_t news)
-      : context_(context), qp_(qp), wc_(wc), news_(news) {}
+  Completed(Context& context, Qp& qp, const ibv_wc& wc) : context_(context), qp_(qp), wc_(wc) {}
 
   void sends() {
+    // Which of several that have one wr_id has failed, nobody can tell for sure.
+    const bool is_guess = std::ranges::count(qp_.sends.all(), wc_.wr_id, &Request::wr_id) > 1;
     qp_.sends.complete_sends(wc_.wr_id, succeeded(), [&](const Request& request, bool itself) {
-      if (succeeded()) check_memory(request, itself);
-      if (itself && !succeeded()) explain(request, qp_.pd->root);
+      if (succeeded()) check_memory(request);
+      if (itself && !succeeded()) explain(request, qp_.pd->root, is_guess);
     });
   }
   void receives(Requests& requests, const Pd& pd) {
+    const bool is_guess = std::ranges::count(requests.all(), wc_.wr_id, &Request::wr_id) > 1;
     const std::optional<Request> request = requests.complete_receive(wc_.wr_id);
-    if (request && !succeeded()) explain(*request, pd.root);
+    if (request && !succeeded()) explain(*request, pd.root, is_guess);
   }
 
  private:
   bool succeeded() const { return wc_.status == IBV_WC_SUCCESS; }
 
-  void check_memory(const Request& request, bool itself) {
+  // A hint: the program may know by other means that the request was carried out.
+  void check_memory(const Request& request) {
     if (!request.fingerprint) return;
     const Memory now = memory_of(request, context_.regions);
-    const bool same = now.mapped && (!now.fingerprint || *now.fingerprint == *request.fingerprint);
-    if (same) return;
-    // A program that has heard from the peer since may know that the request was carried out.
-    const bool certain =
-        itself && request.news == news_ && !context_.regions.any_remotely_writable();
+    const bool same = !now.fingerprint || *now.fingerprint == *request.fingerprint;
+    if (now.readable && same) return;
     if (may_be_placed_into(qp_.receives, request) || may_be_placed_into(qp_.sends, request)) return;
-    if (!certain && !wants.hints) return;
     Report::instance().add(
         {Kind::kBufferInFlight,
          qp_.name(),
          request.wr_id,
-         now.mapped
+         now.readable
              ? "the memory of its SGEs changed between the post and the poll of its completion"
-             : "the memory of its SGEs was unmapped before its completion was polled",
+             : "the memory of its SGEs was unmapped or protected before its completion was polled",
          {{"posted", request.posted}, {"queue pair created", qp_.created()}},
-         !certain});
+         true});
   }
 
-  void explain(const Request& request, const void* pd) {
+  void explain(const Request& request, const void* pd, bool is_guess) {
     std::optional<Verdict> verdict = why_refused(request, wc_.status, context_.regions, pd);
     if (!verdict) return;
     Finding finding{verdict->kind,
                     qp_.name(),
                     request.wr_id,
                     verdict->what,
-                    {{"posted", request.posted}, {"queue pair created", qp_.created()}}};
+                    {{"posted", request.posted}, {"queue pair created", qp_.created()}},
+                    is_guess};
     finding.places.insert(finding.places.end(), verdict->places.begin(), verdict->places.end());
     Report::instance().add(finding);
   }
@@ -82,14 +81,7 @@ class Completed {
   Context& context_;
   Qp& qp_;
   const ibv_wc& wc_;
-  const uint64_t news_;
 };
-
-bool brings_news(const ibv_wc& wc) {
-  return wc.status == IBV_WC_SUCCESS &&
-         ((wc.opcode & IBV_WC_RECV) || wc.opcode == IBV_WC_RDMA_READ ||
-          wc.opcode == IBV_WC_COMP_SWAP || wc.opcode == IBV_WC_FETCH_ADD);
-}
 
 // Once, of one that has lost completions.
 void report_overflow(Cq& cq) {
@@ -106,14 +98,12 @@ void report_overflow(Cq& cq) {
 
 void take(Context& context, ibv_wc* wcs, int count) {
   const std::shared_lock lock(context.mutex);
-  const uint64_t news = context.news.load();
   for (ibv_wc* wc = wcs; wc < wcs + count; ++wc) {
     const auto found = context.qps.find(wc->qp_num);
-    if (brings_news(*wc)) context.news.fetch_add(1);
     if (found != context.qps.end()) {
       Qp& qp = *found->second;
       const std::lock_guard queue_lock(qp.mutex);
-      Completed completed(context, qp, *wc, news);
+      Completed completed(context, qp, *wc);
       if (!(wc->opcode & IBV_WC_RECV)) {
         completed.sends();
       } else if (qp.srq) {

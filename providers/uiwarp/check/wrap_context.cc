@@ -41,8 +41,7 @@ void report_leaks(const std::vector<Objects::Entry>& left) {
                             true});
 }
 
-void at_exit() {
-  exiting = true;
+void at_end() {
   if (wants.hints) report_leaks(Objects::instance().all_of(nullptr));
 }
 
@@ -66,7 +65,10 @@ namespace wrap {
 
 int context_open(const uiwarp_device* device, uiwarp_context** context, int* async_fd) {
   static std::once_flag once;
-  std::call_once(once, [] { std::atexit(at_exit); });
+  std::call_once(once, [] {
+    std::atexit([] { exiting = true; });
+    Report::instance().before_end(at_end);
+  });
   auto* const opened = new Context;
   if (const int error = next->context_open(device, &opened->next, async_fd)) {
     delete opened;

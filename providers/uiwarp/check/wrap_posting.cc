@@ -33,9 +33,9 @@ Request request_of(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
   request.role = role_of(wr);
   request.signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED);
   if (request.role != Role::kNothing) request.keep(wr.sg_list, wr.num_sge);
-  if (request.signaled || wants.hints)
+  // What a Read before it brings is waited for by a fenced one.
+  if (wants.hints && !(wr.send_flags & IBV_SEND_FENCE))
     request.fingerprint = memory_of(request, context.regions).fingerprint;
-  request.news = context.news.load();
   request.posted = posted;
   return request;
 }
@@ -72,6 +72,8 @@ void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& poste
     const std::lock_guard lock(qp.mutex);
     fault = why_send_refused(wr, error, state, qp.cap, qp.sends);
   }
+  // That was said before it was posted.
+  if (fault && fault->kind == Kind::kInline) return;
   report(qp, wr.wr_id, fault, posted);
 }
 
@@ -126,6 +128,7 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
       },
       [&](const ibv_send_wr& each) {
         report(qp, each.wr_id, inline_not_asked(each, qp.cap.max_inline_data), posted);
+        if (qp.is_in_rtr) report(qp, each.wr_id, too_early(state_of(qp)), posted);
         return request_of(qp, each, posted);
       },
       [&](const ibv_send_wr& each, int error) { report_refusal(qp, each, error, posted); });
@@ -179,11 +182,12 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   Rewritten<ibv_send_wr> rewritten(&one, context.regions);
   const Request request = request_of(qp, one, posted);
   table_lock.unlock();
+  report(qp, one.wr_id, inline_not_asked(one, qp.cap.max_inline_data), posted);
+  if (qp.is_in_rtr) report(qp, one.wr_id, too_early(state_of(qp)), posted);
   if (const int error = next->qp_batch_add(qp.next, rewritten.first())) {
     report_refusal(qp, one, error, posted);
     return error;
   }
-  report(qp, one.wr_id, inline_not_asked(one, qp.cap.max_inline_data), posted);
   const std::lock_guard lock(qp.mutex);
   qp.batch.push_back(qp.sends.add(request));
   return 0;

@@ -12,21 +12,23 @@ namespace {
 void promise(Cq& cq, const Qp& qp, int64_t depth) {
   const int64_t promised = cq.promised.fetch_add(depth) + depth;
   if (!wants.hints || depth <= 0 || promised <= cq.entries) return;
-  Report::instance().add({Kind::kCqTooSmall,
-                          qp.name(),
-                          {},
-                          text("its completion queue has %d entries, the queue pairs that use it "
-                               "may have %lld requests "
-                               "outstanding",
-                               cq.entries, static_cast<long long>(promised)),
-                          {{"queue pair created", qp.created()},
-                           {"completion queue created", Objects::instance().find(&cq).created}},
-                          true});
+  const Objects::Entry queue = Objects::instance().find(&cq);
+  Report::instance().add(
+      {Kind::kCqTooSmall,
+       queue.name,
+       {},
+       text("the queue pairs that complete there may have %lld requests outstanding, with %s",
+            static_cast<long long>(promised), qp.name().c_str()),
+       {{"created", queue.created}, {"queue pair created", qp.created()}},
+       true});
 }
 
 void promise_all(Qp& qp, int sign) {
-  promise(*qp.send_cq, qp, sign * int64_t{qp.cap.max_send_wr});
-  if (!qp.srq) promise(*qp.recv_cq, qp, sign * int64_t{qp.cap.max_recv_wr});
+  const int64_t sends = sign * int64_t{qp.cap.max_send_wr};
+  const int64_t receives = qp.srq ? 0 : sign * int64_t{qp.cap.max_recv_wr};
+  if (qp.send_cq == qp.recv_cq) return promise(*qp.send_cq, qp, sends + receives);
+  promise(*qp.send_cq, qp, sends);
+  promise(*qp.recv_cq, qp, receives);
 }
 
 // What is signaled and was not polled. Programs end so that need no more of their last requests.
@@ -113,6 +115,9 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
 int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   Qp& qp = of(handle);
   const int error = next->qp_modify(qp.next, attr, mask);
+  // librdmacm moves those of rdma_cm, which iWARP's connection set-up takes further.
+  if (!error && (mask & IBV_QP_STATE))
+    qp.is_in_rtr = attr->qp_state == IBV_QPS_RTR && (mask & IBV_QP_DEST_QPN);
   if (!error && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
     const std::lock_guard lock(qp.mutex);
     qp.sends.clear();

@@ -75,12 +75,15 @@ constexpr CauseInfo kCauses[] = {
      "something "
      "was to be sent to it."},
     {Cause::kConnectionBroken, "connection broken",
-     "The peer's process died, or its host reset the TCP connection."},
+     "The TCP connection was reset: by the peer's host, where a process that ends has left data "
+     "unread, or by something on the "
+     "way."},
     {Cause::kMessageCutOff, "message cut off",
      "The connection ended while a message was coming in: what is in the receive is not all."},
     {Cause::kPeerDisconnected, "peer disconnected",
-     "The peer disconnected in good order, and the request was still outstanding: receives usually "
-     "are."},
+     "The peer disconnected, or its process ended, which looks the same, and the request was still "
+     "outstanding: receives "
+     "usually are."},
     {Cause::kDisconnected, "disconnected",
      "This end disconnected (rdma_disconnect, ibv_modify_qp to SQD), and the request was still "
      "outstanding, or posted later."},

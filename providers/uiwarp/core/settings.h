@@ -69,6 +69,8 @@ struct Settings {
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug
 
+  // Findings of --check say what is wrong with a request by the keys that the program has.
+  bool checked() const { return check[0] != 'o' || check[1] != 'f'; }
   bool acknowledged() const {
     return completions == Completions::kAcknowledged ||
            (completions == Completions::kAuto && face == Face::kRoce);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "core/settings.h"
 #include "mem/diagnosis.h"
 
 namespace uiw::queue {
@@ -19,6 +20,7 @@ core::Cause explain_sge(core::Told& told, const mem::Table& memory, const Reques
                         uint32_t index, const ibv_sge& sge, uint64_t used) {
   const mem::Wanted wanted = wanted_of(request, sge, used);
   const mem::Diagnosis found = mem::diagnose_local(memory, request.pd, wanted);
+  if (core::settings().checked()) return mem::cause_of(found.trouble);
   core::explain(told,
                 "queue pair 0x%06x: wr_id %" PRIu64 " (%s): SGE %u (lkey 0x%08x, address 0x%" PRIx64
                 ", %" PRIu64 " bytes) is not memory that it may use: %s",

@@ -89,7 +89,8 @@ void PeerConnector::connect() {
 }
 
 void PeerConnector::on_connect_failed(int error) {
-  core::log(core::LogLevel::kDebug, "QP %u cannot reach QP %u yet: errno %d", own_.qp_num,
+  core::log(core::LogLevel::kDebug,
+            "queue pair 0x%06x cannot reach queue pair 0x%06x yet: errno %d", own_.qp_num,
             peer_.qp_num, error);
   retry_because(describe(error));
 }
@@ -238,7 +239,8 @@ void PeerConnector::stop() {
   problem_ = kOtherPsns;
   core::log(
       core::LogLevel::kWarn,
-      "QP %u at %s, in %s: who answers as its peer, QP %u at %s, in %s, does not know the PSNs, "
+      "queue pair 0x%06x at %s, in %s: who answers as its peer, queue pair 0x%06x at %s, in %s, "
+      "does not know the PSNs, "
       "or closed when it was asked. It is not connected to again. Is rq_psn at either end what the "
       "other has as sq_psn?",
       own_.qp_num, text_of(own_.gid).text, text_of(own_stage_), peer_.qp_num,

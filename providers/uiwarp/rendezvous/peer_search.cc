@@ -54,10 +54,10 @@ PeerSearch::~PeerSearch() {
 
 int PeerSearch::make_ready() {
   if (!number_in_use(params_.own.qp_num)) {
-    core::log(
-        core::LogLevel::kWarn,
-        "QP %u cannot be reached, it has no TCP port: widen UIWARP_PORTS or end what uses them",
-        params_.own.qp_num);
+    core::log(core::LogLevel::kWarn,
+              "queue pair 0x%06x cannot be reached, it has no TCP port: widen UIWARP_PORTS or end "
+              "what uses them",
+              params_.own.qp_num);
     return EADDRNOTAVAIL;
   }
   if (params_.own == params_.peer) {
@@ -74,7 +74,7 @@ int PeerSearch::make_ready() {
   }
   core::Result<QpnListener*> listener = open_listener(engine_, params_.own, params_.ifindex);
   if (!listener) {
-    core::log(core::LogLevel::kWarn, "QP %u cannot be reached at %s, TCP port %u: %s",
+    core::log(core::LogLevel::kWarn, "queue pair 0x%06x cannot be reached at %s, TCP port %u: %s",
               params_.own.qp_num, text_of(params_.own.gid).text,
               unsigned{port_of(params_.own.qp_num)}, strerrordesc_np(listener.error()));
     return listener.error();
@@ -122,24 +122,26 @@ void PeerSearch::give_up() {
   const Name &own = params_.own, &peer = params_.peer;
   if (wrong_proofs_ > 0) {
     core::log(core::LogLevel::kWarn,
-              "QP %u at %s, in %s: its peer, QP %u at %s, did not come; who came by that name did "
+              "queue pair 0x%06x at %s, in %s: its peer, queue pair 0x%06x at %s, did not come; "
+              "who came by that name did "
               "not know the PSNs, %u times",
               own.qp_num, text_of(own.gid).text, text_of(psns_.stage()), peer.qp_num,
               text_of(peer.gid).text, wrong_proofs_);
   } else if (listener_) {
-    core::log(
-        core::LogLevel::kWarn,
-        "QP %u at %s: its peer, QP %u at %s, did not connect to TCP port %u here. Does it know "
-        "this number and GID, and does a firewall let it in?",
-        own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
-        unsigned{port_of(own.qp_num)});
+    core::log(core::LogLevel::kWarn,
+              "queue pair 0x%06x at %s: its peer, queue pair 0x%06x at %s, did not connect to TCP "
+              "port %u here. Does it know "
+              "this number and GID, and does a firewall let it in?",
+              own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
+              unsigned{port_of(own.qp_num)});
   } else {
-    core::log(
-        core::LogLevel::kWarn,
-        "QP %u at %s: its peer, QP %u at %s, is not reached on TCP port %u: %s. Are number and "
-        "GID right, and has it been told ours?",
-        own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
-        unsigned{port_of(peer.qp_num)}, connector_ ? connector_->problem() : "no TCP connection");
+    core::log(core::LogLevel::kWarn,
+              "queue pair 0x%06x at %s: its peer, queue pair 0x%06x at %s, is not reached on TCP "
+              "port %u: %s. Are number and "
+              "GID right, and has it been told ours?",
+              own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
+              unsigned{port_of(peer.qp_num)},
+              connector_ ? connector_->problem() : "no TCP connection");
   }
   queue_pair_.give_up_peer();
   // What is dropped asks for nothing, and the peer may still come.
@@ -157,8 +159,8 @@ bool PeerSearch::may_challenge() {
 bool PeerSearch::on_hello(PendingPeer& peer) {
   const HandshakeMessage& hello = peer.hello();
   if (found_ || hello.from != params_.peer || hello.to != params_.own) {
-    core::log(core::LogLevel::kInfo, "QP %u refuses QP %u at %s: %s", params_.own.qp_num,
-              hello.from.qp_num, text_of(hello.from.gid).text,
+    core::log(core::LogLevel::kInfo, "queue pair 0x%06x refuses queue pair 0x%06x at %s: %s",
+              params_.own.qp_num, hello.from.qp_num, text_of(hello.from.gid).text,
               found_ ? "its peer is there already" : "it was told another peer");
     return false;
   }
@@ -203,12 +205,13 @@ void PeerSearch::on_proof(PendingPeer& peer) {
 bool PeerSearch::is_of_our_type(const HandshakeMessage& hello) {
   if (hello.service == params_.service) return true;
   if (wrong_types_++ == 0)
-    core::log(
-        core::LogLevel::kWarn,
-        "QP %u at %s refuses its peer, QP %u at %s: that is %s, and this one is %s. Both ends "
-        "must be created with the same qp_type",
-        params_.own.qp_num, text_of(params_.own.gid).text, hello.from.qp_num,
-        text_of(hello.from.gid).text, core::text_of(hello.service), core::text_of(params_.service));
+    core::log(core::LogLevel::kWarn,
+              "queue pair 0x%06x at %s refuses its peer, queue pair 0x%06x at %s: that is %s, and "
+              "this one is %s. Both ends "
+              "must be created with the same qp_type",
+              params_.own.qp_num, text_of(params_.own.gid).text, hello.from.qp_num,
+              text_of(hello.from.gid).text, core::text_of(hello.service),
+              core::text_of(params_.service));
   return false;
 }
 
@@ -217,7 +220,8 @@ void PeerSearch::tell_of_wrong_proof(const HandshakeMessage& hello) {
   if (wrong_proofs_++ > 0) return;
   core::log(
       core::LogLevel::kWarn,
-      "QP %u at %s, in %s: who comes as its peer, QP %u at %s, in %s, does not know the PSNs. "
+      "queue pair 0x%06x at %s, in %s: who comes as its peer, queue pair 0x%06x at %s, in %s, does "
+      "not know the PSNs. "
       "Either the two programs do not have as rq_psn what the other has as sq_psn, or it is a "
       "stranger",
       params_.own.qp_num, text_of(params_.own.gid).text, text_of(psns_.stage()), hello.from.qp_num,
@@ -245,7 +249,7 @@ void PeerSearch::on_connected(int fd) {
 }
 
 void PeerSearch::on_connect_failed(int error) {
-  core::log(core::LogLevel::kWarn, "QP %u cannot be connected to itself: errno %d",
+  core::log(core::LogLevel::kWarn, "queue pair 0x%06x cannot be connected to itself: errno %d",
             params_.own.qp_num, error);
 }
 
@@ -253,7 +257,8 @@ void PeerSearch::join(transport::StreamPtr stream, const mpa::Agreement& agreeme
                       core::Bytes leftover) {
   const int error = queue_pair_.attach(std::move(stream), agreement, leftover, this);
   if (error != 0) {
-    core::log(core::LogLevel::kInfo, "QP %u found its peer when it was in no state to be connected",
+    core::log(core::LogLevel::kInfo,
+              "queue pair 0x%06x found its peer when it was in no state to be connected",
               params_.own.qp_num);
     return;
   }

@@ -44,8 +44,8 @@ void tell(uint32_t qp_num, const qp::Losses& losses) {
                  no_access = losses.of(qp::Loss::kNoAccess);
   if (no_receive + too_long + no_access == 0) return;
   core::log(core::LogLevel::kInfo,
-            "QP %u: of what its peer sent %" PRIu64 " messages found no receive, %" PRIu64
-            " were longer than theirs, and %" PRIu64
+            "queue pair 0x%06x: of what its peer sent %" PRIu64
+            " messages found no receive, %" PRIu64 " were longer than theirs, and %" PRIu64
             " Writes had no right to the memory; "
             "they were dropped",
             qp_num, no_receive, too_long, no_access);
@@ -95,7 +95,8 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   ord.store(agreement.ord, std::memory_order_relaxed);
   if (connection->shared.acknowledged && agreement.ord == 0)
     core::log(core::LogLevel::kWarn,
-              "QP %u: the peer answers no RDMA Reads, so that it cannot be asked what has arrived: "
+              "queue pair 0x%06x: the peer answers no RDMA Reads, so that it cannot be asked what "
+              "has arrived: "
               "Sends and Writes complete when they are sent",
               options.qp_num);
   stream = std::move(new_stream);
@@ -293,7 +294,7 @@ void State::look_at_close() {
 // The peer of a queue pair connected by number has gone, in good order or not. In InfiniBand nobody
 // would notice: receives stay posted, no event, no completion, until something is to be sent.
 void State::lose_peer() {
-  core::log(core::LogLevel::kInfo, "QP %u: the peer has gone", options.qp_num);
+  core::log(core::LogLevel::kInfo, "queue pair 0x%06x: the peer has gone", options.qp_num);
   connection->rx.end_receive(IBV_WC_GENERAL_ERR, core::Cause::kMessageCutOff);
   end_connection();
 }

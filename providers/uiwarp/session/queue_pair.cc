@@ -300,10 +300,11 @@ int QueuePair::claim() {
   State& s = *state_;
   if (s.engine.in_child()) return ENODEV;
   if (s.options.service == core::Service::kUnreliable) {
-    core::log(core::LogLevel::kWarn,
-              "QP %u: rdma_cm connects RC queue pairs only; a UC queue pair is connected by "
-              "ibv_modify_qp, with number and GID of its peer",
-              s.options.qp_num);
+    core::log(
+        core::LogLevel::kWarn,
+        "queue pair 0x%06x: rdma_cm connects RC queue pairs only; a UC queue pair is connected by "
+        "ibv_modify_qp, with number and GID of its peer",
+        s.options.qp_num);
     return EINVAL;
   }
   if (s.by_number.load(std::memory_order_acquire)) {

@@ -135,7 +135,8 @@ void Receiver::handle(qp::RxStatus status) {
       return;
     case qp::RxStatus::kFault: {
       const qp::RxFault& fault = rx.fault();
-      core::log(core::LogLevel::kInfo, "QP %u: ending the connection, Terminate 0x%04x: %s",
+      core::log(core::LogLevel::kInfo,
+                "queue pair 0x%06x: ending the connection, Terminate 0x%04x: %s",
                 owner_.options.qp_num, static_cast<unsigned>(fault.terminate.code),
                 core::describe(fault.terminate.code));
       rx.explain_fault();
@@ -152,7 +153,8 @@ void Receiver::handle(qp::RxStatus status) {
       return;
     }
     case qp::RxStatus::kTerminated:
-      core::log(core::LogLevel::kInfo, "QP %u: the peer ended the connection, Terminate 0x%04x: %s",
+      core::log(core::LogLevel::kInfo,
+                "queue pair 0x%06x: the peer ended the connection, Terminate 0x%04x: %s",
                 owner_.options.qp_num, static_cast<unsigned>(rx.terminate().code),
                 core::describe(rx.terminate().code));
       owner_.fail_connection(

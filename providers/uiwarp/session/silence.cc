@@ -46,7 +46,7 @@ void State::look_after_peer() {
 
 void State::on_peer_silent() {
   if (!life.stands()) return;
-  core::log(core::LogLevel::kInfo, "QP %u: the peer's host does not answer any more",
+  core::log(core::LogLevel::kInfo, "queue pair 0x%06x: the peer's host does not answer any more",
             options.qp_num);
   stream->set_abortive();  // TCP would go on trying for minutes
   break_off(ETIMEDOUT);

@@ -13,7 +13,7 @@ namespace {
 
 uint32_t of(const std::vector<uint8_t>& memory) {
   uint32_t value = 0;
-  EXPECT_TRUE(fingerprint(memory.data(), memory.size(), value));
+  EXPECT_EQ(fingerprint(memory.data(), memory.size(), value), Look::kSeen);
   return value;
 }
 
@@ -42,17 +42,19 @@ TEST(Fingerprint, OfLongMemorySeesBothEndsAndPiecesBetween) {
   EXPECT_NE(of(memory), before);
 }
 
-TEST(Fingerprint, OfUnmappedMemoryIsNone) {
+TEST(Fingerprint, OfMemoryThatCannotBeReadIsNone) {
   constexpr size_t kPage = 4096;
   auto* const pages = static_cast<uint8_t*>(
       mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(pages, MAP_FAILED);
   ASSERT_EQ(munmap(pages + kPage, kPage), 0);
   uint32_t value = 0;
-  EXPECT_FALSE(fingerprint(pages + kPage, 8, value));
-  EXPECT_FALSE(fingerprint(pages + kPage - 8, 16, value));
-  EXPECT_TRUE(fingerprint(pages + kPage - 8, 8, value));
-  EXPECT_TRUE(fingerprint(nullptr, 0, value));
+  EXPECT_EQ(fingerprint(pages + kPage, 8, value), Look::kUnreadable);
+  EXPECT_EQ(fingerprint(pages + kPage - 8, 16, value), Look::kUnreadable);
+  EXPECT_EQ(fingerprint(pages + kPage - 8, 8, value), Look::kSeen);
+  EXPECT_EQ(fingerprint(nullptr, 0, value), Look::kSeen);
+  ASSERT_EQ(mprotect(pages, kPage, PROT_NONE), 0);
+  EXPECT_EQ(fingerprint(pages, 8, value), Look::kUnreadable);
   munmap(pages, kPage);
 }
 
@@ -84,7 +86,7 @@ TEST(Fingerprint, IsNoneOfWhatIsNotRegisteredOrNotKnown) {
   const ibv_sge sge = {0x1000, 8, 7};
   request.keep(&sge, 1);
   EXPECT_FALSE(memory_of(request, none).fingerprint);
-  EXPECT_TRUE(memory_of(request, none).mapped);
+  EXPECT_TRUE(memory_of(request, none).readable);
   request.role = Role::kSink;
   EXPECT_FALSE(memory_of(request, none).fingerprint);
 }

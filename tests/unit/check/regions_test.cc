@@ -116,18 +116,5 @@ TEST(Regions, KeepTheLkeyAsLongAsTheStackKeepsTheKey) {
   EXPECT_EQ(made.number, 1u);
 }
 
-TEST(Regions, KnowWhetherPeersCanWrite) {
-  Regions regions;
-  EXPECT_FALSE(regions.any_remotely_writable());
-  Region& made = regions.add(region(kStag, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  EXPECT_TRUE(regions.any_remotely_writable());
-  regions.change(made, region());
-  EXPECT_FALSE(regions.any_remotely_writable());
-  regions.change(made, region(kStag, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC));
-  EXPECT_TRUE(regions.any_remotely_writable());
-  regions.remove(made);
-  EXPECT_FALSE(regions.any_remotely_writable());
-}
-
 }  // namespace
 }  // namespace uiw::check

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,6 +170,48 @@ TEST(Reports, ProcessesAppendToOneJsonFile) {
   EXPECT_EQ(count(all, "\"kind\":\"wrong-state\""), 2u) << all;
   EXPECT_EQ(count(all, "\"findings\":1"), 4u) << all;
   unlink(path.c_str());
+}
+
+TEST(Reports, AThreadWithASmallStackReportsToo) {
+  const Ended ended = report("on", [](Report& to) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 32 * 1024);
+    pthread_t thread;
+    const auto run = [](void* report) -> void* {
+      Finding found = finding(Kind::kLeak);
+      capture(found.places[0].stack);
+      static_cast<Report*>(report)->add(found);
+      return nullptr;
+    };
+    if (pthread_create(&thread, &attributes, run, &to) != 0) _exit(102);
+    pthread_join(thread, nullptr);
+  });
+  EXPECT_EQ(ended.status, 66);
+  EXPECT_EQ(count(ended.said, "thing: is wrong"), 1u) << ended.said;
+}
+
+TEST(Reports, AThreadThatIsCancelledReportsFirst) {
+  const Ended ended = report("on", [](Report& to) {
+    pthread_t thread;
+    const auto run = [](void* report) -> void* {
+      pthread_cancel(pthread_self());
+      static_cast<Report*>(report)->add(finding(Kind::kLeak));
+      static_cast<Report*>(report)->add(finding(Kind::kWrongState));
+      return nullptr;
+    };
+    if (pthread_create(&thread, nullptr, run, &to) != 0) _exit(102);
+    pthread_join(thread, nullptr);
+  });
+  EXPECT_EQ(count(ended.said, "thing: is wrong"), 2u) << ended.said;
+}
+
+TEST(Reports, WhatOnlyTheEndShowsIsReportedThen) {
+  const Ended ended = report("on", [](Report& to) {
+    to.before_end([] { Report::instance().add(finding(Kind::kLeak)); });
+  });
+  EXPECT_EQ(ended.status, 66);
+  EXPECT_EQ(count(ended.said, "thing: is wrong"), 1u) << ended.said;
 }
 
 }  // namespace

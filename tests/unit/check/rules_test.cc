@@ -151,5 +151,13 @@ TEST(Lists, AreCutShort) {
             "wr_id 0x1, 0x2, 0x3, 0x4, 0x5, 0x6, 0x7, 0x8 and 2 more");
 }
 
+TEST(Rules, SendsWaitForRts) {
+  for (const ibv_qp_state state :
+       {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR})
+    EXPECT_FALSE(too_early(state)) << state;
+  ASSERT_TRUE(too_early(IBV_QPS_RTR));
+  EXPECT_EQ(too_early(IBV_QPS_RTR)->kind, Kind::kWrongState);
+}
+
 }  // namespace
 }  // namespace uiw::check

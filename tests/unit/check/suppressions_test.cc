@@ -31,6 +31,7 @@ TEST(Suppressions, TakeGlobs) {
 
 TEST(Suppressions, SkipCommentsAndSpace) {
   EXPECT_TRUE(suppressed("# known\n\n \t leak:main \r\n", Kind::kLeak, {"main"}));
+  EXPECT_TRUE(suppressed("leak : main", Kind::kLeak, {"main"}));
 }
 
 TEST(Suppressions, SayWhichLineIsWrong) {

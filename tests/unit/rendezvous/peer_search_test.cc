@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Two queue pairs that know of each other nothing but GID and number.
 #include <gmock/gmock.h>
+#include <cstdio>
 
 #include "unit/rendezvous/party.h"
 
@@ -122,8 +123,8 @@ TEST_F(PeerSearches, PsnsThatDifferFailWhatWasPosted) {
       EXPECT_EQ(party->host.sent()[0].status, IBV_WC_RETRY_EXC_ERR);
     }
     const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_THAT(said, testing::HasSubstr("who answers as its peer, QP "));
-    EXPECT_THAT(said, testing::HasSubstr("who comes as its peer, QP "));
+    EXPECT_THAT(said, testing::HasSubstr("who answers as its peer, queue pair "));
+    EXPECT_THAT(said, testing::HasSubstr("who comes as its peer, queue pair "));
   }
 }
 
@@ -214,8 +215,10 @@ TEST_F(PeerSearches, APeerThatNeverComesIsNamed) {
     ASSERT_EQ(ours.host.post(SendWr(IBV_WR_SEND, {from.sge()}, 1)), 0);
     EXPECT_TRUE(ours.wait_for_sent(1));
     const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_THAT(said, testing::HasSubstr("peer, QP " + std::to_string(absent.name.qp_num) +
-                                         " at 127.0.0.1, "));
+    char number[16];
+    std::snprintf(number, sizeof number, "0x%06x", absent.name.qp_num);
+    EXPECT_THAT(said,
+                testing::HasSubstr(std::string("peer, queue pair ") + number + " at 127.0.0.1, "));
     EXPECT_THAT(said,
                 testing::HasSubstr("TCP port " +
                                    std::to_string(port_of((we_wait ? ours : absent).name.qp_num)) +
