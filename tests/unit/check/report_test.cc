@@ -172,11 +172,18 @@ TEST(Reports, ProcessesAppendToOneJsonFile) {
   unlink(path.c_str());
 }
 
+// libdwfl wants more than 64 KiB of stack; what sanitizers have instrumented wants some by itself.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr size_t kSmallStack = 512 * 1024;
+#else
+constexpr size_t kSmallStack = 32 * 1024;
+#endif
+
 TEST(Reports, AThreadWithASmallStackReportsToo) {
   const Ended ended = report("on", [](Report& to) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 32 * 1024);
+    pthread_attr_setstacksize(&attributes, kSmallStack);
     pthread_t thread;
     const auto run = [](void* report) -> void* {
       Finding found = finding(Kind::kLeak);
