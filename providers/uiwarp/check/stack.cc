@@ -1,29 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// By libunwind, which remembers the frame layouts it has seen: 1 us where libgcc's
-// _Unwind_Backtrace() takes 9.
+// By libunwind's unw_backtrace(), which remembers the frame layouts that a thread has seen: 0.2 us,
+// where libgcc's _Unwind_Backtrace() and unw_step() take 10.
 #define UNW_LOCAL_ONLY
 #include "check/stack.h"
 
+#include <dlfcn.h>
 #include <libunwind.h>
 #include <pthread.h>
 
 #include <algorithm>
 
 namespace uiw::check {
+namespace {
+
+constexpr size_t kOwn = 2;  // capture(), and the function that calls it
+using Frames = std::array<void*, Stack::kMost + kOwn>;
+
+// What a thread remembers is freed under a lock when it ends, which ThreadSanitizer has by then
+// forgotten the thread for, and crashes.
+const bool remembers = !dlsym(RTLD_DEFAULT, "__tsan_init");
+
+// Begins in the function that calls it.
+__attribute__((always_inline)) inline size_t step(Frames& frames) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  if (unw_getcontext(&context) != 0 || unw_init_local(&cursor, &context) != 0) return 0;
+  size_t count = 0;
+  do {
+    unw_word_t address = 0;
+    unw_get_reg(&cursor, UNW_REG_IP, &address);
+    frames[count++] = reinterpret_cast<void*>(address);
+  } while (count < frames.size() && unw_step(&cursor) > 0);
+  return count;
+}
+
+}  // namespace
 
 bool Stack::operator==(const Stack& other) const {
   return std::ranges::equal(addresses(), other.addresses());
 }
 
 __attribute__((noinline)) void capture(Stack& stack) {
-  constexpr int kOwn = 2;  // this function, and the one that calls it
-  std::array<void*, Stack::kMost + kOwn> frames;
+  Frames frames;
   // It may read files, which no post and no poll does that a thread is cancelled in.
   int cancellation;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
-  const int count = unw_backtrace(frames.data(), static_cast<int>(frames.size()));
+  const size_t count =
+      remembers ? static_cast<size_t>(unw_backtrace(frames.data(), static_cast<int>(frames.size())))
+                : step(frames);
   pthread_setcancelstate(cancellation, nullptr);
-  stack.count = static_cast<uint32_t>(std::max(count - kOwn, 0));
+  stack.count = static_cast<uint32_t>(count > kOwn ? count - kOwn : 0);
   for (uint32_t i = 0; i < stack.count; ++i)
     stack.frames[i] = reinterpret_cast<uintptr_t>(frames[kOwn + i]);
 }
