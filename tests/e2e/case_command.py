@@ -39,6 +39,9 @@ def devices(world):
     tool = uiwarp(world, "devices")
     row = [line.split() for line in tool.output.splitlines() if line.startswith("uiw_lo ")]
     expect(len(row) == 1 and row[0][1] == "lo" and "127.0.0.1" in tool.output, "no row for uiw_lo", tool)
+    tool = uiwarp(world, "run", "ibv_devices", settings={"UIWARP_DEVICES": "loo"}, status=None)
+    expect(tool.output.count("UIWARP_DEVICES='loo' leaves no device") == 1 and "lo" in tool.output,
+           "no word that no interface is chosen", tool)
 
 
 @case("command-run", worlds=LO4, seconds=30)

@@ -27,6 +27,7 @@ struct World {
   std::unique_ptr<InterfaceWatch> watch;  // under looking
   InterfaceWatch* parents = nullptr;      // its sockets are the parent's too: never read here
   bool complained = false;                // under looking
+  bool told_that_none_is_chosen = false;  // likewise
   bool over = false;                      // under looking: the process ends
 
   std::mutex lock;                        // the last of all locks, held for a few look-ups
@@ -100,6 +101,19 @@ void complain(World& all, int error) {
             first ? "no RDMA device is offered" : "RDMA devices stay as they were found");
 }
 
+// What UIWARP_DEVICES leaves out cannot be missed by who set it; when nothing is left it is a
+// mistake.
+void tell_that_none_is_chosen(World& all, std::span<const Interface> interfaces) {
+  std::string names;
+  for (const Interface& interface : interfaces)
+    if (interface.up && !interface.addresses.empty())
+      names += (names.empty() ? "" : ", ") + interface.name;
+  if (names.empty() || std::exchange(all.told_that_none_is_chosen, true)) return;
+  core::log(core::LogLevel::kWarn,
+            "UIWARP_DEVICES='%s' leaves no device; the interfaces that could be one are %s",
+            core::settings().devices, names.c_str());
+}
+
 // With `looking` held.
 void look(World& all) {
   if (all.over) return;
@@ -108,11 +122,14 @@ void look(World& all) {
       all.watch != nullptr ? all.watch->read(interfaces) : read_interfaces(interfaces);
   if (error != 0) return complain(all, error);
   std::vector<Table::Noticed> noticed;
+  bool any;
   {
     std::lock_guard hold(all.lock);
     noticed = all.table.update(interfaces);
+    any = !all.table.present().empty();
     all.version.store(all.table.version(), std::memory_order_release);
   }
+  if (!any && core::settings().devices[0] != 0) tell_that_none_is_chosen(all, interfaces);
   for (const Table::Noticed& one : noticed) {
     for (Observer* observer : all.observers) observer->device_changed(*one.device, one.change);
   }
