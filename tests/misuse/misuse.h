@@ -121,7 +121,7 @@ static inline void make_ends(struct ends *ends, int argc, char **argv, int acces
 	MUST(ends->mr = ibv_reg_mr(ends->pd, ends->memory, SIZE, IBV_ACCESS_LOCAL_WRITE | access));
 }
 
-static inline void destroy_ends(struct ends *ends)
+static inline void destroy_all_but_the_device(struct ends *ends)
 {
 	MUST(!ibv_destroy_qp(ends->a));
 	MUST(!ibv_destroy_qp(ends->b));
@@ -129,6 +129,11 @@ static inline void destroy_ends(struct ends *ends)
 	MUST(!ibv_destroy_cq(ends->sends));
 	MUST(!ibv_destroy_cq(ends->receives));
 	MUST(!ibv_dealloc_pd(ends->pd));
+}
+
+static inline void destroy_ends(struct ends *ends)
+{
+	destroy_all_but_the_device(ends);
 	MUST(!ibv_close_device(ends->context));
 }
 

@@ -45,8 +45,10 @@ int main(int argc, char **argv)
 		ibv_ack_cq_events(cq, 1);
 	else
 		MUST(!pthread_create(&thread, NULL, acknowledge_late, cq));
-	destroy_ends(&ends);
+	destroy_all_but_the_device(&ends);
 	if (!clean)
 		MUST(!pthread_join(thread, NULL));
+	MUST(!ibv_destroy_comp_channel(channel));
+	MUST(!ibv_close_device(ends.context));
 	return 0;
 }
