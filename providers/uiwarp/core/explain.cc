@@ -67,4 +67,9 @@ int refuse(Told& told, int error, const char* sentence, ...) {
   return error;
 }
 
+int refuse_because(Told& told, int error, const char* caller, const char* why) {
+  if (log_enabled(LogLevel::kWarn) && told.first(why)) log(LogLevel::kWarn, "%s: %s", caller, why);
+  return error;
+}
+
 }  // namespace uiw::core

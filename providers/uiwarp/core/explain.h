@@ -29,6 +29,8 @@ void forget_explained();
 void explain(Told& told, const char* sentence, ...) __attribute__((format(printf, 2, 3)));
 // The same, for a call that ends by it; returns `error`.
 int refuse(Told& told, int error, const char* sentence, ...) __attribute__((format(printf, 3, 4)));
+// "CALLER: WHY", once for each `why`, which is a literal.
+int refuse_because(Told& told, int error, const char* caller, const char* why);
 void explain_with(Told& told, const char* sentence, va_list arguments);
 
 }  // namespace uiw::core

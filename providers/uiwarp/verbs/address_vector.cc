@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/be.h"
-#include "core/log.h"
 #include "datagram/group.h"
 #include "device/gid_table.h"
 #include "rendezvous/name.h"
@@ -28,8 +27,7 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
                                     const ibv_ah_attr& attr, Destinations allowed, core::Told& told,
                                     const char* caller) {
   const auto refuse = [&](const char* why) {
-    if (told.first(why)) core::log(core::LogLevel::kWarn, "%s: %s", caller, why);
-    return core::Errno{EINVAL};
+    return core::Errno{core::refuse_because(told, EINVAL, caller, why)};
   };
   if (!attr.is_global)
     return refuse(

@@ -25,7 +25,7 @@ core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Devi
                                                               const ibv_qp_attr& attr, int mask,
                                                               core::Told& told) {
   const auto refuse = [&](const char* why) {
-    return core::Errno{core::refuse(told, EINVAL, "%s: %s", kCaller, why)};
+    return core::Errno{core::refuse_because(told, EINVAL, kCaller, why)};
   };
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
   if ((mask & kBoth) != kBoth)

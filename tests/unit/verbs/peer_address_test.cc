@@ -121,5 +121,24 @@ TEST(PeerTimeLimit, IsInfinibandsButASecondAtLeast) {
   EXPECT_EQ(time_limit(31, 7), 4 * 8 * (core::Nanoseconds{4096} << 31));
 }
 
+TEST_F(PeerAddress, EachReasonIsSaidOnceForAQueuePair) {
+  core::Told told;
+  core::forget_explained();
+  ibv_qp_attr attr{};
+  const auto ask_again = [&](int mask) {
+    EXPECT_FALSE(peer_search_params(*loopback_, *face_, 5, attr, mask, told));
+  };
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) {
+    attr.dest_qp_num = 7;
+    ask_again(IBV_QP_AV);
+    attr.dest_qp_num = 1u << 24;
+    ask_again(IBV_QP_AV | IBV_QP_DEST_QPN);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "uiwarp: ibv_modify_qp to RTR: address vector and destination queue pair number go "
+            "together\nuiwarp: ibv_modify_qp to RTR: a queue pair number has 24 bits\n");
+}
+
 }  // namespace
 }  // namespace uiw::verbs
