@@ -14,56 +14,21 @@
 extern "C" {
 #endif
 
-#define UIWARP_VERB(name) __typeof__(uiwarp_##name) *name
+/* X(name) for each, in the order of the table. */
+#define UIWARP_VERBS(X) \
+	X(context_open) X(context_close) X(context_events_taken) X(comp_vectors) X(query_device) \
+	X(query_port) X(pd_alloc) X(pd_alloc_parent) X(pd_dealloc) X(td_alloc) X(td_dealloc) \
+	X(mr_reg) X(mr_rereg) X(mr_dereg) X(mr_advise) X(mw_alloc) X(mw_dealloc) X(mw_next_rkey) \
+	X(ah_create) X(ah_destroy) X(cq_create) X(cq_destroy) X(cq_resize) X(cq_poll) X(cq_arm) \
+	X(cq_has_overflowed) X(srq_create) X(srq_modify) X(srq_query) X(srq_destroy) \
+	X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) \
+	X(qp_post_recv) X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) \
+	X(qp_batch_address) X(qp_batch_end) X(qp_send_ops) X(acks_missing)
 
+#define UIWARP_VERB(name) __typeof__(uiwarp_##name) *name;
 struct uiwarp_verbs {
-	UIWARP_VERB(context_open);
-	UIWARP_VERB(context_close);
-	UIWARP_VERB(context_events_taken);
-	UIWARP_VERB(comp_vectors);
-	UIWARP_VERB(query_device);
-	UIWARP_VERB(query_port);
-	UIWARP_VERB(pd_alloc);
-	UIWARP_VERB(pd_alloc_parent);
-	UIWARP_VERB(pd_dealloc);
-	UIWARP_VERB(td_alloc);
-	UIWARP_VERB(td_dealloc);
-	UIWARP_VERB(mr_reg);
-	UIWARP_VERB(mr_rereg);
-	UIWARP_VERB(mr_dereg);
-	UIWARP_VERB(mr_advise);
-	UIWARP_VERB(mw_alloc);
-	UIWARP_VERB(mw_dealloc);
-	UIWARP_VERB(mw_next_rkey);
-	UIWARP_VERB(ah_create);
-	UIWARP_VERB(ah_destroy);
-	UIWARP_VERB(cq_create);
-	UIWARP_VERB(cq_destroy);
-	UIWARP_VERB(cq_resize);
-	UIWARP_VERB(cq_poll);
-	UIWARP_VERB(cq_arm);
-	UIWARP_VERB(cq_has_overflowed);
-	UIWARP_VERB(srq_create);
-	UIWARP_VERB(srq_modify);
-	UIWARP_VERB(srq_query);
-	UIWARP_VERB(srq_destroy);
-	UIWARP_VERB(srq_post_recv);
-	UIWARP_VERB(qp_create);
-	UIWARP_VERB(qp_destroy);
-	UIWARP_VERB(qp_modify);
-	UIWARP_VERB(qp_query);
-	UIWARP_VERB(qp_post_send);
-	UIWARP_VERB(qp_post_recv);
-	UIWARP_VERB(qp_attach);
-	UIWARP_VERB(qp_detach);
-	UIWARP_VERB(qp_batch_begin);
-	UIWARP_VERB(qp_batch_add);
-	UIWARP_VERB(qp_batch_address);
-	UIWARP_VERB(qp_batch_end);
-	UIWARP_VERB(qp_send_ops);
-	UIWARP_VERB(acks_missing);
+	UIWARP_VERBS(UIWARP_VERB)
 };
-
 #undef UIWARP_VERB
 
 /*

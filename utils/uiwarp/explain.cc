@@ -6,14 +6,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/cause.h"
+#include "core/wrapped.h"
 
 namespace uiw::tool {
 namespace {
 
-constexpr size_t kColumns = 100, kIndent = 4;
+constexpr size_t kIndent = 4;
+constexpr char kMark[] = "- ";
 constexpr char kFindings[] = "Findings of --check";
 constexpr char kVendorErrKind[] = "vendor_err";
 constexpr const char* kPrefixes[] = {"ibv_wc_", "ibv_event_", "rdma_cm_event_"};
@@ -70,25 +73,15 @@ bool find_vendor_err(long number, VendorErr& out) {
   return true;
 }
 
-void print_wrapped(const char* text, size_t indent, const char* mark = "") {
-  const std::string words = std::string(mark) + text;
-  size_t at = 0;
-  bool first = true;
-  while (at < words.size()) {
-    const size_t room = kColumns - indent - (first ? 0 : std::string(mark).size());
-    size_t end = words.size() - at <= room ? words.size() : words.rfind(' ', at + room);
-    if (end == std::string::npos || end <= at) end = std::min(words.find(' ', at), words.size());
-    printf("%*s%s\n", static_cast<int>(indent + (first ? 0 : std::string(mark).size())), "",
-           words.substr(at, end - at).c_str());
-    at = end == words.size() ? end : end + 1;
-    first = false;
-  }
+void print_wrapped(const std::string& text, size_t indent, size_t hang = 0) {
+  fputs(core::wrapped(text, indent, hang).c_str(), stdout);
 }
 
 void print_list(const char* title, const std::vector<const char*>& texts) {
   if (texts.empty()) return;
   printf("  %s\n", title);
-  for (const char* text : texts) print_wrapped(text, kIndent, "- ");
+  for (const char* text : texts)
+    print_wrapped(std::string(kMark) + text, kIndent, sizeof kMark - 1);
 }
 
 std::string title_of(const Explanation& row) {
@@ -115,29 +108,18 @@ void print(const Explanation& row) {
   print_list("Look at:", row.look);
 }
 
-std::string json(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
-std::string json(const std::vector<const char*>& texts) {
-  std::string out = "[";
-  for (const char* text : texts) out += (out.size() > 1 ? ", " : "") + json(std::string(text));
-  return out + "]";
-}
-
 std::string json_of(const Explanation& row) {
-  const auto field = [](const char* name, const char* text) {
-    return text ? std::string(", \"") + name + "\": " + json(std::string(text)) : std::string();
+  nlohmann::ordered_json object = {{"kind", row.kind}, {"name", row.name}};
+  if (row.value != kNoNumber) object["value"] = row.value;
+  const auto add = [&](const char* field, const char* text) {
+    if (text) object[field] = text;
   };
-  return "{\"kind\": " + json(std::string(row.kind)) + field("name", row.name) +
-         (row.value == kNoNumber ? "" : ", \"value\": " + std::to_string(row.value)) +
-         field("also", row.also) + field("here", row.here) + field("adapters", row.adapters) +
-         ", \"causes\": " + json(row.causes) + ", \"look\": " + json(row.look) + "}";
+  add("also", row.also);
+  add("here", row.here);
+  add("adapters", row.adapters);
+  object["causes"] = row.causes;
+  object["look"] = row.look;
+  return object.dump();
 }
 
 // Whether one word means this row by itself.
@@ -224,7 +206,7 @@ void list_all(ExplainAs as) {
       last = row.name;
       line += (line.empty() ? "" : " ") + last;
     }
-    print_wrapped(line.c_str(), 2);
+    print_wrapped(line, 2);
   }
   puts("\nvendor_err of completions");
   for (const core::CauseInfo& info : core::cause_table())

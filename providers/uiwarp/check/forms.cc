@@ -5,32 +5,15 @@
 #include <nlohmann/json.hpp>
 
 #include "check/text.h"
+#include "core/wrapped.h"
 
 namespace uiw::check {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kWidth = 100;  // columns
-
 std::string intro(int pid) {
   return text("==%d== uiwarp check: ", pid);
-}
-
-// `sentence` in lines of at most kWidth columns, all of them indented by `indent`.
-std::string wrapped(const std::string& sentence, size_t indent) {
-  std::string result, line;
-  for (size_t at = 0; at < sentence.size();) {
-    const size_t end = std::min(sentence.find(' ', at), sentence.size());
-    const std::string word = sentence.substr(at, end - at);
-    if (!line.empty() && indent + line.size() + 1 + word.size() > kWidth) {
-      result += std::string(indent, ' ') + line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-    at = end + 1;
-  }
-  return result + std::string(indent, ' ') + line + "\n";
 }
 
 std::string subject(const Finding& finding) {
@@ -65,6 +48,10 @@ std::string escaped(const std::string& value, bool is_property) {
   return result;
 }
 
+std::string counted(unsigned findings) {
+  return text(findings == 1 ? "%u finding" : "%u findings", findings);
+}
+
 // Bytes of the program that are no UTF-8 are replaced.
 std::string line_of(const ordered_json& object) {
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -76,7 +63,7 @@ std::string as_text(const Finding& finding, const Frames& frames, int pid) {
   const KindInfo& kind = info(finding.kind);
   std::string block =
       intro(pid) + (finding.hint ? "hint: " : "") + kind.name + ": " + kind.title + "\n";
-  block += wrapped(subject(finding) + ": " + finding.what + ".", 4);
+  block += core::wrapped(subject(finding) + ": " + finding.what + ".", 4);
   for (size_t i = 0; i < finding.places.size(); ++i) {
     block += text("    %s at\n", finding.places[i].label);
     if (frames[i].empty()) block += "        (no stack)\n";
@@ -85,8 +72,8 @@ std::string as_text(const Finding& finding, const Frames& frames, int pid) {
       block += "        " + std::string(function) + "  " + where(frame) + "\n";
     }
   }
-  block += wrapped(std::string("On adapters: ") + kind.on_adapters, 4);
-  block += wrapped(std::string("What to do: ") + kind.remedy, 4);
+  block += core::wrapped(std::string("On adapters: ") + kind.on_adapters, 4);
+  block += core::wrapped(std::string("What to do: ") + kind.remedy, 4);
   return block;
 }
 
@@ -127,14 +114,6 @@ std::string as_github(const Finding& finding, const Frames& frames) {
   line += escaped(subject(finding) + ": " + finding.what + ". " + kind.remedy, false);
   return line + "\n";
 }
-
-namespace {
-
-std::string counted(unsigned findings) {
-  return text(findings == 1 ? "%u finding" : "%u findings", findings);
-}
-
-}  // namespace
 
 std::string summary_text(const Counts& counts, int pid) {
   std::string line = intro(pid) + counted(counts.shown + counts.beyond_max);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "check/no_cancellation.h"
 #include "core/raw_sys.h"
 
 namespace uiw::check {
@@ -95,16 +96,6 @@ Frames look_up(Symbols& symbols, const Finding& finding) {
   }
   return addresses;
 }
-
-class NoCancellation {
- public:
-  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
-  NoCancellation(const NoCancellation&) = delete;
-
- private:
-  int before_;
-};
 
 Report* the_report = nullptr;
 
@@ -211,10 +202,14 @@ void Report::write_json(const std::string& line) const {
   if (!json_.empty()) append_to(json_, line);
 }
 
-void Report::stop() {
+void Report::summarise() {
   const int pid = getpid();
   write_all(STDERR_FILENO, summary_text(counts_, pid));
   write_json(summary_json(counts_, pid));
+}
+
+void Report::stop() {
+  summarise();
   // The program's status where no other is wanted: it has failed all the same.
   _exit(exit_status_ ? exit_status_ : 1);
 }
@@ -224,9 +219,7 @@ void Report::end() {
   const std::lock_guard hold(mutex_);
   if (std::exchange(over_, true)) return;
   if (!counts_.any() && counts_.suppressed == 0) return;
-  const int pid = getpid();
-  write_all(STDERR_FILENO, summary_text(counts_, pid));
-  write_json(summary_json(counts_, pid));
+  summarise();
   if (!counts_.any() || exit_status_ == 0) return;
   std::fflush(nullptr);
   _exit(exit_status_);

@@ -41,6 +41,7 @@ class Report {
   };
   const Known* known(const Finding& finding) const;
   void show(const Finding& finding, const Frames& frames);
+  void summarise();
   [[noreturn]] void stop();
   void write_json(const std::string& line) const;
   void begin_anew();

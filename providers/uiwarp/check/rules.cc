@@ -9,6 +9,7 @@
 #include "check/fingerprint.h"
 #include "check/text.h"
 #include "core/crc32c.h"
+#include "core/verbs_names.h"
 
 namespace uiw::check {
 namespace {
@@ -29,27 +30,6 @@ bool is_atomic(const ibv_send_wr& wr) {
 
 }  // namespace
 
-const char* name_of_state(ibv_qp_state state) {
-  switch (state) {
-    case IBV_QPS_RESET:
-      return "RESET";
-    case IBV_QPS_INIT:
-      return "INIT";
-    case IBV_QPS_RTR:
-      return "RTR";
-    case IBV_QPS_RTS:
-      return "RTS";
-    case IBV_QPS_SQD:
-      return "SQD";
-    case IBV_QPS_SQE:
-      return "SQE";
-    case IBV_QPS_ERR:
-      return "ERR";
-    default:
-      return "no state";
-  }
-}
-
 std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_state state,
                                       const ibv_qp_cap& cap, const Requests& outstanding) {
   if (error == ENOMEM) {
@@ -65,7 +45,7 @@ std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_s
   if (state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR)
     return Fault{Kind::kWrongState,
                  text("ibv_post_send in state %s failed with EINVAL: requests are sent in RTS only",
-                      name_of_state(state))};
+                      core::name_of(state))};
   if (is_atomic(wr) && wr.wr.atomic.remote_addr % kAtomicSize != 0)
     return Fault{Kind::kAtomicMisaligned,
                  text("ibv_post_send of an atomic operation failed with EINVAL: its remote address "

@@ -18,8 +18,6 @@ struct Fault {
   std::string what;
 };
 
-const char* name_of_state(ibv_qp_state state);
-
 // Why a post of sends failed with `error`, which `wr` is to blame for. Nothing: it may be no fault.
 std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_state state,
                                       const ibv_qp_cap& cap, const Requests& outstanding);

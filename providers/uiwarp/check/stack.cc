@@ -6,9 +6,10 @@
 
 #include <dlfcn.h>
 #include <libunwind.h>
-#include <pthread.h>
 
 #include <algorithm>
+
+#include "check/no_cancellation.h"
 
 namespace uiw::check {
 namespace {
@@ -42,13 +43,10 @@ bool Stack::operator==(const Stack& other) const {
 
 __attribute__((noinline)) void capture(Stack& stack) {
   Frames frames;
-  // It may read files, which no post and no poll does that a thread is cancelled in.
-  int cancellation;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+  const NoCancellation whole;
   const size_t count =
       remembers ? static_cast<size_t>(unw_backtrace(frames.data(), static_cast<int>(frames.size())))
                 : step(frames);
-  pthread_setcancelstate(cancellation, nullptr);
   stack.count = static_cast<uint32_t>(count > kOwn ? count - kOwn : 0);
   for (uint32_t i = 0; i < stack.count; ++i)
     stack.frames[i] = reinterpret_cast<uintptr_t>(frames[kOwn + i]);

@@ -14,50 +14,9 @@ Wants wants;
 namespace {
 
 const uiwarp_verbs* make_table() {
-  static uiwarp_verbs table = *next;  // what is not named below looks at no object
-#define UIW_TAKE(name) table.name = wrap::name
-  UIW_TAKE(context_open);
-  UIW_TAKE(context_close);
-  UIW_TAKE(context_events_taken);
-  UIW_TAKE(query_device);
-  UIW_TAKE(query_port);
-  UIW_TAKE(pd_alloc);
-  UIW_TAKE(pd_alloc_parent);
-  UIW_TAKE(pd_dealloc);
-  UIW_TAKE(td_alloc);
-  UIW_TAKE(td_dealloc);
-  UIW_TAKE(mr_reg);
-  UIW_TAKE(mr_rereg);
-  UIW_TAKE(mr_dereg);
-  UIW_TAKE(mr_advise);
-  UIW_TAKE(mw_alloc);
-  UIW_TAKE(mw_dealloc);
-  UIW_TAKE(ah_create);
-  UIW_TAKE(ah_destroy);
-  UIW_TAKE(cq_create);
-  UIW_TAKE(cq_destroy);
-  UIW_TAKE(cq_resize);
-  UIW_TAKE(cq_poll);
-  UIW_TAKE(cq_arm);
-  UIW_TAKE(cq_has_overflowed);
-  UIW_TAKE(srq_create);
-  UIW_TAKE(srq_modify);
-  UIW_TAKE(srq_query);
-  UIW_TAKE(srq_destroy);
-  UIW_TAKE(srq_post_recv);
-  UIW_TAKE(qp_create);
-  UIW_TAKE(qp_destroy);
-  UIW_TAKE(qp_modify);
-  UIW_TAKE(qp_query);
-  UIW_TAKE(qp_post_send);
-  UIW_TAKE(qp_post_recv);
-  UIW_TAKE(qp_attach);
-  UIW_TAKE(qp_detach);
-  UIW_TAKE(qp_batch_begin);
-  UIW_TAKE(qp_batch_add);
-  UIW_TAKE(qp_batch_address);
-  UIW_TAKE(qp_batch_end);
-  UIW_TAKE(acks_missing);
+  static uiwarp_verbs table = *next;
+#define UIW_TAKE(name) table.name = wrap::name;
+  UIW_CHECKED_VERBS(UIW_TAKE)
 #undef UIW_TAKE
   return &table;
 }

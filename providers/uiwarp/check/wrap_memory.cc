@@ -30,12 +30,6 @@ bool names(const Request& request, uint32_t lkey) {
   return found;
 }
 
-ibv_qp_state state_of(const Qp& qp) {
-  ibv_qp_attr attr{};
-  ibv_qp_init_attr init{};
-  return next->qp_query(qp.next, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
-}
-
 // Requests whose completion the program has asked for, and not taken. Receives of a queue pair
 // whose peer sends no more are as good as gone, which nobody can see; and of a send the program may
 // know by other means that it was carried out. What fails for it is a finding of its own.

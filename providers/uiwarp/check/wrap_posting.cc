@@ -50,12 +50,6 @@ Request request_of(const ibv_recv_wr& wr, const Stack& posted) {
   return request;
 }
 
-ibv_qp_state state_of(const Qp& qp) {
-  ibv_qp_attr attr{};
-  ibv_qp_init_attr init{};
-  return next->qp_query(qp.next, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
-}
-
 void report(const Qp& qp, uint64_t wr_id, const std::optional<Fault>& fault, const Stack& posted) {
   if (!fault) return;
   Report::instance().add({fault->kind,

@@ -7,6 +7,13 @@
 #include "check/wraps.h"
 
 namespace uiw::check {
+
+ibv_qp_state state_of(const Qp& qp) {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  return next->qp_query(qp.next, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
+}
+
 namespace {
 
 void promise(Cq& cq, const Qp& qp, int64_t depth) {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/verbs_names.h"
+
 namespace uiw::datagram {
 
 std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
@@ -27,47 +29,32 @@ std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
   return queue;
 }
 
-namespace {
-
-uint32_t value_of(const ibv_wr_opcode& opcode) {
-  uint32_t value;
-  static_assert(sizeof value == sizeof opcode);
-  std::memcpy(&value, &opcode, sizeof value);
-  return value;
-}
-
-}  // namespace
-
 bool SendQueue::supports(const ibv_wr_opcode& opcode) {
-  const uint32_t value = value_of(opcode);
+  const uint32_t value = core::value_of(opcode);
   return value == IBV_WR_SEND || value == IBV_WR_SEND_WITH_IMM;
 }
 
-// Who is full once is often: it is counted once.
-[[gnu::cold, gnu::noinline]] int SendQueue::refuse(queue::PostRule rule, const ibv_send_wr& wr,
-                                                   uint64_t asked, uint64_t allowed) {
-  if (rule == queue::PostRule::kFull && std::exchange(was_full_, true)) {
-    rule = queue::PostRule::kStillFull;
-  } else if (rule == queue::PostRule::kFull) {
-    for (uint64_t i = freed_.load(std::memory_order_acquire); i < added_; ++i)
-      asked += !slot(i).signaled;
-  }
-  refusal_ = {.rule = rule, .wr_id = wr.wr_id, .asked = asked, .allowed = allowed};
-  return refusal_.error();
+uint32_t SendQueue::count_unsignaled() {
+  uint32_t count = 0;
+  for (uint64_t i = freed_.load(std::memory_order_acquire); i < added_; ++i)
+    count += !slot(i).signaled;
+  return count;
 }
 
 int SendQueue::add(const ibv_send_wr& wr, const AddressHandle* ah, bool signal_all) {
   using queue::PostRule;
-  if (!supports(wr.opcode)) return refuse(PostRule::kOpcode, wr, value_of(wr.opcode), 0);
+  if (!supports(wr.opcode))
+    return refused_.note(PostRule::kOpcode, wr, core::value_of(wr.opcode), 0);
   // A negative count is a large one.
   const auto num_sge = static_cast<uint32_t>(wr.num_sge);
-  if (num_sge > max_sge_) return refuse(PostRule::kSges, wr, num_sge, max_sge_);
+  if (num_sge > max_sge_) return refused_.note(PostRule::kSges, wr, num_sge, max_sge_);
   uint64_t length = 0;
   for (uint32_t i = 0; i < num_sge; ++i) length += wr.sg_list[i].length;
   const bool is_inline = wr.send_flags & IBV_SEND_INLINE;
-  if (is_inline && length > max_inline_) return refuse(PostRule::kInline, wr, length, max_inline_);
+  if (is_inline && length > max_inline_)
+    return refused_.note(PostRule::kInline, wr, length, max_inline_);
   if (added_ - freed_.load(std::memory_order_acquire) >= depth_)
-    return refuse(PostRule::kFull, wr, 0, depth_);
+    return refused_.note_full(wr, depth_, [&] { return count_unsignaled(); });
   SendRequest& slot = this->slot(added_);
   slot.wr_id = wr.wr_id;
   slot.ah = ah;

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "datagram/destination.h"
 #include "queue/post_refusal.h"
@@ -53,7 +52,7 @@ class SendQueue {
   // Whether each that was added has an address handle, of that protection domain.
   bool are_addressed(uint32_t pd) const;
   // What the last add() has refused, once.
-  queue::PostRefusal take_refusal() { return std::exchange(refusal_, {}); }
+  queue::PostRefusal take_refusal() { return refused_.take(); }
   // Takes back what was added and not taken.
   void forget_added() { added_ = taken_; }
 
@@ -70,17 +69,16 @@ class SendQueue {
 
  private:
   SendQueue() = default;
-  int refuse(queue::PostRule rule, const ibv_send_wr& wr, uint64_t asked, uint64_t allowed);
   SendRequest& slot(uint64_t index) { return slots_[index & mask_]; }
   const SendRequest& slot(uint64_t index) const { return slots_[index & mask_]; }
+  uint32_t count_unsignaled();
 
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
   uint64_t mask_ = 0;
   std::unique_ptr<SendRequest[]> slots_;
   std::unique_ptr<uint8_t[]> areas_;
   uint64_t added_ = 0, taken_ = 0;
-  queue::PostRefusal refusal_;
-  bool was_full_ = false;
+  queue::LastRefusal refused_;
   alignas(64) std::atomic<uint64_t> freed_{0};  // polls
 };
 

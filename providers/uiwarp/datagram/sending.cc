@@ -8,6 +8,7 @@
 #include "core/qp_number.h"
 #include "core/raw_sys.h"
 #include "core/tuning.h"
+#include "core/verbs_names.h"
 #include "datagram/door.h"
 #include "datagram/drops.h"
 #include "datagram/queue_pair.h"
@@ -182,7 +183,7 @@ int QueuePair::check_post() const {
   return core::refuse(
       told_, EINVAL,
       "ibv_post_send: queue pair 0x%06x is in %s: a UD queue pair sends in RTS (ibv_modify_qp)",
-      options_.qp_num, queue::text_of(now));
+      options_.qp_num, core::name_of(now));
 }
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {

@@ -3,8 +3,8 @@
 
 #include <cerrno>
 
+#include "core/verbs_names.h"
 #include "queue/attribute_masks.h"
-#include "queue/post_refusal.h"
 
 namespace uiw::datagram {
 
@@ -14,7 +14,7 @@ int check_modify(core::Told& told, ibv_qp_state now, const ibv_qp_attr& attr, in
   if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != now)
     return core::refuse(told, EINVAL,
                         "ibv_modify_qp of a UD queue pair: cur_qp_state is %s, but it is in %s",
-                        queue::text_of(attr.cur_qp_state), queue::text_of(now));
+                        core::name_of(attr.cur_qp_state), core::name_of(now));
   if ((mask & IBV_QP_PORT) && attr.port_num != 1)
     return core::refuse(told, EINVAL,
                         "ibv_modify_qp of a UD queue pair: port_num is %u, the device has port 1",

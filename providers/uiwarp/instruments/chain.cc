@@ -21,24 +21,8 @@ using namespace uiw;
 
 constexpr char kLibrary[] = "libuiwarp-instruments.so";
 
-#define UIW_VERB(name) .name = uiwarp_##name
-constexpr Table kPlain = {
-    UIW_VERB(context_open),   UIW_VERB(context_close),     UIW_VERB(context_events_taken),
-    UIW_VERB(comp_vectors),   UIW_VERB(query_device),      UIW_VERB(query_port),
-    UIW_VERB(pd_alloc),       UIW_VERB(pd_alloc_parent),   UIW_VERB(pd_dealloc),
-    UIW_VERB(td_alloc),       UIW_VERB(td_dealloc),        UIW_VERB(mr_reg),
-    UIW_VERB(mr_rereg),       UIW_VERB(mr_dereg),          UIW_VERB(mr_advise),
-    UIW_VERB(mw_alloc),       UIW_VERB(mw_dealloc),        UIW_VERB(mw_next_rkey),
-    UIW_VERB(ah_create),      UIW_VERB(ah_destroy),        UIW_VERB(cq_create),
-    UIW_VERB(cq_destroy),     UIW_VERB(cq_resize),         UIW_VERB(cq_poll),
-    UIW_VERB(cq_arm),         UIW_VERB(cq_has_overflowed), UIW_VERB(srq_create),
-    UIW_VERB(srq_modify),     UIW_VERB(srq_query),         UIW_VERB(srq_destroy),
-    UIW_VERB(srq_post_recv),  UIW_VERB(qp_create),         UIW_VERB(qp_destroy),
-    UIW_VERB(qp_modify),      UIW_VERB(qp_query),          UIW_VERB(qp_post_send),
-    UIW_VERB(qp_post_recv),   UIW_VERB(qp_attach),         UIW_VERB(qp_detach),
-    UIW_VERB(qp_batch_begin), UIW_VERB(qp_batch_add),      UIW_VERB(qp_batch_address),
-    UIW_VERB(qp_batch_end),   UIW_VERB(qp_send_ops),       UIW_VERB(acks_missing),
-};
+#define UIW_VERB(name) .name = uiwarp_##name,
+constexpr Table kPlain = {UIWARP_VERBS(UIW_VERB)};
 #undef UIW_VERB
 
 struct Instrument {

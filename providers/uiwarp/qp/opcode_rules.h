@@ -6,9 +6,9 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-#include <cstring>
 
 #include "core/service.h"
+#include "core/verbs_names.h"
 #include "ddp/header.h"
 
 namespace uiw::qp {
@@ -115,16 +115,10 @@ inline constexpr uint32_t opcodes_of(core::Service service, bool send_with_immed
   return opcodes;
 }
 
-// Of what an application wrote, which may be no opcode at all and must not be looked at as one.
-inline uint32_t value_of(const ibv_wr_opcode& opcode) {
-  uint32_t value;
-  static_assert(sizeof value == sizeof opcode);
-  std::memcpy(&value, &opcode, sizeof value);
-  return value;
-}
+// Of what an application wrote, which may be no opcode at all.
 inline const OpcodeRule& rule_of_any(const ibv_wr_opcode& opcode) {
   static constexpr OpcodeRule kNone;
-  const uint32_t value = value_of(opcode);
+  const uint32_t value = core::value_of(opcode);
   return value < sizeof kOpcodeRules / sizeof *kOpcodeRules ? kOpcodeRules[value] : kNone;
 }
 

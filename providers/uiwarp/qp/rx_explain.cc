@@ -4,10 +4,10 @@
 #include <cinttypes>
 
 #include "core/log.h"
+#include "core/verbs_names.h"
 #include "mem/diagnosis.h"
 #include "qp/rx.h"
 #include "queue/memory_trouble.h"
-#include "queue/post_refusal.h"
 
 namespace uiw::qp {
 
@@ -51,7 +51,7 @@ Cause Rx::explain_answer(const SendWqe& wr, uint64_t octets) {
   return queue::explain_sges(shared_->told, *shared_->memory,
                              {.qp_num = shared_->qp_num,
                               .wr_id = wr.wr_id,
-                              .what = queue::name_of(wr.opcode),
+                              .what = core::name_of(wr.opcode),
                               .pd = shared_->pd,
                               .rights = mem::kLocalWrite},
                              wr.sges(), wr.sge_count, octets);

@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "core/verbs_names.h"
 #include "qp/opcode_rules.h"
 
 namespace uiw::qp {
@@ -109,45 +110,35 @@ uint32_t SendQueue::count_unsignaled() {
   return count;
 }
 
-[[gnu::cold, gnu::noinline]] int SendQueue::refuse(queue::PostRule rule, const ibv_send_wr& wr,
-                                                   uint64_t asked, uint64_t allowed) {
-  if (rule == queue::PostRule::kFull) {
-    if (std::exchange(was_full_, true))
-      rule = queue::PostRule::kStillFull;
-    else
-      asked = count_unsignaled();
-  }
-  refusal_ = {.rule = rule, .wr_id = wr.wr_id, .asked = asked, .allowed = allowed};
-  return refusal_.error();
-}
-
 int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   using queue::PostRule;
   const OpcodeRule& rule = rule_of_any(wr.opcode);
   if (!rule.supported || !(opcodes_ >> wr.opcode & 1))
-    return refuse(PostRule::kOpcode, wr, value_of(wr.opcode), 0);
+    return refused_.note(PostRule::kOpcode, wr, core::value_of(wr.opcode), 0);
   // A negative count is a large one.
   const uint32_t num_sge = rule.local ? 0 : static_cast<uint32_t>(wr.num_sge);
-  if (num_sge > max_sge_) return refuse(PostRule::kSges, wr, num_sge, max_sge_);
+  if (num_sge > max_sge_) return refused_.note(PostRule::kSges, wr, num_sge, max_sge_);
   const unsigned flags = wr.send_flags;
   const bool is_inline = flags & IBV_SEND_INLINE;
   uint64_t length = 0;
   for (uint32_t i = 0; i < num_sge; ++i) length += wr.sg_list[i].length;
-  if (length > kMaxMessage) return refuse(PostRule::kMessage, wr, length, kMaxMessage);
-  if (is_inline && !rule.may_inline) return refuse(PostRule::kNoInline, wr, wr.opcode, 0);
-  if (is_inline && length > max_inline_) return refuse(PostRule::kInline, wr, length, max_inline_);
+  if (length > kMaxMessage) return refused_.note(PostRule::kMessage, wr, length, kMaxMessage);
+  if (is_inline && !rule.may_inline) return refused_.note(PostRule::kNoInline, wr, wr.opcode, 0);
+  if (is_inline && length > max_inline_)
+    return refused_.note(PostRule::kInline, wr, length, max_inline_);
   if (rule.remote == Remote::kAtomic) {
     // RFC 7306 5.1: the target must be aligned. Refusing here keeps the connection, which the peer
     // would end.
-    if (length < kAtomicSize) return refuse(PostRule::kAtomicSize, wr, length, kAtomicSize);
+    if (length < kAtomicSize) return refused_.note(PostRule::kAtomicSize, wr, length, kAtomicSize);
     if (wr.wr.atomic.remote_addr % kAtomicSize != 0)
-      return refuse(PostRule::kAtomicAddress, wr, wr.wr.atomic.remote_addr, kAtomicSize);
+      return refused_.note(PostRule::kAtomicAddress, wr, wr.wr.atomic.remote_addr, kAtomicSize);
   }
-  if (wr.opcode == IBV_WR_BIND_MW && !may_bind(wr)) return refuse(PostRule::kBinding, wr, 0, 0);
+  if (wr.opcode == IBV_WR_BIND_MW && !may_bind(wr))
+    return refused_.note(PostRule::kBinding, wr, 0, 0);
 
   const uint64_t index = posted_.load(std::memory_order_relaxed) + added_.requests;
   if (index - freed_.load(std::memory_order_acquire) >= depth_)
-    return refuse(PostRule::kFull, wr, 0, depth_);
+    return refused_.note_full(wr, depth_, [&] { return count_unsignaled(); });
   SendWqe& slot = this->slot(index);
   slot.wr_id = wr.wr_id;
   slot.opcode = wr.opcode;

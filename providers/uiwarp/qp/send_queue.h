@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "core/spinlock.h"
 #include "mem/table.h"
@@ -102,7 +101,7 @@ class SendQueue {
   };
   Added end(bool publish);
   // Between begin() and end(): what the last add() has refused, once.
-  queue::PostRefusal take_refusal() { return std::exchange(refusal_, {}); }
+  queue::PostRefusal take_refusal() { return refused_.take(); }
 
   // Whether a posted WR will still make a completion of its own accord. Thread: any.
   bool completion_due() const { return signaled_posted_.load() != signaled_retired_.load(); }
@@ -131,7 +130,6 @@ class SendQueue {
 
  private:
   SendQueue() = default;
-  int refuse(queue::PostRule rule, const ibv_send_wr& wr, uint64_t asked, uint64_t allowed);
   uint32_t count_unsignaled();
   core::Spinlock lock_;  // producers
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
@@ -141,8 +139,7 @@ class SendQueue {
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline bytes, one area per slot
   Added added_;  // slots behind posted_ that are filled and not posted yet; under lock_
   uint32_t signaled_added_ = 0;  // of those
-  queue::PostRefusal refusal_;   // under lock_
-  bool was_full_ = false;        // the same
+  queue::LastRefusal refused_;   // under lock_
   alignas(64) std::atomic<uint64_t> posted_{0};
   alignas(64) std::atomic<uint64_t> freed_{0};
   alignas(64) std::atomic<uint64_t> retired_{0};

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "core/tuning.h"
+#include "core/verbs_names.h"
 #include "mpa/markers.h"
 #include "qp/long_fpdus.h"
 #include "qp/opcode_rules.h"
 #include "qp/peer_hints.h"
 #include "qp/stagger.h"
 #include "queue/memory_trouble.h"
-#include "queue/post_refusal.h"
 
 namespace uiw::qp {
 
@@ -362,7 +362,7 @@ void Tx::raise_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used) {
       queue::explain_sge(shared_->told, *shared_->memory,
                          {.qp_num = shared_->qp_num,
                           .wr_id = wr.wr_id,
-                          .what = queue::name_of(wr.opcode),
+                          .what = core::name_of(wr.opcode),
                           .pd = shared_->pd,
                           .rights = rule_of(wr.opcode).answered ? uint32_t{mem::kLocalWrite} : 0},
                          static_cast<uint32_t>(&sge - wr.sges()), sge, used);
@@ -372,7 +372,7 @@ void Tx::raise_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used) {
 void Tx::raise_local(SendWqe& wr, ibv_wc_status status, core::Cause cause) {
   if (cause != core::Cause::kNone && status != IBV_WC_LOC_PROT_ERR)
     core::explain(shared_->told, "queue pair 0x%06x: wr_id %" PRIu64 " (IBV_WR_%s) failed: %s",
-                  shared_->qp_num, wr.wr_id, queue::name_of(wr.opcode),
+                  shared_->qp_num, wr.wr_id, core::name_of(wr.opcode),
                   core::find_cause(static_cast<uint32_t>(cause))->text);
   wr.status = status;
   fault_.raised = true;

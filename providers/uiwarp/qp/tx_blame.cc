@@ -4,9 +4,9 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "core/verbs_names.h"
 #include "qp/opcode_rules.h"
 #include "qp/tx.h"
-#include "queue/post_refusal.h"
 
 namespace uiw::qp {
 namespace {
@@ -117,7 +117,7 @@ bool Tx::blame(const rdmap::Terminate& t) {
     core::explain(shared_->told,
                   "queue pair 0x%06x: the peer refused wr_id %" PRIu64
                   " (IBV_WR_%s, %u bytes%s) and ended the connection: Terminate 0x%04x, %s: %s",
-                  shared_->qp_num, wr.wr_id, queue::name_of(wr.opcode), wr.length,
+                  shared_->qp_num, wr.wr_id, core::name_of(wr.opcode), wr.length,
                   target_of(wr).text, static_cast<unsigned>(t.code), core::describe(t.code),
                   advice(t.code));
     return true;

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <span>
 
-#include "queue/post_refusal.h"
+#include "core/verbs_names.h"
 
 namespace uiw::queue {
 namespace {
@@ -86,18 +86,18 @@ int check(core::Told& told, const char* type, std::span<const Way> ways, ibv_qp_
   const bool always = (mask & IBV_QP_STATE) && (to == IBV_QPS_RESET || to == IBV_QPS_ERR);
   if (way == ways.end() && !always)
     return core::refuse(told, EINVAL, "ibv_modify_qp: a %s queue pair does not go from %s to %s",
-                        type, text_of(from), text_of(to));
+                        type, core::name_of(from), core::name_of(to));
   const int required = always ? 0 : way->required, optional = always ? 0 : way->optional;
   if (const int missing = required & ~mask)
     return core::refuse(told, EINVAL,
                         "ibv_modify_qp of a %s queue pair from %s to %s: IBV_QP_%s is missing",
-                        type, text_of(from), text_of(to), name_of_lowest(missing));
+                        type, core::name_of(from), core::name_of(to), name_of_lowest(missing));
   if (const int foreign = mask & ~(IBV_QP_STATE | required | optional))
     return core::refuse(
         told, EINVAL,
         "ibv_modify_qp of a %s queue pair from %s to %s: leave out IBV_QP_%s, which it does "
         "not have there",
-        type, text_of(from), text_of(to), name_of_lowest(foreign));
+        type, core::name_of(from), core::name_of(to), name_of_lowest(foreign));
   return 0;
 }
 

@@ -2,29 +2,14 @@
 #include "queue/post_refusal.h"
 
 #include <cinttypes>
-#include <iterator>
 
+#include "core/verbs_names.h"
 #include "queue/receive_queue.h"
 
 namespace uiw::queue {
-namespace {
-
-constexpr const char* kOpcodes[] = {
-    "RDMA_WRITE",         "RDMA_WRITE_WITH_IMM",  "SEND",      "SEND_WITH_IMM", "RDMA_READ",
-    "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW",       "SEND_WITH_INV",
-};
-static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_SEND_WITH_INV == 9);
-
-}  // namespace
-
-const char* name_of(ibv_wr_opcode opcode) {
-  return kOpcodes[opcode];
-}
-
-const char* text_of(ibv_qp_state state) {
-  constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-  static_assert(IBV_QPS_RESET == 0 && IBV_QPS_ERR == 6);
-  return kStates[state];
+int LastRefusal::note(PostRule rule, const ibv_send_wr& wr, uint64_t asked, uint64_t allowed) {
+  refused_ = {.rule = rule, .wr_id = wr.wr_id, .asked = asked, .allowed = allowed};
+  return refused_.error();
 }
 
 void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused) {
@@ -34,13 +19,13 @@ void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused) {
     case PostRule::kStillFull:
       return;
     case PostRule::kOpcode:
-      if (asked < std::size(kOpcodes))
+      if (asked < core::opcode_names().size())
         return core::explain(
             told,
             "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
             ": a queue pair of this type and face has no IBV_WR_%s (doc/support.md; "
             "UIWARP_FACE=roce has Send with immediate)",
-            qp_num, wr_id, kOpcodes[asked]);
+            qp_num, wr_id, core::opcode_names()[asked]);
       return core::explain(told,
                            "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64 ": opcode %" PRIu64
                            " is not one of enum ibv_wr_opcode that there is here: is the work "
@@ -61,7 +46,8 @@ void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused) {
       return core::explain(told,
                            "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64
                            ": IBV_SEND_INLINE with IBV_WR_%s, which sends no bytes of the program",
-                           qp_num, wr_id, asked < std::size(kOpcodes) ? kOpcodes[asked] : "?");
+                           qp_num, wr_id,
+                           asked < core::opcode_names().size() ? core::opcode_names()[asked] : "?");
     case PostRule::kInline:
       return core::explain(told,
                            "ibv_post_send: queue pair 0x%06x: wr_id %" PRIu64 ": %" PRIu64

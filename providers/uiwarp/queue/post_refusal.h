@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 #include "core/explain.h"
 
@@ -37,6 +38,27 @@ struct PostRefusal {
   }
 };
 
+// What a send queue has refused last. Thread: who holds the queue's lock.
+class LastRefusal {
+ public:
+  // Its errno.
+  [[gnu::cold, gnu::noinline]] int note(PostRule rule, const ibv_send_wr& wr, uint64_t asked,
+                                        uint64_t allowed);
+  // All `depth` places are taken. `count` of those that are not signalled is called once: who posts
+  // until a queue is full does so often, and it may be deep.
+  template <class Count>
+  [[gnu::cold, gnu::noinline]] int note_full(const ibv_send_wr& wr, uint32_t depth, Count&& count) {
+    const bool again = std::exchange(was_full_, true);
+    return note(again ? PostRule::kStillFull : PostRule::kFull, wr, again ? 0 : count(), depth);
+  }
+  // Once.
+  PostRefusal take() { return std::exchange(refused_, {}); }
+
+ private:
+  PostRefusal refused_;
+  bool was_full_ = false;
+};
+
 // ibv_post_send of this queue pair. Nothing for kNone.
 void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused);
 
@@ -53,9 +75,5 @@ void explain(core::Told& told, uint32_t qp_num, const ReceiveQueue& queue, const
              int error);
 // ibv_post_srq_recv.
 void explain(core::Told& told, const ReceiveQueue& queue, const ibv_recv_wr& wr, int error);
-
-// "SEND" and so on; "RESET" and so on.
-const char* name_of(ibv_wr_opcode opcode);
-const char* text_of(ibv_qp_state state);
 
 }  // namespace uiw::queue

@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/verbs_names.h"
 #include "session/relay.h"
 #include "session/state.h"
 
@@ -46,7 +47,7 @@ int State::check_post() const {
       connection->shared.told, EINVAL,
       "ibv_post_send: queue pair 0x%06x is in %s and has no peer: post when it is in RTS, after "
       "RDMA_CM_EVENT_ESTABLISHED or ibv_modify_qp to RTS",
-      options.qp_num, queue::text_of(now));
+      options.qp_num, core::name_of(now));
 }
 
 // Ends what begin() began, after add() has refused.
@@ -190,11 +191,11 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != now)
     return core::refuse(told, EINVAL,
                         "ibv_modify_qp: queue pair 0x%06x: cur_qp_state is %s, but it is in %s",
-                        number, queue::text_of(attr.cur_qp_state), queue::text_of(now));
+                        number, core::name_of(attr.cur_qp_state), core::name_of(now));
   const auto no_way = [&](const char* why) {
     return core::refuse(told, EINVAL,
                         "ibv_modify_qp: queue pair 0x%06x does not go from %s to %s%s", number,
-                        queue::text_of(now), queue::text_of(attr.qp_state), why);
+                        core::name_of(now), core::name_of(attr.qp_state), why);
   };
   if (mask & IBV_QP_ACCESS_FLAGS) {
     // Rights to what this device does not have (FLUSH) or that mean nothing (relaxed ordering) are

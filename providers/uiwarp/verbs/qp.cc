@@ -9,9 +9,9 @@
 #include <span>
 
 #include "core/log.h"
+#include "core/verbs_names.h"
 #include "device/face.h"
 #include "queue/attribute_masks.h"
-#include "queue/post_refusal.h"
 #include "verbs/affinity.h"
 #include "verbs/cm_number.h"
 #include "verbs/peer_address.h"
@@ -230,7 +230,7 @@ void tell_state(uiwarp_qp& qp) {
   if (qp.session->query(now, IBV_QP_STATE, init) != 0 || now.qp_state == IBV_QPS_INIT) return;
   core::explain(
       qp.told, "ibv_modify_qp: queue pair 0x%06x does not go from %s to RTR: move it to INIT first",
-      qp.registration.qp_num, queue::text_of(now.qp_state));
+      qp.registration.qp_num, core::name_of(now.qp_state));
 }
 
 int create_session(uiwarp_qp& qp, const uiwarp_qp_init& init) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "check/rules.h"
+#include "core/verbs_names.h"
 
 #include <gmock/gmock.h>
 
@@ -55,7 +56,7 @@ TEST(Refusals, SendsAreForRts) {
     const auto fault = why_send_refused(wr, EINVAL, state, kCap, {});
     ASSERT_TRUE(fault);
     EXPECT_EQ(fault->kind, Kind::kWrongState);
-    EXPECT_THAT(fault->what, HasSubstr(name_of_state(state)));
+    EXPECT_THAT(fault->what, HasSubstr(core::name_of(state)));
   }
   EXPECT_FALSE(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, {}));
   EXPECT_FALSE(why_send_refused(wr, ENODEV, IBV_QPS_RESET, kCap, {}));

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// While it lives its thread is not cancelled: what --check does inside of a verb may read and write
+// files, and no verb is a cancellation point.
+#pragma once
+
+#include <pthread.h>
+
+namespace uiw::check {
+
+class NoCancellation {
+ public:
+  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace uiw::check

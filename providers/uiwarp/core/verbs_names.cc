@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "core/verbs_names.h"
+
+namespace uiw::core {
+namespace {
+
+constexpr const char* kOpcodes[] = {
+    "RDMA_WRITE",         "RDMA_WRITE_WITH_IMM",  "SEND",      "SEND_WITH_IMM", "RDMA_READ",
+    "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW",       "SEND_WITH_INV",
+};
+static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_SEND_WITH_INV == 9);
+
+}  // namespace
+
+std::span<const char* const> opcode_names() {
+  return kOpcodes;
+}
+
+const char* name_of(ibv_qp_state state) {
+  constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+  static_assert(IBV_QPS_RESET == 0 && IBV_QPS_ERR == 6);
+  return kStates[state];
+}
+
+}  // namespace uiw::core

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the manual calls the values of verbs' enums, without their prefixes. Of values that the enum
+// has; what a program wrote is looked at by value_of() first.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace uiw::core {
+
+// "RDMA_WRITE" and so on, by value, as far as there are such work requests here.
+std::span<const char* const> opcode_names();
+inline const char* name_of(ibv_wr_opcode opcode) {
+  return opcode_names()[opcode];
+}
+// "RESET" and so on.
+const char* name_of(ibv_qp_state state);
+
+// Of what an application wrote, which may be no opcode at all and must not be looked at as one.
+inline uint32_t value_of(const ibv_wr_opcode& opcode) {
+  uint32_t value;
+  static_assert(sizeof value == sizeof opcode);
+  std::memcpy(&value, &opcode, sizeof value);
+  return value;
+}
+
+}  // namespace uiw::core
