@@ -13,7 +13,7 @@ namespace uiw::cm {
 ConnectAttempt ConnectAttempt::begin(const core::Settings& settings, int bound_fd,
                                      const sockaddr_storage& source,
                                      const sockaddr_storage& destination, int tos, Service service,
-                                     const ConnParam& param, uint8_t revision) {
+                                     const ConnParam& param, uint8_t revision, Begin how) {
   ConnectAttempt attempt;
   core::Result<int> fd = bound_fd >= 0 ? bound_fd : transport::open_connect_socket(source, tos);
   if (!fd) {
@@ -32,7 +32,8 @@ ConnectAttempt ConnectAttempt::begin(const core::Settings& settings, int bound_f
     set_private_data(attempt.request, private_data);
   }
   attempt.outbox.set(attempt.request);
-  attempt.error = transport::Connector::begin(*fd, destination, local);
+  attempt.error = how == Begin::kAsRefused ? ECONNREFUSED
+                                           : transport::Connector::begin(*fd, destination, local);
   if (attempt.error != 0) return attempt;
 
   const int error = attempt.outbox.flush(*fd);

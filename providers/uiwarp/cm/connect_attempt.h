@@ -10,11 +10,16 @@
 namespace uiw::cm {
 
 struct ConnectAttempt {
+  enum class Begin {
+    kNow,
+    kAsRefused,  // others wait for a listener there, and come first (cm/refused_attempts.h)
+  };
   // `bound_fd`: the socket to connect, or -1 for a new one bound to `source`. The result holds the
   // descriptor. MPA `revision` 1 or 2, of a connection. Thread: any.
   static ConnectAttempt begin(const core::Settings& settings, int bound_fd,
                               const sockaddr_storage& source, const sockaddr_storage& destination,
-                              int tos, Service service, const ConnParam& param, uint8_t revision);
+                              int tos, Service service, const ConnParam& param, uint8_t revision,
+                              Begin how);
 
   int fd = -1;             // -1: no socket, `error` says why
   int error = 0;           // why it failed

@@ -49,9 +49,11 @@ Failure failure_for(int error, const ServiceRules& rules) {
 }  // namespace
 
 Initiator::Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt attempt,
-                     const sockaddr_storage& source, const sockaddr_storage& destination,
-                     bool explicit_port, int tos, Service service, const ConnParam& param)
+                     uint64_t turn, const sockaddr_storage& source,
+                     const sockaddr_storage& destination, bool explicit_port, int tos,
+                     Service service, const ConnParam& param)
     : Endpoint(manager, engine),
+      turn_(turn),
       attempt_(std::move(attempt)),
       source_(source),
       destination_(destination),
@@ -59,9 +61,13 @@ Initiator::Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt at
       tos_(tos),
       service_(service),
       param_(param),
-      holder_(holder_of(manager, param.qp_num)) {}
+      holder_(holder_of(manager, param.qp_num)) {
+  // Mostly known at once, and one that begins before the engine hears of it is to follow.
+  if (attempt_.error == ECONNREFUSED) manager_.refused_attempts().join(*this);
+}
 
 Initiator::~Initiator() {
+  leave_refused();
   if (attempt_.fd >= 0) core::sys::close(attempt_.fd);
 }
 
@@ -98,13 +104,43 @@ void Initiator::on_connect_failed(int error) {
 bool Initiator::await_listener() {
   if (give_up_at_ == 0) give_up_at_ = engine_.now() + kListenerComesWithin;
   if (engine_.now() >= give_up_at_) return false;
+  {
+    const std::lock_guard hold(manager_.lock());
+    manager_.refused_attempts().join(*this);
+  }
   connector_.reset();
   engine_.arm(again_, kConnectAgainAfter);
   return true;
 }
 
+// Whether one that began earlier still waits for the same listener. Not for longer than this one
+// would wait by itself.
+bool Initiator::must_follow() {
+  if (give_up_at_ != 0 && engine_.now() >= give_up_at_) return false;
+  const std::lock_guard hold(manager_.lock());
+  return manager_.refused_attempts().any_before(*this);
+}
+
+void Initiator::leave_refused() {
+  const std::lock_guard hold(manager_.lock());
+  manager_.refused_attempts().leave(*this);
+}
+
+// There is a listener: those who waited for it behind this one begin at once.
+void Initiator::have_others_follow() {
+  const std::lock_guard hold(manager_.lock());
+  if (!is_refused) return;
+  manager_.refused_attempts().leave(*this);
+  while (Initiator* const next = manager_.refused_attempts().take(destination_))
+    if (next->give_up_at_ != 0) engine_.arm(next->again_, 0);  // else the engine comes to it yet
+}
+
 void Initiator::connect_again() {
-  if (!begin_anew(attempt_.wishes.revision)) fail(attempt_.error);
+  if (must_follow()) {
+    engine_.arm(again_, kConnectAgainAfter);
+  } else if (!begin_anew(attempt_.wishes.revision)) {
+    fail(attempt_.error);
+  }
 }
 
 // On a new socket. False: there is none, attempt_.error says why.
@@ -112,7 +148,7 @@ bool Initiator::begin_anew(uint8_t revision) {
   sockaddr_storage from = source_;
   if (!explicit_port_) transport::set_port(from, 0);
   attempt_ = ConnectAttempt::begin(manager_.settings(), -1, from, destination_, tos_, service_,
-                                   param_, revision);
+                                   param_, revision, ConnectAttempt::Begin::kNow);
   if (attempt_.fd < 0) return false;
   await_connection();
   return true;
@@ -124,6 +160,11 @@ void Initiator::fail(int error) {
 }
 
 void Initiator::on_connected(int fd) {
+  if (!attempt_.connected && must_follow() && await_listener()) {
+    core::sys::close(fd);
+    return;
+  }
+  have_others_follow();
   stream_ = transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (stream_ == nullptr) {
     core::sys::close(fd);

@@ -18,11 +18,17 @@ class Initiator final : public Endpoint,
                         private transport::ConnectHandler,
                         private transport::StreamHandler {
  public:
-  // Takes over the attempt. `source` is the local address; a second attempt keeps its port only
-  // when `explicit_port`.
-  Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt attempt,
+  // Takes over the attempt, the `turn`-th of the manager. `source` is the local address; a second
+  // attempt keeps its port only when `explicit_port`. The manager's lock must be held.
+  Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt attempt, uint64_t turn,
             const sockaddr_storage& source, const sockaddr_storage& destination, bool explicit_port,
             int tos, Service service, const ConnParam& param);
+
+  // For RefusedAttempts. Constant.
+  const sockaddr_storage& destination() const { return destination_; }
+  uint64_t turn() const { return turn_; }
+  core::ListLink<Initiator> among_refused;
+  bool is_refused = false;  // is in that list: manager's lock
 
  private:
   ~Initiator() override;
@@ -46,6 +52,9 @@ class Initiator final : public Endpoint,
   void peer_left();
   void send_local_error(const mpa::Agreement& agreement);
   bool await_listener();
+  bool must_follow();
+  void leave_refused();
+  void have_others_follow();
   void connect_again();
   bool begin_anew(uint8_t revision);
   bool fall_back();
@@ -53,6 +62,7 @@ class Initiator final : public Endpoint,
   void fail(int error);
   void reply_overdue();
 
+  const uint64_t turn_;
   ConnectAttempt attempt_;  // owns its descriptor until the connector or the stream does
   const sockaddr_storage source_;
   const sockaddr_storage destination_;

@@ -23,6 +23,7 @@
 #include "cm/id.h"
 #include "cm/id_table.h"
 #include "cm/queue_pairs.h"
+#include "cm/refused_attempts.h"
 #include "cm/rules.h"
 #include "core/list.h"
 #include "core/settings.h"
@@ -123,6 +124,7 @@ class Manager final : public device::Observer {
   const Rules& rules() const { return rules_; }
   QueuePairs& queue_pairs() { return queue_pairs_; }
   AdmissionControl& admission() { return admission_; }
+  RefusedAttempts& refused_attempts() { return refused_attempts_; }  // lock held
 
   // Queues an event of `id`; dropped for a child that is not accepted yet. Lock held.
   void push(Id& id, EventType type, int status, const ConnParam* param = nullptr);
@@ -159,6 +161,8 @@ class Manager final : public device::Observer {
   std::mutex lock_;
   EventNotifier notifier_{lock_};
   AdmissionControl admission_{settings_};
+  RefusedAttempts refused_attempts_;
+  uint64_t last_turn_ = 0;  // of connect()
   IdTable ids_;
   uint64_t last_serial_ = 0;
   uint32_t last_membership_ = 0;

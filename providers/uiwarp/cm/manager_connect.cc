@@ -36,7 +36,9 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   const sockaddr_storage source = id->source, destination = id->destination;
   const int tos = id->tos, bound_fd = std::exchange(id->bound_fd, -1);
   const bool explicit_port = bound_fd >= 0 || transport::port_of(source) != 0;
-  const uint64_t serial = id->serial;
+  const uint64_t serial = id->serial, turn = ++last_turn_;
+  const auto how = refused_attempts_.any_to(destination) ? ConnectAttempt::Begin::kAsRefused
+                                                         : ConnectAttempt::Begin::kNow;
   id->state = IdState::kConnecting;
   id->terms = terms_of(param);
 
@@ -45,13 +47,13 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   hold.unlock();
   ConnectAttempt attempt =
       ConnectAttempt::begin(settings_, bound_fd, source, destination, tos, service, param,
-                            static_cast<uint8_t>(settings_.mpa_revision));
+                            static_cast<uint8_t>(settings_.mpa_revision), how);
   hold.lock();
 
   id = find_again(number, serial);
   Initiator* initiator = nullptr;
   if (attempt.fd >= 0 && id != nullptr) {
-    initiator = new (std::nothrow) Initiator(*this, *engine_, std::move(attempt), source,
+    initiator = new (std::nothrow) Initiator(*this, *engine_, std::move(attempt), turn, source,
                                              destination, explicit_port, tos, service, param);
   }
   if (initiator == nullptr) {

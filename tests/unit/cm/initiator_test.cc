@@ -8,6 +8,7 @@
 
 #include "core/crc32c.h"
 #include "support/vectors.h"
+#include "unit/cm/held_engine.h"
 #include "unit/cm/rig.h"
 
 namespace uiw::cm::test {
@@ -208,6 +209,32 @@ TEST_F(InitiatorTest, AListenerThatComesAMomentLaterIsReached) {
     ::close(late);
   }
   EXPECT_TRUE(reached);
+}
+
+// Programs number their connections by the order in which Requests come (perftest's -q). A
+// listener that comes between two of them does not turn it round.
+TEST_F(InitiatorTest, ThoseBehindOneThatWaitsForAListenerComeAfterIt) {
+  constexpr uint8_t kCount = 8;
+  listener_.close();
+  std::vector<uint32_t> ids;
+  for (uint8_t i = 0; i < kCount; ++i) ids.push_back(new_resolved(i + 1u, to_));
+  const auto begin = [&](uint8_t i) {
+    ASSERT_EQ(0, connect(ids[i], conn_param(i + 1u, {static_cast<char>(i)})));
+  };
+  HeldEngine held(*engine_);
+  begin(0);  // refused within
+  begin(1);
+  RawPeer late;
+  late.listen(to_);
+  for (uint8_t i = 2; i < kCount; ++i) begin(i);
+  held.release();
+  std::vector<RawPeer> peers;
+  for (uint8_t i = 0; i < kCount; ++i) {
+    peers.push_back(late.accept());
+    const mpa::StartupFrame request = peers.back().receive_frame(mpa::FrameKind::kRequest);
+    ASSERT_EQ(1, request.private_size);
+    EXPECT_EQ(i, request.private_data[0]);
+  }
 }
 
 TEST_F(InitiatorTest, CloseOnRevision2IsTriedAgainWithRevision1) {  // ME-21

@@ -234,10 +234,11 @@ class RawPeer {
     const int on = 1;
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  // Listens on 127.0.0.1; returns the address.
-  sockaddr_storage listen() {
-    sockaddr_storage address = ip("127.0.0.1", 0);
+  // Listens; returns the address.
+  sockaddr_storage listen(sockaddr_storage address = ip("127.0.0.1", 0)) {
     socklen_t size = sizeof address;
+    const int on = 1;
+    setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     EXPECT_EQ(0, bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)));
     EXPECT_EQ(0, ::listen(fd_, 16));
     EXPECT_EQ(0, getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size));
