@@ -54,6 +54,9 @@ class Programs(unittest.TestCase):
                     with self.subTest(payload=payload, options=options, size=size):
                         self.assertGreater(Raw("fpdus", size, 64, ("-f", payload, "-b", "5", *options)).take(BENCH), 0)
 
+    def test_datagrams(self):
+        self.assertGreater(Raw("datagrams", 64, 1000).take(BENCH), 0)
+
     def test_wrong_arguments(self):
         for arguments in (["latency"], ["-b", "0", "rate", "64", "1"], ["-q", "0", "streams", "64", "1"],
                           ["shape", "64", "1"], ["rate", "64x", "1"],

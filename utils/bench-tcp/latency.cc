@@ -10,6 +10,7 @@
 
 #include "connection.h"
 #include "core/clock.h"
+#include "median.h"
 #include "server_process.h"
 #include "shapes.h"
 
@@ -17,15 +18,9 @@ namespace uiw::bench {
 namespace {
 
 constexpr size_t kRequest = 28;  // octets of an RDMAP Read Request header
-constexpr int kWarmUp = 200;     // round trips before the clock starts
 
 int messages_of(const Load& load) {
   return load.iterations + kWarmUp;
-}
-
-double median_us(std::vector<int64_t>& samples) {
-  std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
-  return static_cast<double>(samples[samples.size() / 2]) / 1000.0;
 }
 
 void take(int fd, const Load& load, std::vector<char>& buffer, size_t size) {

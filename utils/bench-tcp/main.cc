@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// uiwarp-bench-tcp [OPTIONS] SHAPE SIZE ITERATIONS: what raw TCP does between two processes of this
-// host, in the shape of a perftest tool. Prints one number, in the unit of the shape.
+// uiwarp-bench-tcp [OPTIONS] SHAPE SIZE ITERATIONS: what raw TCP, or UDP, does between two
+// processes of this host, in the shape of a perftest tool. Prints one number, in the unit of the
+// shape.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +34,7 @@ struct Shape {
 constexpr Shape kShapes[] = {
     {"latency", uiw::bench::ping_pong_serve, uiw::bench::ping_pong_measure, 0.5},
     {"read-latency", uiw::bench::read_serve, uiw::bench::read_measure, 1.0},
+    {"datagrams", uiw::bench::datagrams_serve, uiw::bench::datagrams_measure, 0.5},
     {"stream", uiw::bench::stream_serve, uiw::bench::stream_measure, 1.0},
     {"streams", uiw::bench::streams_serve, uiw::bench::streams_measure, 1.0},
     {"both-ways", uiw::bench::both_ways_serve, uiw::bench::both_ways_measure, 2.0},
@@ -55,7 +57,7 @@ int usage() {
           "usage: uiwarp-bench-tcp [-b BATCH] [-q CONNECTIONS] [-w spin|block|memory]\n"
           "                        [-f OCTETS] [-c] [-a ADDRESS] [-n NAMESPACE] SHAPE SIZE "
           "ITERATIONS\n"
-          "  SHAPE  latency, read-latency (microseconds), stream, streams,\n"
+          "  SHAPE  latency, read-latency, datagrams (microseconds), stream, streams,\n"
           "         both-ways, fpdus, read-stream (MiB/s), rate (million messages/s), connect "
           "(connections/s)\n"
           "  -b     stream, streams, both-ways, fpdus, rate: messages sent by one call\n"

@@ -36,6 +36,10 @@ double ping_pong_measure(const sockaddr_in& server, const Load& load);
 void read_serve(int listener, const Load& load);
 double read_measure(const sockaddr_in& server, const Load& load);
 
+// A ping-pong of datagrams, over UDP. Median microseconds of a round trip.
+void datagrams_serve(int listener, const Load& load);
+double datagrams_measure(const sockaddr_in& server, const Load& load);
+
 // One way: messages of `size` octets, the last one acknowledged. MiB per second.
 void stream_serve(int listener, const Load& load);
 double stream_measure(const sockaddr_in& server, const Load& load);

@@ -148,16 +148,25 @@ def bandwidth_rows():
                   bounds=fpdu_streams(MIB, 11 * 1448 - 24, veth=True), bounded_by=FPDUS)
 
 
-def acknowledged_rows():
-    """Completions that mean arrival, beside those that do not."""
-    settings, size, count = {"UIWARP_COMPLETIONS": "acknowledged"}, 64 * KIB, 500000
+def beside_plain(name, settings):
+    """What uiwarp does with these settings, beside what it does without."""
+    size, count = 64 * KIB, 500000
     for verb in ("send", "write"):
-        yield Row(f"{verb} latency 64 B, acknowledged", latency(verb, 64, settings=settings), (latency(verb, 64),),
+        yield Row(f"{verb} latency 64 B, {name}", latency(verb, 64, settings=settings), (latency(verb, 64),),
                   "smaller", 1.1, "us")
-        yield Row(f"{verb} bandwidth 64 KiB, acknowledged", bandwidth(verb, size, settings=settings),
+        yield Row(f"{verb} bandwidth 64 KiB, {name}", bandwidth(verb, size, settings=settings),
                   (bandwidth(verb, size),), "larger", 0.9, "MiB/s")
-        yield Row(f"{verb} rate 64 B, acknowledged", Perftest(f"ib_{verb}_bw", 64, count, RATE, settings=settings),
+        yield Row(f"{verb} rate 64 B, {name}", Perftest(f"ib_{verb}_bw", 64, count, RATE, settings=settings),
                   (Perftest(f"ib_{verb}_bw", 64, count, RATE),), "larger", 0.8, "M/s")
+
+
+def face_rows():
+    """Completions that mean arrival; the RoCE face, which has them; and its datagrams."""
+    roce = {"UIWARP_FACE": "roce"}
+    yield from beside_plain("acknowledged", {"UIWARP_COMPLETIONS": "acknowledged"})
+    yield from beside_plain("RoCE", roce)
+    yield Row("send latency 64 B, UD", latency("send", 64, ("-c", "UD"), roce),
+              (Raw("datagrams", 64, latency_iterations(64)),), "smaller", 1.3, "us")
 
 
 def rate_rows():
@@ -182,4 +191,4 @@ def connection_rows():
 
 
 def all_rows():
-    return [*latency_rows(), *bandwidth_rows(), *rate_rows(), *acknowledged_rows(), *connection_rows()]
+    return [*latency_rows(), *bandwidth_rows(), *rate_rows(), *face_rows(), *connection_rows()]

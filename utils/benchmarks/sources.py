@@ -109,7 +109,7 @@ class Raw:
 
     @property
     def label(self):
-        return " ".join(("raw TCP", self.shape, str(self.size), *self.options))
+        return " ".join(("raw UDP" if self.shape == "datagrams" else "raw TCP", self.shape, str(self.size), *self.options))
 
     def command(self, bench, iterations):
         place = bench.place(self.veth)
