@@ -154,6 +154,43 @@ TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeIt) {
   kernel.close(theirs);
 }
 
+// The same where whoever polls receives: the engine has asked for bytes when it finds that the Send
+// has to wait, and gets the FIN.
+TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeItWherePollersReceive) {
+  const auto [ours, theirs] = kernel.connect();
+  const int peer = theirs;  // clang 14 captures no structured binding
+  PlainEnd end(*engine, *engine, memory, 100, {});
+  end.attach(ours, agreement_of(end.options, false));
+  uint32_t msn = 0;
+  const auto arrive = [&] {
+    Octets octets = fpdu(untagged(3, 0, ++msn, 0, {}));
+    for (size_t sent = 0; sent < octets.size(); run(kernel.now() + 10 * core::kMicrosecond)) {
+      const iovec rest{octets.data() + sent, octets.size() - sent};
+      sent += static_cast<size_t>(std::max(0L, kernel.send(peer, {&rest, 1})));
+    }
+  };
+  for (int i = 0; i < 100 && !end.state().is_received_by_pollers(); ++i) {
+    ASSERT_EQ(end.receive(RecvWr({}, msn)), 0);
+    arrive();
+    for (uint32_t polls = 0; polls < 2 * core::tuning::kPollsOfBusyPoller; ++polls) end.collect();
+  }
+  ASSERT_TRUE(end.state().is_received_by_pollers());
+  while (end.received_count() < msn) end.collect();
+  arrive();
+  while (!end.state().receiver.was_stopped()) end.collect();
+  kernel.half_close(theirs);
+  run(kernel.now() + core::kMillisecond);
+  EXPECT_FALSE(end.ended());
+  ASSERT_EQ(end.receive(RecvWr({}, msn - 1)), 0);
+  run(kernel.now() + core::kMillisecond);
+  EXPECT_EQ(end.received_count(), msn);
+  EXPECT_EQ(end.received().back().status, IBV_WC_SUCCESS);
+  EXPECT_TRUE(end.ended());
+  EXPECT_EQ(end.end_error(), 0);
+  end.destroy();
+  kernel.close(theirs);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, VirtualTime, testing::Range(1u, 21u));
 
 }  // namespace
