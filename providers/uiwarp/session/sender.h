@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/assert.h"
 #include "mem/table.h"
 #include "queue/role.h"
 #include "session/end_plan.h"
@@ -39,6 +40,7 @@ enum SenderRequest : uint32_t {
 class Sender final : public mem::PinHolder {
  public:
   explicit Sender(State& owner) : owner_(owner) {}
+  ~Sender() { UIW_ASSERT(!now_.keeps_regions); }  // or the table would keep a pointer to it
 
   // Something may be to send: runs the sender, or its holder looks again. Thread: any.
   void try_run();
