@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """UD queue pairs with stock tools, which the RoCE face has."""
+import re
+
 from case_exchange import gid_index, pingpong
 from case_face import ROCE
 from case_perftest import exchange
+from harness import expect
 from registry import DIAGONAL, NAMES, case
 
+# ::ffff:239.1.2.3, as perftest wants it.
+IP4_GROUP = "0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3"
 # Both ends compare what came with what the other sent.
 PINGPONG = {"ud-pingpong": ["-c", "-n", "1000"], "ud-pingpong-events": ["-c", "-e", "-n", "1000"],
             "ud-pingpong-small": ["-c", "-s", "64", "-n", "1000"]}
@@ -31,3 +36,18 @@ def perftest(world):
         exchange(world, "ib_send_bw", [*few, "-s", "1024", "-n", "2000"], 60, cm=False, settings=ROCE)
     exchange(world, "ib_send_lat", [*few, "-e", "-n", "200"], 60, cm=False, settings=ROCE)
     exchange(world, "ib_send_bw", [*few, "-q", "4", "-s", "1024", "-n", "500"], 60, cm=False, settings=ROCE)
+
+
+@case("roce-multicast-perftest", worlds=["ns-root"], seconds=60, serial=True, reduced=True)
+def multicast(world):
+    """By a group of IPv4, and by the tool's own, whose scope is the interface: IP would keep it on the host."""
+    for side, address in (("server", "fd91::1/64"), ("client", "fd91::2/64")):
+        world.ip(side, "address", "add", address, "dev", "veth0", "nodad")
+    shown = world.run("server", "ibv_devinfo", "-v", "-d", world.device, settings=ROCE)
+    of_ip6 = re.findall(r"GID\[\s*(\d+)\]:\s*fd91:", shown.output)
+    expect(len(of_ip6) == 2, "no GID of each type for fd91::1", shown)
+    few = ["-d", world.device, "-c", "UD", "-g", "-s", "1024", "-n", "200"]
+    for tool in ("ib_send_lat", "ib_send_bw"):
+        exchange(world, tool, [*few, "-x", "1", "-M", IP4_GROUP], 30, cm=False, settings=ROCE)
+        for index in of_ip6:
+            exchange(world, tool, [*few, "-x", index], 30, cm=False, settings=ROCE)

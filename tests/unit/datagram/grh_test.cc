@@ -88,5 +88,18 @@ TEST(Groups, OfRoceV1AreThoseOfIp4) {
   }
 }
 
+TEST(Groups, OfInterfaceLocalScopeLeaveTheHostAsLinkLocalOnes) {
+  const struct {
+    const char *named, *meant;
+  } rows[] = {{"ff01:0:2:c985::", "ff02:0:2:c985::"},
+              {"ff11::7", "ff12::7"},  // the flags are kept
+              {"ff02::7", "ff02::7"},
+              {"ff0e::7", "ff0e::7"}};
+  for (const auto& row : rows) {
+    const in6_addr got = address_of_gid(gid(row.named)), meant = gid(row.meant);
+    EXPECT_EQ(std::memcmp(&got, &meant, sizeof got), 0) << row.named;
+  }
+}
+
 }  // namespace
 }  // namespace uiw::datagram
