@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""libfabric's verbs provider, by its own tools and under Open MPI. It never uses loopback interfaces."""
-import os
-
-from applications import folder, need
+"""libfabric's verbs provider, by its own tools. It never uses loopback interfaces."""
+from applications import need
+from case_face import ROCE
 from harness import expect, wait_until
 from registry import case
 
@@ -19,23 +18,23 @@ def info(world):
         expect(line in tool.output, f"does not say '{line}'", tool)
 
 
-def pingpong_pair(world, options):
+def pingpong_pair(world, options, settings=None):
     # Line by line, so that what an end has printed is known while it runs.
     common = ["stdbuf", "-oL", "fi_pingpong", "-c", "-I", "50", *options]
-    server = world.start_server(*common, port=CONTROL_PORT)
-    return server, world.start("client", *common, world.server)
+    server = world.start_server(*common, port=CONTROL_PORT, settings=settings)
+    return server, world.start("client", *common, world.server, settings=settings)
 
 
 def results(end):
     return [line for line in end.output.splitlines() if "=50" in line]
 
 
-def pingpong(world, *options):
-    server, client = pingpong_pair(world, options)
+def pingpong(world, *options, sizes=6, settings=None):
+    server, client = pingpong_pair(world, options, settings)
     world.finish(client, 40, 0, server)
     world.finish(server, 20, 0, client)
     for end in (client, server):
-        expect(len(results(end)) == (1 if "-S" in options else 6), "results are missing", client, server)
+        expect(len(results(end)) == (1 if "-S" in options else sizes), "results are missing", client, server)
 
 
 @case("fi-pingpong", worlds=WORLDS, seconds=100, serial=True)
@@ -64,18 +63,12 @@ def reliable_datagrams(world):
             end.destroy()
 
 
-@case("openmpi", worlds=WORLDS, seconds=60, serial=True)
-def openmpi(world):
-    """NetPIPE compares what arrives. Two processes on one host, by way of the address that its device has."""
-    need("mpirun", "openmpi-bin")
-    need("NPopenmpi", "netpipe-openmpi")
-    with folder(world) as path:
-        # mpirun wants a place for its sockets, and for the unprivileged user a home.
-        settings = {"HOME": path, "TMPDIR": path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        tool = world.run("server", "mpirun", "--oversubscribe", "-np", "2", "--mca", "pml", "cm", "--mca", "mtl", "ofi",
-                         "--mca", "mtl_ofi_provider_include", RDM,
-                         "NPopenmpi", "-i", "-l", "1", "-u", "300000", "-n", "3", "-o", os.path.join(path, "np.out"),
-                         seconds=45, settings=settings)
-        rows = [line for line in tool.output.splitlines() if " bytes " in line and " times --> " in line]
-        expect(len(rows) > 30 and all(row.rstrip().endswith("Integrity check passed") for row in rows),
-               "not every size passed its integrity check", tool)
+@case("roce-fi-pingpong", worlds=["ns-user"], seconds=100, serial=True)
+def with_datagrams(world):
+    """Its endpoints for datagrams take loopback devices, too, unless they are left out."""
+    need("fi_pingpong", "libfabric-bin")
+    pingpong(world, "-p", "verbs", "-e", "msg", settings=ROCE)
+    settings = {**ROCE, "UIWARP_DEVICES": "!lo"}
+    pingpong(world, "-p", "verbs;ofi_rxd", "-e", "rdm", settings=settings)
+    # Not the sizes that are larger than what one datagram takes.
+    pingpong(world, "-p", "verbs", "-e", "dgram", sizes=3, settings=settings)
