@@ -14,7 +14,9 @@ void report_busy(const char* call, const void* object, const char* otherwise) {
   constexpr size_t kShown = 4;
   const Objects::Entry entry = Objects::instance().find(object);
   const auto users = Objects::instance().users_of(object);
-  Finding finding{Kind::kDestroyOrder, entry.name, {}, {}, {{"created", entry.created}}};
+  Finding finding{
+      Kind::kDestroyOrder, entry.name, {}, {}, {{"called", {}}, {"created", entry.created}}};
+  capture(finding.places[0].stack);
   finding.what = text("%s failed with EBUSY, since it is in use", call);
   for (size_t i = 0; i < std::min(users.size(), kShown); ++i) {
     finding.what += (i ? ", " : " by ") + users[i].name;
@@ -57,6 +59,8 @@ void report_close(const Context& context, const std::vector<Objects::Entry>& lef
   }
   if (left.size() > kShown) finding.what += text(" and %zu more", left.size() - kShown);
   Report::instance().add(finding);
+  // The end of the process has nothing to add.
+  for (const Objects::Entry& entry : left) Objects::instance().remove(entry.object);
 }
 
 }  // namespace
