@@ -24,14 +24,13 @@ def expected(source):
 
 
 def run(uiwarp, program, hints, *arguments):
-    """(kinds of the findings, exit status, what it said)"""
+    """(the findings, exit status, what it said)"""
     with tempfile.TemporaryDirectory(prefix="uiwarp-misuse-") as folder:
         file = pathlib.Path(folder, "findings.json")
         ended = subprocess.run([uiwarp, "run", f"--check=json={file},hints={int(hints)}", program, *arguments], stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
         lines = file.read_text().splitlines() if file.exists() else []
-        kinds = {line["kind"] for line in map(json.loads, lines) if "kind" in line}
-    return kinds, ended.returncode, ended.stdout
+    return [line for line in map(json.loads, lines) if "kind" in line], ended.returncode, ended.stdout
 
 
 def problems(uiwarp, program, source):
@@ -40,9 +39,20 @@ def problems(uiwarp, program, source):
     if is_hint:
         cases.append(("without hints", set(), 0, False, ()))
     for what, kinds, status, hints, arguments in cases:
-        got, ended, said = run(uiwarp, program, hints, *arguments)
+        findings, ended, said = run(uiwarp, program, hints, *arguments)
+        got = {finding["kind"] for finding in findings}
         if (got, ended) != (kinds, status):
             yield f"{source.name}, {what}: kinds {got}, status {ended}; expected {kinds}, {status}\n{said}"
+
+
+def places(uiwarp, folder):
+    """The call that failed is shown first; what a device was closed with is not said again when the process ends."""
+    findings, _, said = run(uiwarp, f"{folder}/misuse_busy_domain", False)
+    if [place["label"] for place in findings[0]["places"]][:2] != ["called", "created"]:
+        yield f"a domain that is busy: {said}"
+    findings, _, said = run(uiwarp, f"{folder}/misuse_closed_with_objects", True)
+    if len(findings) != 1:
+        yield f"a device closed with objects: {len(findings)} findings\n{said}"
 
 
 def without_instruments(uiwarp, program):
@@ -75,6 +85,7 @@ def main():
     sources = [source for source in sorted(here.glob("*.c")) if not names or source.stem in names]
     found = [problem for source in sources for problem in problems(uiwarp, f"{folder}/misuse_{source.stem}", source)]
     if not names:
+        found += places(uiwarp, folder)
         found += without_check(uiwarp, folder)
         found += without_instruments(uiwarp, f"{folder}/misuse_{sources[0].stem}")
     print("\n".join(found) or f"{len(sources)} programs, as expected")

@@ -48,7 +48,7 @@ struct Mr {
 struct Cq {
   uiwarp_cq* next = nullptr;
   Context* context = nullptr;
-  int entries = 0;
+  int entries = 0;                        // as asked; there may be more
   std::atomic<int64_t> promised{0};       // depths of the work queues that complete here
   std::atomic<bool> is_overflown{false};  // and that was said
 };

@@ -8,6 +8,7 @@
 #include <libunwind.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "check/no_cancellation.h"
 
@@ -50,6 +51,18 @@ __attribute__((noinline)) void capture(Stack& stack) {
   stack.count = static_cast<uint32_t>(count > kOwn ? count - kOwn : 0);
   for (uint32_t i = 0; i < stack.count; ++i)
     stack.frames[i] = reinterpret_cast<uintptr_t>(frames[kOwn + i]);
+}
+
+bool is_by_librdmacm(const Stack& stack) {
+  for (const uintptr_t address : stack.addresses()) {
+    Dl_info info;
+    if (!dladdr(reinterpret_cast<void*>(address - 1), &info)) return false;
+    const std::string_view path = info.dli_fname;
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (name.starts_with("libuiwarp") || name.starts_with("libibverbs.so")) continue;
+    return name.starts_with("librdmacm.so");
+  }
+  return false;
 }
 
 }  // namespace uiw::check

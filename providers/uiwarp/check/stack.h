@@ -22,4 +22,7 @@ struct Stack {
 // The stack of whoever called the function that calls this. Thread: any.
 void capture(Stack& stack);
 
+// Whether librdmacm made this verbs call for itself or for the program. Thread: any.
+bool is_by_librdmacm(const Stack& stack);
+
 }  // namespace uiw::check

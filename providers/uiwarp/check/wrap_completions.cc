@@ -130,8 +130,8 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
     return error;
   }
   made->context = &of(context);
-  made->entries = *actual;
-  Objects::instance().add(*made->context, made, text("completion queue of %d entries", *actual),
+  made->entries = *actual = cqe;
+  Objects::instance().add(*made->context, made, text("completion queue of %d entries", cqe),
                           {parent_domain});
   *cq = handle_of(made);
   return 0;
@@ -151,7 +151,7 @@ int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events)
 
 int cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
   const int error = next->cq_resize(of(cq).next, cqe, actual);
-  if (!error) of(cq).entries = *actual;
+  if (!error) of(cq).entries = *actual = cqe;
   return error;
 }
 

@@ -14,7 +14,9 @@ void report_busy(const char* call, const void* object, const char* otherwise) {
   constexpr size_t kShown = 4;
   const Objects::Entry entry = Objects::instance().find(object);
   const auto users = Objects::instance().users_of(object);
-  Finding finding{Kind::kDestroyOrder, entry.name, {}, {}, {{"created", entry.created}}};
+  Finding finding{
+      Kind::kDestroyOrder, entry.name, {}, {}, {{"called", {}}, {"created", entry.created}}};
+  capture(finding.places[0].stack);
   finding.what = text("%s failed with EBUSY, since it is in use", call);
   for (size_t i = 0; i < std::min(users.size(), kShown); ++i) {
     finding.what += (i ? ", " : " by ") + users[i].name;
@@ -31,14 +33,23 @@ namespace {
 // librdmacm, do so behind that.
 std::atomic<bool> exiting{false};
 
+// librdmacm keeps its devices open until it is unloaded, and frees its protection domain with the
+// last rdma_cm_id of the device.
 void report_leaks(const std::vector<Objects::Entry>& left) {
-  for (const Objects::Entry& entry : left)
-    Report::instance().add({Kind::kLeak,
-                            entry.name,
-                            {},
-                            "not destroyed when the process ended",
-                            {{"created", entry.created}},
-                            true});
+  for (const Objects::Entry& entry : left) {
+    const bool is_librdmacms = is_by_librdmacm(entry.created);
+    if (is_librdmacms && entry.object == entry.context) continue;
+    Report::instance().add(
+        {Kind::kLeak,
+         entry.name,
+         {},
+         text("not destroyed when the process ended%s",
+              is_librdmacms ? "; librdmacm made it, and destroys it in rdma_destroy_qp() or "
+                              "rdma_destroy_id()"
+                            : ""),
+         {{"created", entry.created}},
+         true});
+  }
 }
 
 void at_end() {
@@ -57,6 +68,8 @@ void report_close(const Context& context, const std::vector<Objects::Entry>& lef
   }
   if (left.size() > kShown) finding.what += text(" and %zu more", left.size() - kShown);
   Report::instance().add(finding);
+  // The end of the process has nothing to add.
+  for (const Objects::Entry& entry : left) Objects::instance().remove(entry.object);
 }
 
 }  // namespace
