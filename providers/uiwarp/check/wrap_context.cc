@@ -14,7 +14,10 @@ void report_busy(const char* call, const void* object, const char* otherwise) {
   constexpr size_t kShown = 4;
   const Objects::Entry entry = Objects::instance().find(object);
   const auto users = Objects::instance().users_of(object);
-  Finding finding{Kind::kDestroyOrder, entry.name, {}, {}, {{"created", entry.created}}};
+  Stack here;
+  capture(here);
+  Finding finding{
+      Kind::kDestroyOrder, entry.name, {}, {}, {{"destroyed", here}, {"created", entry.created}}};
   finding.what = text("%s failed with EBUSY, since it is in use", call);
   for (size_t i = 0; i < std::min(users.size(), kShown); ++i) {
     finding.what += (i ? ", " : " by ") + users[i].name;
