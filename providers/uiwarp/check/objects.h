@@ -105,8 +105,8 @@ class Objects {
   static Objects& instance();
 
   struct Entry {
-    const void* object;
-    const Context* context;
+    const void* object = nullptr;
+    const Context* context = nullptr;
     std::string name;
     Stack created;
     std::vector<const void*> uses;  // other objects
@@ -116,12 +116,19 @@ class Objects {
   void add(const Context& context, const void* object, std::string name,
            std::vector<const void*> uses = {});
   void remove(const void* object);
-  // As it was added; one without a name when it was not.
+  // As it was added, by this process or one that it was forked off; one without a name when it was
+  // not.
   Entry find(const void* object);
   // Of a context, or of all (null), the oldest first.
   std::vector<Entry> all_of(const Context* context);
   // Who uses that one.
   std::vector<Entry> users_of(const void* object);
+
+  // Around a fork: nobody is within.
+  void hold() { mutex_.lock(); }
+  void let_go() { mutex_.unlock(); }
+  // In the child, of its parent's.
+  void inherit(Objects& parents) { parents_ = &parents; }
 
  private:
   std::vector<Entry> sorted(std::vector<Entry> entries);
@@ -129,6 +136,7 @@ class Objects {
   std::mutex mutex_;
   std::unordered_map<const void*, Entry> entries_;  // under mutex_
   uint64_t last_ = 0;
+  Objects* parents_ = nullptr;
 };
 
 }  // namespace uiw::check

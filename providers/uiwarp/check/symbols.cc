@@ -33,12 +33,13 @@ std::string_view base(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Between the program's call and us.
+// Between the program's call and us; libc is where it calls fork().
 bool is_between(const Frame& frame) {
   constexpr std::array<std::string_view, 4> kNames = {"libuiwarp", "libibverbs.so", "librdmacm.so",
                                                       "libuiwarp-rdmav"};
-  return std::ranges::any_of(
-      kNames, [&](std::string_view name) { return base(frame.module).starts_with(name); });
+  return is_of_libc(frame) || std::ranges::any_of(kNames, [&](std::string_view name) {
+           return base(frame.module).starts_with(name);
+         });
 }
 
 }  // namespace
@@ -143,6 +144,8 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
   }
   std::vector<Frame> frames;
   for (const uintptr_t address : stack.addresses()) append(state_->dwfl, address, frames);
+  const auto first = std::ranges::find_if_not(frames, is_between);
+  if (first != frames.end()) frames.erase(frames.begin(), first);
   // How programs and threads begin: main() is called by libc, which is called by what has no name
   // in a stripped program.
   const auto is_last = [&] {
@@ -150,8 +153,6 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
            is_of_libc(frames[frames.size() - 2]);
   };
   while (frames.size() > 1 && is_last()) frames.pop_back();
-  const auto first = std::ranges::find_if_not(frames, is_between);
-  if (first != frames.end()) frames.erase(frames.begin(), first);
   return frames;
 }
 

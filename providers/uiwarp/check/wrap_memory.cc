@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "check/forks.h"
 #include "check/text.h"
 #include "check/wraps.h"
 
@@ -70,6 +71,7 @@ int mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access, 
   auto made = std::make_unique<Mr>();
   uint32_t stag;
   Context& context = *of(pd).context;
+  is_inherited(context, &of(pd), "ibv_reg_mr");
   if (const int error =
           next->mr_reg(of(pd).next, addr, length, iova, access, &made->next, &stag, rkey))
     return error;
@@ -89,6 +91,7 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
   Mr& mr = of(handle);
   Context& context = *mr.pd->context;
   uint32_t stag;
+  is_inherited(context, &mr, "ibv_rereg_mr");
   // What is not to be changed is not looked at: libibverbs passes on whatever a program gave.
   uiwarp_pd* const inner = flags & IBV_REREG_MR_CHANGE_PD ? next_of<Pd>(pd) : nullptr;
   if (const int error = next->mr_rereg(mr.next, flags, inner, addr, length, access, &stag, rkey)) {
@@ -114,7 +117,7 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
 int mr_dereg(uiwarp_mr* handle) {
   Mr* const mr = &of(handle);
   Context& context = *mr->pd->context;
-  if (context.foreign()) return next->mr_dereg(mr->next);
+  if (is_inherited(context, mr, "ibv_dereg_mr", Use::kDestroys)) return next->mr_dereg(mr->next);
   if (wants.hints) report_use(context, *mr->region);
   if (const int error = next->mr_dereg(mr->next)) {
     if (error == EBUSY) report_busy("ibv_dereg_mr", mr, "by memory windows that are bound to it");
@@ -133,7 +136,7 @@ int mr_dereg(uiwarp_mr* handle) {
 int mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges, uint32_t count) {
   Context& context = *of(pd).context;
   std::vector<ibv_sge> copies(sges, sges + count);
-  if (!context.foreign()) {
+  if (!is_inherited(context, &of(pd), "ibv_advise_mr")) {
     const std::shared_lock lock(context.mutex);
     for (ibv_sge& sge : copies) sge.lkey = context.regions.stag_of(sge.lkey);
   }
@@ -141,6 +144,7 @@ int mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges, ui
 }
 
 int mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
+  is_inherited(*of(pd).context, &of(pd), "ibv_alloc_mw");
   const int error = next->mw_alloc(of(pd).next, type, mw, rkey);
   if (!error) Objects::instance().add(*of(pd).context, *mw, "memory window", {&of(pd)});
   return error;
@@ -153,6 +157,7 @@ int mw_dealloc(uiwarp_mw* mw) {
 }
 
 int ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
+  is_inherited(*of(pd).context, &of(pd), "ibv_create_ah");
   const int error = next->ah_create(of(pd).next, attr, ah);
   if (!error) Objects::instance().add(*of(pd).context, *ah, "address handle", {&of(pd)});
   return error;

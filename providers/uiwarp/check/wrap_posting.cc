@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "check/forks.h"
 #include "check/rewritten.h"
 #include "check/wraps.h"
 
@@ -112,7 +113,8 @@ namespace wrap {
 
 int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
   Qp& qp = of(handle);
-  if (qp.pd->context->foreign()) return next->qp_post_send(qp.next, wr, bad);
+  if (is_inherited(*qp.pd->context, &qp, "ibv_post_send"))
+    return next->qp_post_send(qp.next, wr, bad);
   Stack posted;
   capture(posted);
   return post_all(
@@ -130,7 +132,8 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
 
 int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Qp& qp = of(handle);
-  if (qp.pd->context->foreign()) return next->qp_post_recv(qp.next, wr, bad);
+  if (is_inherited(*qp.pd->context, &qp, "ibv_post_recv"))
+    return next->qp_post_recv(qp.next, wr, bad);
   Stack posted;
   capture(posted);
   return post_all(
@@ -146,7 +149,8 @@ int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Srq& srq = of(handle);
-  if (srq.pd->context->foreign()) return next->srq_post_recv(srq.next, wr, bad);
+  if (is_inherited(*srq.pd->context, &srq, "ibv_post_srq_recv"))
+    return next->srq_post_recv(srq.next, wr, bad);
   Stack posted;
   capture(posted);
   return post_all(
@@ -160,6 +164,7 @@ int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 void qp_batch_begin(uiwarp_qp* handle) {
   Qp& qp = of(handle);
+  is_inherited(*qp.pd->context, &qp, "ibv_wr_start");
   next->qp_batch_begin(qp.next);
   qp.batch.clear();
 }
