@@ -74,6 +74,23 @@ def without_check(uiwarp, folder):
             yield f"{name}, without --check: status {ended.returncode}\n{ended.stdout}"
 
 
+def in_python(uiwarp):
+    """A call of a program in Python is shown with its file and line."""
+    if sys.version_info < (3, 9):   # whose interpreter does not tell
+        return
+    program = pathlib.Path(__file__).with_name("in_python.py")
+    line = 1 + program.read_text().splitlines().index("    return verbs.ibv_alloc_pd(context)  # made here")
+    with tempfile.TemporaryDirectory(prefix="uiwarp-misuse-") as folder:
+        file = pathlib.Path(folder, "findings.json")
+        ended = subprocess.run([uiwarp, "run", f"--check=json={file}", sys.executable, program], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+        findings = [json.loads(each) for each in file.read_text().splitlines()]
+    frames = [frame for finding in findings for place in finding.get("places", []) for frame in place["frames"]]
+    places = [(frame.get("function"), frame.get("file"), frame.get("line")) for frame in frames]
+    if ended.returncode != FOUND or ("make_domain", str(program), line) not in places:
+        yield f"in Python: status {ended.returncode}, {places}\n{ended.stdout}"
+
+
 def main():
     uiwarp, folder, *names = sys.argv[1:]
     here = pathlib.Path(__file__).parent
@@ -81,6 +98,7 @@ def main():
     found = [problem for source in sources for problem in problems(uiwarp, f"{folder}/misuse_{source.stem}", source)]
     if not names:
         found += without_check(uiwarp, folder)
+        found += in_python(uiwarp)
         found += without_instruments(uiwarp, f"{folder}/misuse_{sources[0].stem}")
     print("\n".join(found) or f"{len(sources)} programs, as expected")
     return 1 if found or not sources else 0

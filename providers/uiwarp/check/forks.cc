@@ -55,7 +55,7 @@ bool is_inherited(const Context& context, const void* object, const char* call, 
        entry.name,
        {},
        text(use == Use::kWorks
-                ? "%s is called in a fork of the process that made it, where it does nothing"
+                ? "%s is called in a fork of the process that made it, where it cannot work"
                 : "%s is called in a fork of the process that made it, which goes on having it",
             call),
        {{"called", here}, {"forked", forked_at}, {"created", entry.created}},

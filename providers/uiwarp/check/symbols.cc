@@ -42,6 +42,11 @@ bool is_between(const Frame& frame) {
          });
 }
 
+bool is_of_interpreter(const Frame& frame) {
+  const std::string_view name = base(frame.module);
+  return name.starts_with("python") || name.starts_with("libpython");
+}
+
 }  // namespace
 
 bool is_of_libc(const Frame& frame) {
@@ -133,6 +138,14 @@ void append(Dwfl* dwfl, uintptr_t return_address, std::vector<Frame>& out) {
   expand(module, address, std::move(frame), out);
 }
 
+// In place of the interpreter's own frames, and of what is behind them.
+void show_python(const PythonStack& stack, std::vector<Frame>& frames) {
+  frames.erase(std::ranges::find_if(frames, is_of_interpreter), frames.end());
+  for (const PythonFrame& one : stack)
+    frames.push_back(
+        {.function = one.function, .file = one.file, .line = one.line, .module = {}, .offset = 0});
+}
+
 }  // namespace
 
 std::vector<Frame> Symbols::frames_of(const Stack& stack) {
@@ -153,6 +166,7 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
            is_of_libc(frames[frames.size() - 2]);
   };
   while (frames.size() > 1 && is_last()) frames.pop_back();
+  if (stack.python) show_python(*stack.python, frames);
   return frames;
 }
 

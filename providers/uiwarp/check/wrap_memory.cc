@@ -12,8 +12,8 @@
 namespace uiw::check {
 namespace {
 
-Region region_of(const Pd& pd, void* addr, size_t length, uint64_t iova, int access,
-                 uint32_t stag) {
+Region region_of(const Pd& pd, void* addr, size_t length, uint64_t iova, int access, uint32_t stag,
+                 const Stack& registered) {
   Region region;
   region.stag = stag;
   region.pd = pd.root;
@@ -21,7 +21,7 @@ Region region_of(const Pd& pd, void* addr, size_t length, uint64_t iova, int acc
   region.start = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
   region.length = length;
   region.access = static_cast<uint32_t>(access);
-  capture(region.registered);
+  region.registered = registered;
   return region;
 }
 
@@ -35,6 +35,8 @@ bool names(const Request& request, uint32_t lkey) {
 // whose peer sends no more are as good as gone, which nobody can see; and of a send the program may
 // know by other means that it was carried out. What fails for it is a finding of its own.
 void report_use(Context& context, const Region& region) {
+  Stack here;
+  capture(here);
   const std::shared_lock lock(context.mutex);
   for (const auto& [number, qp] : context.qps) {
     const std::lock_guard queue_lock(qp->mutex);
@@ -46,8 +48,6 @@ void report_use(Context& context, const Region& region) {
       wr_ids.push_back(request.wr_id);
     }
     if (!first || state_of(*qp) != IBV_QPS_RTS) continue;
-    Stack here;
-    capture(here);
     Report::instance().add(
         {Kind::kBufferInFlight,
          qp->name(),
@@ -76,9 +76,12 @@ int mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access, 
           next->mr_reg(of(pd).next, addr, length, iova, access, &made->next, &stag, rkey))
     return error;
   made->pd = &of(pd);
+  Stack registered;
+  capture(registered);
   {
     const std::lock_guard lock(context.mutex);
-    made->region = &context.regions.add(region_of(of(pd), addr, length, iova, access, stag));
+    made->region =
+        &context.regions.add(region_of(of(pd), addr, length, iova, access, stag, registered));
     *lkey = made->region->lkey;
   }
   Objects::instance().add(context, made.get(), made->region->name(), {made->pd});
@@ -99,14 +102,17 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
       report_busy("ibv_rereg_mr", &mr, "by memory windows that are bound to it");
     return error;
   }
+  Stack registered;
+  capture(registered);
   {
     const std::lock_guard lock(context.mutex);
     const Region& old = *mr.region;
     if (flags & IBV_REREG_MR_CHANGE_PD) mr.pd = &of(pd);
     const bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
     const int rights = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : static_cast<int>(old.access);
-    Region changed = region_of(*mr.pd, moves ? addr : old.memory, moves ? length : old.length,
-                               moves ? reinterpret_cast<uintptr_t>(addr) : old.start, rights, stag);
+    Region changed =
+        region_of(*mr.pd, moves ? addr : old.memory, moves ? length : old.length,
+                  moves ? reinterpret_cast<uintptr_t>(addr) : old.start, rights, stag, registered);
     context.regions.change(*mr.region, changed);
     *lkey = mr.region->lkey;
   }
@@ -123,9 +129,11 @@ int mr_dereg(uiwarp_mr* handle) {
     if (error == EBUSY) report_busy("ibv_dereg_mr", mr, "by memory windows that are bound to it");
     return error;
   }
+  Stack here;
+  capture(here);
   {
     const std::lock_guard lock(context.mutex);
-    capture(mr->region->deregistered);
+    mr->region->deregistered = here;
     context.regions.remove(*mr->region);
   }
   Objects::instance().remove(mr);
