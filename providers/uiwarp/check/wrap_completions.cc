@@ -6,6 +6,7 @@
 
 #include "check/forks.h"
 #include "check/text.h"
+#include "check/thread_rules.h"
 #include "check/wraps.h"
 
 namespace uiw::check {
@@ -133,6 +134,7 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
   }
   made->context = &of(context);
   made->entries = *actual;
+  if (parent_domain) made->promise = of(parent_domain).promise;
   Objects::instance().add(*made->context, made, text("completion queue of %d entries", *actual),
                           {parent_domain});
   *cq = handle_of(made);
@@ -161,11 +163,17 @@ int cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
 
 int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
   Cq& cq = of(handle);
+  const Alone alone(cq.polling, cq.promise, &cq, "ibv_poll_cq");
   const int taken = next->cq_poll(cq.next, count, wc);
   if (is_inherited(*cq.context, &cq, "ibv_poll_cq")) return taken;
   if (taken > 0) take(*cq.context, wc, taken);
   report_overflow(cq);
   return taken;
+}
+
+void cq_single_threaded(uiwarp_cq* cq) {
+  of(cq).promise = "IBV_CREATE_CQ_ATTR_SINGLE_THREADED";
+  next->cq_single_threaded(of(cq).next);
 }
 
 int cq_arm(uiwarp_cq* cq, int solicited_only) {

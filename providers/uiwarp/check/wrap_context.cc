@@ -130,6 +130,7 @@ int pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td, uiwar
   }
   made->context = &of(context);
   made->root = of(pd).root;
+  if (td) made->promise = "a thread domain";
   Objects::instance().add(*made->context, made, "parent domain", {&of(pd), td});
   *parent = handle_of(made);
   return 0;

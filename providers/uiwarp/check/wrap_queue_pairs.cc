@@ -5,6 +5,7 @@
 
 #include "check/forks.h"
 #include "check/text.h"
+#include "check/thread_rules.h"
 #include "check/wraps.h"
 
 namespace uiw::check {
@@ -109,6 +110,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
     const std::lock_guard lock(context.mutex);
     context.qps.erase(qp->number);
   }
+  report_open_section(*qp);
   if (wants.hints) hint_at_outstanding(*qp);
   if (const int error = next->qp_destroy(qp->next, async_events)) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");

@@ -124,6 +124,8 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
   return 0;
 }
 
+void uiwarp_cq_single_threaded(uiwarp_cq*) {}
+
 int uiwarp_cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
   if (cq->context->in_child()) return ENODEV;
   if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe)
