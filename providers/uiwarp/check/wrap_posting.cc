@@ -190,7 +190,7 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   one.next = nullptr;
   std::shared_lock table_lock(context.mutex);
   Rewritten<ibv_send_wr> rewritten(&one, context.regions);
-  const Request request = request_of(qp, one, posted);
+  Request request = request_of(qp, one, posted);
   table_lock.unlock();
   report(qp, one.wr_id, inline_not_asked(one, qp.cap.max_inline_data), posted);
   if (qp.is_in_rtr) report(qp, one.wr_id, too_early(state_of(qp)), posted);
@@ -199,7 +199,7 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
     return error;
   }
   const std::lock_guard lock(qp.mutex);
-  qp.batch.push_back(qp.sends.add(request));
+  qp.batch.push_back(qp.sends.add(std::move(request)));
   return 0;
 }
 
