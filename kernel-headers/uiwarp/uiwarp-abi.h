@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 8
+#define UIWARP_ABI_VERSION 9
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -146,6 +146,8 @@ struct uiwarp_ibv_ah {
  */
 UIWARP_EXPORT int uiwarp_cq_create(struct uiwarp_context *context, int cqe, int channel_fd, int comp_vector,
 				   struct uiwarp_pd *parent_domain, void *user, struct uiwarp_cq **cq, int *actual);
+/* The program promises that one thread at a time polls it: nobody relies on that but instruments. Before the first poll. */
+UIWARP_EXPORT void uiwarp_cq_single_threaded(struct uiwarp_cq *cq);
 /* Instead of a number of events: nobody acknowledges any, since this is a fork of the process that made it. */
 #define UIWARP_NO_EVENTS UINT32_MAX
 /*

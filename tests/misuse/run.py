@@ -71,12 +71,34 @@ def without_instruments(uiwarp, program):
             yield f"without libuiwarp-instruments.so: status {ended.returncode}\n{ended.stdout}"
 
 
+# Misuse that is said without --check, too, once: what would wait for ever, or fail unheard.
+SAID_ALWAYS = {"unacknowledged_event": "ibv_destroy_cq waits: ",
+               "busy_domain": "ibv_dealloc_pd: in use by 2 queue pairs, 1 memory region: "}
+
+
 def without_check(uiwarp, folder):
-    """What would wait for ever says so without --check, too."""
-    ended = subprocess.run([uiwarp, "run", f"{folder}/misuse_unacknowledged_event"], stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
-    if ended.returncode != 0 or ended.stdout.count("ibv_destroy_cq waits: ") != 1:
-        yield f"an event that is not acknowledged, without --check: status {ended.returncode}\n{ended.stdout}"
+    for name, sentence in SAID_ALWAYS.items():
+        ended = subprocess.run([uiwarp, "run", f"{folder}/misuse_{name}"], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+        if ended.returncode != 0 or ended.stdout.count(sentence) != 1:
+            yield f"{name}, without --check: status {ended.returncode}\n{ended.stdout}"
+
+
+def in_python(uiwarp):
+    """A call of a program in Python is shown with its file and line."""
+    if sys.version_info < (3, 9):   # whose interpreter does not tell
+        return
+    program = pathlib.Path(__file__).with_name("in_python.py")
+    line = 1 + program.read_text().splitlines().index("    return verbs.ibv_alloc_pd(context)  # made here")
+    with tempfile.TemporaryDirectory(prefix="uiwarp-misuse-") as folder:
+        file = pathlib.Path(folder, "findings.json")
+        ended = subprocess.run([uiwarp, "run", f"--check=json={file}", sys.executable, program], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+        findings = [json.loads(each) for each in file.read_text().splitlines()]
+    frames = [frame for finding in findings for place in finding.get("places", []) for frame in place["frames"]]
+    places = [(frame.get("function"), frame.get("file"), frame.get("line")) for frame in frames]
+    if ended.returncode != FOUND or ("make_domain", str(program), line) not in places:
+        yield f"in Python: status {ended.returncode}, {places}\n{ended.stdout}"
 
 
 def main():
@@ -87,6 +109,7 @@ def main():
     if not names:
         found += places(uiwarp, folder)
         found += without_check(uiwarp, folder)
+        found += in_python(uiwarp)
         found += without_instruments(uiwarp, f"{folder}/misuse_{sources[0].stem}")
     print("\n".join(found) or f"{len(sources)} programs, as expected")
     return 1 if found or not sources else 0

@@ -74,12 +74,29 @@ constexpr KindInfo kInfos[] = {
      "Call ibv_ack_cq_events() once for each event that ibv_get_cq_event() gave, or for several at "
      "once, and ibv_ack_async_event() for each of ibv_get_async_event(), before the object is "
      "destroyed."},
+    {Kind::kSection, "wr-section", "a section of ibv_wr_start() that is not kept",
+     "The section locks the queue pair, but not in thread domains: what others post meanwhile "
+     "waits "
+     "for ever, or is mixed up with what is in the section.",
+     "Each ibv_wr_start() is followed by one ibv_wr_complete() or ibv_wr_abort() of the same "
+     "thread, "
+     "on every way out; ibv_wr_*() of requests are called between them only."},
+    {Kind::kConcurrentUse, "concurrent-use", "two threads in a queue for one at a time",
+     "No lock is taken there: completions are given twice or lost, and requests overwrite each "
+     "other.",
+     "Lock around the calls, give each thread a queue of its own, or create it without a thread "
+     "domain and IBV_CREATE_CQ_ATTR_SINGLE_THREADED."},
+    {Kind::kInherited, "used-in-child", "an object of the parent used in a forked child",
+     "The child shares the parent's device but has copies of its queues, or no mapping of them: "
+     "what it posts is lost or spoils the parent's, and what it destroys is gone for the parent.",
+     "Open the device after fork() or daemon(), in each process that uses it. A child leaves what "
+     "its parent has made alone, and ends with _exit() or calls exec()."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kNotAcknowledged) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kInherited) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

@@ -22,6 +22,9 @@ enum class Kind : uint8_t {
   kLeak,              // something was never destroyed
   kWrongState,        // a call that the queue pair's state forbids
   kNotAcknowledged,   // events that the program got and keeps what they name from going
+  kSection,           // the rules of ibv_wr_start()
+  kConcurrentUse,     // two threads in a queue that was made for one
+  kInherited,         // a forked child used what its parent has made
 };
 
 struct KindInfo {

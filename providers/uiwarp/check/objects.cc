@@ -39,9 +39,12 @@ void Objects::remove(const void* object) {
 }
 
 Objects::Entry Objects::find(const void* object) {
-  const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(object);
-  return found == entries_.end() ? Entry{object, nullptr, {}, {}, {}} : found->second;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(object);
+    if (found != entries_.end()) return found->second;
+  }
+  return parents_ ? parents_->find(object) : Entry{};
 }
 
 std::vector<Objects::Entry> Objects::sorted(std::vector<Entry> entries) {

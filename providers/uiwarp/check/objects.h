@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "check/one_thread.h"
 #include "check/regions.h"
 #include "check/requests.h"
 #include "core/generation.h"
@@ -37,6 +38,8 @@ struct Pd {
   uiwarp_pd* next = nullptr;
   Context* context = nullptr;
   const Pd* root = nullptr;  // what a parent domain was made of; else itself
+  // Of a parent domain with a thread domain: one thread at a time is in a queue made with it.
+  const char* promise = nullptr;
 };
 
 struct Mr {
@@ -51,11 +54,14 @@ struct Cq {
   int entries = 0;                        // as asked; there may be more
   std::atomic<int64_t> promised{0};       // depths of the work queues that complete here
   std::atomic<bool> is_overflown{false};  // and that was said
+  const char* promise = nullptr;          // as a domain's
+  OneAtATime polling;
 };
 
 struct Srq {
   uiwarp_srq* next = nullptr;
   Pd* pd = nullptr;
+  OneAtATime receiving;
   std::mutex mutex;
   Requests receives;  // under mutex
 };
@@ -70,6 +76,8 @@ struct Qp {
   ibv_qp_cap cap{};  // as granted, but max_inline_data as asked
   bool signal_all = false;
   std::atomic<bool> is_in_rtr{false};  // moved there with a peer's number, and not on
+  Section section;
+  OneAtATime sending, receiving;
   std::mutex mutex;
   Requests sends, receives;     // under mutex
   std::vector<uint64_t> batch;  // sequence numbers; of who is between batch_begin and batch_end
@@ -105,8 +113,8 @@ class Objects {
   static Objects& instance();
 
   struct Entry {
-    const void* object;
-    const Context* context;
+    const void* object = nullptr;
+    const Context* context = nullptr;
     std::string name;
     Stack created;
     std::vector<const void*> uses;  // other objects
@@ -116,12 +124,19 @@ class Objects {
   void add(const Context& context, const void* object, std::string name,
            std::vector<const void*> uses = {});
   void remove(const void* object);
-  // As it was added; one without a name when it was not.
+  // As it was added, by this process or one that it was forked off; one without a name when it was
+  // not.
   Entry find(const void* object);
   // Of a context, or of all (null), the oldest first.
   std::vector<Entry> all_of(const Context* context);
   // Who uses that one.
   std::vector<Entry> users_of(const void* object);
+
+  // Around a fork: nobody is within.
+  void hold() { mutex_.lock(); }
+  void let_go() { mutex_.unlock(); }
+  // In the child, of its parent's.
+  void inherit(Objects& parents) { parents_ = &parents; }
 
  private:
   std::vector<Entry> sorted(std::vector<Entry> entries);
@@ -129,6 +144,7 @@ class Objects {
   std::mutex mutex_;
   std::unordered_map<const void*, Entry> entries_;  // under mutex_
   uint64_t last_ = 0;
+  Objects* parents_ = nullptr;
 };
 
 }  // namespace uiw::check

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "check/stack.h"
 
@@ -20,37 +22,47 @@ enum class Role : uint8_t {
 };
 
 struct Request {
-  static constexpr uint32_t kKept = 16;  // SGEs; a request with more is refused
+  static constexpr uint32_t kKept = 16;   // SGEs; a request with more is refused
+  static constexpr uint32_t kWithin = 2;  // of them; few requests have more
 
   uint64_t wr_id = 0;
   uint64_t sequence = 0;  // Requests' own: in the order of posting
   Role role = Role::kNothing;
   bool signaled = false;
   uint32_t sge_count = 0;
-  ibv_sge sges[kKept] = {};
-  uint64_t bytes = 0;                   // of all SGEs
+  ibv_sge first[kWithin] = {};
+  std::vector<ibv_sge> rest;
   std::optional<uint32_t> fingerprint;  // of a source's bytes when it was posted
   Stack posted;
 
   void keep(const ibv_sge* list, int count) {
     sge_count = count > 0 && count <= static_cast<int>(kKept) ? static_cast<uint32_t>(count) : 0;
-    for (uint32_t i = 0; i < sge_count; ++i) {
-      bytes += list[i].length;
-      sges[i] = list[i];
-    }
+    const uint32_t within = std::min(sge_count, kWithin);
+    std::copy_n(list, within, first);
+    rest.assign(list + within, list + sge_count);
   }
   template <class Visit>
   void each_sge(Visit visit) const {
-    for (uint32_t i = 0; i < sge_count; ++i) visit(sges[i]);
+    for (uint32_t i = 0; i < std::min(sge_count, kWithin); ++i) visit(first[i]);
+    for (const ibv_sge& sge : rest) visit(sge);
+  }
+  // Of all SGEs.
+  uint64_t bytes() const {
+    uint64_t sum = 0;
+    each_sge([&](const ibv_sge& sge) { sum += sge.length; });
+    return sum;
   }
 };
+
+// One is kept for each entry of a queue that is in use.
+static_assert(sizeof(Request) <= 208);
 
 // Thread: one at a time.
 class Requests {
  public:
   // Its sequence number.
-  uint64_t add(const Request& request) {
-    requests_.push_back(request);
+  uint64_t add(Request request) {
+    requests_.push_back(std::move(request));
     requests_.back().sequence = ++last_;
     return last_;
   }
@@ -79,7 +91,7 @@ class Requests {
   std::optional<Request> complete_receive(uint64_t wr_id) {
     const auto found = std::ranges::find(requests_, wr_id, &Request::wr_id);
     if (found == requests_.end()) return {};
-    const Request request = *found;
+    Request request = std::move(*found);
     requests_.erase(found);
     return request;
   }

@@ -113,7 +113,7 @@ std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
     return Verdict{
         Kind::kReceiveTooShort,
         text("a message came that is longer than its receive, which has %" PRIu64 " bytes",
-             request.bytes),
+             request.bytes()),
         {}};
   if (status != IBV_WC_LOC_PROT_ERR) return {};
   std::optional<Verdict> found;

@@ -39,7 +39,7 @@ __attribute__((always_inline)) inline size_t step(Frames& frames) {
 }  // namespace
 
 bool Stack::operator==(const Stack& other) const {
-  return std::ranges::equal(addresses(), other.addresses());
+  return python == other.python && std::ranges::equal(addresses(), other.addresses());
 }
 
 __attribute__((noinline)) void capture(Stack& stack) {
@@ -51,6 +51,7 @@ __attribute__((noinline)) void capture(Stack& stack) {
   stack.count = static_cast<uint32_t>(count > kOwn ? count - kOwn : 0);
   for (uint32_t i = 0; i < stack.count; ++i)
     stack.frames[i] = reinterpret_cast<uintptr_t>(frames[kOwn + i]);
+  stack.python = python_stack();
 }
 
 bool is_by_librdmacm(const Stack& stack) {

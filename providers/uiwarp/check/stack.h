@@ -8,12 +8,15 @@
 #include <cstdint>
 #include <span>
 
+#include "check/python.h"
+
 namespace uiw::check {
 
 struct Stack {
   static constexpr size_t kMost = 12;
   std::array<uintptr_t, kMost> frames;  // return addresses, the innermost first
   uint32_t count = 0;
+  const PythonStack* python = nullptr;  // whose interpreter these are the calls of
 
   std::span<const uintptr_t> addresses() const { return {frames.data(), count}; }
   bool operator==(const Stack& other) const;

@@ -33,12 +33,18 @@ std::string_view base(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Between the program's call and us.
+// Between the program's call and us; libc is where it calls fork().
 bool is_between(const Frame& frame) {
   constexpr std::array<std::string_view, 4> kNames = {"libuiwarp", "libibverbs.so", "librdmacm.so",
                                                       "libuiwarp-rdmav"};
-  return std::ranges::any_of(
-      kNames, [&](std::string_view name) { return base(frame.module).starts_with(name); });
+  return is_of_libc(frame) || std::ranges::any_of(kNames, [&](std::string_view name) {
+           return base(frame.module).starts_with(name);
+         });
+}
+
+bool is_of_interpreter(const Frame& frame) {
+  const std::string_view name = base(frame.module);
+  return name.starts_with("python") || name.starts_with("libpython");
 }
 
 }  // namespace
@@ -132,6 +138,14 @@ void append(Dwfl* dwfl, uintptr_t return_address, std::vector<Frame>& out) {
   expand(module, address, std::move(frame), out);
 }
 
+// In place of the interpreter's own frames, and of what is behind them.
+void show_python(const PythonStack& stack, std::vector<Frame>& frames) {
+  frames.erase(std::ranges::find_if(frames, is_of_interpreter), frames.end());
+  for (const PythonFrame& one : stack)
+    frames.push_back(
+        {.function = one.function, .file = one.file, .line = one.line, .module = {}, .offset = 0});
+}
+
 }  // namespace
 
 std::vector<Frame> Symbols::frames_of(const Stack& stack) {
@@ -143,6 +157,8 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
   }
   std::vector<Frame> frames;
   for (const uintptr_t address : stack.addresses()) append(state_->dwfl, address, frames);
+  const auto first = std::ranges::find_if_not(frames, is_between);
+  if (first != frames.end()) frames.erase(frames.begin(), first);
   // How programs and threads begin: main() is called by libc, which is called by what has no name
   // in a stripped program.
   const auto is_last = [&] {
@@ -150,8 +166,7 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
            is_of_libc(frames[frames.size() - 2]);
   };
   while (frames.size() > 1 && is_last()) frames.pop_back();
-  const auto first = std::ranges::find_if_not(frames, is_between);
-  if (first != frames.end()) frames.erase(frames.begin(), first);
+  if (stack.python) show_python(*stack.python, frames);
   return frames;
 }
 

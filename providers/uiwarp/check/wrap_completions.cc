@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <mutex>
 
+#include "check/forks.h"
 #include "check/text.h"
+#include "check/thread_rules.h"
 #include "check/wraps.h"
 
 namespace uiw::check {
@@ -123,6 +125,7 @@ namespace wrap {
 
 int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
               uiwarp_pd* parent_domain, void* user, uiwarp_cq** cq, int* actual) {
+  is_inherited(of(context), &of(context), "ibv_create_cq");
   auto* const made = new Cq;
   if (const int error = next->cq_create(of(context).next, cqe, channel_fd, comp_vector,
                                         next_of<Pd>(parent_domain), user, &made->next, actual)) {
@@ -131,6 +134,7 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
   }
   made->context = &of(context);
   made->entries = *actual = cqe;
+  if (parent_domain) made->promise = of(parent_domain).promise;
   Objects::instance().add(*made->context, made, text("completion queue of %d entries", cqe),
                           {parent_domain});
   *cq = handle_of(made);
@@ -139,9 +143,10 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
 
 int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events) {
   Cq* const cq = &of(handle);
-  if (!cq->context->foreign()) report_overflow(*cq);
+  if (is_inherited(*cq->context, cq, "ibv_destroy_cq", Use::kDestroys))
+    return next->cq_destroy(cq->next, comp_events, async_events);
+  report_overflow(*cq);
   const int error = next->cq_destroy(cq->next, comp_events, async_events);
-  if (cq->context->foreign()) return error;
   if (error == EBUSY) report_busy("ibv_destroy_cq", cq, "by queue pairs");
   if (error) return error;
   Objects::instance().remove(cq);
@@ -150,6 +155,7 @@ int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events)
 }
 
 int cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
+  is_inherited(*of(cq).context, &of(cq), "ibv_resize_cq");
   const int error = next->cq_resize(of(cq).next, cqe, actual);
   if (!error) of(cq).entries = *actual = cqe;
   return error;
@@ -157,14 +163,21 @@ int cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
 
 int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
   Cq& cq = of(handle);
+  const Alone alone(cq.polling, cq.promise, &cq, "ibv_poll_cq");
   const int taken = next->cq_poll(cq.next, count, wc);
-  if (cq.context->foreign()) return taken;
+  if (is_inherited(*cq.context, &cq, "ibv_poll_cq")) return taken;
   if (taken > 0) take(*cq.context, wc, taken);
   report_overflow(cq);
   return taken;
 }
 
+void cq_single_threaded(uiwarp_cq* cq) {
+  of(cq).promise = "IBV_CREATE_CQ_ATTR_SINGLE_THREADED";
+  next->cq_single_threaded(of(cq).next);
+}
+
 int cq_arm(uiwarp_cq* cq, int solicited_only) {
+  is_inherited(*of(cq).context, &of(cq), "ibv_req_notify_cq");
   return next->cq_arm(of(cq).next, solicited_only);
 }
 

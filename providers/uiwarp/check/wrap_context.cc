@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "check/forks.h"
 #include "check/text.h"
 #include "check/wraps.h"
 
@@ -81,6 +82,7 @@ int context_open(const uiwarp_device* device, uiwarp_context** context, int* asy
   std::call_once(once, [] {
     std::atexit([] { exiting = true; });
     Report::instance().before_end(at_end);
+    watch_forks();
   });
   auto* const opened = new Context;
   if (const int error = next->context_open(device, &opened->next, async_fd)) {
@@ -116,6 +118,7 @@ int query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr) {
 }
 
 int pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
+  is_inherited(of(context), &of(context), "ibv_alloc_pd");
   auto* const made = new Pd;
   if (const int error = next->pd_alloc(of(context).next, &made->next)) {
     delete made;
@@ -129,6 +132,7 @@ int pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
 }
 
 int pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td, uiwarp_pd** parent) {
+  is_inherited(of(context), &of(pd), "ibv_alloc_parent_domain");
   auto* const made = new Pd;
   if (const int error = next->pd_alloc_parent(of(context).next, of(pd).next, td, &made->next)) {
     delete made;
@@ -136,6 +140,7 @@ int pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td, uiwar
   }
   made->context = &of(context);
   made->root = of(pd).root;
+  if (td) made->promise = "a thread domain";
   Objects::instance().add(*made->context, made, "parent domain", {&of(pd), td});
   *parent = handle_of(made);
   return 0;
@@ -143,8 +148,9 @@ int pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td, uiwar
 
 int pd_dealloc(uiwarp_pd* handle) {
   Pd* const pd = &of(handle);
+  if (is_inherited(*pd->context, pd, "ibv_dealloc_pd", Use::kDestroys))
+    return next->pd_dealloc(pd->next);
   const int error = next->pd_dealloc(pd->next);
-  if (pd->context->foreign()) return error;
   if (error == EBUSY) report_busy("ibv_dealloc_pd", pd, "by other objects");
   if (error) return error;
   Objects::instance().remove(pd);
@@ -153,6 +159,7 @@ int pd_dealloc(uiwarp_pd* handle) {
 }
 
 int td_alloc(uiwarp_context* context, uiwarp_td** td) {
+  is_inherited(of(context), &of(context), "ibv_alloc_td");
   const int error = next->td_alloc(of(context).next, td);
   if (!error) Objects::instance().add(of(context), *td, "thread domain");
   return error;

@@ -5,14 +5,15 @@
 #include <memory>
 #include <mutex>
 
+#include "check/forks.h"
 #include "check/text.h"
 #include "check/wraps.h"
 
 namespace uiw::check {
 namespace {
 
-Region region_of(const Pd& pd, void* addr, size_t length, uint64_t iova, int access,
-                 uint32_t stag) {
+Region region_of(const Pd& pd, void* addr, size_t length, uint64_t iova, int access, uint32_t stag,
+                 const Stack& registered) {
   Region region;
   region.stag = stag;
   region.pd = pd.root;
@@ -20,7 +21,7 @@ Region region_of(const Pd& pd, void* addr, size_t length, uint64_t iova, int acc
   region.start = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
   region.length = length;
   region.access = static_cast<uint32_t>(access);
-  capture(region.registered);
+  region.registered = registered;
   return region;
 }
 
@@ -34,6 +35,8 @@ bool names(const Request& request, uint32_t lkey) {
 // whose peer sends no more are as good as gone, which nobody can see; and of a send the program may
 // know by other means that it was carried out. What fails for it is a finding of its own.
 void report_use(Context& context, const Region& region) {
+  Stack here;
+  capture(here);
   const std::shared_lock lock(context.mutex);
   for (const auto& [number, qp] : context.qps) {
     const std::lock_guard queue_lock(qp->mutex);
@@ -45,8 +48,6 @@ void report_use(Context& context, const Region& region) {
       wr_ids.push_back(request.wr_id);
     }
     if (!first || state_of(*qp) != IBV_QPS_RTS) continue;
-    Stack here;
-    capture(here);
     Report::instance().add(
         {Kind::kBufferInFlight,
          qp->name(),
@@ -70,13 +71,17 @@ int mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access, 
   auto made = std::make_unique<Mr>();
   uint32_t stag;
   Context& context = *of(pd).context;
+  is_inherited(context, &of(pd), "ibv_reg_mr");
   if (const int error =
           next->mr_reg(of(pd).next, addr, length, iova, access, &made->next, &stag, rkey))
     return error;
   made->pd = &of(pd);
+  Stack registered;
+  capture(registered);
   {
     const std::lock_guard lock(context.mutex);
-    made->region = &context.regions.add(region_of(of(pd), addr, length, iova, access, stag));
+    made->region =
+        &context.regions.add(region_of(of(pd), addr, length, iova, access, stag, registered));
     *lkey = made->region->lkey;
   }
   Objects::instance().add(context, made.get(), made->region->name(), {made->pd});
@@ -89,6 +94,7 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
   Mr& mr = of(handle);
   Context& context = *mr.pd->context;
   uint32_t stag;
+  is_inherited(context, &mr, "ibv_rereg_mr");
   // What is not to be changed is not looked at: libibverbs passes on whatever a program gave.
   uiwarp_pd* const inner = flags & IBV_REREG_MR_CHANGE_PD ? next_of<Pd>(pd) : nullptr;
   if (const int error = next->mr_rereg(mr.next, flags, inner, addr, length, access, &stag, rkey)) {
@@ -96,14 +102,17 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
       report_busy("ibv_rereg_mr", &mr, "by memory windows that are bound to it");
     return error;
   }
+  Stack registered;
+  capture(registered);
   {
     const std::lock_guard lock(context.mutex);
     const Region& old = *mr.region;
     if (flags & IBV_REREG_MR_CHANGE_PD) mr.pd = &of(pd);
     const bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
     const int rights = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : static_cast<int>(old.access);
-    Region changed = region_of(*mr.pd, moves ? addr : old.memory, moves ? length : old.length,
-                               moves ? reinterpret_cast<uintptr_t>(addr) : old.start, rights, stag);
+    Region changed =
+        region_of(*mr.pd, moves ? addr : old.memory, moves ? length : old.length,
+                  moves ? reinterpret_cast<uintptr_t>(addr) : old.start, rights, stag, registered);
     context.regions.change(*mr.region, changed);
     *lkey = mr.region->lkey;
   }
@@ -114,15 +123,17 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
 int mr_dereg(uiwarp_mr* handle) {
   Mr* const mr = &of(handle);
   Context& context = *mr->pd->context;
-  if (context.foreign()) return next->mr_dereg(mr->next);
+  if (is_inherited(context, mr, "ibv_dereg_mr", Use::kDestroys)) return next->mr_dereg(mr->next);
   if (wants.hints) report_use(context, *mr->region);
   if (const int error = next->mr_dereg(mr->next)) {
     if (error == EBUSY) report_busy("ibv_dereg_mr", mr, "by memory windows that are bound to it");
     return error;
   }
+  Stack here;
+  capture(here);
   {
     const std::lock_guard lock(context.mutex);
-    capture(mr->region->deregistered);
+    mr->region->deregistered = here;
     context.regions.remove(*mr->region);
   }
   Objects::instance().remove(mr);
@@ -133,7 +144,7 @@ int mr_dereg(uiwarp_mr* handle) {
 int mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges, uint32_t count) {
   Context& context = *of(pd).context;
   std::vector<ibv_sge> copies(sges, sges + count);
-  if (!context.foreign()) {
+  if (!is_inherited(context, &of(pd), "ibv_advise_mr")) {
     const std::shared_lock lock(context.mutex);
     for (ibv_sge& sge : copies) sge.lkey = context.regions.stag_of(sge.lkey);
   }
@@ -141,6 +152,7 @@ int mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges, ui
 }
 
 int mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
+  is_inherited(*of(pd).context, &of(pd), "ibv_alloc_mw");
   const int error = next->mw_alloc(of(pd).next, type, mw, rkey);
   if (!error) Objects::instance().add(*of(pd).context, *mw, "memory window", {&of(pd)});
   return error;
@@ -153,6 +165,7 @@ int mw_dealloc(uiwarp_mw* mw) {
 }
 
 int ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
+  is_inherited(*of(pd).context, &of(pd), "ibv_create_ah");
   const int error = next->ah_create(of(pd).next, attr, ah);
   if (!error) Objects::instance().add(*of(pd).context, *ah, "address handle", {&of(pd)});
   return error;

@@ -6,7 +6,9 @@
 #include <mutex>
 #include <utility>
 
+#include "check/forks.h"
 #include "check/rewritten.h"
+#include "check/thread_rules.h"
 #include "check/wraps.h"
 
 namespace uiw::check {
@@ -112,9 +114,12 @@ namespace wrap {
 
 int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
   Qp& qp = of(handle);
-  if (qp.pd->context->foreign()) return next->qp_post_send(qp.next, wr, bad);
+  if (is_inherited(*qp.pd->context, &qp, "ibv_post_send"))
+    return next->qp_post_send(qp.next, wr, bad);
   Stack posted;
   capture(posted);
+  if (qp.section.is_of(this_thread())) report_waiting(qp, "ibv_post_send", posted);
+  const Alone alone(qp.sending, qp.pd->promise, &qp, "ibv_post_send");
   return post_all(
       *qp.pd->context, qp.mutex, qp.sends, wr, bad,
       [&](ibv_send_wr* first, ibv_send_wr** stopped) {
@@ -130,9 +135,11 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
 
 int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Qp& qp = of(handle);
-  if (qp.pd->context->foreign()) return next->qp_post_recv(qp.next, wr, bad);
+  if (is_inherited(*qp.pd->context, &qp, "ibv_post_recv"))
+    return next->qp_post_recv(qp.next, wr, bad);
   Stack posted;
   capture(posted);
+  const Alone alone(qp.receiving, qp.pd->promise, &qp, "ibv_post_recv");
   return post_all(
       *qp.pd->context, qp.mutex, qp.receives, wr, bad,
       [&](ibv_recv_wr* first, ibv_recv_wr** stopped) {
@@ -146,9 +153,11 @@ int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Srq& srq = of(handle);
-  if (srq.pd->context->foreign()) return next->srq_post_recv(srq.next, wr, bad);
+  if (is_inherited(*srq.pd->context, &srq, "ibv_post_srq_recv"))
+    return next->srq_post_recv(srq.next, wr, bad);
   Stack posted;
   capture(posted);
+  const Alone alone(srq.receiving, srq.pd->promise, &srq, "ibv_post_srq_recv");
   return post_all(
       *srq.pd->context, srq.mutex, srq.receives, wr, bad,
       [&](ibv_recv_wr* first, ibv_recv_wr** stopped) {
@@ -160,7 +169,13 @@ int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 void qp_batch_begin(uiwarp_qp* handle) {
   Qp& qp = of(handle);
+  if (is_inherited(*qp.pd->context, &qp, "ibv_wr_start")) return next->qp_batch_begin(qp.next);
+  Stack here;
+  capture(here);
+  if (qp.section.is_of(this_thread())) report_waiting(qp, "ibv_wr_start", here);
+  enter_section(qp, here);
   next->qp_batch_begin(qp.next);
+  qp.section.begin(this_thread(), here);
   qp.batch.clear();
 }
 
@@ -170,11 +185,12 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   if (context.foreign()) return next->qp_batch_add(qp.next, wr);
   Stack posted;
   capture(posted);
+  if (!qp.section.is_plain(this_thread())) report_outside(qp, "ibv_wr_*()", posted);
   ibv_send_wr one = *wr;
   one.next = nullptr;
   std::shared_lock table_lock(context.mutex);
   Rewritten<ibv_send_wr> rewritten(&one, context.regions);
-  const Request request = request_of(qp, one, posted);
+  Request request = request_of(qp, one, posted);
   table_lock.unlock();
   report(qp, one.wr_id, inline_not_asked(one, qp.cap.max_inline_data), posted);
   if (qp.is_in_rtr) report(qp, one.wr_id, too_early(state_of(qp)), posted);
@@ -183,7 +199,7 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
     return error;
   }
   const std::lock_guard lock(qp.mutex);
-  qp.batch.push_back(qp.sends.add(request));
+  qp.batch.push_back(qp.sends.add(std::move(request)));
   return 0;
 }
 
@@ -194,6 +210,12 @@ int qp_batch_address(uiwarp_qp* qp, const ibv_ah* ah, uint32_t remote_qpn, uint3
 int qp_batch_end(uiwarp_qp* handle, int publish) {
   Qp& qp = of(handle);
   if (qp.pd->context->foreign()) return next->qp_batch_end(qp.next, publish);
+  Stack here;
+  if (!qp.section.is_plain(this_thread())) {
+    capture(here);
+    report_outside(qp, publish ? "ibv_wr_complete()" : "ibv_wr_abort()", here);
+  }
+  qp.sending.leave(qp.section.end());
   // Another thread's as soon as the section ends.
   const std::vector<uint64_t> batch = std::exchange(qp.batch, {});
   const int error = next->qp_batch_end(qp.next, publish);
@@ -202,7 +224,6 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
     const std::lock_guard lock(qp.mutex);
     for (const uint64_t sequence : batch) qp.sends.take_back(sequence);
   }
-  Stack here;
   capture(here);
   if (error && !batch.empty()) report_refusal(qp, {}, error, here);
   return error;

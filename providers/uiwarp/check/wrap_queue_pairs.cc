@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <mutex>
 
+#include "check/forks.h"
 #include "check/text.h"
+#include "check/thread_rules.h"
 #include "check/wraps.h"
 
 namespace uiw::check {
@@ -67,6 +69,7 @@ void hint_at_outstanding(Qp& qp) {
 namespace wrap {
 
 int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
+  is_inherited(*of(pd).context, &of(pd), "ibv_create_qp");
   uiwarp_qp_init inner = *init;
   inner.send_cq = next_of<Cq>(init->send_cq);
   inner.recv_cq = next_of<Cq>(init->recv_cq);
@@ -100,12 +103,14 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
 int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   Qp* const qp = &of(handle);
   Context& context = *qp->pd->context;
-  if (context.foreign()) return next->qp_destroy(qp->next, async_events);
+  if (is_inherited(context, qp, "ibv_destroy_qp", Use::kDestroys))
+    return next->qp_destroy(qp->next, async_events);
   {
     // From here on no poller finds it.
     const std::lock_guard lock(context.mutex);
     context.qps.erase(qp->number);
   }
+  report_open_section(*qp);
   if (wants.hints) hint_at_outstanding(*qp);
   if (const int error = next->qp_destroy(qp->next, async_events)) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
@@ -121,6 +126,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
 
 int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   Qp& qp = of(handle);
+  is_inherited(*qp.pd->context, &qp, "ibv_modify_qp");
   const int error = next->qp_modify(qp.next, attr, mask);
   // librdmacm moves those of rdma_cm, which iWARP's connection set-up takes further.
   if (!error && (mask & IBV_QP_STATE))
@@ -141,6 +147,7 @@ int qp_query(uiwarp_qp* handle, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* i
 }
 
 int qp_attach(uiwarp_qp* qp, const ibv_gid* gid) {
+  is_inherited(*of(qp).pd->context, &of(qp), "ibv_attach_mcast");
   return next->qp_attach(of(qp).next, gid);
 }
 
@@ -149,6 +156,7 @@ int qp_detach(uiwarp_qp* qp, const ibv_gid* gid) {
 }
 
 int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
+  is_inherited(*of(pd).context, &of(pd), "ibv_create_srq");
   auto* const made = new Srq;
   if (const int error = next->srq_create(of(pd).next, attr, user, &made->next)) {
     delete made;
@@ -161,6 +169,7 @@ int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) 
 }
 
 int srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
+  is_inherited(*of(srq).pd->context, &of(srq), "ibv_modify_srq");
   return next->srq_modify(of(srq).next, attr, mask);
 }
 
@@ -170,8 +179,9 @@ int srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {
 
 int srq_destroy(uiwarp_srq* handle, uint32_t* async_events) {
   Srq* const srq = &of(handle);
+  if (is_inherited(*srq->pd->context, srq, "ibv_destroy_srq", Use::kDestroys))
+    return next->srq_destroy(srq->next, async_events);
   const int error = next->srq_destroy(srq->next, async_events);
-  if (srq->pd->context->foreign()) return error;
   if (error == EBUSY) report_busy("ibv_destroy_srq", srq, "by queue pairs");
   if (error) return error;
   Objects::instance().remove(srq);

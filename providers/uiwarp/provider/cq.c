@@ -61,6 +61,8 @@ struct ibv_cq_ex *provider_create_cq_ex(struct ibv_context *context, struct ibv_
 	if (!mine)
 		return NULL;
 	mine->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	if (mine->single_threaded)
+		core_verbs->cq_single_threaded(mine->core);
 	provider_cq_set_poll_ops(mine);
 	return &mine->ex;
 }

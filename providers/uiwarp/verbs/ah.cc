@@ -45,14 +45,14 @@ int uiwarp_ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
                                          .hop_limit = attr->grh.hop_limit,
                                          .gid_type = address->gid_type},
                                         datagram::socket_family());
-  pd->users.fetch_add(1, std::memory_order_relaxed);
+  pd->users.add(verbs::User::kAddressHandle);
   *ah = made;
   return 0;
 }
 
 int uiwarp_ah_destroy(uiwarp_ah* ah) {
   ah->owner->context->ahs.give();
-  ah->owner->users.fetch_sub(1, std::memory_order_release);
+  ah->owner->users.remove(verbs::User::kAddressHandle);
   delete ah;
   return 0;
 }

@@ -48,7 +48,7 @@ void uiwarp_cq::leave(verbs::CqMember& member) {
 namespace {
 
 void let_go_of_domain(const uiwarp_cq& cq) {
-  if (cq.parent_domain) cq.parent_domain->users.fetch_sub(1, std::memory_order_release);
+  if (cq.parent_domain) cq.parent_domain->users.remove(verbs::User::kCompletionQueue);
 }
 
 }  // namespace
@@ -95,14 +95,14 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
   }
   made->entries = made->queue->capacity();
   made->parent_domain = parent_domain;
-  if (parent_domain) parent_domain->users.fetch_add(1, std::memory_order_relaxed);
+  if (parent_domain) parent_domain->users.add(verbs::User::kCompletionQueue);
   *actual = static_cast<int>(made->queue->capacity());
   *cq = made.release();
   return 0;
 }
 
 int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_events) {
-  if (cq->users.load(std::memory_order_acquire) > 0) return EBUSY;
+  if (cq->users.any()) return verbs::refuse_busy(cq->told, "ibv_destroy_cq", cq->users);
   uiwarp_context* context = cq->context;
   if (context->in_child()) {
     *comp_events = *async_events = UIWARP_NO_EVENTS;
@@ -123,6 +123,8 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
   context->cqs.give();
   return 0;
 }
+
+void uiwarp_cq_single_threaded(uiwarp_cq*) {}
 
 int uiwarp_cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
   if (cq->context->in_child()) return ENODEV;

@@ -9,6 +9,7 @@
 
 #include "queue/completion_queue.h"
 #include "verbs/context.h"
+#include "verbs/users.h"
 
 namespace uiw::verbs {
 
@@ -36,7 +37,7 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
   uiw::verbs::EventSource events, errors;            // of the channel, async: named as the ibv_cq
   uint32_t vector = 0;                               // names an engine: verbs/affinity.h
   std::atomic<bool> counts_as_load{false};           // counts among those of its engine
-  std::atomic<uint32_t> users{0};                    // queue pairs; twice when for both directions
+  uiw::verbs::Users users;                           // queue pairs
   std::atomic<uint32_t> completion_events{0}, async_events{0};  // sent since creation
   std::atomic<uint32_t> entries{0};                             // its capacity
   uiw::core::Told told;

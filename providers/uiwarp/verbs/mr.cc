@@ -8,6 +8,7 @@
 #include "verbs/pd.h"
 
 using namespace uiw;
+using verbs::User;
 
 struct uiwarp_mr {
   uiwarp_pd* pd;
@@ -110,9 +111,19 @@ int add(uiwarp_mr& mr, size_t limit) {
   return 0;
 }
 
+// `error`, of a call that takes the region's STag from the table.
+int with_reason(const uiwarp_mr& mr, int error, const char* caller) {
+  if (error != EBUSY) return error;
+  return core::refuse(mr.pd->context->told.mr, error,
+                      "%s: memory windows are bound to the region of %" PRIu64
+                      " bytes at %p: deallocate or invalidate them first; the call failed with "
+                      "EBUSY, and the region is still registered",
+                      caller, mr.length, static_cast<void*>(mr.addr));
+}
+
 void move_users(uiwarp_pd& from, uiwarp_pd& to) {
-  to.users.fetch_add(1, std::memory_order_relaxed);
-  from.users.fetch_sub(1, std::memory_order_release);
+  to.users.add(User::kRegion);
+  from.users.remove(User::kRegion);
 }
 
 // Puts `changed` in the place of `mr`, under a new STag.
@@ -121,7 +132,7 @@ int replace(uiwarp_mr& mr, uiwarp_mr changed) {
   if (const int error = add(changed, device::Limits::kMaxMr + 1)) return error;
   if (const int error = memory.remove(mr.stag)) {
     memory.remove(changed.stag);
-    return error;
+    return with_reason(mr, error, "ibv_rereg_mr");
   }
   move_users(*mr.pd, *changed.pd);
   mr = changed;
@@ -141,7 +152,7 @@ int uiwarp_mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int a
     delete made;
     return error;
   }
-  pd->users.fetch_add(1, std::memory_order_relaxed);
+  pd->users.add(User::kRegion);
   *mr = made;
   *lkey = *rkey = made->stag;
   return 0;
@@ -169,7 +180,7 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
                           start_of(changed) == start_of(*mr);
   if (same_place) {
     if (const int error = mr->pd->context->memory.change_access(mr->stag, changed.rights & kKept))
-      return error;
+      return with_reason(*mr, error, "ibv_rereg_mr");
     move_users(*mr->pd, *changed.pd);
     *mr = changed;
   } else if (const int error = replace(*mr, changed)) {
@@ -183,8 +194,8 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
 // would have no end. Nobody there looks anything up.
 int uiwarp_mr_dereg(uiwarp_mr* mr) {
   const int error = mr->pd->context->in_child() ? 0 : mr->pd->context->memory.remove(mr->stag);
-  if (error) return error;
-  mr->pd->users.fetch_sub(1, std::memory_order_release);
+  if (error) return with_reason(*mr, error, "ibv_dereg_mr");
+  mr->pd->users.remove(User::kRegion);
   delete mr;
   return 0;
 }
@@ -202,7 +213,7 @@ int uiwarp_mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
     delete made;
     return stag.error();
   }
-  pd->users.fetch_add(1, std::memory_order_relaxed);
+  pd->users.add(User::kWindow);
   *rkey = made->stag = *stag;
   *mw = made;
   return 0;
@@ -212,7 +223,7 @@ int uiwarp_mw_dealloc(uiwarp_mw* mw) {
   const int error =
       mw->pd->context->in_child() ? 0 : mw->pd->context->memory.remove_window(mw->stag);
   if (error) return error;
-  mw->pd->users.fetch_sub(1, std::memory_order_release);
+  mw->pd->users.remove(User::kWindow);
   delete mw;
   return 0;
 }

@@ -6,6 +6,7 @@
 
 using namespace uiw;
 using device::Limits;
+using verbs::User;
 
 namespace {
 
@@ -42,16 +43,16 @@ int uiwarp_pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td
   made->id = pd->id;
   made->parent_of = pd;
   made->td = td;
-  pd->users.fetch_add(1, std::memory_order_relaxed);
-  if (td) td->users.fetch_add(1, std::memory_order_relaxed);
+  pd->users.add(User::kParentDomain);
+  if (td) td->users.add(User::kParentDomain);
   *parent = made;
   return 0;
 }
 
 int uiwarp_pd_dealloc(uiwarp_pd* pd) {
-  if (pd->users.load(std::memory_order_acquire) > 0) return EBUSY;
-  if (pd->parent_of) pd->parent_of->users.fetch_sub(1, std::memory_order_release);
-  if (pd->td) pd->td->users.fetch_sub(1, std::memory_order_release);
+  if (pd->users.any()) return verbs::refuse_busy(pd->told, "ibv_dealloc_pd", pd->users);
+  if (pd->parent_of) pd->parent_of->users.remove(User::kParentDomain);
+  if (pd->td) pd->td->users.remove(User::kParentDomain);
   pd->context->pds.give();
   delete pd;
   return 0;
@@ -64,7 +65,7 @@ int uiwarp_td_alloc(uiwarp_context* context, uiwarp_td** td) {
 }
 
 int uiwarp_td_dealloc(uiwarp_td* td) {
-  if (td->users.load(std::memory_order_acquire) > 0) return EBUSY;
+  if (td->users.any()) return verbs::refuse_busy(td->told, "ibv_dealloc_td", td->users);
   td->context->tds.give();
   delete td;
   return 0;

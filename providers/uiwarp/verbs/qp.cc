@@ -20,6 +20,7 @@
 
 using namespace uiw;
 using device::Limits;
+using verbs::User;
 
 void verbs::fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_qp_init& init) {
   options.qp_num = qp.registration.qp_num;
@@ -148,9 +149,10 @@ int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
 }
 
 void hold(uiwarp_qp& qp) {
-  for (std::atomic<uint32_t>* users : {&qp.pd->users, &qp.send_cq->users, &qp.recv_cq->users})
-    users->fetch_add(1, std::memory_order_relaxed);
-  if (qp.srq) qp.srq->users.fetch_add(1, std::memory_order_relaxed);
+  qp.pd->users.add(User::kQueuePair);
+  qp.send_cq->users.add(User::kQueuePair);
+  if (qp.recv_cq != qp.send_cq) qp.recv_cq->users.add(User::kQueuePair);
+  if (qp.srq) qp.srq->users.add(User::kQueuePair);
 }
 
 bool join_queues(uiwarp_qp& qp) {
@@ -166,9 +168,10 @@ void leave_queues(uiwarp_qp& qp) {
 }
 
 void let_go(uiwarp_qp& qp) {
-  if (qp.srq) qp.srq->users.fetch_sub(1, std::memory_order_release);
-  for (std::atomic<uint32_t>* users : {&qp.recv_cq->users, &qp.send_cq->users, &qp.pd->users})
-    users->fetch_sub(1, std::memory_order_release);
+  if (qp.srq) qp.srq->users.remove(User::kQueuePair);
+  if (qp.recv_cq != qp.send_cq) qp.recv_cq->users.remove(User::kQueuePair);
+  qp.send_cq->users.remove(User::kQueuePair);
+  qp.pd->users.remove(User::kQueuePair);
 }
 
 // ibv_modify_qp to RTR by a program that exchanged numbers and GIDs by itself.
@@ -326,7 +329,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
     context->qps.give();
     return 0;
   }
-  if (qp->groups.load(std::memory_order_acquire) > 0) return EBUSY;
+  if (qp->users.any()) return verbs::refuse_busy(qp->told, "ibv_destroy_qp", qp->users);
   leave_queues(*qp);
   end(*qp);
   *async_events = qp->async_events.load(std::memory_order_relaxed);

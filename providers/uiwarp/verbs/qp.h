@@ -38,7 +38,7 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
 
   // With datagrams.
   uiw::datagram::Door* door = nullptr;
-  std::atomic<uint32_t> groups{0};  // that it is attached to
+  uiw::verbs::Users users;  // groups that it is attached to
 
   // Of the two queues a member can be in one list only.
   struct ReceiveMember final : uiw::verbs::CqMember {

@@ -39,7 +39,7 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
                         "ibv_create_srq: the device has %u shared receive queues, its limit "
                         "(ibv_query_device: max_srq)",
                         Limits::kMaxSrq);
-  pd->users.fetch_add(1, std::memory_order_relaxed);
+  pd->users.add(verbs::User::kSharedReceiveQueue);
   *srq = made.release();
   return 0;
 }
@@ -85,19 +85,19 @@ int uiwarp_srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {
 }
 
 int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
-  if (srq->users.load(std::memory_order_acquire) > 0) return EBUSY;
+  if (srq->users.any()) return verbs::refuse_busy(srq->told, "ibv_destroy_srq", srq->users);
   uiwarp_pd* pd = srq->pd;
   if (pd->context->in_child()) {
     *async_events = UIWARP_NO_EVENTS;
     pd->context->srqs.give();
-    pd->users.fetch_sub(1, std::memory_order_release);
+    pd->users.remove(verbs::User::kSharedReceiveQueue);
     return 0;
   }
   *async_events = srq->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= pd->context->async.purge(srq->events);
   delete srq;
   pd->context->srqs.give();
-  pd->users.fetch_sub(1, std::memory_order_release);
+  pd->users.remove(verbs::User::kSharedReceiveQueue);
   return 0;
 }
 

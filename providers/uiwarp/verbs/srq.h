@@ -14,7 +14,7 @@ struct uiwarp_srq final : uiw::queue::SrqEvents {
   uiwarp_pd* pd = nullptr;
   std::unique_ptr<uiw::queue::ReceiveQueue> queue;
   uiw::verbs::EventSource events;  // named as the ibv_srq
-  std::atomic<uint32_t> users{0};  // queue pairs
+  uiw::verbs::Users users;         // queue pairs
   std::atomic<uint32_t> async_events{0};
   uiw::core::Told told;
 

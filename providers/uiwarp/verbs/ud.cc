@@ -104,7 +104,7 @@ int uiwarp_qp_attach(uiwarp_qp* qp, const union ibv_gid* gid) {
   bool added = false;
   const uiwarp_context& context = *qp->pd->context;
   error = datagram::attach(*context.engine, *qp->datagrams, *group, context.device->ifindex, added);
-  if (added) qp->groups.fetch_add(1, std::memory_order_relaxed);
+  if (added) qp->users.add(verbs::User::kGroup);
   return error;
 }
 
@@ -113,6 +113,6 @@ int uiwarp_qp_detach(uiwarp_qp* qp, const union ibv_gid* gid) {
   const auto group = group_of(*qp, *gid, error);
   if (!group) return error;
   error = datagram::detach(*qp->datagrams, *group, qp->pd->context->device->ifindex);
-  if (error == 0) qp->groups.fetch_sub(1, std::memory_order_release);
+  if (error == 0) qp->users.remove(verbs::User::kGroup);
   return error;
 }

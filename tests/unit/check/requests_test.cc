@@ -90,10 +90,13 @@ TEST(Requests, WhatWasNotPostedIsTakenBack) {
 
 TEST(Requests, OfOneWithMoreSgesThanThereMayBeNoneIsLookedAt) {
   ibv_sge sges[Request::kKept];
-  for (ibv_sge& sge : sges) sge = {0, 10, 1};
+  for (uint32_t i = 0; i < Request::kKept; ++i) sges[i] = {i, 10, 1};
   Request request;
   request.keep(sges, Request::kKept);
-  EXPECT_EQ(request.bytes, 10u * Request::kKept);
+  uint64_t next = 0;
+  request.each_sge([&](const ibv_sge& sge) { EXPECT_EQ(sge.addr, next++); });
+  EXPECT_EQ(next, Request::kKept);
+  EXPECT_EQ(request.bytes(), 10u * Request::kKept);
   Request refused;
   refused.keep(sges, 100'000'000);
   EXPECT_EQ(refused.sge_count, 0u);

@@ -85,6 +85,27 @@ TEST(Symbols, WhatIsNoCodeIsShownAsAnAddress) {
   EXPECT_TRUE(frames[0].module.empty());
 }
 
+TEST(Symbols, CallsOfPythonStandBehindThoseOfItsModules) {
+  const PythonStack python = {{"inner", "one.py", 7}, {"<module>", "two.py", 9}};
+  Stack stack;
+  caller(stack);
+  stack.python = &python;
+  const std::vector<Frame> frames = Symbols().frames_of(stack);
+  ASSERT_GE(frames.size(), 3u);
+  EXPECT_NE(frames[0].function.find("caller("), std::string::npos) << frames[0].function;
+  const Frame& inner = frames[frames.size() - 2];
+  EXPECT_EQ(inner.function, "inner");
+  EXPECT_EQ(inner.file, "one.py");
+  EXPECT_EQ(inner.line, 7);
+  EXPECT_EQ(frames.back().function, "<module>");
+}
+
+TEST(Symbols, WithoutAnInterpreterThereAreNoCallsOfPython) {
+  Stack stack;
+  take(stack);
+  EXPECT_EQ(stack.python, nullptr);
+}
+
 TEST(Stacks, AreTheSameWhereTheirFramesAre) {
   Stack one, other;
   caller(one);

@@ -101,7 +101,7 @@ TEST_F(AddressHandles, HoldTheirProtectionDomain) {
   ASSERT_EQ(create(attr(kLo4, kLo4)), 0);
   EXPECT_EQ(uiwarp_pd_dealloc(pd_), EBUSY);
   EXPECT_EQ(uiwarp_ah_destroy(ah_), 0);
-  EXPECT_EQ(pd_->users, 0u);
+  EXPECT_EQ(pd_->users.total(), 0u);
 }
 
 TEST_F(AddressHandles, AreRefusedForWhatIbvModifyQpRefuses) {
@@ -123,7 +123,7 @@ TEST_F(AddressHandles, AreRefusedForWhatIbvModifyQpRefuses) {
     EXPECT_EQ(create(attr(kLo4, peer)), EINVAL) << peer;
   for (const char* peer : {kLo4, "::ffff:239.1.2.3", "2001:db8::77"})
     EXPECT_EQ(create(attr(kLo6, peer)), EINVAL) << peer;
-  EXPECT_EQ(pd_->users, 0u);
+  EXPECT_EQ(pd_->users.total(), 0u);
   EXPECT_EQ(context_->ahs.used(), 0u);
 }
 
@@ -157,7 +157,7 @@ TEST_F(AddressHandles, OfTheParentAreForgottenByAChild) {
   uiw::test::in_child([&] {
     if (create(good) != ENODEV) return 1;
     if (uiwarp_ah_destroy(parents) != 0) return 2;
-    return pd_->users == 0 ? 0 : 3;
+    return !pd_->users.any() ? 0 : 3;
   });
   EXPECT_EQ(uiwarp_ah_destroy(parents), 0);
 }

@@ -63,13 +63,13 @@ TEST_F(Domains, MemoryThatGoesFromOneToTheOtherKeepsItsKey) {
   const uint32_t before = rkey_;
   EXPECT_EQ(rereg(mr, IBV_REREG_MR_CHANGE_PD, parent_), 0);
   EXPECT_EQ(rkey_, before);
-  EXPECT_EQ(pd_->users, 1u);  // the parent domain
+  EXPECT_EQ(pd_->users.total(), 1u);  // the parent domain
   EXPECT_EQ(uiwarp_pd_dealloc(parent_), EBUSY);
   uiwarp_pd* other = nullptr;
   ASSERT_EQ(uiwarp_pd_alloc(context_, &other), 0);
   EXPECT_EQ(rereg(mr, IBV_REREG_MR_CHANGE_PD, other), 0);
   EXPECT_NE(rkey_, before);
-  EXPECT_EQ(parent_->users, 0u);
+  EXPECT_EQ(parent_->users.total(), 0u);
   EXPECT_EQ(rereg(mr, IBV_REREG_MR_CHANGE_PD, parent_), 0);
   EXPECT_EQ(uiwarp_pd_dealloc(other), 0);
   EXPECT_EQ(uiwarp_mr_dereg(mr), 0);
@@ -79,20 +79,20 @@ TEST_F(Domains, WhateverIsMadeInAParentDomainHoldsIt) {
   int actual = 0;
   uiwarp_cq* cq = nullptr;
   ASSERT_EQ(uiwarp_cq_create(context_, 4, -1, 0, parent_, nullptr, &cq, &actual), 0);
-  EXPECT_EQ(parent_->users, 1u);
+  EXPECT_EQ(parent_->users.total(), 1u);
   ibv_srq_attr attr{4, 1, 0};
   uiwarp_srq* srq = nullptr;
   ASSERT_EQ(uiwarp_srq_create(parent_, &attr, nullptr, &srq), 0);
-  EXPECT_EQ(parent_->users, 2u);
+  EXPECT_EQ(parent_->users.total(), 2u);
   uiwarp_qp_init init = qp_init(cq, srq);
   uiwarp_qp* qp = nullptr;
   uint32_t qp_num = 0, rkey = 0;
   ASSERT_EQ(uiwarp_qp_create(parent_, &init, &qp, &qp_num), 0);
-  EXPECT_EQ(parent_->users, 3u);
+  EXPECT_EQ(parent_->users.total(), 3u);
   uiwarp_mw* mw = nullptr;
   ASSERT_EQ(uiwarp_mw_alloc(parent_, IBV_MW_TYPE_2, &mw, &rkey), 0);
-  EXPECT_EQ(parent_->users, 4u);
-  EXPECT_EQ(pd_->users, 1u);
+  EXPECT_EQ(parent_->users.total(), 4u);
+  EXPECT_EQ(pd_->users.total(), 1u);
   EXPECT_EQ(uiwarp_mw_dealloc(mw), 0);
   destroy(qp);
   destroy(srq);
@@ -123,8 +123,8 @@ TEST_F(Domains, OfAnotherContextAreInvalid) {
   EXPECT_EQ(uiwarp_pd_alloc_parent(context_, pd_, td, &made), EINVAL);
   EXPECT_EQ(uiwarp_cq_create(other, 4, -1, 0, parent_, nullptr, &cq, &actual), EINVAL);
   EXPECT_EQ(uiwarp_cq_create(context_, 4, -1, 0, pd_, nullptr, &cq, &actual), EINVAL);  // no parent
-  EXPECT_EQ(pd_->users, 1u);
-  EXPECT_EQ(parent_->users, 0u);
+  EXPECT_EQ(pd_->users.total(), 1u);
+  EXPECT_EQ(parent_->users.total(), 0u);
   EXPECT_EQ(uiwarp_td_dealloc(td), 0);
   uiwarp_context_close(other);
   close(async_fd);

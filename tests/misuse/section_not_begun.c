@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Requests are described and completed without ibv_wr_start().
+ * Finding: wr-section
+ */
+#include "misuse.h"
+
+int main(int argc, char **argv)
+{
+	static struct ends ends;
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { DEPTH, DEPTH, 1, 1, 0 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp_ex *ex;
+
+	make_ends(&ends, argc, argv, 0);
+	MUST(!ibv_destroy_qp(ends.a));
+	init.send_cq = ends.sends;
+	init.recv_cq = ends.receives;
+	init.pd = ends.pd;
+	MUST(ends.a = ibv_create_qp_ex(ends.context, &init));
+	MUST(ex = ibv_qp_to_qp_ex(ends.a));
+	connect_ends(&ends);
+	MUST(!post_recv(ends.b, piece(&ends, 0, 64), 2));
+	if (clean)
+		ibv_wr_start(ex);
+	ex->wr_id = 1;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	ibv_wr_set_sge(ex, ends.mr->lkey, (uintptr_t)ends.memory, 64);
+	MUST(!ibv_wr_complete(ex));
+	MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
+	MUST(next_received(&ends).status == IBV_WC_SUCCESS);
+	destroy_ends(&ends);
+	return 0;
+}
