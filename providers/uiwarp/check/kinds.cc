@@ -74,12 +74,21 @@ constexpr KindInfo kInfos[] = {
      "Call ibv_ack_cq_events() once for each event that ibv_get_cq_event() gave, or for several at "
      "once, and ibv_ack_async_event() for each of ibv_get_async_event(), before the object is "
      "destroyed."},
+    {Kind::kAttributesMissing, "attributes-missing",
+     "a move of a queue pair without its attributes", "ibv_modify_qp() fails with EINVAL there.",
+     "Set every attribute that the manual page of ibv_modify_qp lists for this move of an RC queue "
+     "pair, and its bit in attr_mask."},
+    {Kind::kReadDepth, "read-depth", "an RDMA Read or atomic where none may be outstanding",
+     "The request ends with IBV_WC_LOC_QP_OP_ERR or IBV_WC_REM_INV_REQ_ERR, or is never carried "
+     "out; some adapters carry it out.",
+     "Give max_rd_atomic above 0 where Reads and atomics are posted, and max_dest_rd_atomic of at "
+     "least as many at the peer; with rdma_cm these are initiator_depth and responder_resources."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kNotAcknowledged) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kReadDepth) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

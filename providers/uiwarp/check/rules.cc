@@ -8,6 +8,7 @@
 
 #include "check/fingerprint.h"
 #include "check/text.h"
+#include "core/cause.h"
 #include "core/crc32c.h"
 #include "core/verbs_names.h"
 
@@ -123,6 +124,17 @@ std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
     if (!verdict.what.empty()) found = std::move(verdict);
   });
   return found;
+}
+
+std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc) {
+  const auto cause = static_cast<uint32_t>(core::Cause::kNoReadsGranted);
+  if (request.role != Role::kSink || wc.status != IBV_WC_LOC_QP_OP_ERR || wc.vendor_err != cause)
+    return {};
+  return Verdict{Kind::kReadDepth,
+                 "an RDMA Read or atomic failed, since the connection was agreed on with none: "
+                 "initiator_depth of this end (max_rd_atomic) or responder_resources of the peer "
+                 "(max_dest_rd_atomic) was 0",
+                 {}};
 }
 
 std::string list_of(const std::vector<uint64_t>& wr_ids) {

@@ -41,6 +41,9 @@ Memory memory_of(const Request& request, const Regions& regions);
 std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
                                    const Regions& regions, const void* pd);
 
+// A request of a send queue that ended so, since the connection was agreed on without Reads.
+std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc);
+
 // "wr_id 0x7, 0x8 and 3 more".
 std::string list_of(const std::vector<uint64_t>& wr_ids);
 

@@ -38,6 +38,20 @@ void promise_all(Qp& qp, int sign) {
   promise(*qp.recv_cq, qp, receives);
 }
 
+void follow(Qp& qp, const ibv_qp_attr& attr, int mask, const Stack& called) {
+  std::vector<MoveFault> faults;
+  {
+    const std::lock_guard lock(qp.mutex);
+    faults = qp.moves.made(attr, mask, called);
+  }
+  for (const MoveFault& each : faults)
+    Report::instance().add({each.fault.kind,
+                            qp.name(),
+                            {},
+                            each.fault.what,
+                            {{"called", each.called}, {"queue pair created", qp.created()}}});
+}
+
 // What is signaled and was not polled. Programs end so that need no more of their last requests.
 void hint_at_outstanding(Qp& qp) {
   std::vector<uint64_t> wr_ids;
@@ -81,6 +95,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   made->recv_cq = &of(init->recv_cq);
   made->srq = init->srq ? &of(init->srq) : nullptr;
   made->number = *qp_num;
+  made->reliable = init->qp_type == IBV_QPT_RC;
   made->signal_all = init->sq_sig_all != 0;
   // Who was given more than asked would not find out what other devices refuse.
   inner.cap.max_inline_data = init->cap.max_inline_data;
@@ -122,6 +137,11 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
 int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   Qp& qp = of(handle);
   const int error = next->qp_modify(qp.next, attr, mask);
+  if (!error && qp.reliable && !qp.pd->context->foreign()) {
+    Stack called;
+    capture(called);
+    follow(qp, *attr, mask, called);
+  }
   // librdmacm moves those of rdma_cm, which iWARP's connection set-up takes further.
   if (!error && (mask & IBV_QP_STATE))
     qp.is_in_rtr = attr->qp_state == IBV_QPS_RTR && (mask & IBV_QP_DEST_QPN);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "check/rules.h"
+#include "core/cause.h"
 #include "core/verbs_names.h"
 
 #include <gmock/gmock.h>
@@ -129,6 +130,18 @@ TEST_F(FailedCompletions, OfReceivesSayHowLongTheyWere) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->kind, Kind::kReceiveTooShort);
   EXPECT_THAT(verdict->what, HasSubstr("13 bytes"));
+}
+
+TEST_F(FailedCompletions, OfReadsSayThatNoneWereAgreedOn) {
+  ibv_wc wc{};
+  wc.status = IBV_WC_LOC_QP_OP_ERR;
+  wc.vendor_err = static_cast<uint32_t>(core::Cause::kNoReadsGranted);
+  const auto verdict = why_unanswered(request(Role::kSink, {}), wc);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->kind, Kind::kReadDepth);
+  EXPECT_FALSE(why_unanswered(request(Role::kSource, {}), wc));
+  wc.vendor_err = 0;
+  EXPECT_FALSE(why_unanswered(request(Role::kSink, {}), wc));
 }
 
 TEST(SpoiltCompletions, KeepWhatTheManualDefines) {
