@@ -47,9 +47,10 @@ constexpr KindInfo kInfos[] = {
      "ibv_create_qp() writes there, and post longer messages without IBV_SEND_INLINE."},
     {Kind::kReceiveTooShort, "receive-too-short", "a message longer than its receive",
      "The receive ends with IBV_WC_LOC_LEN_ERR, the send with IBV_WC_REM_INV_REQ_ERR, and both "
-     "queue pairs are in the error state.",
-     "Post receives as long as the longest message that the peer may send, and bound what it "
-     "sends."},
+     "queue pairs are in the error state. The sender of a datagram hears nothing, and some "
+     "adapters drop it without a completion.",
+     "Post receives as long as the longest message that the peer may send, of UD queue pairs 40 "
+     "bytes longer for the GRH, and bound what it sends."},
     {Kind::kAtomicMisaligned, "atomic-misaligned", "an atomic operation not on 8 aligned bytes",
      "The request ends with IBV_WC_REM_INV_REQ_ERR or IBV_WC_LOC_LEN_ERR, and the queue pair is in "
      "the error state.",

@@ -70,7 +70,7 @@ struct Qp {
   uint32_t number = 0;
   ibv_qp_cap cap{};  // as granted, but max_inline_data as asked
   bool signal_all = false;
-  bool reliable = false;               // RC
+  ibv_qp_type type = IBV_QPT_RC;
   std::atomic<bool> is_in_rtr{false};  // moved there with a peer's number, and not on
   std::mutex mutex;
   Requests sends, receives;     // under mutex

@@ -95,7 +95,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   made->recv_cq = &of(init->recv_cq);
   made->srq = init->srq ? &of(init->srq) : nullptr;
   made->number = *qp_num;
-  made->reliable = init->qp_type == IBV_QPT_RC;
+  made->type = static_cast<ibv_qp_type>(init->qp_type);
   made->signal_all = init->sq_sig_all != 0;
   // Who was given more than asked would not find out what other devices refuse.
   inner.cap.max_inline_data = init->cap.max_inline_data;
@@ -137,7 +137,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
 int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   Qp& qp = of(handle);
   const int error = next->qp_modify(qp.next, attr, mask);
-  if (!error && qp.reliable && !qp.pd->context->foreign()) {
+  if (!error && qp.type == IBV_QPT_RC && !qp.pd->context->foreign()) {
     Stack called;
     capture(called);
     follow(qp, *attr, mask, called);
