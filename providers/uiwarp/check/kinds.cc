@@ -30,9 +30,9 @@ constexpr KindInfo kInfos[] = {
      "it goes to the error state.",
      "Create it with room for the receives and the signaled sends of all its queue pairs, or keep "
      "fewer of them outstanding."},
-    {Kind::kKeySwapped, "key-swapped", "an rkey used as lkey",
+    {Kind::kKeySwapped, "key-swapped", "one of a region's two keys used as the other",
      "Many adapters give both the same number, so it works there until a different one is used; "
-     "the others end the request with IBV_WC_LOC_PROT_ERR.",
+     "the others end the request with IBV_WC_LOC_PROT_ERR or IBV_WC_REM_ACCESS_ERR.",
      "SGEs take the lkey of memory of this end; wr.rdma.rkey and wr.atomic.rkey take the rkey that "
      "the peer sent."},
     {Kind::kLocalProtection, "local-protection", "an SGE outside of the memory it names",
@@ -84,12 +84,18 @@ constexpr KindInfo kInfos[] = {
      "out; some adapters carry it out.",
      "Give max_rd_atomic above 0 where Reads and atomics are posted, and max_dest_rd_atomic of at "
      "least as many at the peer; with rdma_cm these are initiator_depth and responder_resources."},
+    {Kind::kNoReceive, "no-receive", "a message that found no receive",
+     "The sender's adapter tries again after min_rnr_timer, as often as rnr_retry says, during "
+     "which the queue pair stands still; then it ends with IBV_WC_RNR_RETRY_EXC_ERR. iWARP "
+     "adapters end the connection at once.",
+     "Post receives before the peer may send, and new ones as soon as they complete; let the peer "
+     "send no more than it knows there are."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kReadDepth) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kNoReceive) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

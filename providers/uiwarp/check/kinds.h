@@ -24,6 +24,7 @@ enum class Kind : uint8_t {
   kNotAcknowledged,    // events that the program got and keeps what they name from going
   kAttributesMissing,  // of ibv_modify_qp(): adapters refuse the move without them
   kReadDepth,          // a Read or atomic where there are to be none
+  kNoReceive,          // a message came and found no receive
 };
 
 struct KindInfo {

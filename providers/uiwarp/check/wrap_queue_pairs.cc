@@ -108,6 +108,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
     const std::lock_guard lock(context.mutex);
     context.qps[made->number] = made;
   }
+  watch(*made);
   *qp = handle_of(made);
   return 0;
 }
@@ -116,6 +117,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   Qp* const qp = &of(handle);
   Context& context = *qp->pd->context;
   if (context.foreign()) return next->qp_destroy(qp->next, async_events);
+  unwatch(*qp);
   {
     // From here on no poller finds it.
     const std::lock_guard lock(context.mutex);
@@ -126,6 +128,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
     const std::lock_guard lock(context.mutex);
     context.qps[qp->number] = qp;
+    watch(*qp);
     return error;
   }
   promise_all(*qp, -1);
