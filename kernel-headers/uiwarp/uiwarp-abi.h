@@ -46,6 +46,14 @@ UIWARP_EXPORT int uiwarp_refuse(int error, const char *sentence, ...) __attribut
  */
 UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, uint32_t count);
 
+/*
+ * Told to instruments only, by the stack's own threads or whoever polls: the peer of the queue pair named memory that
+ * it may not use, `length` bytes or a segment's; and a message of the peer has waited that long for a receive, which
+ * was posted then, or the connection has ended.
+ */
+UIWARP_EXPORT void uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
+UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds);
+
 /* ---- devices: valid for the life of the process, also when the network interface has gone ---- */
 
 /* NULL when `ibdev_name` ("uiw_lo") is not one of ours that is there now. */

@@ -30,9 +30,9 @@ constexpr KindInfo kInfos[] = {
      "it goes to the error state.",
      "Create it with room for the receives and the signaled sends of all its queue pairs, or keep "
      "fewer of them outstanding."},
-    {Kind::kKeySwapped, "key-swapped", "an rkey used as lkey",
+    {Kind::kKeySwapped, "key-swapped", "one of a region's two keys used as the other",
      "Many adapters give both the same number, so it works there until a different one is used; "
-     "the others end the request with IBV_WC_LOC_PROT_ERR.",
+     "the others end the request with IBV_WC_LOC_PROT_ERR or IBV_WC_REM_ACCESS_ERR.",
      "SGEs take the lkey of memory of this end; wr.rdma.rkey and wr.atomic.rkey take the rkey that "
      "the peer sent."},
     {Kind::kLocalProtection, "local-protection", "an SGE outside of the memory it names",
@@ -47,9 +47,10 @@ constexpr KindInfo kInfos[] = {
      "ibv_create_qp() writes there, and post longer messages without IBV_SEND_INLINE."},
     {Kind::kReceiveTooShort, "receive-too-short", "a message longer than its receive",
      "The receive ends with IBV_WC_LOC_LEN_ERR, the send with IBV_WC_REM_INV_REQ_ERR, and both "
-     "queue pairs are in the error state.",
-     "Post receives as long as the longest message that the peer may send, and bound what it "
-     "sends."},
+     "queue pairs are in the error state. The sender of a datagram hears nothing, and some "
+     "adapters drop it without a completion.",
+     "Post receives as long as the longest message that the peer may send, of UD queue pairs 40 "
+     "bytes longer for the GRH, and bound what it sends."},
     {Kind::kAtomicMisaligned, "atomic-misaligned", "an atomic operation not on 8 aligned bytes",
      "The request ends with IBV_WC_REM_INV_REQ_ERR or IBV_WC_LOC_LEN_ERR, and the queue pair is in "
      "the error state.",
@@ -91,12 +92,27 @@ constexpr KindInfo kInfos[] = {
      "what it posts is lost or spoils the parent's, and what it destroys is gone for the parent.",
      "Open the device after fork() or daemon(), in each process that uses it. A child leaves what "
      "its parent has made alone, and ends with _exit() or calls exec()."},
+    {Kind::kAttributesMissing, "attributes-missing",
+     "a move of a queue pair without its attributes", "ibv_modify_qp() fails with EINVAL there.",
+     "Set every attribute that the manual page of ibv_modify_qp lists for this move of an RC queue "
+     "pair, and its bit in attr_mask."},
+    {Kind::kReadDepth, "read-depth", "an RDMA Read or atomic where none may be outstanding",
+     "The request ends with IBV_WC_LOC_QP_OP_ERR or IBV_WC_REM_INV_REQ_ERR, or is never carried "
+     "out; some adapters carry it out.",
+     "Give max_rd_atomic above 0 where Reads and atomics are posted, and max_dest_rd_atomic of at "
+     "least as many at the peer; with rdma_cm these are initiator_depth and responder_resources."},
+    {Kind::kNoReceive, "no-receive", "a message that found no receive",
+     "The sender's adapter tries again after min_rnr_timer, as often as rnr_retry says, during "
+     "which the queue pair stands still; then it ends with IBV_WC_RNR_RETRY_EXC_ERR. iWARP "
+     "adapters end the connection at once.",
+     "Post receives before the peer may send, and new ones as soon as they complete; let the peer "
+     "send no more than it knows there are."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kInherited) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kNoReceive) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

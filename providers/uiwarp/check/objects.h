@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "check/moves.h"
 #include "check/one_thread.h"
 #include "check/regions.h"
 #include "check/requests.h"
@@ -75,11 +76,13 @@ struct Qp {
   uint32_t number = 0;
   ibv_qp_cap cap{};  // as granted, but max_inline_data as asked
   bool signal_all = false;
+  ibv_qp_type type = IBV_QPT_RC;
   std::atomic<bool> is_in_rtr{false};  // moved there with a peer's number, and not on
   Section section;
   OneAtATime sending, receiving;
   std::mutex mutex;
   Requests sends, receives;     // under mutex
+  Moves moves;                  // under mutex; of RC
   std::vector<uint64_t> batch;  // sequence numbers; of who is between batch_begin and batch_end
 
   std::string name() const;

@@ -90,6 +90,12 @@ const Region* Regions::nearest(const ibv_sge& sge) const {
   return best;
 }
 
+const Region* Regions::given_lkey_of(uint32_t rkey, uint64_t address, uint64_t length) const {
+  const Region* const region = by_stag_.contains(rkey) ? nullptr : find(rkey);
+  if (!region || address < region->start || length > region->length) return nullptr;
+  return address - region->start <= region->length - length ? region : nullptr;
+}
+
 Verdict Regions::judge(const ibv_sge& sge, const void* pd, bool written) const {
   Verdict verdict;
   const auto about = [&](const Region& region) {

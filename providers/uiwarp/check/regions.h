@@ -56,6 +56,10 @@ class Regions {
   // What the stack knows an lkey by; 0, which is no key, for one that there is not.
   uint32_t stag_of(uint32_t lkey) const;
 
+  // What the peer used as an rkey, and was refused, is an lkey of the memory that it asked for:
+  // that region.
+  const Region* given_lkey_of(uint32_t rkey, uint64_t address, uint64_t length) const;
+
   // `pd` as in Region; `written`: the SGE is a sink.
   Verdict judge(const ibv_sge& sge, const void* pd, bool written) const;
 

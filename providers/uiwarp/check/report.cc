@@ -34,7 +34,10 @@ void write_all(int fd, const std::string& text) {
 
 // 0 or errno. Opened for each: a program may close descriptors that it did not open.
 int append_to(const std::string& path, const std::string& text) {
-  const int fd = sys::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // Non-blocking, since a FIFO may have no reader, or one that reads nothing: what finds no room
+  // there is lost.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  const int fd = sys::open(path.c_str(), kFlags, 0666);
   if (fd < 0) return -fd;
   write_all(fd, text);
   sys::close(fd);
@@ -147,7 +150,9 @@ bool Report::configure(const core::CheckOptions& options) {
   if (!options.json.empty()) {
     json_ = std::filesystem::absolute(options.json).string();  // programs change directories
     if (const int error = append_to(json_, {})) {
-      complain("json", json_, strerrordesc_np(error));
+      complain("json", json_,
+               error == ENXIO ? "it is a FIFO that nobody reads: start its reader first"
+                              : strerrordesc_np(error));
       return false;
     }
   }

@@ -8,6 +8,7 @@
 
 #include "check/fingerprint.h"
 #include "check/text.h"
+#include "core/cause.h"
 #include "core/crc32c.h"
 #include "core/verbs_names.h"
 
@@ -15,6 +16,7 @@ namespace uiw::check {
 namespace {
 
 constexpr uint64_t kAtomicSize = 8;
+constexpr unsigned kGrhSize = 40;
 constexpr uint8_t kSpoilt = 0xa5;
 
 uint64_t length_of(const ibv_send_wr& wr) {
@@ -108,8 +110,17 @@ Memory memory_of(const Request& request, const Regions& regions) {
 }
 
 std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
-                                   const Regions& regions, const void* pd) {
-  if (status == IBV_WC_LOC_LEN_ERR && request.role == Role::kSink)
+                                   const Regions& regions, const void* pd, ibv_qp_type type) {
+  const bool is_too_short = status == IBV_WC_LOC_LEN_ERR && request.role == Role::kSink;
+  if (is_too_short && type == IBV_QPT_UD)
+    return Verdict{
+        Kind::kReceiveTooShort,
+        text("a datagram came that is longer than its receive, which has %" PRIu64
+             " bytes, of which the first %u are for the GRH: the datagram is lost, and the "
+             "queue pair is in the error state",
+             request.bytes, kGrhSize),
+        {}};
+  if (is_too_short)
     return Verdict{
         Kind::kReceiveTooShort,
         text("a message came that is longer than its receive, which has %" PRIu64 " bytes",
@@ -123,6 +134,17 @@ std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
     if (!verdict.what.empty()) found = std::move(verdict);
   });
   return found;
+}
+
+std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc) {
+  const auto cause = static_cast<uint32_t>(core::Cause::kNoReadsGranted);
+  if (request.role != Role::kSink || wc.status != IBV_WC_LOC_QP_OP_ERR || wc.vendor_err != cause)
+    return {};
+  return Verdict{Kind::kReadDepth,
+                 "an RDMA Read or atomic failed, since the connection was agreed on with none: "
+                 "initiator_depth of this end (max_rd_atomic) or responder_resources of the peer "
+                 "(max_dest_rd_atomic) was 0",
+                 {}};
 }
 
 std::string list_of(const std::vector<uint64_t>& wr_ids) {

@@ -37,9 +37,12 @@ struct Memory {
 Memory memory_of(const Request& request, const Regions& regions);
 
 // What a completion that failed says of its request: what is wrong with its SGEs. `pd` as in
-// Region.
+// Region; `type`: of the queue pair.
 std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
-                                   const Regions& regions, const void* pd);
+                                   const Regions& regions, const void* pd, ibv_qp_type type);
+
+// A request of a send queue that ended so, since the connection was agreed on without Reads.
+std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc);
 
 // "wr_id 0x7, 0x8 and 3 more".
 std::string list_of(const std::vector<uint64_t>& wr_ids);

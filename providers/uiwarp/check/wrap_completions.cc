@@ -68,7 +68,9 @@ class Completed {
   }
 
   void explain(const Request& request, const void* pd, bool is_guess) {
-    std::optional<Verdict> verdict = why_refused(request, wc_.status, context_.regions, pd);
+    std::optional<Verdict> verdict =
+        why_refused(request, wc_.status, context_.regions, pd, qp_.type);
+    if (!verdict) verdict = why_unanswered(request, wc_);
     if (!verdict) return;
     Finding finding{verdict->kind,
                     qp_.name(),

@@ -61,6 +61,13 @@ void report(const Qp& qp, uint64_t wr_id, const std::optional<Fault>& fault, con
                           {{"posted", posted}, {"queue pair created", qp.created()}}});
 }
 
+// What the stack takes, and adapters do not. The queue pair's mutex is held.
+void report_taken(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
+  report(qp, wr.wr_id, inline_not_asked(wr, qp.cap.max_inline_data), posted);
+  if (qp.is_in_rtr) report(qp, wr.wr_id, too_early(state_of(qp)), posted);
+  report(qp, wr.wr_id, qp.moves.no_depth_for(wr), posted);
+}
+
 void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& posted) {
   const ibv_qp_state state = state_of(qp);
   std::optional<Fault> fault;
@@ -126,8 +133,7 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
         return next->qp_post_send(qp.next, first, stopped);
       },
       [&](const ibv_send_wr& each) {
-        report(qp, each.wr_id, inline_not_asked(each, qp.cap.max_inline_data), posted);
-        if (qp.is_in_rtr) report(qp, each.wr_id, too_early(state_of(qp)), posted);
+        report_taken(qp, each, posted);
         return request_of(qp, each, posted);
       },
       [&](const ibv_send_wr& each, int error) { report_refusal(qp, each, error, posted); });
@@ -192,8 +198,10 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   Rewritten<ibv_send_wr> rewritten(&one, context.regions);
   Request request = request_of(qp, one, posted);
   table_lock.unlock();
-  report(qp, one.wr_id, inline_not_asked(one, qp.cap.max_inline_data), posted);
-  if (qp.is_in_rtr) report(qp, one.wr_id, too_early(state_of(qp)), posted);
+  {
+    const std::lock_guard lock(qp.mutex);
+    report_taken(qp, one, posted);
+  }
   if (const int error = next->qp_batch_add(qp.next, rewritten.first())) {
     report_refusal(qp, one, error, posted);
     return error;

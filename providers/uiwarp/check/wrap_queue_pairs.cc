@@ -40,6 +40,20 @@ void promise_all(Qp& qp, int sign) {
   promise(*qp.recv_cq, qp, receives);
 }
 
+void follow(Qp& qp, const ibv_qp_attr& attr, int mask, const Stack& called) {
+  std::vector<MoveFault> faults;
+  {
+    const std::lock_guard lock(qp.mutex);
+    faults = qp.moves.made(attr, mask, called);
+  }
+  for (const MoveFault& each : faults)
+    Report::instance().add({each.fault.kind,
+                            qp.name(),
+                            {},
+                            each.fault.what,
+                            {{"called", each.called}, {"queue pair created", qp.created()}}});
+}
+
 // What is signaled and was not polled. Programs end so that need no more of their last requests.
 void hint_at_outstanding(Qp& qp) {
   std::vector<uint64_t> wr_ids;
@@ -84,6 +98,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   made->recv_cq = &of(init->recv_cq);
   made->srq = init->srq ? &of(init->srq) : nullptr;
   made->number = *qp_num;
+  made->type = static_cast<ibv_qp_type>(init->qp_type);
   made->signal_all = init->sq_sig_all != 0;
   // Who was given more than asked would not find out what other devices refuse.
   inner.cap.max_inline_data = init->cap.max_inline_data;
@@ -96,6 +111,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
     const std::lock_guard lock(context.mutex);
     context.qps[made->number] = made;
   }
+  watch(*made);
   *qp = handle_of(made);
   return 0;
 }
@@ -105,6 +121,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   Context& context = *qp->pd->context;
   if (is_inherited(context, qp, "ibv_destroy_qp", Use::kDestroys))
     return next->qp_destroy(qp->next, async_events);
+  unwatch(*qp);
   {
     // From here on no poller finds it.
     const std::lock_guard lock(context.mutex);
@@ -116,6 +133,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
     const std::lock_guard lock(context.mutex);
     context.qps[qp->number] = qp;
+    watch(*qp);
     return error;
   }
   promise_all(*qp, -1);
@@ -128,6 +146,11 @@ int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   Qp& qp = of(handle);
   is_inherited(*qp.pd->context, &qp, "ibv_modify_qp");
   const int error = next->qp_modify(qp.next, attr, mask);
+  if (!error && qp.type == IBV_QPT_RC && !qp.pd->context->foreign()) {
+    Stack called;
+    capture(called);
+    follow(qp, *attr, mask, called);
+  }
   // librdmacm moves those of rdma_cm, which iWARP's connection set-up takes further.
   if (!error && (mask & IBV_QP_STATE))
     qp.is_in_rtr = attr->qp_state == IBV_QPS_RTR && (mask & IBV_QP_DEST_QPN);

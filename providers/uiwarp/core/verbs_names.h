@@ -16,6 +16,8 @@ std::span<const char* const> opcode_names();
 inline const char* name_of(ibv_wr_opcode opcode) {
   return opcode_names()[opcode];
 }
+// "STATE", "CUR_STATE" and so on, by the bit of enum ibv_qp_attr_mask, up to DEST_QPN.
+std::span<const char* const> attribute_names();
 // "RESET" and so on.
 const char* name_of(ibv_qp_state state);
 

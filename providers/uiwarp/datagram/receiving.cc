@@ -37,11 +37,14 @@ core::Cause QueuePair::explain(const queue::Receive& receive, const Arrival& arr
                                 .pd = options_.srq ? options_.srq_pd : options_.pd,
                                 .rights = mem::kLocalWrite},
                                receive.sges, receive.sge_count, size);
-  core::explain(told_,
-                "queue pair 0x%06x: wr_id %" PRIu64 ": the receive has %" PRIu64
-                " bytes, and the datagram has %zu, behind the %zu bytes of a GRH",
-                options_.qp_num, receive.wr_id, receive.length, arrival.payload.size(),
-                size_t{kGrhSize});
+  core::explain(
+      told_,
+      "queue pair 0x%06x: wr_id %" PRIu64 ": the receive has %" PRIu64
+      " bytes, and the datagram needs %zu: %zu for the GRH, which comes first, and %zu of "
+      "its own. It is lost, its sender hears nothing, and the queue pair is in error: "
+      "post receives that are %zu bytes longer than the messages",
+      options_.qp_num, receive.wr_id, receive.length, kGrhSize + arrival.payload.size(),
+      size_t{kGrhSize}, arrival.payload.size(), size_t{kGrhSize});
   return core::Cause::kReceiveTooShort;
 }
 

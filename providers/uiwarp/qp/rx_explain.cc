@@ -3,11 +3,13 @@
 // may not make. The peer hears no more than the Terminate says.
 #include <cinttypes>
 
+#include "core/instrumented.h"
 #include "core/log.h"
 #include "core/verbs_names.h"
 #include "mem/diagnosis.h"
 #include "qp/rx.h"
 #include "queue/memory_trouble.h"
+#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::qp {
 
@@ -20,6 +22,8 @@ void Rx::explain_access(const char* operation, const mem::Wanted& wanted) {
       "queue pair 0x%06x: refused %s of the peer (rkey 0x%08x, address 0x%" PRIx64 ", %" PRIu64
       " bytes): %s";
   explained_ = true;
+  if (const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire))
+    told->peer_refused(shared_->qp_num, wanted.key, wanted.address, wanted.length);
   if (!shared_->told.first(kSentence)) return;
   const mem::Diagnosis found = mem::diagnose_remote(*shared_->memory, shared_->stream(), wanted);
   core::log(core::LogLevel::kWarn, kSentence, shared_->qp_num, operation, wanted.key,

@@ -12,6 +12,7 @@
 #include "core/verbs_names.h"
 #include "mpa/markers.h"
 #include "qp/long_fpdus.h"
+#include "qp/lost_peer.h"
 #include "qp/opcode_rules.h"
 #include "qp/peer_hints.h"
 #include "qp/stagger.h"
@@ -458,6 +459,7 @@ void Tx::flush(Shared& shared) {
     // Once one WR failed, everything behind it is flushed, also what had already been sent.
     if (status == IBV_WC_SUCCESS && (flushing_ || !is_done(queue.retired(), wr)))
       status = IBV_WC_WR_FLUSH_ERR;
+    if (status != IBV_WC_SUCCESS && !flushing_) explain_lost_peer(shared);
     flushing_ = flushing_ || status != IBV_WC_SUCCESS;
     complete(wr, status);
   }

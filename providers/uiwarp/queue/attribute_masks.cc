@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <iterator>
 #include <span>
 
 #include "core/verbs_names.h"
@@ -48,35 +47,10 @@ constexpr Way kUd[] = {
     {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_QKEY | IBV_QP_CUR_STATE},
 };
 
-// By bit.
-constexpr const char* kNames[] = {
-    "STATE",
-    "CUR_STATE",
-    "EN_SQD_ASYNC_NOTIFY",
-    "ACCESS_FLAGS",
-    "PKEY_INDEX",
-    "PORT",
-    "QKEY",
-    "AV",
-    "PATH_MTU",
-    "TIMEOUT",
-    "RETRY_CNT",
-    "RNR_RETRY",
-    "RQ_PSN",
-    "MAX_QP_RD_ATOMIC",
-    "ALT_PATH",
-    "MIN_RNR_TIMER",
-    "SQ_PSN",
-    "MAX_DEST_RD_ATOMIC",
-    "PATH_MIG_STATE",
-    "CAP",
-    "DEST_QPN",
-};
-static_assert(IBV_QP_STATE == 1 && IBV_QP_DEST_QPN == 1 << (std::size(kNames) - 1));
-
 const char* name_of_lowest(int mask) {
   const auto bit = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(mask)));
-  return bit < std::size(kNames) ? kNames[bit] : "?";
+  const std::span<const char* const> names = core::attribute_names();
+  return bit < names.size() ? names[bit] : "?";
 }
 
 int check(core::Told& told, const char* type, std::span<const Way> ways, ibv_qp_state from,

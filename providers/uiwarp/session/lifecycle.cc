@@ -21,6 +21,7 @@
 #include "core/assert.h"
 #include "core/log.h"
 #include "core/settings.h"
+#include "qp/lost_peer.h"
 #include "qp/stagger.h"
 #include "session/state.h"
 #include "transport/lingering_close.h"
@@ -128,6 +129,8 @@ void State::begin_error(const EndPlan& new_plan) {
   life.failure = Failure::kBegun;
   plan = new_plan;
   connection->shared.end.store(plan.cause, std::memory_order_relaxed);
+  // Of a peer that has left in good order only requests tell that are flushed.
+  if (plan.event) qp::explain_lost_peer(connection->shared);
   state.store(IBV_QPS_ERR, std::memory_order_release);
   if (!plan.may_blame_a_send()) fail_receives();
   sender.ask(kHandleError);

@@ -7,10 +7,13 @@
 #include <new>
 #include <utility>
 
+#include "core/clock.h"
+#include "core/instrumented.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "core/tuning.h"
 #include "session/state.h"
+#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::session {
 
@@ -175,6 +178,7 @@ void Receiver::wait_for_receive() {
     owner_.engine.arm(receive_timer_, core::settings().rnr_wait_ms * core::kMillisecond);
   if (now_.pause == Pause::kForReceive) return;
   pause_for(Pause::kForReceive);
+  if (core::instrumented.load(std::memory_order_relaxed)) now_.waits_since = core::now();
   owner_.receives->wait(*this);
   // One may have been posted between the failed take and wait().
   if (!owner_.receives->empty()) owner_.ring(kReceivePosted);
@@ -185,11 +189,19 @@ void Receiver::pause_for(Pause reason) {
   if (now_.pause == Pause::kForReceive) {
     owner_.engine.disarm(receive_timer_);
     owner_.receives->stop_waiting(*this);
+    tell_of_wait();
   }
   now_.pause = reason;
   if (reason != Pause::kNone) return owner_.stream->pause_receive();
   owner_.stream->resume_receive();
   if (owner_.life.inbound == Inbound::kFinWaits) on_end_of_stream();
+}
+
+void Receiver::tell_of_wait() {
+  const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
+  const core::Nanoseconds since = std::exchange(now_.waits_since, 0);
+  if (told && since != 0)
+    told->receive_awaited(owner_.options.qp_num, static_cast<uint64_t>(core::now() - since));
 }
 
 // A peer may answer as soon as sendmsg() has handed TCP what it answers, and before the sender has
@@ -277,6 +289,7 @@ void Receiver::on_sends_complete() {
 }
 
 void Receiver::stop() {
+  if (now_.pause == Pause::kForReceive) tell_of_wait();
   now_.pause = Pause::kNone;
   owner_.engine.disarm(receive_timer_);
   owner_.engine.disarm(wake_timer_);

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "engine/deadline.h"
 #include "qp/rx.h"
 #include "qp/shared.h"
@@ -87,6 +88,7 @@ class Receiver final : public transport::StreamHandler,
   void handle(qp::RxStatus status);
   void pause_for(Pause reason);
   void wait_for_receive();
+  void tell_of_wait();
   void on_receive_timeout();
   void on_silence();
 
@@ -95,9 +97,10 @@ class Receiver final : public transport::StreamHandler,
   struct Course {
     std::optional<Stop> stopped_by;
     Pause pause = Pause::kNone;
-    bool first_fpdu_told = false;  // the peer's, to the observer
-    unsigned wakes = 0;            // empty Writes asked for
-    bool sends_complete = false;   // of all that was received: said by the sender a moment ago
+    core::Nanoseconds waits_since = 0;  // kForReceive, where an instrument is told
+    bool first_fpdu_told = false;       // the peer's, to the observer
+    unsigned wakes = 0;                 // empty Writes asked for
+    bool sends_complete = false;        // of all that was received: said by the sender a moment ago
     uint32_t arrivals = 0;
     std::unique_ptr<uint8_t[]> leftover;  // until start()
     size_t leftover_size = 0;

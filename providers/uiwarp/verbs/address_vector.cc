@@ -2,6 +2,8 @@
 #include "verbs/address_vector.h"
 
 #include <cerrno>
+#include <cstdarg>
+#include <cstdio>
 #include <cstring>
 
 #include "core/be.h"
@@ -17,6 +19,19 @@ bool is_unspecified(const in6_addr& gid) {
          (IN6_IS_ADDR_V4MAPPED(&gid) && core::load_be32(gid.s6_addr + 12) == INADDR_ANY);
 }
 
+// Who complains, and of what.
+struct Who {
+  explicit Who(const char* caller) { add("%s", caller); }
+  void __attribute__((format(printf, 2, 3))) add(const char* format, ...) {
+    const size_t used = std::strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text + used, sizeof text - used, format, arguments);
+    va_end(arguments);
+  }
+  char text[256] = "";
+};
+
 datagram::GidType type_of(const device::Gid& gid) {
   return std::strcmp(gid.type, "RoCE v2") == 0 ? datagram::GidType::kV2 : datagram::GidType::kV1;
 }
@@ -26,13 +41,15 @@ datagram::GidType type_of(const device::Gid& gid) {
 core::Result<AddressVector> resolve(const device::Device& device, const device::Face& face,
                                     const ibv_ah_attr& attr, Destinations allowed, core::Told& told,
                                     const char* caller) {
+  Who who(caller);
   const auto refuse = [&](const char* why) {
-    return core::Errno{core::refuse_because(told, EINVAL, caller, why)};
+    return core::Errno{core::refuse_because(told, EINVAL, who.text, why)};
   };
   if (!attr.is_global)
     return refuse(
         "the peer has no GID, and a LID means nothing on TCP: choose a GID index (ibv_rc_pingpong: "
         "-g 0)");
+  who.add(": sgid_index %u", attr.grh.sgid_index);
   const auto own = device::gid_at(device::state_of(device), face, attr.grh.sgid_index);
   if (!own || own->is_free()) return refuse("the device has no GID of that index");
   AddressVector found;
@@ -41,6 +58,8 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
   std::memcpy(&found.destination, &attr.grh.dgid, sizeof attr.grh.dgid);
   found.destination = datagram::address_of_gid(found.destination);
   found.gid_type = type_of(*own);
+  who.add(", which is %s, and dgid %s", rendezvous::text_of(found.source).text,
+          rendezvous::text_of(found.destination).text);
   const in6_addr& to = found.destination;
   const bool group = datagram::is_group(to);
   if (is_unspecified(to) || (group && allowed == Destinations::kHosts))
@@ -60,7 +79,7 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
   if (const int error = device::route_source(address, from))
     return core::Errno{core::refuse(told, error,
                                     "%s: no route to the address that the peer's GID says: %s",
-                                    caller, strerrordesc_np(error))};
+                                    who.text, strerrordesc_np(error))};
   return found;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 #include "verbs/ack_time.h"
 #include "verbs/address_vector.h"
@@ -15,8 +16,6 @@ namespace {
 // or 2.1 s, a byte is sent four times.
 constexpr core::Nanoseconds kAdaptersTake = 4;
 
-constexpr char kCaller[] = "ibv_modify_qp to RTR";
-
 }  // namespace
 
 core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Device& device,
@@ -24,14 +23,16 @@ core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Devi
                                                               uint32_t qp_num,
                                                               const ibv_qp_attr& attr, int mask,
                                                               core::Told& told) {
+  char caller[64];
+  std::snprintf(caller, sizeof caller, "ibv_modify_qp to RTR: queue pair 0x%06x", qp_num);
   const auto refuse = [&](const char* why) {
-    return core::Errno{core::refuse_because(told, EINVAL, kCaller, why)};
+    return core::Errno{core::refuse_because(told, EINVAL, caller, why)};
   };
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
   if ((mask & kBoth) != kBoth)
     return refuse("address vector and destination queue pair number go together");
   if (attr.dest_qp_num >> 24) return refuse("a queue pair number has 24 bits");
-  auto address = resolve(device, face, attr.ah_attr, Destinations::kHosts, told, kCaller);
+  auto address = resolve(device, face, attr.ah_attr, Destinations::kHosts, told, caller);
   if (!address) return core::Errno{address.error()};
   rendezvous::PeerSearchParams params;
   params.own = {address->source, qp_num};

@@ -39,10 +39,12 @@ TEST_F(Forms, TextSaysWhatWhichWhereAndWhatToDo) {
             "        ?  0x7f00\n"
             "    On adapters: The receive ends with IBV_WC_LOC_LEN_ERR, the send with "
             "IBV_WC_REM_INV_REQ_ERR, and\n"
-            "    both queue pairs are in the error state.\n"
+            "    both queue pairs are in the error state. The sender of a datagram hears nothing, "
+            "and some\n"
+            "    adapters drop it without a completion.\n"
             "    What to do: Post receives as long as the longest message that the peer may send, "
-            "and bound what\n"
-            "    it sends.\n");
+            "of UD queue\n"
+            "    pairs 40 bytes longer for the GRH, and bound what it sends.\n");
 }
 
 TEST_F(Forms, TextSaysThatAHintIsOne) {

@@ -70,6 +70,20 @@ TEST(Regions, KnowAnRkeyInThePlaceOfAnLkey) {
   EXPECT_THAT(verdict.what, HasSubstr("has the rkey instead of the lkey of memory region 1"));
 }
 
+TEST(Regions, KnowAnLkeyThatThePeerWasGiven) {
+  Regions regions;
+  const Region& made = regions.add(region());
+  EXPECT_EQ(regions.given_lkey_of(made.lkey, 0x1000, 4096), &made);
+  EXPECT_EQ(regions.given_lkey_of(made.lkey, 0x1fff, 1), &made);
+  // Of other memory it may be any number.
+  EXPECT_EQ(regions.given_lkey_of(made.lkey, 0x1fff, 2), nullptr);
+  EXPECT_EQ(regions.given_lkey_of(made.lkey, 0xfff, 1), nullptr);
+  EXPECT_EQ(regions.given_lkey_of(made.lkey, 0x1000, 4097), nullptr);
+  EXPECT_EQ(regions.given_lkey_of(made.lkey, ~uint64_t{0}, 1), nullptr);
+  EXPECT_EQ(regions.given_lkey_of(kStag, 0x1000, 1), nullptr);
+  EXPECT_EQ(regions.given_lkey_of(7, 0x1000, 1), nullptr);
+}
+
 TEST(Regions, RememberWhatWasDeregistered) {
   Regions regions;
   Region& made = regions.add(region());

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,6 +139,27 @@ TEST(Reports, FilesThatCannotBeUsedAreNamed) {
   EXPECT_EQ(ended.status, 101);
   EXPECT_EQ(ended.said, "uiwarp: UIWARP_CHECK: json=/nonexistent/x: No such file or directory\n");
   EXPECT_EQ(report("suppressions=/nonexistent/x", [](Report&) {}).status, 101);
+}
+
+TEST(Reports, DoNotWaitForTheReaderOfAFifo) {
+  const std::string path = testing::TempDir() + "uiwarp-fifo-" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const Ended unread = report("json=" + path, [](Report&) {});
+  EXPECT_EQ(unread.status, 101);
+  EXPECT_EQ(unread.said, "uiwarp: UIWARP_CHECK: json=" + path +
+                             ": it is a FIFO that nobody reads: start its reader first\n");
+  // Far more than there is room for.
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  const Ended full = report("max=2000,json=" + path, [](Report& to) {
+    for (uintptr_t i = 1; i < 2000; ++i) to.add(finding(Kind::kLeak, i));
+  });
+  EXPECT_EQ(full.status, 66);
+  char first = 0;
+  EXPECT_EQ(read(reader, &first, 1), 1);
+  EXPECT_EQ(first, '{');
+  close(reader);
+  unlink(path.c_str());
 }
 
 TEST(Reports, SuppressedFindingsAreCountedAndFailNothing) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "check/rules.h"
+#include "core/cause.h"
 #include "core/verbs_names.h"
 
 #include <gmock/gmock.h>
@@ -112,23 +113,43 @@ class FailedCompletions : public testing::Test {
 
 TEST_F(FailedCompletions, NameTheFirstWrongSge) {
   const Request wrong = request(Role::kSource, {{0x1000, 8, lkey_}, {0x1100, 8, lkey_}});
-  const auto verdict = why_refused(wrong, IBV_WC_LOC_PROT_ERR, regions_, &g_domain);
+  const auto verdict = why_refused(wrong, IBV_WC_LOC_PROT_ERR, regions_, &g_domain, IBV_QPT_RC);
   ASSERT_TRUE(verdict);
   EXPECT_THAT(verdict->what, HasSubstr("0x1100"));
-  EXPECT_FALSE(why_refused(wrong, IBV_WC_WR_FLUSH_ERR, regions_, &g_domain));
+  EXPECT_FALSE(why_refused(wrong, IBV_WC_WR_FLUSH_ERR, regions_, &g_domain, IBV_QPT_RC));
 }
 
 TEST_F(FailedCompletions, DoNotBlameAnSgeWithoutBytesOrOneThatIsRight) {
   const Request right = request(Role::kSource, {{0, 0, 0}, {0x1000, 8, lkey_}});
-  EXPECT_FALSE(why_refused(right, IBV_WC_LOC_PROT_ERR, regions_, &g_domain));
+  EXPECT_FALSE(why_refused(right, IBV_WC_LOC_PROT_ERR, regions_, &g_domain, IBV_QPT_RC));
 }
 
 TEST_F(FailedCompletions, OfReceivesSayHowLongTheyWere) {
   const Request receive = request(Role::kSink, {{0x1000, 8, lkey_}, {0x1010, 5, lkey_}});
-  const auto verdict = why_refused(receive, IBV_WC_LOC_LEN_ERR, regions_, &g_domain);
+  const auto verdict = why_refused(receive, IBV_WC_LOC_LEN_ERR, regions_, &g_domain, IBV_QPT_RC);
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->kind, Kind::kReceiveTooShort);
   EXPECT_THAT(verdict->what, HasSubstr("13 bytes"));
+}
+
+TEST_F(FailedCompletions, OfDatagramsSayWhatTheGrhTakes) {
+  const Request receive = request(Role::kSink, {{0x1000, 45, lkey_}});
+  const auto verdict = why_refused(receive, IBV_WC_LOC_LEN_ERR, regions_, &g_domain, IBV_QPT_UD);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->kind, Kind::kReceiveTooShort);
+  EXPECT_THAT(verdict->what, HasSubstr("45 bytes, of which the first 40"));
+}
+
+TEST_F(FailedCompletions, OfReadsSayThatNoneWereAgreedOn) {
+  ibv_wc wc{};
+  wc.status = IBV_WC_LOC_QP_OP_ERR;
+  wc.vendor_err = static_cast<uint32_t>(core::Cause::kNoReadsGranted);
+  const auto verdict = why_unanswered(request(Role::kSink, {}), wc);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->kind, Kind::kReadDepth);
+  EXPECT_FALSE(why_unanswered(request(Role::kSource, {}), wc));
+  wc.vendor_err = 0;
+  EXPECT_FALSE(why_unanswered(request(Role::kSink, {}), wc));
 }
 
 TEST(SpoiltCompletions, KeepWhatTheManualDefines) {

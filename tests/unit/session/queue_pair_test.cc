@@ -256,6 +256,48 @@ TEST_F(QueuePair, KnowsItsConnection) {
   EXPECT_EQ(host.state(), IBV_QPS_RTS);
 }
 
+enum class Goodbye { kFin, kReset };
+// What is said of a peer that leaves while a receive, and if `reads` a Read, is outstanding.
+std::string said_of_leaving(engine::Engine& engine, bool reads, Goodbye how) {
+  core::forget_explained();
+  testing::internal::CaptureStderr();
+  {
+    Host host(engine, {.initiator = true});
+    const SocketEnds sockets = connect_sockets();
+    Buffer to(host.memory, 64);
+    {
+      RawPeer peer(sockets.theirs);
+      EXPECT_EQ(host.attach(sockets.ours), 0);
+      EXPECT_EQ(host.receive(RecvWr({to.sge()})), 0);
+      if (reads) {
+        EXPECT_EQ(host.post(SendWr(IBV_WR_RDMA_READ, {to.sge()})), 0);
+        peer.receive(52);  // all of it: what is left unread makes a reset of the FIN
+      }
+      const linger at_once{.l_onoff = how == Goodbye::kReset, .l_linger = 0};
+      setsockopt(sockets.theirs, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+    EXPECT_TRUE(wait_until(
+        [&] { return host.received().size() == 1 && host.sent().size() == (reads ? 1u : 0u); }));
+  }
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST_F(QueuePair, SaysOnceThatItsPeerIsLostIfAnythingIsLostByIt) {
+  const std::string left = said_of_leaving(*engine, true, Goodbye::kFin);
+  EXPECT_EQ(left.find("uiwarp: queue pair 0x00002a has lost its peer (vendor_err 0x40): The peer"),
+            0u)
+      << left;
+  EXPECT_EQ(left.find('\n') + 1, left.size());
+  EXPECT_EQ(said_of_leaving(*engine, false, Goodbye::kFin), "");
+  for (const bool reads : {false, true}) {
+    const std::string broken = said_of_leaving(*engine, reads, Goodbye::kReset);
+    EXPECT_EQ(broken.find("uiwarp: queue pair 0x00002a has lost its peer (vendor_err 0x34): The"),
+              0u)
+        << broken;
+    EXPECT_EQ(broken.find('\n') + 1, broken.size());
+  }
+}
+
 TEST_F(QueuePair, TakesOneConnectionAtATime) {
   Host host(*engine);
   const SocketEnds first = connect_sockets(), second = connect_sockets();

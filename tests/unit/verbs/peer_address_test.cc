@@ -85,6 +85,12 @@ TEST_F(PeerAddress, OfTheOtherFamilyIsNotReached) {
   for (const auto& [own, peer] : {std::pair{kLo4, kLo6}, std::pair{kLo6, kLo4}}) {
     EXPECT_EQ(ask(own, peer).error(), EINVAL) << peer;
     EXPECT_THAT(said_, testing::HasSubstr("GID indices of one kind"));
+    const auto text = [](const char* address) {
+      return std::string(rendezvous::text_of(gid(address)).text);
+    };
+    EXPECT_THAT(said_, testing::HasSubstr("ibv_modify_qp to RTR: queue pair 0x000005: sgid_index " +
+                                          std::to_string(index_of(own)) + ", which is " +
+                                          text(own) + ", and dgid " + text(peer) + ": "));
   }
 }
 
@@ -136,8 +142,10 @@ TEST_F(PeerAddress, EachReasonIsSaidOnceForAQueuePair) {
     ask_again(IBV_QP_AV | IBV_QP_DEST_QPN);
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "uiwarp: ibv_modify_qp to RTR: address vector and destination queue pair number go "
-            "together\nuiwarp: ibv_modify_qp to RTR: a queue pair number has 24 bits\n");
+            "uiwarp: ibv_modify_qp to RTR: queue pair 0x000005: address vector and destination "
+            "queue pair number go "
+            "together\nuiwarp: ibv_modify_qp to RTR: queue pair 0x000005: a queue pair number has "
+            "24 bits\n");
 }
 
 }  // namespace

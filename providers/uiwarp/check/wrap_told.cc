@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the stack tells of queue pairs that no call shows: what their peers do.
+#include <cinttypes>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "check/text.h"
+#include "check/wraps.h"
+#include "core/per_process.h"
+
+namespace uiw::check {
+namespace {
+
+// Those of all devices. Held, shared, while one is told of, so that it is there. Before a context's
+// mutex.
+struct Watched {
+  std::shared_mutex mutex;
+  std::unordered_map<uint32_t, Qp*> by_number;  // under mutex
+};
+
+Watched& watched() {
+  static constinit core::PerProcess<Watched> all;
+  return *all.get();
+}
+
+template <class Visit>
+void with(uint32_t number, Visit visit) {
+  Watched& all = watched();
+  const std::shared_lock lock(all.mutex);
+  const auto found = all.by_number.find(number);
+  if (found != all.by_number.end()) visit(*found->second);
+}
+
+}  // namespace
+
+void watch(Qp& qp) {
+  Watched& all = watched();
+  const std::lock_guard lock(all.mutex);
+  all.by_number[qp.number] = &qp;
+}
+
+void unwatch(const Qp& qp) {
+  Watched& all = watched();
+  const std::lock_guard lock(all.mutex);
+  all.by_number.erase(qp.number);
+}
+
+namespace wrap {
+
+void peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length) {
+  with(qp_num, [&](const Qp& qp) {
+    Context& context = *qp.pd->context;
+    std::optional<Finding> finding;
+    {
+      const std::shared_lock lock(context.mutex);
+      const Region* const region = context.regions.given_lkey_of(rkey, address, length);
+      if (!region) return;
+      finding = Finding{
+          Kind::kKeySwapped,
+          qp.name(),
+          {},
+          text("the peer was refused %" PRIu64 " bytes at address 0x%" PRIx64
+               ", since it has the lkey instead of the rkey of ",
+               length, address) +
+              region->name(),
+          {{"memory registered", region->registered}, {"queue pair created", qp.created()}}};
+    }
+    Report::instance().add(*finding);
+  });
+  next->peer_refused(qp_num, rkey, address, length);
+}
+
+void receive_awaited(uint32_t qp_num, uint64_t nanoseconds) {
+  if (wants.hints)
+    with(qp_num, [&](const Qp& qp) {
+      Report::instance().add({Kind::kNoReceive,
+                              qp.name(),
+                              {},
+                              text("a message of the peer came when no receive was posted%s, and "
+                                   "waited %.3f ms",
+                                   qp.srq ? " to its shared receive queue" : "",
+                                   static_cast<double>(nanoseconds) * 1e-6),
+                              {{"queue pair created", qp.created()}},
+                              true});
+    });
+  next->receive_awaited(qp_num, nanoseconds);
+}
+
+}  // namespace wrap
+}  // namespace uiw::check
