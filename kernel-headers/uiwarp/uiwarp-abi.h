@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 8
+#define UIWARP_ABI_VERSION 9
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -45,6 +45,14 @@ UIWARP_EXPORT int uiwarp_refuse(int error, const char *sentence, ...) __attribut
  * did not acknowledge them by `function`.
  */
 UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, uint32_t count);
+
+/*
+ * rdma_cm, told to instruments only: the program has taken an event of the id that it calls `uid` (librdmacm: the
+ * address of its own structure, which begins with a struct rdma_cm_id), and it has destroyed that id, of which it has
+ * taken `events` in all; librdmacm waits until that many were acknowledged. Called on the thread of the program's call.
+ */
+UIWARP_EXPORT void uiwarp_cm_event_taken(uint64_t uid);
+UIWARP_EXPORT void uiwarp_cm_id_destroyed(uint64_t uid, uint32_t events);
 
 /* ---- devices: valid for the life of the process, also when the network interface has gone ---- */
 
@@ -159,6 +167,8 @@ UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc 
 UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
 /* 1: it has lost a completion, for which it had no room. Costs one load. */
 UIWARP_EXPORT int uiwarp_cq_has_overflowed(struct uiwarp_cq *cq);
+/* How many completions a poll would find, and how many of them are those of receives that succeeded. */
+UIWARP_EXPORT uint32_t uiwarp_cq_waiting(struct uiwarp_cq *cq, uint32_t *messages);
 
 /* ---- shared receive queues ---- */
 

@@ -19,6 +19,9 @@ int uiwarp_refuse(int error, const char* sentence, ...) {
   return error;
 }
 
+void uiwarp_cm_event_taken(uint64_t) {}
+void uiwarp_cm_id_destroyed(uint64_t, uint32_t) {}
+
 void uiwarp_acks_missing(const char* call, const char* function, uint32_t count) {
   static constinit uiw::core::Told told;
   uiw::core::explain(told,

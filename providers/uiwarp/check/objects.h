@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "check/lost_event.h"
 #include "check/regions.h"
 #include "check/requests.h"
 #include "core/generation.h"
@@ -51,6 +52,20 @@ struct Cq {
   int entries = 0;
   std::atomic<int64_t> promised{0};       // depths of the work queues that complete here
   std::atomic<bool> is_overflown{false};  // and that was said
+  // Of one with a completion channel, for check/watch.h.
+  int channel_fd = -1;
+  int maker = 0;  // the thread
+  Usage usage;
+  struct Armed {
+    Arming last;
+    Stack where{};
+  };
+  Armed armed();
+  void set_armed(const Armed& now);
+
+ private:
+  std::mutex mutex_;
+  Armed armed_;  // under mutex_
 };
 
 struct Srq {

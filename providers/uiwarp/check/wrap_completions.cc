@@ -5,7 +5,9 @@
 #include <mutex>
 
 #include "check/text.h"
+#include "check/watch.h"
 #include "check/wraps.h"
+#include "core/raw_sys.h"
 
 namespace uiw::check {
 namespace {
@@ -83,6 +85,17 @@ class Completed {
   const ibv_wc& wc_;
 };
 
+// A child's thread has another number than the parent's that it was.
+int this_thread() {
+  static thread_local int tid = 0;
+  static thread_local unsigned process = 0;
+  if (tid == 0 || process != core::generation()) {
+    process = core::generation();
+    tid = core::sys::gettid();
+  }
+  return tid;
+}
+
 // Once, of one that has lost completions.
 void report_overflow(Cq& cq) {
   if (cq.is_overflown.load() || !next->cq_has_overflowed(cq.next)) return;
@@ -133,6 +146,11 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
   made->entries = *actual;
   Objects::instance().add(*made->context, made, text("completion queue of %d entries", *actual),
                           {parent_domain});
+  if (channel_fd >= 0) {
+    made->channel_fd = channel_fd;
+    made->maker = this_thread();
+    watch::add(*made);
+  }
   *cq = handle_of(made);
   return 0;
 }
@@ -140,7 +158,10 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
 int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events) {
   Cq* const cq = &of(handle);
   if (!cq->context->foreign()) report_overflow(*cq);
+  const bool is_watched = cq->channel_fd >= 0 && !cq->context->foreign();
+  if (is_watched) watch::remove(*cq);
   const int error = next->cq_destroy(cq->next, comp_events, async_events);
+  if (error && is_watched) watch::add(*cq);
   if (cq->context->foreign()) return error;
   if (error == EBUSY) report_busy("ibv_destroy_cq", cq, "by queue pairs");
   if (error) return error;
@@ -159,13 +180,23 @@ int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
   Cq& cq = of(handle);
   const int taken = next->cq_poll(cq.next, count, wc);
   if (cq.context->foreign()) return taken;
+  if (cq.channel_fd >= 0) cq.usage.polled(this_thread());
   if (taken > 0) take(*cq.context, wc, taken);
   report_overflow(cq);
   return taken;
 }
 
-int cq_arm(uiwarp_cq* cq, int solicited_only) {
-  return next->cq_arm(of(cq).next, solicited_only);
+int cq_arm(uiwarp_cq* handle, int solicited_only) {
+  Cq& cq = of(handle);
+  if (cq.channel_fd >= 0 && !cq.context->foreign()) {
+    cq.usage.armed(this_thread());
+    using enum Arming::How;
+    uint32_t messages;
+    Cq::Armed now{{solicited_only ? kSolicitedOnly : kAny, next->cq_waiting(cq.next, &messages)}};
+    capture(now.where);
+    cq.set_armed(now);
+  }
+  return next->cq_arm(cq.next, solicited_only);
 }
 
 int cq_has_overflowed(uiwarp_cq* cq) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Contexts and domains; what is left when one ends.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "check/text.h"
@@ -31,14 +34,28 @@ namespace {
 // librdmacm, do so behind that.
 std::atomic<bool> exiting{false};
 
+constexpr char kDevice[] = "device", kDomain[] = "protection domain";
+
+// librdmacm opens a device and a protection domain for all of its ids, and keeps them until it is
+// unloaded, which is later.
+bool is_of_librdmacm(const Objects::Entry& entry) {
+  if (entry.name != kDevice && entry.name != kDomain) return false;
+  return std::ranges::any_of(entry.created.addresses(), [](uintptr_t address) {
+    Dl_info library;
+    return dladdr(reinterpret_cast<void*>(address), &library) && library.dli_fname &&
+           std::strstr(library.dli_fname, "/librdmacm.so");
+  });
+}
+
 void report_leaks(const std::vector<Objects::Entry>& left) {
   for (const Objects::Entry& entry : left)
-    Report::instance().add({Kind::kLeak,
-                            entry.name,
-                            {},
-                            "not destroyed when the process ended",
-                            {{"created", entry.created}},
-                            true});
+    if (!is_of_librdmacm(entry))
+      Report::instance().add({Kind::kLeak,
+                              entry.name,
+                              {},
+                              "not destroyed when the process ended",
+                              {{"created", entry.created}},
+                              true});
 }
 
 void at_end() {
@@ -74,7 +91,7 @@ int context_open(const uiwarp_device* device, uiwarp_context** context, int* asy
     delete opened;
     return error;
   }
-  Objects::instance().add(*opened, opened, "device");
+  Objects::instance().add(*opened, opened, kDevice);
   *context = handle_of(opened);
   return 0;
 }
@@ -110,7 +127,7 @@ int pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
   }
   made->context = &of(context);
   made->root = made;
-  Objects::instance().add(*made->context, made, "protection domain");
+  Objects::instance().add(*made->context, made, kDomain);
   *pd = handle_of(made);
   return 0;
 }

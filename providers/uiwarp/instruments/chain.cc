@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/instrumented.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "uiwarp/uiwarp-verbs.h"
@@ -85,6 +86,7 @@ const Table* make_chain() {
       return refusal();
     }
   }
+  if (table != &kPlain) core::instrumented.store(table, std::memory_order_release);
   return table;
 }
 
