@@ -54,6 +54,14 @@ UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, u
 UIWARP_EXPORT void uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
 UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds);
 
+/*
+ * rdma_cm, told to instruments only: the program has taken an event of the id that it calls `uid` (librdmacm: the
+ * address of its own structure, which begins with a struct rdma_cm_id), and it has destroyed that id, of which it has
+ * taken `events` in all; librdmacm waits until that many were acknowledged. Called on the thread of the program's call.
+ */
+UIWARP_EXPORT void uiwarp_cm_event_taken(uint64_t uid);
+UIWARP_EXPORT void uiwarp_cm_id_destroyed(uint64_t uid, uint32_t events);
+
 /* ---- devices: valid for the life of the process, also when the network interface has gone ---- */
 
 /* NULL when `ibdev_name` ("uiw_lo") is not one of ours that is there now. */
@@ -169,6 +177,8 @@ UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc 
 UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
 /* 1: it has lost a completion, for which it had no room. Costs one load. */
 UIWARP_EXPORT int uiwarp_cq_has_overflowed(struct uiwarp_cq *cq);
+/* How many completions a poll would find, and how many of them are those of receives that succeeded. */
+UIWARP_EXPORT uint32_t uiwarp_cq_waiting(struct uiwarp_cq *cq, uint32_t *messages);
 
 /* ---- shared receive queues ---- */
 

@@ -68,13 +68,21 @@ constexpr KindInfo kInfos[] = {
      "The call fails with EINVAL, or, on adapters that do not look, the request is never carried "
      "out.",
      "Post receives from INIT on and sends in RTS; with rdma_cm after RDMA_CM_EVENT_ESTABLISHED."},
+    {Kind::kLostEvent, "event-lost", "a thread that waits for an event which does not come",
+     "An event tells of completions that come after ibv_req_notify_cq(); it need not of those that "
+     "waited already. Some adapters raise one at once for what was not told of yet, as uiwarp "
+     "does, "
+     "others none: there each completion that comes between the last poll and ibv_req_notify_cq() "
+     "is lost so.",
+     "After each event call ibv_req_notify_cq(), then ibv_poll_cq() until it returns 0, and only "
+     "then wait again; call ibv_req_notify_cq() also before the first request is posted."},
     {Kind::kNotAcknowledged, "event-not-acknowledged",
      "an object destroyed before its events were "
      "acknowledged",
      "The call waits there as well, for ever where nobody acknowledges them.",
      "Call ibv_ack_cq_events() once for each event that ibv_get_cq_event() gave, or for several at "
-     "once, and ibv_ack_async_event() for each of ibv_get_async_event(), before the object is "
-     "destroyed."},
+     "once, ibv_ack_async_event() for each of ibv_get_async_event(), and rdma_ack_cm_event() for "
+     "each of rdma_get_cm_event(), before the object is destroyed."},
     {Kind::kSection, "wr-section", "a section of ibv_wr_start() that is not kept",
      "The section locks the queue pair, but not in thread domains: what others post meanwhile "
      "waits "

@@ -21,6 +21,7 @@ enum class Kind : uint8_t {
   kDestroyOrder,       // something was destroyed while it was in use
   kLeak,               // something was never destroyed
   kWrongState,         // a call that the queue pair's state forbids
+  kLostEvent,          // a thread waits for an event that does not come
   kNotAcknowledged,    // events that the program got and keeps what they name from going
   kSection,            // the rules of ibv_wr_start()
   kConcurrentUse,      // two threads in a queue that was made for one

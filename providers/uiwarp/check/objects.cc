@@ -13,6 +13,16 @@ std::string Qp::name() const {
   return text("queue pair 0x%06x", number);
 }
 
+Cq::Armed Cq::armed() {
+  const std::lock_guard lock(mutex_);
+  return armed_;
+}
+
+void Cq::set_armed(const Armed& now) {
+  const std::lock_guard lock(mutex_);
+  armed_ = now;
+}
+
 Stack Qp::created() const {
   return Objects::instance().find(this).created;
 }

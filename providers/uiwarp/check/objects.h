@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "check/lost_event.h"
 #include "check/moves.h"
 #include "check/one_thread.h"
 #include "check/regions.h"
@@ -57,6 +58,20 @@ struct Cq {
   std::atomic<bool> is_overflown{false};  // and that was said
   const char* promise = nullptr;          // as a domain's
   OneAtATime polling;
+  // Of one with a completion channel, for check/watch.h.
+  int channel_fd = -1;
+  int maker = 0;  // the thread
+  Usage usage;
+  struct Armed {
+    Arming last;
+    Stack where{};
+  };
+  Armed armed();
+  void set_armed(const Armed& now);
+
+ private:
+  std::mutex mutex_;
+  Armed armed_;  // under mutex_
 };
 
 struct Srq {

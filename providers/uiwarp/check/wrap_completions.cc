@@ -7,7 +7,9 @@
 #include "check/forks.h"
 #include "check/text.h"
 #include "check/thread_rules.h"
+#include "check/watch.h"
 #include "check/wraps.h"
+#include "core/raw_sys.h"
 
 namespace uiw::check {
 namespace {
@@ -87,6 +89,17 @@ class Completed {
   const ibv_wc& wc_;
 };
 
+// A child's thread has another number than the parent's that it was.
+int this_thread() {
+  static thread_local int tid = 0;
+  static thread_local unsigned process = 0;
+  if (tid == 0 || process != core::generation()) {
+    process = core::generation();
+    tid = core::sys::gettid();
+  }
+  return tid;
+}
+
 // Once, of one that has lost completions.
 void report_overflow(Cq& cq) {
   if (cq.is_overflown.load() || !next->cq_has_overflowed(cq.next)) return;
@@ -139,6 +152,11 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
   if (parent_domain) made->promise = of(parent_domain).promise;
   Objects::instance().add(*made->context, made, text("completion queue of %d entries", cqe),
                           {parent_domain});
+  if (channel_fd >= 0) {
+    made->channel_fd = channel_fd;
+    made->maker = this_thread();
+    watch::add(*made);
+  }
   *cq = handle_of(made);
   return 0;
 }
@@ -148,7 +166,9 @@ int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events)
   if (is_inherited(*cq->context, cq, "ibv_destroy_cq", Use::kDestroys))
     return next->cq_destroy(cq->next, comp_events, async_events);
   report_overflow(*cq);
+  if (cq->channel_fd >= 0) watch::remove(*cq);
   const int error = next->cq_destroy(cq->next, comp_events, async_events);
+  if (error && cq->channel_fd >= 0) watch::add(*cq);
   if (error == EBUSY) report_busy("ibv_destroy_cq", cq, "by queue pairs");
   if (error) return error;
   Objects::instance().remove(cq);
@@ -168,6 +188,7 @@ int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
   const Alone alone(cq.polling, cq.promise, &cq, "ibv_poll_cq");
   const int taken = next->cq_poll(cq.next, count, wc);
   if (is_inherited(*cq.context, &cq, "ibv_poll_cq")) return taken;
+  if (cq.channel_fd >= 0) cq.usage.polled(this_thread());
   if (taken > 0) take(*cq.context, wc, taken);
   report_overflow(cq);
   return taken;
@@ -178,9 +199,17 @@ void cq_single_threaded(uiwarp_cq* cq) {
   next->cq_single_threaded(of(cq).next);
 }
 
-int cq_arm(uiwarp_cq* cq, int solicited_only) {
-  is_inherited(*of(cq).context, &of(cq), "ibv_req_notify_cq");
-  return next->cq_arm(of(cq).next, solicited_only);
+int cq_arm(uiwarp_cq* handle, int solicited_only) {
+  Cq& cq = of(handle);
+  if (!is_inherited(*cq.context, &cq, "ibv_req_notify_cq") && cq.channel_fd >= 0) {
+    cq.usage.armed(this_thread());
+    using enum Arming::How;
+    uint32_t messages;
+    Cq::Armed now{{solicited_only ? kSolicitedOnly : kAny, next->cq_waiting(cq.next, &messages)}};
+    capture(now.where);
+    cq.set_armed(now);
+  }
+  return next->cq_arm(cq.next, solicited_only);
 }
 
 int cq_has_overflowed(uiwarp_cq* cq) {

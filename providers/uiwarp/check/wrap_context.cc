@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Contexts and domains; what is left when one ends.
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>

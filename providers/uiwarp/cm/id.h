@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cm/cm.h"
+#include "core/explain.h"
 #include "core/list.h"
 #include "device/device.h"
 #include "transport/listener.h"
@@ -77,6 +78,7 @@ struct Id {
   uint32_t backlog = 0;          // listener: CONNECT_REQUESTs that may be queued at most
   uint32_t requests_queued = 0;  // listener: and that are
   Endpoint* endpoint = nullptr;  // its part on the engine thread
+  core::Told told;               // why its calls were refused
 };
 
 // The descriptor of a channel, which is readable while events are queued. notify() and clear() are

@@ -7,6 +7,7 @@
 
 #include "cm/link.h"
 #include "cm/manager.h"
+#include "cm/refusals.h"
 #include "cm/resolution.h"
 #include "cm/startup_closer.h"
 #include "core/log.h"
@@ -314,6 +315,12 @@ void Initiator::accepted(const mpa::Agreement& agreement, core::Bytes leftover, 
   const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement,
                                     leftover, holder_, param_.qp_num, answer);
   if (error == 0) return finish();
+  if (error == EINVAL) {
+    const std::lock_guard hold(manager_.lock());
+    if (owner != nullptr)
+      refuse_queue_pair(*owner, "rdma_connect", param_.qp_num,
+                        manager_.queue_pairs().exists(param_.qp_num));
+  }
   send_local_error(agreement);
   finish_with(EventType::kConnectError, -error);
 }

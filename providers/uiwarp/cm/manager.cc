@@ -194,6 +194,13 @@ void Manager::discard(Id& id) {
   delete &id;
 }
 
+uint64_t Manager::uid_of(Channel& channel, uint32_t number) {
+  const std::lock_guard hold(lock_);
+  int error;
+  const Id* const id = find(channel, number, error);
+  return id ? id->uid : 0;
+}
+
 int Manager::destroy_id(Channel& channel, uint32_t number, uint32_t& events_reported) {
   engine::EngineRef engine;
   {

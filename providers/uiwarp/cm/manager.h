@@ -105,6 +105,8 @@ class Manager final : public device::Observer {
   int leave(Channel& channel, uint32_t membership, uint32_t& events_reported);
   // Any event the application wants to see again: kUser, kInternal.
   int write_event(Channel& channel, uint32_t number, EventType type, int status, uint64_t argument);
+  // As the application calls the id; 0: there is none.
+  uint64_t uid_of(Channel& channel, uint32_t number);
   // Only whether there is such an id: for commands that have nothing else to do.
   int check_id(Channel& channel, uint32_t number);
 

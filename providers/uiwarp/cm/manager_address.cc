@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cm/manager.h"
+#include "cm/refusals.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
 
@@ -96,8 +97,9 @@ int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& add
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  if (id->state != IdState::kIdle) return EINVAL;
-  if ((error = bind_locked(*id, address)) != 0) return error;
+  if (id->state != IdState::kIdle)
+    return refuse_by_state(*id, "rdma_bind_addr", "once, before all others");
+  if ((error = bind_locked(*id, address)) != 0) return refuse_address(*id, address, error);
   // Linux has no device for a loopback address. Who names a port as well wants to be reached there
   // and gets ours at once, everybody else when listening. libfabric does not: it binds to localhost
   // to learn which devices there are, and drops all but the one that this chooses.
@@ -182,7 +184,8 @@ int Manager::resolve_route(Channel& channel, uint32_t number) {
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  if (id->state != IdState::kAddressResolved) return EINVAL;
+  if (id->state != IdState::kAddressResolved)
+    return refuse_by_state(*id, "rdma_resolve_route", "once, after RDMA_CM_EVENT_ADDR_RESOLVED");
   id->state = IdState::kRouteResolved;
   push(*id, EventType::kRouteResolved, 0);
   return 0;

@@ -9,6 +9,7 @@
 #include "cm/acceptor.h"
 #include "cm/initiator.h"
 #include "cm/manager.h"
+#include "cm/refusals.h"
 #include "cm/responder.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
@@ -27,11 +28,13 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   if (id == nullptr) return error;
   const Service service = id->service;
   if (service == Service::kNone) return EOPNOTSUPP;
-  if (param.private_data_len > rules_.of(service).connect_room) return EINVAL;
-  if (service == Service::kConnection && settings_.mpa_revision >= 2 &&
-      param.private_data_len > kMaxEnhancedPrivateData)
-    return EINVAL;
-  if (id->state != IdState::kRouteResolved) return EINVAL;
+  size_t room = rules_.of(service).connect_room;
+  if (service == Service::kConnection && settings_.mpa_revision >= 2)
+    room = std::min<size_t>(room, kMaxEnhancedPrivateData);
+  if (param.private_data_len > room)
+    return refuse_private_data(*id, "rdma_connect", param.private_data_len, room);
+  if (id->state != IdState::kRouteResolved)
+    return refuse_by_state(*id, "rdma_connect", "once, after RDMA_CM_EVENT_ROUTE_RESOLVED");
   if ((error = acquire_engine()) != 0) return error;
   const sockaddr_storage source = id->source, destination = id->destination;
   const int tos = id->tos, bound_fd = std::exchange(id->bound_fd, -1);
@@ -79,9 +82,10 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
     any.ss_family = AF_INET;
     if ((error = bind_locked(*id, any)) != 0) return error;
   }
-  if (id->state != IdState::kBound) return EINVAL;
+  if (id->state != IdState::kBound)
+    return refuse_by_state(*id, "rdma_listen", "once, after rdma_bind_addr");
   // One that listens does not share its port, as with the kernel's rdma_cm.
-  if (is_taken(*id, id->source, false)) return EADDRINUSE;
+  if (is_taken(*id, id->source, false)) return refuse_address(*id, id->source, EADDRINUSE);
   if (id->bound_fd < 0 && (error = hold_port(*id, id->source)) != 0) return error;
   if (transport::is_loopback(id->source)) id->device = device::find_by_address(id->source);
   if ((error = acquire_engine()) != 0) return error;
@@ -108,9 +112,18 @@ int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnP
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  if (id->state != IdState::kRequested) return EINVAL;
-  if (param.private_data_len > rules_.of(id->service).accept_room) return EINVAL;
-  if ((error = static_cast<Responder*>(id->endpoint)->accept(param)) != 0) return error;
+  if (id->state != IdState::kRequested)
+    return refuse_by_state(*id, "rdma_accept",
+                           "once, with the id of RDMA_CM_EVENT_CONNECT_REQUEST, not the listener");
+  auto* const responder = static_cast<Responder*>(id->endpoint);
+  const size_t room =
+      std::min<size_t>(rules_.of(id->service).accept_room, responder->private_data_room());
+  if (param.private_data_len > room)
+    return refuse_private_data(*id, "rdma_accept", param.private_data_len, room);
+  error = responder->accept(param);
+  if (error == EINVAL)
+    refuse_queue_pair(*id, "rdma_accept", param.qp_num, queue_pairs_.exists(param.qp_num));
+  if (error != 0) return error;
   // Who answers for datagrams is done with it.
   id->state = id->service == Service::kDatagrams ? IdState::kConnected : IdState::kAccepting;
   id->uid = uid;

@@ -159,10 +159,14 @@ void Responder::on_error(int) {
   lose_peer();
 }
 
+size_t Responder::private_data_room() const {
+  return service_ == Service::kConnection && request_.enhanced ? kMaxEnhancedPrivateData
+                                                               : sizeof ConnParam::private_data;
+}
+
 int Responder::accept(const ConnParam& param) {
   if (service_ == Service::kConnection) {
     if (peer_gone_) return ECONNRESET;
-    if (request_.enhanced && param.private_data_len > kMaxEnhancedPrivateData) return EINVAL;
     holder_ = holder_of(manager_, param.qp_num);
     if (holder_ == Holder::kQueuePair) {
       if (const int error = manager_.queue_pairs().claim(param.qp_num)) return error;

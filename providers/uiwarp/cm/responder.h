@@ -24,6 +24,8 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   // engine's. Errors as Manager::accept(); after one the request stands as before. Thread: any, the
   // manager's lock held.
   int accept(const ConnParam& param);
+  // Bytes that the answer has room for beside its service's; as accept().
+  size_t private_data_room() const;
   // Also in the name of an application that has gone without an answer. This object may be gone
   // then. Thread: engine.
   void reject(core::Bytes private_data);

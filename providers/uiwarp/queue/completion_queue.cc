@@ -129,6 +129,22 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
   return taken;
 }
 
+CompletionQueue::Waiting CompletionQueue::waiting() {
+  Waiting result;
+  if (empty() || core::generation() != generation_) return result;
+  const std::lock_guard lock(consume_);
+  const uint32_t head = head_.load(std::memory_order_acquire);
+  for (uint32_t i = tail_.load(std::memory_order_relaxed); i != head; ++i) {
+    const Completion& completion = ring_[i & (capacity_ - 1)];
+    if (completion.source->gone()) continue;
+    ++result.all;
+    const bool message =
+        completion.wc.status == IBV_WC_SUCCESS && (completion.wc.opcode & IBV_WC_RECV) != 0;
+    result.messages += message ? 1 : 0;
+  }
+  return result;
+}
+
 // `count` completions of `source` are in this queue no more: they were polled, or it is gone.
 void CompletionQueue::pass(CompletionSource& source, uint32_t count, uint64_t frees) {
   source.passed_ += count;

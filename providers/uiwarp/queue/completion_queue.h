@@ -81,6 +81,13 @@ class CompletionQueue : public std::enable_shared_from_this<CompletionQueue> {
   // New capacity; 0 or EINVAL when more completions are waiting than would fit, ENOMEM.
   int resize(uint32_t entries);
 
+  // What polls would give now: how many, and how many of them tell of a message that has come.
+  // Thread: any.
+  struct Waiting {
+    uint32_t all = 0, messages = 0;
+  };
+  Waiting waiting();
+
   // How often a poll was empty, it was polled at all (changes with each poll) and armed: what its
   // users seem to be doing. Thread: any.
   uint32_t empty_polls() const { return empty_polls_.load(std::memory_order_relaxed); }

@@ -152,6 +152,12 @@ int uiwarp_cq_has_overflowed(uiwarp_cq* cq) {
   return cq->queue->overflowed() ? 1 : 0;
 }
 
+uint32_t uiwarp_cq_waiting(uiwarp_cq* cq, uint32_t* messages) {
+  const queue::CompletionQueue::Waiting waiting = cq->queue->waiting();
+  *messages = waiting.messages;
+  return waiting.all;
+}
+
 int uiwarp_cq_arm(uiwarp_cq* cq, int solicited_only) {
   if (cq->context->in_child()) return ENODEV;
   cq->queue->arm(solicited_only != 0);

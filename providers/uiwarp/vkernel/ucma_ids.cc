@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "core/instrumented.h"
+#include "uiwarp/uiwarp-verbs.h"
 #include "vkernel/ucma_file.h"
 #include "vkernel/ucma_path.h"
 
@@ -78,8 +80,11 @@ int ucma_destroy_id(UcmaFile& file, const UcmaRequest& request) {
   if (!request.read(command)) return EINVAL;
   rdma_ucm_destroy_id_resp response{};
   if (int error = request.room_for(command.response, sizeof response)) return error;
+  const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
+  const uint64_t uid = told ? file.manager().uid_of(file.channel(), command.id) : 0;
   const int error = file.manager().destroy_id(file.channel(), command.id, response.events_reported);
   if (error == 0) request.respond(command.response, response);
+  if (error == 0 && uid != 0) told->cm_id_destroyed(uid, response.events_reported);
   return error;
 }
 
@@ -119,6 +124,11 @@ int ucma_get_event(UcmaFile& file, const UcmaRequest& request) {
     response.param.conn = connection_of(event.param);
   }
   request.respond(command.response, response);
+  const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
+  // One of a multicast group names the membership.
+  if (told && event.type != cm::EventType::kMulticastJoin &&
+      event.type != cm::EventType::kMulticastError)
+    told->cm_event_taken(event.uid);
   return 0;
 }
 

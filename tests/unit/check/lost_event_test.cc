@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "check/lost_event.h"
+
+#include <gmock/gmock.h>
+
+namespace uiw::check {
+namespace {
+
+using testing::HasSubstr;
+using How = Arming::How;
+
+// What certainly waits for ever.
+Blocked lost() {
+  Blocked blocked;
+  blocked.wait = Wait::kSolely;
+  blocked.arming = {How::kAny, 2};
+  blocked.waiting = blocked.messages = 1;
+  return blocked;
+}
+
+void expect_hint(const Blocked& blocked) {
+  const auto found = judge(blocked);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->is_hint);
+}
+
+TEST(LostEvent, AMessageThatWaitedAtTheLastArmingIsCertain) {
+  const auto found = judge(lost());
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->is_hint);
+  EXPECT_THAT(found->what, HasSubstr("when it was armed last, 2 were in it already"));
+}
+
+TEST(LostEvent, AQueueThatWasNotArmedAgainIsCertain) {
+  Blocked blocked = lost();
+  blocked.arming.held = 0;
+  const auto found = judge(blocked);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->is_hint);
+  EXPECT_THAT(found->what, HasSubstr("was not called since"));
+}
+
+TEST(LostEvent, AQueueThatWasNeverArmedIsCertainWhateverWaits) {
+  Blocked blocked = lost();
+  blocked.arming = {};
+  blocked.messages = 0;
+  const auto found = judge(blocked);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->is_hint);
+  EXPECT_THAT(found->what, HasSubstr("never called"));
+}
+
+TEST(LostEvent, WithoutCompletionsOrAWaitThereIsNone) {
+  Blocked blocked = lost();
+  blocked.waiting = blocked.messages = 0;
+  EXPECT_FALSE(judge(blocked));
+  blocked = lost();
+  blocked.wait = Wait::kOther;
+  EXPECT_FALSE(judge(blocked));
+}
+
+TEST(LostEvent, WhoAsksForSolicitedOnesMeansToWait) {
+  Blocked blocked = lost();
+  blocked.arming.how = How::kSolicitedOnly;
+  EXPECT_FALSE(judge(blocked));
+}
+
+TEST(LostEvent, WhatMayBeWokenOtherwiseIsAHint) {
+  Blocked blocked = lost();
+  blocked.wait = Wait::kAmong;
+  expect_hint(blocked);
+  blocked = lost();
+  blocked.is_shared = true;
+  expect_hint(blocked);
+  blocked = lost();
+  blocked.others = 1;
+  expect_hint(blocked);
+  blocked = lost();
+  blocked.messages = 0;  // of sends, which may lie
+  expect_hint(blocked);
+}
+
+TEST(Usage, IsOneThreadsOrShared) {
+  Usage usage;
+  EXPECT_EQ(usage.poller(), 0);
+  usage.armed(1);  // before the first poll: set-up
+  usage.polled(2);
+  usage.armed(2);
+  EXPECT_EQ(usage.poller(), 2);
+  EXPECT_FALSE(usage.is_shared());
+  EXPECT_EQ(usage.count(), 3u);
+  usage.armed(1);
+  EXPECT_TRUE(usage.is_shared());
+  EXPECT_EQ(usage.poller(), 2);
+}
+
+}  // namespace
+}  // namespace uiw::check

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What is said of calls that are refused.
+#include "cm/refusals.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/explain.h"
+#include "unit/cm/rig.h"
+
+namespace uiw::cm::test {
+namespace {
+
+using testing::HasSubstr;
+
+class RefusalsTest : public ConnectionTest {
+ protected:
+  RefusalsTest() { core::forget_explained(); }
+
+  // One line with each of them, however often `refused` was called.
+  template <class Call>
+  void expect(int error, const std::vector<std::string>& words, Call&& refused) {
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(refused(), error);
+    said_once(words);
+  }
+  static void said_once(const std::vector<std::string>& words) {
+    const std::string said = testing::internal::GetCapturedStderr();
+    for (const std::string& word : words) EXPECT_THAT(said, HasSubstr(word));
+    EXPECT_EQ(std::ranges::count(said, '\n'), words.empty() ? 0 : 1) << said;
+  }
+};
+
+TEST(IdStateTest, EachHasAClauseOfItsOwn) {
+  std::set<std::string> clauses;
+  for (int state = 0; state <= static_cast<int>(IdState::kEnded); ++state)
+    clauses.insert(clause_of(static_cast<IdState>(state)));
+  EXPECT_EQ(clauses.size(), static_cast<size_t>(IdState::kEnded) + 1);
+  EXPECT_EQ(clauses.count(""), 0u);
+}
+
+TEST_F(RefusalsTest, ConnectBeforeTheRouteIsResolved) {
+  const uint32_t id = new_id(1);
+  expect(EINVAL, {"rdma_connect: ", "no address yet", "RDMA_CM_EVENT_ROUTE_RESOLVED"},
+         [&] { return connect(id, conn_param(1)); });
+}
+
+TEST_F(RefusalsTest, AcceptWithTheListener) {
+  const uint32_t id = new_listener(1);
+  expect(EINVAL, {"rdma_accept: ", "it listens", "RDMA_CM_EVENT_CONNECT_REQUEST"},
+         [&] { return accept(id, 5, conn_param(1)); });
+}
+
+TEST_F(RefusalsTest, AcceptWithoutAQueuePairOrWithOneThatIsTaken) {
+  new_listener(1);
+  RawPeer first = dial();
+  const uint32_t id = request(first, request_frame()).id;
+  expect(EINVAL, {"rdma_accept: ", "no queue pair", "rdma_create_qp"},
+         [&] { return accept(id, 5, conn_param(0)); });
+  RawPeer second = dial();
+  const uint32_t other = request(second, request_frame()).id;
+  EXPECT_EQ(0, accept(id, 5, conn_param(7)));
+  expect(EINVAL, {"rdma_accept: queue pair 0x000007 ", "connected"},
+         [&] { return accept(other, 6, conn_param(7)); });
+}
+
+TEST_F(RefusalsTest, AcceptWithMorePrivateDataThanThePeerTakes) {
+  new_listener(1);
+  RawPeer peer = dial();
+  const uint32_t id = request(peer, request_frame()).id;
+  expect(EINVAL, {"rdma_accept: private_data_len is 252, there is room for 251 bytes"},
+         [&] { return accept(id, 5, conn_param(1, std::string(252, 'x'))); });
+}
+
+TEST_F(RefusalsTest, ConnectWithoutAQueuePairIsSaidWhereItsEventComes) {
+  new_listener(1);
+  const uint32_t id = new_resolved(2, listen_address_);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(0, connect(id, conn_param(0)));
+  const uint32_t request = channel_.expect(EventType::kConnectRequest).id;
+  EXPECT_EQ(0, accept(request, 3, conn_param(2)));
+  for (bool ended = false; !ended;) {
+    const Event event = channel_.next();
+    ended = event.type == EventType::kConnectError && event.uid == 2;
+  }
+  said_once({"rdma_connect: ", "no queue pair", "rdma_create_qp"});
+}
+
+TEST_F(RefusalsTest, AddressesThatAProgramNamesWithAPort) {
+  const uint32_t id = new_id(1);
+  expect(EADDRNOTAVAIL, {"rdma_bind_addr: 192.0.2.1, port 7174: ", "no address of this host"},
+         [&] { return manager_.bind(channel_.channel, id, ip("192.0.2.1", 7174)); });
+  new_listener(2);
+  const uint32_t other = new_id(3);
+  const std::string port = "port " + std::to_string(transport::port_of(listen_address_));
+  expect(EADDRINUSE, {"rdma_bind_addr: 127.0.0.1, " + port, "taken"},
+         [&] { return manager_.bind(channel_.channel, other, listen_address_); });
+}
+
+TEST_F(RefusalsTest, NothingIsSaidOfProgramsThatLookForDevices) {
+  const uint32_t id = new_id(1);
+  expect(EADDRNOTAVAIL, {},
+         [&] { return manager_.bind(channel_.channel, id, ip("192.0.2.1", 0)); });
+}
+
+}  // namespace
+}  // namespace uiw::cm::test
