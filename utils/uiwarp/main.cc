@@ -14,6 +14,7 @@
 #include "doctor.h"
 #include "environment.h"
 #include "explain.h"
+#include "faults.h"
 #include "layout.h"
 #include "run.h"
 #include "settings_page.h"
@@ -116,6 +117,10 @@ int main(int argc, char** argv) {
   CLI::App* explain = app.add_subcommand(
       "explain",
       "Say what a completion status, errno, event or vendor_err means, and what to look at");
+  CLI::App* faults =
+      app.add_subcommand("faults", "Say in words what each rule of a file of faults does");
+  std::string rules;
+  faults->add_option("--explain", rules, "The file")->required()->type_name("FILE");
   bool markdown = false, list_settings = false, as_json = false, errors_page = false;
   std::vector<std::string> words;
   explain->add_option(
@@ -132,6 +137,7 @@ int main(int argc, char** argv) {
   if (doctor->parsed() && !list_settings) return uiw::tool::doctor(uiw::tool::find_layout());
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
+  if (faults->parsed()) return uiw::tool::explain_faults(rules);
   if (explain->parsed() && errors_page) {
     uiw::tool::print_explanations_markdown();
     return 0;
