@@ -64,13 +64,13 @@ std::string failure(const Rule& rule) {
 std::string failed_request(const Rule& rule) {
   if (rule.event == Event::kRecv)
     return std::string(" completes with IBV_WC_") + name_of(receive_status_names(), rule.status) +
-           " when its message has come; the queue pair goes to ERR, the rest flushes, and the "
-           "peer's connection ends";
+           " when its message has come; the queue pair goes to ERR, the rest flushes, and its "
+           "connection ends";
   return std::string(
              " is not carried out: behind the requests before it, it completes with "
              "IBV_WC_") +
          name_of(status_names(), rule.status) +
-         "; the queue pair goes to ERR, the rest flushes, and the peer's connection ends";
+         "; the queue pair goes to ERR, the rest flushes, and its connection ends";
 }
 
 std::string delayed(const Rule& rule) {

@@ -139,7 +139,7 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
   EXPECT_EQ(words("op=WRITE every=3 status=RETRY_EXC_ERR"),
             "line 1: every 3rd RDMA Write of each queue pair is not carried out: behind the "
             "requests before it, it completes with IBV_WC_RETRY_EXC_ERR; the queue pair goes to "
-            "ERR, the rest flushes, and the peer's connection ends.");
+            "ERR, the rest flushes, and its connection ends.");
   EXPECT_THAT(words("op=RECV status=LOC_LEN_ERR"),
               StartsWith("line 1: each receive of each queue pair completes with "
                          "IBV_WC_LOC_LEN_ERR when its message has come;"));
