@@ -10,6 +10,7 @@
 #include "build_config.h"
 #include "core/check_options.h"
 #include "core/settings.h"
+#include "faults/rules.h"
 
 namespace uiw::tool {
 namespace {
@@ -124,6 +125,18 @@ bool choose_check(const std::string& options, std::string& problem) {
   }
   return choose("UIWARP_CHECK", with_absolute_paths(options),
                 "--check: '" + options + "' is too long", problem);
+}
+
+bool choose_faults(const std::string& path, std::string& problem) {
+  faults::Rules ignored;
+  problem = faults::load(path, ignored);
+  if (!problem.empty()) {
+    problem = "--faults: " + problem;
+    return false;
+  }
+  // As with --check: the program may change its directory.
+  const std::string absolute = std::filesystem::absolute(path).string();
+  return choose("UIWARP_FAULTS", absolute, "--faults: '" + absolute + "' is too long", problem);
 }
 
 }  // namespace uiw::tool

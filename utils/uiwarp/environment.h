@@ -27,4 +27,7 @@ bool choose_face(const std::string& name, std::string& problem);
 // The same of UIWARP_CHECK and the options of --check.
 bool choose_check(const std::string& options, std::string& problem);
 
+// The same of UIWARP_FAULTS and the file of --faults, whose rules are looked at.
+bool choose_faults(const std::string& path, std::string& problem);
+
 }  // namespace uiw::tool

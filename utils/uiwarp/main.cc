@@ -14,6 +14,7 @@
 #include "doctor.h"
 #include "environment.h"
 #include "explain.h"
+#include "faults.h"
 #include "layout.h"
 #include "run.h"
 #include "settings_page.h"
@@ -23,7 +24,8 @@
 namespace {
 
 constexpr char kRunHelp[] =
-    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--] PROGRAM ARGS...\n\n"
+    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--] PROGRAM "
+    "ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
     "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
@@ -31,11 +33,14 @@ constexpr char kRunHelp[] =
     "--check: misuse of the verbs is reported, and the exit status is 66 then; OPTIONs are those "
     "of "
     "UIWARP_CHECK.\n"
+    "--faults: what goes wrong by the rules of FILE (`uiwarp faults` explains them), as "
+    "UIWARP_FAULTS.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
-  const std::string as = "--as", as_equals = "--as=", check = "--check", check_equals = "--check=";
+  const std::string as = "--as", as_equals = "--as=", check = "--check",
+                    check_equals = "--check=", faults = "--faults", faults_equals = "--faults=";
   int first = 2;
   for (; first < argc && argv[first][0] == '-'; first++) {
     const std::string option = argv[first];
@@ -54,6 +59,11 @@ int run_command(int argc, char** argv) {
       good = uiw::tool::choose_face(named ? argv[first] : "", problem);
     } else if (option.starts_with(as_equals)) {
       good = uiw::tool::choose_face(option.substr(as_equals.size()), problem);
+    } else if (option == faults) {
+      const bool named = ++first < argc;
+      good = uiw::tool::choose_faults(named ? argv[first] : "", problem);
+    } else if (option.starts_with(faults_equals)) {
+      good = uiw::tool::choose_faults(option.substr(faults_equals.size()), problem);
     } else if (option == check) {
       good = uiw::tool::choose_check("on", problem);
     } else if (option.starts_with(check_equals)) {
@@ -116,6 +126,10 @@ int main(int argc, char** argv) {
   CLI::App* explain = app.add_subcommand(
       "explain",
       "Say what a completion status, errno, event or vendor_err means, and what to look at");
+  CLI::App* faults =
+      app.add_subcommand("faults", "Say in words what each rule of a file of faults does");
+  std::string rules;
+  faults->add_option("--explain", rules, "The file")->required()->type_name("FILE");
   bool markdown = false, list_settings = false, as_json = false, errors_page = false;
   std::vector<std::string> words;
   explain->add_option(
@@ -132,6 +146,7 @@ int main(int argc, char** argv) {
   if (doctor->parsed() && !list_settings) return uiw::tool::doctor(uiw::tool::find_layout());
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
+  if (faults->parsed()) return uiw::tool::explain_faults(rules);
   if (explain->parsed() && errors_page) {
     uiw::tool::print_explanations_markdown();
     return 0;

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "check/no_cancellation.h"
+#include "core/no_cancellation.h"
 #include "core/raw_sys.h"
 
 namespace uiw::check {
@@ -172,7 +172,7 @@ const Report::Known* Report::known(const Finding& finding) const {
 
 void Report::add(const Finding& finding) {
   if (finding.hint && !hints_) return;
-  const NoCancellation whole;
+  const core::NoCancellation whole;
   const std::lock_guard hold(mutex_);
   if (over_) return;
   if (const Known* const before = known(finding)) {

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "check/no_cancellation.h"
+#include "core/no_cancellation.h"
 
 namespace uiw::check {
 namespace {
@@ -44,7 +44,7 @@ bool Stack::operator==(const Stack& other) const {
 
 __attribute__((noinline)) void capture(Stack& stack) {
   Frames frames;
-  const NoCancellation whole;
+  const core::NoCancellation whole;
   const size_t count =
       remembers ? static_cast<size_t>(unw_backtrace(frames.data(), static_cast<int>(frames.size())))
                 : step(frames);

@@ -100,6 +100,10 @@ constexpr SettingInfo kTable[] = {
      "--check` sets it. OPTION: exit=N, another status, 0 the program's own; halt=1, end at the "
      "first finding; hints=1, also what is not certain; json=FILE; github=1, annotations of its "
      "workflows; suppressions=FILE; max=N, how many findings are shown."},
+    {"UIWARP_FAULTS", "off|FILE", "off",
+     "Let go wrong what the rules of FILE say: calls that fail, requests that complete with an "
+     "error, completions that come late. `uiwarp run --faults` sets it; `uiwarp faults --explain` "
+     "says what the rules do."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
      "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
      "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
@@ -182,6 +186,12 @@ bool check_options(std::string_view text, char (&out)[sizeof Settings::check]) {
   return true;
 }
 
+bool file(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
+  if (text.empty() || text.size() >= sizeof out) return false;
+  out[text.copy(out, text.size())] = 0;
+  return true;
+}
+
 bool directory(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
   const bool own_choice = text == "auto";
   if (!own_choice && (text.size() >= sizeof out || !text.starts_with('/'))) return false;
@@ -258,6 +268,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_RNR_WAIT_MS") return milliseconds(text, 0, out.rnr_wait_ms);
   if (name == "UIWARP_DEVICES") return device_list(text, out.devices);
   if (name == "UIWARP_CHECK") return check_options(text, out.check);
+  if (name == "UIWARP_FAULTS") return file(text, out.faults);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},

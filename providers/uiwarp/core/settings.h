@@ -65,6 +65,8 @@ struct Settings {
   char devices[kLongestList + 1] = "";
   // UIWARP_CHECK, as it was written: parse_check_options() has accepted it
   char check[2 * kLongestPath + 1] = "off";
+  // UIWARP_FAULTS: path of a file of rules, or off
+  char faults[kLongestPath + 1] = "off";
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug

@@ -160,6 +160,12 @@ inline constexpr Nanoseconds kFullSocketWait = 20 * kMillisecond;
 // How often a port is read, several datagrams at a time, before the engine looks after others.
 inline constexpr int kDatagramReceives = 4;
 
+// --- Faults (faults/watch.cc) ---
+
+// How often a completion queue is looked at for a request that is to fail. An adapter needs as long
+// for a retry.
+inline constexpr Nanoseconds kFailingQueueLook = kMillisecond;
+
 // --- Messages (core/explain.h) ---
 
 // Of how many objects a process is told the same mistake. A server whose peers are wrong makes a

@@ -60,7 +60,9 @@ const Table* refusal() {
 }
 
 const Table* make_chain() {
-  const Instrument instruments[] = {{"check", "UIWARP_CHECK", core::settings().check}};
+  // What goes wrong by a rule is seen by --check as the program sees it.
+  const Instrument instruments[] = {{"faults", "UIWARP_FAULTS", core::settings().faults},
+                                    {"check", "UIWARP_CHECK", core::settings().check}};
   const Table* table = &kPlain;
   // A wrong setting has been reported, and nothing is opened.
   if (core::settings_error()) return table;

@@ -303,5 +303,16 @@ TEST(Settings, Check) {
     expect_refused("UIWARP_CHECK", bad, "off|on|OPTION,...");
 }
 
+TEST(Settings, FaultsAreAFileOfRulesOrOff) {
+  Settings s;
+  EXPECT_STREQ(s.faults, "off");
+  for (const char* good : {"/tmp/rules", "rules of mine", "off"}) {
+    EXPECT_TRUE(accepted("UIWARP_FAULTS", good, s));
+    EXPECT_STREQ(s.faults, good);
+  }
+  expect_refused("UIWARP_FAULTS", "", "off|FILE");
+  expect_refused("UIWARP_FAULTS", std::string(Settings::kLongestPath + 1, 'x').c_str(), "off|FILE");
+}
+
 }  // namespace
 }  // namespace uiw::core

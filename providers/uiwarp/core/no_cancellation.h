@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// While it lives its thread is not cancelled: what --check does inside of a verb may read and write
-// files, and no verb is a cancellation point.
+// While it lives its thread is not cancelled: what an instrument does inside of a verb may wait, or
+// read and write files, and no verb is a cancellation point.
 #pragma once
 
 #include <pthread.h>
 
-namespace uiw::check {
+namespace uiw::core {
 
 class NoCancellation {
  public:
@@ -17,4 +17,4 @@ class NoCancellation {
   int before_;
 };
 
-}  // namespace uiw::check
+}  // namespace uiw::core

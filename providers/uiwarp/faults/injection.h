@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The rules of this process, and what is said of those that were carried out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "faults/objects.h"
+
+namespace uiw::faults {
+
+// Reads the file that UIWARP_FAULTS names. False: it cannot be used, which has been said.
+bool configure(const char* path);
+const Rules& rules();
+
+// Says of each rule that was carried out, in a line at the default level, when it goes: with no
+// lock held.
+class Notes {
+ public:
+  Notes() = default;
+  Notes(const Notes&) = delete;
+  ~Notes();
+
+  // A call that fails.
+  void call(const Hit& hit);
+  // A request of that queue pair that meets a rule.
+  void request(const Hit& hit, const Qp& qp);
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+// A call that is counted for the process, or in `stream`: 0, or the errno it is to fail with, of
+// which has been said. Thread: any; the stream's.
+int failing(Event event);
+int failing(Event event, Stream& stream, Notes& notes);
+// One that is counted for a queue pair.
+int failing(Event event, Qp& qp);
+
+}  // namespace uiw::faults

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What queue pairs and completion queues are under --faults: objects of ours that hold the handle
+// of the next table. All other handles are the next table's own.
+//
+// Locks, in this order: Qp::posting while it is waited for, Cq::mutex, Qp::posting when it is only
+// tried, Qp::mutex.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/generation.h"
+#include "faults/sends.h"
+#include "uiwarp/uiwarp-verbs.h"
+
+namespace uiw::faults {
+
+struct Cq;
+
+// How far a queue pair is on its way to ERR by a rule.
+enum class Fate : uint8_t {
+  kNone,     // no rule has met it
+  kFailing,  // a stand-in is posted for the request that is to fail; what comes behind is held
+  kFailed,   // that has completed, or a receive has failed; it is to be moved to ERR
+  kOver,     // it has been moved to ERR, and what was held has been posted
+};
+
+struct Qp {
+  explicit Qp(uint64_t ordinal) : stream(Scope::kQueuePair, ordinal) {}
+
+  uiwarp_qp* next = nullptr;
+  std::shared_ptr<Cq> send_cq, recv_cq;
+  uint32_t number = 0;
+  uint32_t most_sends = 0;  // outstanding
+  bool is_for_datagrams = false;
+  bool signal_all = false;
+  const unsigned process = core::generation();
+
+  // From what a rule says of a request until it is posted; from batch_begin() to batch_end().
+  std::mutex posting;
+  size_t batch_added = 0, batch_held = 0;  // since batch_begin(); under posting
+
+  std::mutex mutex;
+  Stream stream;                    // under mutex
+  Sends sends;                      // under mutex
+  std::vector<Sent> held;           // under mutex
+  Fate fate = Fate::kNone;          // under mutex
+  bool has_failed_receive = false;  // under mutex: messages that come behind it are none
+
+  bool is_leaving = false;  // under Cq::mutex of both queues: it is being destroyed
+
+  // In a child of the process that made it locks may be held for good: all is passed on as it is.
+  bool foreign() const { return process != core::generation(); }
+};
+
+// A completion that has been polled from the next table.
+struct Withheld {
+  ibv_wc wc;
+  const Qp* qp;           // whose it is; null: not known
+  core::Nanoseconds due;  // when it may be handed out
+};
+
+struct Cq {
+  explicit Cq(uint64_t ordinal) : stream(Scope::kCompletionQueue, ordinal) {}
+
+  uiwarp_cq* next = nullptr;
+  const unsigned process = core::generation();
+
+  std::mutex mutex;
+  Stream stream;                          // under mutex
+  std::deque<Withheld> withheld;          // under mutex, in the order of completion
+  std::unordered_map<uint32_t, Qp*> qps;  // under mutex, by number: who completes here
+  bool is_destroyed = false;              // under mutex
+  bool is_watched = false;                // under mutex
+
+  bool foreign() const { return process != core::generation(); }
+};
+
+// A handle points to an object; that of a completion queue shares it with who watches it.
+inline Qp& of(uiwarp_qp* handle) {
+  return *reinterpret_cast<Qp*>(handle);
+}
+inline const std::shared_ptr<Cq>& of(uiwarp_cq* handle) {
+  return *reinterpret_cast<const std::shared_ptr<Cq>*>(handle);
+}
+
+}  // namespace uiw::faults

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The file of --faults: one rule a line (doc/faults.md). Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.h"
+#include "faults/events.h"
+
+namespace uiw::faults {
+
+// Which of the events that a rule is for it meets.
+enum class When : uint8_t {
+  kAlways,       // each
+  kNth,          // the Nth, once in each scope
+  kEvery,        // the Nth, the 2Nth, ...
+  kProbability,  // each with this probability, by the seed
+};
+
+enum class Action : uint8_t {
+  kErrno,   // a call fails
+  kStatus,  // a request completes with an error, and its queue pair fails
+  kDelay,   // the completion of a request is handed out later
+};
+
+struct Rule {
+  int line = 0;
+  Event event{};
+  When when = When::kAlways;
+  uint64_t number = 0;     // of kNth and kEvery; from 1
+  double probability = 0;  // of kProbability; above 0, at most 1
+  Action action{};
+  int error = 0;                          // of kErrno
+  ibv_wc_status status{};                 // of kStatus
+  core::Nanoseconds least = 0, most = 0;  // of kDelay
+};
+
+struct Rules {
+  uint64_t seed = 0;
+  std::vector<Rule> list;  // in the order of the file
+};
+
+inline constexpr core::Nanoseconds kLongestDelay = 60 * core::kSecond;
+
+// Parses the text of a file. Returns the empty string, or what is wrong: the line, the word, and
+// what is allowed; `out` is undefined then.
+std::string parse(std::string_view text, Rules& out);
+
+// Reads and parses a file. As parse(); the sentence begins with the path.
+std::string load(const std::string& path, Rules& out);
+
+// What a rule does, in a sentence.
+std::string explain(const Rule& rule);
+
+}  // namespace uiw::faults

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What has been posted to a send queue and not completed, with what is to happen to it. Pure.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "faults/stream.h"
+
+namespace uiw::faults {
+
+struct Sent {
+  uint64_t wr_id = 0;
+  bool signaled = false;
+  ibv_wr_opcode opcode{};    // as the program wrote it
+  std::optional<Hit> hit{};  // the rule that it met
+  bool is_replaced = false;  // the next table has got another one for it
+
+  bool fails() const { return hit && hit->rule->action == Action::kStatus; }
+};
+
+// Thread: one at a time.
+class Sends {
+ public:
+  void add(const Sent& sent) { list_.push_back(sent); }
+  // The newest ones were not posted after all. Whether one of them was to fail.
+  bool take_back(size_t count) {
+    bool was_to_fail = false;
+    for (; count > 0 && !list_.empty(); --count, list_.pop_back())
+      was_to_fail = was_to_fail || list_.back().fails();
+    return was_to_fail;
+  }
+
+  // Its completion has come, which is the end of those before it, too. Completions come in the
+  // order of posting: one that succeeded is that of the oldest that asked for one. One that failed
+  // may be anybody's; of several with this wr_id the oldest is taken for it.
+  std::optional<Sent> complete(uint64_t wr_id, bool success) {
+    const auto found = std::ranges::find_if(list_, [&](const Sent& each) {
+      return each.wr_id == wr_id && (each.signaled || !success);
+    });
+    if (found == list_.end()) return {};
+    const Sent sent = *found;
+    list_.erase(list_.begin(), found + 1);
+    return sent;
+  }
+
+  void clear() { list_.clear(); }
+
+ private:
+  std::deque<Sent> list_;
+};
+
+}  // namespace uiw::faults

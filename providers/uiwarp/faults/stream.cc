@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "faults/stream.h"
+
+namespace uiw::faults {
+namespace {
+
+// SplitMix64's output function: every bit of the input changes half of the output's.
+uint64_t mixed(uint64_t value) {
+  value += 0x9E3779B97F4A7C15;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+uint64_t Stream::chance(uint64_t seed, size_t rule, uint64_t number, uint64_t draw) const {
+  uint64_t value = seed;
+  for (const uint64_t part :
+       {static_cast<uint64_t>(scope_), ordinal_, uint64_t{rule}, number, draw})
+    value = mixed(value ^ mixed(part));
+  return value;
+}
+
+bool Stream::meets(const Rules& rules, size_t index, uint64_t number) const {
+  const Rule& rule = rules.list[index];
+  switch (rule.when) {
+    case When::kAlways:
+      return true;
+    case When::kNth:
+      return number == rule.number;
+    case When::kEvery:
+      return number % rule.number == 0;
+    case When::kProbability:
+      // 53 bits are what a double holds.
+      return static_cast<double>(chance(rules.seed, index, number, 0) >> 11) * 0x1p-53 <
+             rule.probability;
+  }
+  return false;
+}
+
+std::optional<Hit> Stream::next(const Rules& rules, Event event) {
+  const uint64_t number = ++counts_[static_cast<size_t>(event)];
+  for (size_t i = 0; i < rules.list.size(); ++i) {
+    const Rule& rule = rules.list[i];
+    if (rule.event != event || !meets(rules, i, number)) continue;
+    Hit hit{&rule, number, rule.least};
+    if (rule.most > rule.least)
+      hit.delay += static_cast<core::Nanoseconds>(
+          chance(rules.seed, i, number, 1) % static_cast<uint64_t>(rule.most - rule.least + 1));
+    return hit;
+  }
+  return {};
+}
+
+}  // namespace uiw::faults

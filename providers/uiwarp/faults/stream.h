@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Which rule meets an event. Events are counted in scopes, and what is left to chance is computed
+// from the seed, the rule, the scope and the count, so that neither threads nor time have a say:
+// the same events of a queue pair meet the same rules in every run. Pure.
+#pragma once
+
+#include <optional>
+
+#include "faults/rules.h"
+
+namespace uiw::faults {
+
+struct Hit {
+  const Rule* rule;
+  uint64_t number;          // which event of its kind in this scope, from 1
+  core::Nanoseconds delay;  // of kDelay
+};
+
+// The events of one scope. Thread: one at a time.
+class Stream {
+ public:
+  // `ordinal`: which queue pair, or completion queue, of the process this is.
+  Stream(Scope scope, uint64_t ordinal) : scope_(scope), ordinal_(ordinal) {}
+
+  // `event`, whose scope is ours, happens: the first rule that meets it. Each rule counts all
+  // events, also those that another rule has met. `rules` must be the same ones each time.
+  std::optional<Hit> next(const Rules& rules, Event event);
+
+ private:
+  // Of 64 bits; `draw` tells several of one event and rule apart.
+  uint64_t chance(uint64_t seed, size_t rule, uint64_t number, uint64_t draw) const;
+  bool meets(const Rules& rules, size_t index, uint64_t number) const;
+
+  Scope scope_;
+  uint64_t ordinal_;
+  uint64_t counts_[kEvents] = {};
+};
+
+}  // namespace uiw::faults

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What is posted to send queues, request by request. In place of one that is to fail an empty RDMA
+// Write is posted, which does nothing at the peer and completes behind all before it: then its
+// completion gets the status asked for, and the queue pair goes to ERR (wrap_completions.cc). What
+// is posted behind it is held until then, so that it flushes and is not carried out.
+#include <cerrno>
+
+#include "faults/wraps.h"
+
+namespace uiw::faults {
+namespace {
+
+// What is to become of a request.
+enum class Course : uint8_t {
+  kPass,     // it is posted as it is
+  kStandIn,  // an empty RDMA Write is, in its place
+  kHold,     // it is kept, and flushed later
+  kRefuse,   // ENOMEM: as many are held as the queue has room for
+};
+
+ibv_send_wr stand_in_for(const ibv_send_wr& wr) {
+  ibv_send_wr empty{};
+  empty.wr_id = wr.wr_id;
+  empty.opcode = IBV_WR_RDMA_WRITE;
+  empty.send_flags = IBV_SEND_SIGNALED;
+  return empty;
+}
+
+// qp.posting is held, by which requests come here in the order in which they are posted.
+Course decide(Qp& qp, const ibv_send_wr& wr) {
+  const std::lock_guard lock(qp.mutex);
+  Sent sent{.wr_id = wr.wr_id,
+            .signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED),
+            .opcode = wr.opcode};
+  if (qp.fate == Fate::kFailing || qp.fate == Fate::kFailed) {
+    if (qp.held.size() >= qp.most_sends) return Course::kRefuse;
+    sent.signaled = sent.is_replaced = true;
+    qp.held.push_back(sent);
+    return Course::kHold;
+  }
+  Event event;
+  if (qp.fate == Fate::kNone && event_of(wr.opcode, event))
+    sent.hit = qp.stream.next(rules(), event);
+  if (sent.fails()) {
+    sent.signaled = sent.is_replaced = true;
+    qp.fate = Fate::kFailing;
+  }
+  qp.sends.add(sent);
+  return sent.fails() ? Course::kStandIn : Course::kPass;
+}
+
+// The newest requests were not posted after all, nor those that were held.
+void take_back(Qp& qp, size_t added, size_t held) {
+  const std::lock_guard lock(qp.mutex);
+  const bool has_stand_in = qp.sends.take_back(added);
+  qp.held.resize(qp.held.size() - std::min(held, qp.held.size()));
+  if (has_stand_in && qp.fate == Fate::kFailing) qp.fate = Fate::kNone;
+}
+
+bool is_failing(Qp& qp) {
+  const std::lock_guard lock(qp.mutex);
+  return qp.fate == Fate::kFailing || qp.fate == Fate::kFailed;
+}
+
+// Posts one of a list by `post`.
+template <class Post>
+int post_one(Qp& qp, const ibv_send_wr& wr, Post post) {
+  ibv_send_wr one = wr;
+  switch (decide(qp, wr)) {
+    case Course::kRefuse:
+      return ENOMEM;
+    case Course::kHold:
+      ++qp.batch_held;
+      return 0;
+    case Course::kStandIn:
+      one = stand_in_for(wr);
+      break;
+    case Course::kPass:
+      one.next = nullptr;
+      break;
+  }
+  if (const int error = post(one)) {
+    take_back(qp, 1, 0);
+    return error;
+  }
+  ++qp.batch_added;
+  return 0;
+}
+
+}  // namespace
+
+namespace wrap {
+
+int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
+  Qp& qp = of(handle);
+  if (qp.foreign()) return next->qp_post_send(qp.next, wr, bad);
+  if (const int error = failing(Event::kPostSend, qp)) {
+    if (bad) *bad = wr;
+    return error;
+  }
+  if (qp.is_for_datagrams) return next->qp_post_send(qp.next, wr, bad);
+  int error = 0;
+  {
+    const std::lock_guard lock(qp.posting);
+    for (; wr && !error; wr = error ? wr : wr->next)
+      error = post_one(qp, *wr, [&](ibv_send_wr& one) {
+        ibv_send_wr* ignored = nullptr;
+        return next->qp_post_send(qp.next, &one, &ignored);
+      });
+  }
+  if (error && bad) *bad = wr;
+  if (is_failing(qp)) watch(qp.send_cq);
+  return error;
+}
+
+void qp_batch_begin(uiwarp_qp* handle) {
+  Qp& qp = of(handle);
+  if (qp.foreign()) return next->qp_batch_begin(qp.next);
+  qp.posting.lock();
+  qp.batch_added = qp.batch_held = 0;
+  next->qp_batch_begin(qp.next);
+}
+
+int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
+  Qp& qp = of(handle);
+  if (qp.foreign() || qp.is_for_datagrams) return next->qp_batch_add(qp.next, wr);
+  return post_one(qp, *wr, [&](ibv_send_wr& one) { return next->qp_batch_add(qp.next, &one); });
+}
+
+int qp_batch_address(uiwarp_qp* qp, const ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
+  return next->qp_batch_address(of(qp).next, ah, remote_qpn, remote_qkey);
+}
+
+int qp_batch_end(uiwarp_qp* handle, int publish) {
+  Qp& qp = of(handle);
+  if (qp.foreign()) return next->qp_batch_end(qp.next, publish);
+  const int refused = publish ? failing(Event::kPostSend, qp) : 0;
+  // Where all are held there is nothing to post.
+  const bool all_held = qp.batch_added == 0 && qp.batch_held > 0;
+  const int error = next->qp_batch_end(qp.next, publish && !refused && !all_held);
+  if (!publish || refused || error) take_back(qp, qp.batch_added, qp.batch_held);
+  qp.batch_added = qp.batch_held = 0;
+  qp.posting.unlock();
+  if (is_failing(qp)) watch(qp.send_cq);
+  return refused ? refused : error;
+}
+
+}  // namespace wrap
+}  // namespace uiw::faults

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Stock programs that meet a rule of `uiwarp run --faults`, and what they print then."""
+import os
+import tempfile
+
+from case_rping import connect, serve
+from harness import expect
+from registry import case
+
+
+class Rules:
+    """A file with this text, as the setting that names it."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __enter__(self):
+        with tempfile.NamedTemporaryFile("w", prefix="uiwarp-faults-", delete=False) as file:
+            file.write(self.text)
+        os.chmod(file.name, 0o644)
+        self.path = file.name
+        return {"UIWARP_FAULTS": self.path}
+
+    def __exit__(self, *_):
+        os.unlink(self.path)
+
+
+def said_once(tool, line, *others):
+    expect(tool.output.count(f"uiwarp: faults: {line}") == 1, f"not said once: {line}", tool, *others)
+
+
+@case("faults-rping", worlds=["lo4-root"], seconds=60)
+def rping(world):
+    with Rules("op=SEND nth=3 status=RETRY_EXC_ERR\n") as settings:
+        port = world.port()
+        server = serve(world, port, "-C", "10")
+        client = connect(world, port, "-C", "10", "-v", settings=settings)
+        world.finish(client, 20, None, server)
+        world.finish(server, 20, None, client)
+    said_once(client, "line 1: queue pair", server)
+    expect(client.output.count("ping data: ") == 1 and "cq completion failed status 12" in client.output,
+           "the third Send of the client did not fail", client, server)
+    expect("server DISCONNECT EVENT" in server.output, "the peer did not notice", client, server)
+
+
+@case("faults-perftest", worlds=["lo4-root"], seconds=60)
+def perftest(world):
+    common = ["ib_write_bw", "-d", world.device, "-F", "-n", "500"]
+    with Rules("op=WRITE nth=100 status=REM_ACCESS_ERR\n") as settings:
+        port = world.port()
+        server = world.start_server(*common, "-p", port, port=port)
+        client = world.start("client", *common, "-p", port, world.server, settings=settings)
+        world.finish(client, 20, 1, server)
+        server.destroy()
+    expect("Failed status 10: wr_id 0" in client.output and "ccnt=99" in client.output,
+           "the hundredth RDMA Write did not fail", client, server)
+    with Rules("verb=reg_mr nth=1 errno=ENOMEM\n") as settings:
+        port = world.port()
+        server = world.start_server(*common, "-p", port, port=port)
+        client = world.start("client", *common, "-p", port, world.server, settings=settings)
+        world.finish(client, 20, 1, server)
+        server.destroy()
+    said_once(client, "line 1: ibv_reg_mr(), number 1, fails with ENOMEM", server)
+    expect("Couldn't allocate MR" in client.output, "the client got its memory region", client, server)
+
+
+@case("faults-delay", worlds=["lo4-root"], seconds=60)
+def delay(world):
+    """A program that waits for events gets late completions, too."""
+    with Rules("op=SEND every=2 delay=1ms..5ms\nop=RECV nth=5 delay=10ms\n") as settings:
+        port = world.port()
+        common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "10", "-p", port, "-e"]
+        server = world.start_server(*common, port=port)
+        client = world.start("client", *common, world.server, settings={**settings, "UIWARP_CHECK": "on"})
+        world.finish(client, 20, 0, server)
+        world.finish(server, 20, 0, client)
+    expect(client.output.count("has its completion handed out") == 6, "not six completions came late", client, server)

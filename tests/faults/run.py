@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Runs a program under `uiwarp run --faults`: it must meet what the rules say, the same twenty times in a row, and
+--check must find nothing wrong with it.
+
+    run.py UIWARP-BINARY FOLDER-OF-THE-PROGRAM
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+LIMIT = 100   # seconds: far more than one takes
+TIMES = 20
+MESSAGES = 60
+RULES = """seed 7
+op=SEND nth=60 status=RETRY_EXC_ERR
+op=SEND probability=0.1 delay=10us..200us
+op=RECV every=25 delay=1ms
+"""
+ENDS = ["send 60: transport retry counter exceeded", "send 61: Work Request Flushed Error",
+        "state ERR"]
+
+
+def run(uiwarp, program, rules, *options):
+    """(standard output, what was said of rules, everything else that was said, exit status)"""
+    with tempfile.NamedTemporaryFile("w", prefix="uiwarp-faults-") as file:
+        file.write(rules)
+        file.flush()
+        ended = subprocess.run([uiwarp, "run", *options, "--faults", file.name, program, str(MESSAGES)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, timeout=LIMIT, check=False)
+    # Numbers of queue pairs are drawn; the two have their own order of events each.
+    lines = [re.sub("0x[0-9a-f]+", "", line) for line in ended.stderr.splitlines()]
+    injected = sorted(line for line in lines if line.startswith("uiwarp: faults: "))
+    return ended.stdout.splitlines(), injected, [line for line in lines if line not in injected], ended.returncode
+
+
+def problems(uiwarp, program):
+    first = None
+    for turn in range(TIMES):
+        options = ["--check=hints=1"] if turn % 2 else []
+        said, injected, others, status = run(uiwarp, program, RULES, *options)
+        if (said, status) != (ENDS, 0) or any("check" in line for line in others):
+            yield f"turn {turn}: status {status}\n" + "\n".join(said + injected + others)
+        first = first or injected
+        if injected != first:
+            yield f"turn {turn}: not what came first\n" + "\n".join(injected) + "\nbut\n" + "\n".join(first)
+    counts = [sum(f"line {line}:" in text for text in first or []) for line in (2, 3, 4)]
+    if counts[0] != 1 or counts[1] < 1 or counts[2] != 2:
+        yield f"rules were carried out {counts} times\n" + "\n".join(first or [])
+
+
+def without_a_good_rule(uiwarp, program):
+    said, injected, others, status = run(uiwarp, program, "op=SEND status=SUCCESS\n")
+    if status != 2 or said or injected or "line 1: 'status=SUCCESS'" not in "\n".join(others):
+        yield f"a wrong rule: status {status}\n" + "\n".join(said + injected + others)
+
+
+def main():
+    uiwarp, folder = sys.argv[1:]
+    program = str(pathlib.Path(folder, "faults_sequence"))
+    found = [*problems(uiwarp, program), *without_a_good_rule(uiwarp, program)]
+    print("\n".join(found) or f"the same {TIMES} times")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A table of verbs functions to stand behind --faults: work requests complete when the test says
+// so, and in ERR they flush. Thread: any.
+#pragma once
+
+#include <cerrno>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "uiwarp/uiwarp-verbs.h"
+
+namespace uiw::faults::fake {
+
+struct Cq {
+  std::deque<ibv_wc> completions;
+};
+
+struct Qp {
+  Cq* send_cq;
+  Cq* recv_cq;
+  uint32_t number;
+  ibv_qp_state state = IBV_QPS_RTS;
+  std::deque<ibv_send_wr> posted;  // and not completed
+  std::vector<ibv_wr_opcode> seen;
+  std::vector<ibv_send_wr> batch;
+};
+
+inline std::mutex mutex;
+inline uint32_t last_number = 0;
+inline int arms = 0;
+
+inline void push(Cq& cq, const Qp& qp, uint64_t wr_id, ibv_wc_status status, ibv_wc_opcode opcode) {
+  ibv_wc wc{};
+  wc.wr_id = wr_id;
+  wc.status = status;
+  wc.opcode = opcode;
+  wc.qp_num = qp.number;
+  cq.completions.push_back(wc);
+}
+
+inline void flush(Qp& qp) {
+  for (const ibv_send_wr& wr : qp.posted)
+    push(*qp.send_cq, qp, wr.wr_id, IBV_WC_WR_FLUSH_ERR, IBV_WC_SEND);
+  qp.posted.clear();
+}
+
+inline Qp& of(uiwarp_qp* handle) {
+  return *reinterpret_cast<Qp*>(handle);
+}
+inline Cq& of(uiwarp_cq* handle) {
+  return *reinterpret_cast<Cq*>(handle);
+}
+
+// All that was posted is carried out.
+inline void complete_sends(Qp& qp) {
+  const std::lock_guard lock(mutex);
+  for (const ibv_send_wr& wr : qp.posted)
+    if (wr.send_flags & IBV_SEND_SIGNALED)
+      push(*qp.send_cq, qp, wr.wr_id, IBV_WC_SUCCESS,
+           wr.opcode == IBV_WR_RDMA_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
+  qp.posted.clear();
+}
+
+inline void receive(Qp& qp, uint64_t wr_id) {
+  const std::lock_guard lock(mutex);
+  push(*qp.recv_cq, qp, wr_id, IBV_WC_SUCCESS, IBV_WC_RECV);
+}
+
+inline ibv_qp_state state_of(Qp& qp) {
+  const std::lock_guard lock(mutex);
+  return qp.state;
+}
+
+inline void take(Qp& qp, const ibv_send_wr& wr) {
+  qp.posted.push_back(wr);
+  qp.seen.push_back(wr.opcode);
+  if (qp.state == IBV_QPS_ERR) flush(qp);
+}
+
+inline uiwarp_verbs table() {
+  uiwarp_verbs verbs{};
+  verbs.pd_alloc = [](uiwarp_context*, uiwarp_pd**) { return 0; };
+  verbs.cq_create = [](uiwarp_context*, int, int, int, uiwarp_pd*, void*, uiwarp_cq** cq, int*) {
+    *cq = reinterpret_cast<uiwarp_cq*>(new Cq);
+    return 0;
+  };
+  verbs.cq_destroy = [](uiwarp_cq* cq, uint32_t*, uint32_t*) {
+    delete &of(cq);
+    return 0;
+  };
+  verbs.cq_poll = [](uiwarp_cq* cq, int count, ibv_wc* wc) {
+    const std::lock_guard lock(mutex);
+    int taken = 0;
+    for (auto& list = of(cq).completions; taken < count && !list.empty(); list.pop_front())
+      wc[taken++] = list.front();
+    return taken;
+  };
+  verbs.cq_arm = [](uiwarp_cq*, int) {
+    const std::lock_guard lock(mutex);
+    ++arms;
+    return 0;
+  };
+  verbs.qp_create = [](uiwarp_pd*, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* number) {
+    *number = ++last_number;
+    *qp = reinterpret_cast<uiwarp_qp*>(
+        new Qp{&of(init->send_cq), &of(init->recv_cq), *number, IBV_QPS_RTS, {}, {}, {}});
+    return 0;
+  };
+  verbs.qp_destroy = [](uiwarp_qp* qp, uint32_t*) {
+    delete &of(qp);
+    return 0;
+  };
+  verbs.qp_modify = [](uiwarp_qp* qp, const ibv_qp_attr* attr, int) {
+    const std::lock_guard lock(mutex);
+    of(qp).state = attr->qp_state;
+    if (attr->qp_state == IBV_QPS_ERR) flush(of(qp));
+    if (attr->qp_state == IBV_QPS_RESET) of(qp).posted.clear();
+    return 0;
+  };
+  verbs.qp_post_send = [](uiwarp_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+    const std::lock_guard lock(mutex);
+    *bad = wr;
+    if (wr->num_sge > 1) return EINVAL;
+    for (; wr; wr = wr->next) take(of(qp), *wr);
+    return 0;
+  };
+  verbs.qp_post_recv = [](uiwarp_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; };
+  verbs.qp_batch_begin = [](uiwarp_qp* qp) { of(qp).batch.clear(); };
+  verbs.qp_batch_add = [](uiwarp_qp* qp, const ibv_send_wr* wr) {
+    of(qp).batch.push_back(*wr);
+    return 0;
+  };
+  verbs.qp_batch_end = [](uiwarp_qp* qp, int publish) {
+    const std::lock_guard lock(mutex);
+    if (publish)
+      for (const ibv_send_wr& wr : of(qp).batch) take(of(qp), wr);
+    return 0;
+  };
+  return verbs;
+}
+
+}  // namespace uiw::faults::fake

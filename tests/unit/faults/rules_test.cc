@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "faults/rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace uiw::faults {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Rules good(const char* text) {
+  Rules rules;
+  EXPECT_EQ(parse(text, rules), "");
+  return rules;
+}
+
+std::string problem(const std::string& text) {
+  Rules rules;
+  return parse(text, rules);
+}
+
+TEST(FaultRules, EachFormIsReadWithItsValuesAndItsLine) {
+  const Rules rules = good(
+      "# what goes wrong\n"
+      "seed 7\n"
+      "\n"
+      "qp=* op=WRITE nth=100 status=RETRY_EXC_ERR   # as with a pulled cable\n"
+      "op=SEND every=1000 delay=5ms..20ms\n"
+      "verb=create_cq nth=2 errno=ENOMEM\r\n"
+      "\top=RECV status=IBV_WC_LOC_LEN_ERR probability=0.25\n"
+      "op=READ delay=1s");
+  EXPECT_EQ(rules.seed, 7u);
+  ASSERT_EQ(rules.list.size(), 5u);
+  EXPECT_EQ(rules.list[0].line, 4);
+  EXPECT_EQ(rules.list[0].event, Event::kWrite);
+  EXPECT_EQ(rules.list[0].when, When::kNth);
+  EXPECT_EQ(rules.list[0].number, 100u);
+  EXPECT_EQ(rules.list[0].action, Action::kStatus);
+  EXPECT_EQ(rules.list[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(rules.list[1].when, When::kEvery);
+  EXPECT_EQ(rules.list[1].action, Action::kDelay);
+  EXPECT_EQ(rules.list[1].least, 5 * core::kMillisecond);
+  EXPECT_EQ(rules.list[1].most, 20 * core::kMillisecond);
+  EXPECT_EQ(rules.list[2].event, Event::kCreateCq);
+  EXPECT_EQ(rules.list[2].action, Action::kErrno);
+  EXPECT_EQ(rules.list[2].error, ENOMEM);
+  EXPECT_EQ(rules.list[3].status, IBV_WC_LOC_LEN_ERR);
+  EXPECT_EQ(rules.list[3].when, When::kProbability);
+  EXPECT_EQ(rules.list[3].probability, 0.25);
+  EXPECT_EQ(rules.list[4].when, When::kAlways);
+  EXPECT_EQ(rules.list[4].least, core::kSecond);
+  EXPECT_EQ(rules.list[4].most, core::kSecond);
+}
+
+TEST(FaultRules, AWrongWordIsNamedWithItsLineAndWhatIsAllowed) {
+  struct Wrong {
+    const char* text;
+    const char* word;
+    const char* allowed;
+  };
+  constexpr Wrong kWrong[] = {
+      {"op=WRIET nth=1 status=RETRY_EXC_ERR", "'op=WRIET'", "SEND, WRITE, READ, ATOMIC, RECV"},
+      {"verb=creat_cq errno=ENOMEM", "'verb=creat_cq'", "create_cq, "},
+      {"verb=destroy_cq errno=EBUSY", "'verb=destroy_cq'", "create_cq, "},
+      {"verb=create_cq errno=12", "'errno=12'", "ENOMEM, EINVAL"},
+      {"op=SEND status=SUCCESS", "'status=SUCCESS'", "LOC_LEN_ERR, "},
+      {"op=RECV status=RETRY_EXC_ERR", "'status=RETRY_EXC_ERR'", "LOC_ACCESS_ERR"},
+      {"op=SEND nth=0 status=FATAL_ERR", "'nth=0'", "from 1 on"},
+      {"op=SEND nth=x status=FATAL_ERR", "'nth=x'", "from 1 on"},
+      {"op=SEND every=-1 status=FATAL_ERR", "'every=-1'", "from 1 on"},
+      {"op=SEND probability=0 delay=1ms", "'probability=0'", "above 0"},
+      {"op=SEND probability=1.1 delay=1ms", "'probability=1.1'", "at most 1"},
+      {"op=SEND probability=nan delay=1ms", "'probability=nan'", "at most 1"},
+      {"op=SEND nth=1 every=2 delay=1ms", "'every=2'", "one of nth, every and probability"},
+      {"op=SEND nth=1 nth=2 delay=1ms", "'nth=2'", "twice"},
+      {"op=SEND delay=20ms..5ms", "'delay=20ms..5ms'", "MIN..MAX"},
+      {"op=SEND delay=5", "'delay=5'", "us, ms or s"},
+      {"op=SEND delay=61s", "'delay=61s'", "at most 60s"},
+      {"op=SEND delay=0ms", "'delay=0ms'", "MIN..MAX"},
+      {"op=SEND delay=1ms status=FATAL_ERR", "'status=FATAL_ERR'", "one of errno, status and"},
+      {"qp=3 op=SEND delay=1ms", "'qp=3'", "*"},
+      {"op=SEND nth=1", "'op=SEND'", "status=S or delay=MIN..MAX"},
+      {"verb=post_send nth=1", "'verb=post_send'", "errno=E"},
+      {"verb=post_send status=FATAL_ERR", "'verb=post_send'", "errno="},
+      {"op=SEND errno=EINVAL", "'op=SEND'", "status= or delay="},
+      {"op=SEND verb=post_send errno=EINVAL", "'op=SEND'", "either verb= or op="},
+      {"qp=* verb=post_send errno=EINVAL", "'qp=*'", "qp= goes with op="},
+      {"nth=1 errno=EINVAL", "'nth=1'", "verb=NAME or op=NAME"},
+      {"op", "'op'", "op=..."},
+      {"sometimes op=SEND", "'sometimes'", "nth="},
+      {"seed", "'seed'", "seed N"},
+      {"seed x", "'seed'", "seed N"},
+  };
+  for (const Wrong& wrong : kWrong) {
+    const std::string said = problem(std::string("\n# here:\n") + wrong.text + "\n");
+    EXPECT_THAT(said, StartsWith("line 3: ")) << wrong.text;
+    EXPECT_THAT(said, HasSubstr(wrong.word)) << wrong.text;
+    EXPECT_THAT(said, HasSubstr(wrong.allowed)) << wrong.text;
+  }
+  EXPECT_THAT(problem("seed 1\nseed 2\nop=SEND delay=1ms"), HasSubstr("line 2: 'seed' is there"));
+}
+
+TEST(FaultRules, ARuleThatIsNotThereYetIsNamed) {
+  for (const char* later :
+       {"connect port=7174 nth=1 reject", "dev=uiw_eth0 at=3s port=down for=2s", "gid=shift at=2s",
+        "cq=* nth=5 overrun", "peer=10.0.0.2 rate=1Gbit delay=10ms"}) {
+    const std::string said = problem(later);
+    EXPECT_THAT(said, StartsWith("line 1: ")) << later;
+    EXPECT_THAT(said, HasSubstr("are not there yet")) << later;
+  }
+}
+
+TEST(FaultRules, AFileWithoutARuleIsAMistake) {
+  EXPECT_THAT(problem("# nothing\nseed 3\n"), HasSubstr("no rule"));
+  EXPECT_THAT(problem(""), HasSubstr("no rule"));
+}
+
+TEST(FaultRules, AFileThatCannotBeReadIsNamed) {
+  Rules rules;
+  EXPECT_EQ(load("/nonexistent/faults", rules), "/nonexistent/faults: No such file or directory");
+  EXPECT_THAT(load("/", rules), StartsWith("/: "));
+}
+
+TEST(FaultRules, ARuleIsExplainedInWords) {
+  const auto words = [](const char* rule) { return explain(good(rule).list.front()); };
+  EXPECT_EQ(words("verb=create_cq nth=2 errno=ENOMEM"),
+            "line 1: the 2nd ibv_create_cq() of the process returns NULL, with errno ENOMEM, and "
+            "nothing is made.");
+  EXPECT_EQ(
+      words("verb=modify_qp nth=11 errno=EINVAL"),
+      "line 1: the 11th ibv_modify_qp() of each queue pair returns EINVAL, and does nothing.");
+  EXPECT_EQ(words("verb=poll_cq nth=21 errno=EIO"),
+            "line 1: the 21st ibv_poll_cq() of each completion queue fails with a negative result, "
+            "for EIO, and does nothing.");
+  EXPECT_EQ(words("op=WRITE every=3 status=RETRY_EXC_ERR"),
+            "line 1: every 3rd RDMA Write of each queue pair is not carried out: behind the "
+            "requests before it, it completes with IBV_WC_RETRY_EXC_ERR; the queue pair goes to "
+            "ERR, the rest flushes, and its connection ends.");
+  EXPECT_THAT(words("op=RECV status=LOC_LEN_ERR"),
+              StartsWith("line 1: each receive of each queue pair completes with "
+                         "IBV_WC_LOC_LEN_ERR when its message has come;"));
+  EXPECT_THAT(words("op=SEND probability=0.01 delay=500us..2s"),
+              StartsWith("line 1: with probability 0.01 each Send of each queue pair has its "
+                         "completion handed out 500 us to 2 s late;"));
+}
+
+}  // namespace
+}  // namespace uiw::faults
