@@ -118,7 +118,7 @@ std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
         text("a datagram came that is longer than its receive, which has %" PRIu64
              " bytes, of which the first %u are for the GRH: the datagram is lost, and the "
              "queue pair is in the error state",
-             request.bytes, kGrhSize),
+             request.bytes(), kGrhSize),
         {}};
   if (is_too_short)
     return Verdict{

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What is heard of rdma_cm.
-#include "check/no_cancellation.h"
 #include "check/watch.h"
 #include "check/wraps.h"
+#include "core/no_cancellation.h"
 
 namespace uiw::check::wrap {
 
 // Both inside of librdmacm's write() to the kernel, which is a cancellation point: a lock is held
 // here.
 void cm_event_taken(uint64_t uid) {
-  const NoCancellation whole;
+  const core::NoCancellation whole;
   Stack here;
   capture(here);
   watch::event_taken(uid, here);
 }
 
 void cm_id_destroyed(uint64_t uid, uint32_t events) {
-  const NoCancellation whole;
+  const core::NoCancellation whole;
   Stack here;
   capture(here);
   watch::id_destroyed(uid, events, here);

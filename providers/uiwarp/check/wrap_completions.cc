@@ -90,7 +90,7 @@ class Completed {
 };
 
 // A child's thread has another number than the parent's that it was.
-int this_thread() {
+int thread_id() {
   static thread_local int tid = 0;
   static thread_local unsigned process = 0;
   if (tid == 0 || process != core::generation()) {
@@ -154,7 +154,7 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
                           {parent_domain});
   if (channel_fd >= 0) {
     made->channel_fd = channel_fd;
-    made->maker = this_thread();
+    made->maker = thread_id();
     watch::add(*made);
   }
   *cq = handle_of(made);
@@ -188,7 +188,7 @@ int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
   const Alone alone(cq.polling, cq.promise, &cq, "ibv_poll_cq");
   const int taken = next->cq_poll(cq.next, count, wc);
   if (is_inherited(*cq.context, &cq, "ibv_poll_cq")) return taken;
-  if (cq.channel_fd >= 0) cq.usage.polled(this_thread());
+  if (cq.channel_fd >= 0) cq.usage.polled(thread_id());
   if (taken > 0) take(*cq.context, wc, taken);
   report_overflow(cq);
   return taken;
@@ -202,7 +202,7 @@ void cq_single_threaded(uiwarp_cq* cq) {
 int cq_arm(uiwarp_cq* handle, int solicited_only) {
   Cq& cq = of(handle);
   if (!is_inherited(*cq.context, &cq, "ibv_req_notify_cq") && cq.channel_fd >= 0) {
-    cq.usage.armed(this_thread());
+    cq.usage.armed(thread_id());
     using enum Arming::How;
     uint32_t messages;
     Cq::Armed now{{solicited_only ? kSolicitedOnly : kAny, next->cq_waiting(cq.next, &messages)}};

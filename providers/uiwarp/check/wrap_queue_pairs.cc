@@ -111,7 +111,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
     const std::lock_guard lock(context.mutex);
     context.qps[made->number] = made;
   }
-  watch(*made);
+  listen_for(*made);
   *qp = handle_of(made);
   return 0;
 }
@@ -121,7 +121,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   Context& context = *qp->pd->context;
   if (is_inherited(context, qp, "ibv_destroy_qp", Use::kDestroys))
     return next->qp_destroy(qp->next, async_events);
-  unwatch(*qp);
+  stop_listening(*qp);
   {
     // From here on no poller finds it.
     const std::lock_guard lock(context.mutex);
@@ -133,7 +133,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
     const std::lock_guard lock(context.mutex);
     context.qps[qp->number] = qp;
-    watch(*qp);
+    listen_for(*qp);
     return error;
   }
   promise_all(*qp, -1);

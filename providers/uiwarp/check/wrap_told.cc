@@ -34,13 +34,13 @@ void with(uint32_t number, Visit visit) {
 
 }  // namespace
 
-void watch(Qp& qp) {
+void listen_for(Qp& qp) {
   Watched& all = watched();
   const std::lock_guard lock(all.mutex);
   all.by_number[qp.number] = &qp;
 }
 
-void unwatch(const Qp& qp) {
+void stop_listening(const Qp& qp) {
   Watched& all = watched();
   const std::lock_guard lock(all.mutex);
   all.by_number.erase(qp.number);

@@ -21,9 +21,10 @@ extern Wants wants;
 // As it is now, or ERR.
 ibv_qp_state state_of(const Qp& qp);
 
-// From watch() to unwatch() what the stack tells of it is heard. Thread: any, without a lock held.
-void watch(Qp& qp);
-void unwatch(const Qp& qp);
+// From listen_for() to stop_listening() what the stack tells of it is heard. Thread: any, without a
+// lock held.
+void listen_for(Qp& qp);
+void stop_listening(const Qp& qp);
 
 // Destroying `object` failed with EBUSY.
 void report_busy(const char* call, const void* object, const char* otherwise);
