@@ -257,7 +257,7 @@ UIWARP_EXPORT int uiwarp_vk_redirect(const char *path, char *out, size_t out_siz
  */
 UIWARP_EXPORT size_t uiwarp_vk_root_length(const char *path);
 
-/* open() of /dev/infiniband/rdma_cm or /dev/infiniband/uverbsN of ours; -2 when `path` is neither. */
+/* open() of /dev/infiniband/rdma_cm, /dev/infiniband/uverbsN or a counter of a port; -2 when `path` is none. */
 UIWARP_EXPORT int uiwarp_vk_open(const char *path, int flags);
 
 /*

@@ -40,6 +40,7 @@ import case_qemu       # noqa: F401
 import case_rping      # noqa: F401
 import case_rsockets   # noqa: F401
 import case_sanitized # noqa: F401
+import case_stat       # noqa: F401
 import case_storage    # noqa: F401
 import case_strangers  # noqa: F401
 import case_system     # noqa: F401

@@ -18,6 +18,7 @@
 #include "layout.h"
 #include "run.h"
 #include "settings_page.h"
+#include "stat.h"
 #include "system_wide.h"
 #include "without_device.h"
 
@@ -130,6 +131,18 @@ int main(int argc, char** argv) {
       app.add_subcommand("faults", "Say in words what each rule of a file of faults does");
   std::string rules;
   faults->add_option("--explain", rules, "The file")->required()->type_name("FILE");
+  CLI::App* stat = app.add_subcommand(
+      "stat", "Show what running programs have posted, completed, sent and received");
+  pid_t pid = 0;
+  double every = 0;
+  bool stat_json = false, prometheus = false;
+  stat->add_option("pid", pid, "Only this process")->check(CLI::PositiveNumber);
+  stat->add_flag("--json", stat_json, "As JSON");
+  stat->add_flag("--prometheus", prometheus, "As Prometheus' text format")->excludes("--json");
+  stat->add_option("--watch", every, "Anew each so many seconds, with rates a second, until Ctrl-C")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->excludes("--json")
+      ->excludes("--prometheus");
   bool markdown = false, list_settings = false, as_json = false, errors_page = false;
   std::vector<std::string> words;
   explain->add_option(
@@ -147,6 +160,12 @@ int main(int argc, char** argv) {
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
   if (faults->parsed()) return uiw::tool::explain_faults(rules);
+  if (stat->parsed()) {
+    if (every > 0) return uiw::tool::watch(pid, every);
+    return uiw::tool::stat(pid, stat_json    ? uiw::tool::StatAs::kJson
+                                : prometheus ? uiw::tool::StatAs::kPrometheus
+                                             : uiw::tool::StatAs::kText);
+  }
   if (explain->parsed() && errors_page) {
     uiw::tool::print_explanations_markdown();
     return 0;

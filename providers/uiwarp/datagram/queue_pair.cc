@@ -22,6 +22,7 @@ bool QueuePair::create_queues() {
   if (!options_.srq) own_receives_ = queue::ReceiveQueue::create(cap.max_recv_wr, cap.max_recv_sge);
   receives_ = options_.srq ? options_.srq : own_receives_.get();
   if (!send_queue_ || !receives_) return false;
+  if (own_receives_) own_receives_->count_in(options_.counters->posted_receives);
   sources_ = queue::make_sources(send_queue_->freed(), receives_->freed(), options_.srq);
   return bool{sources_};
 }

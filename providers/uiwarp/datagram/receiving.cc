@@ -63,6 +63,7 @@ void QueuePair::deliver(const Arrival& arrival) {
   const bool good = wc.status == IBV_WC_SUCCESS;
   if (good) {
     wc.byte_len = static_cast<uint32_t>(kGrhSize + arrival.payload.size());
+    options_.counters->bytes_received.add(kHeaderSize + arrival.payload.size());
     wc.src_qp = arrival.header.from;
     wc.wc_flags = IBV_WC_GRH;
     wc.sl = header_kind(arrival.envelope, arrival.header.gid_type);
@@ -84,6 +85,8 @@ void QueuePair::complete_receive(const queue::Receive& receive, const ibv_wc& re
   wc.wr_id = receive.wr_id;
   wc.opcode = IBV_WC_RECV;
   wc.qp_num = options_.qp_num;
+  options_.counters->completed_receives.add(1);
+  if (wc.status != IBV_WC_SUCCESS) options_.counters->failed_receives.add(1);
   options_.recv_cq->push({wc, sources_.receives.get(), receive.frees}, solicited);
 }
 

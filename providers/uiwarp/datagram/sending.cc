@@ -303,6 +303,13 @@ core::Cause QueuePair::explain_memory(const SendRequest& request) {
 void QueuePair::complete(const SendRequest& request, uint64_t frees, ibv_wc_status status,
                          core::Cause cause) {
   const bool good = status == IBV_WC_SUCCESS;
+  counters::Slot& counters = *options_.counters;
+  counters.posted_sends.add(1);  // none is in flight between two posts
+  counters.completed_sends.add(1);
+  if (good)
+    counters.bytes_sent.add(kHeaderSize + request.length);
+  else
+    counters.failed_sends.add(1);
   if (good && !request.signaled) return;
   ibv_wc wc{};
   wc.wr_id = request.wr_id;

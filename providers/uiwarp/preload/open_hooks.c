@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <unistd.h>
 
 #include "core.h"
 
@@ -113,11 +114,33 @@ static bool writes(const char *mode)
 	return found && *found != ',';
 }
 
+/* A counter of a port is made when it is opened; NULL: path is none. */
+static FILE *open_counter(const char *path, const char *mode)
+{
+	const struct core *use;
+	FILE *stream;
+	int fd;
+
+	if (__builtin_expect(!is_rdma_path(path), 1) || !mode || !strstr(path, "counters/") || writes(mode))
+		return NULL;
+	use = load_core();
+	fd = use ? use->open(path, strchr(mode, 'e') ? O_RDONLY | O_CLOEXEC : O_RDONLY) : NOT_A_DEVICE;
+	if (fd < 0)
+		return NULL;
+	stream = fdopen(fd, mode);
+	if (!stream)
+		close(fd);
+	return stream;
+}
+
 /* Reading only, for the reason given at open_rdma(). */
 HOOK FILE *fopen(const char *restrict path, const char *restrict mode)
 {
+	FILE *counter = open_counter(path, mode);
 	const char *redirected = REDIRECTED(path);
 
+	if (counter)
+		return counter;
 	if (redirected != path && writes(mode)) {
 		errno = EACCES;
 		return NULL;
@@ -127,8 +150,11 @@ HOOK FILE *fopen(const char *restrict path, const char *restrict mode)
 
 HOOK FILE *fopen64(const char *restrict path, const char *restrict mode)
 {
+	FILE *counter = open_counter(path, mode);
 	const char *redirected = REDIRECTED(path);
 
+	if (counter)
+		return counter;
 	if (redirected != path && writes(mode)) {
 		errno = EACCES;
 		return NULL;

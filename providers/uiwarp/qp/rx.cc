@@ -208,6 +208,8 @@ void Rx::complete_receive(ibv_wc& wc, bool solicited) {
     shared_->recv_cq->push(completion, solicited);
   }
   ++completed_;
+  shared_->counters->completed_receives.add(1);
+  if (wc.status != IBV_WC_SUCCESS) shared_->counters->failed_receives.add(1);
 }
 
 }  // namespace uiw::qp

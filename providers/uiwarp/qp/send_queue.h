@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "core/spinlock.h"
+#include "counters/slot.h"
 #include "mem/table.h"
 #include "qp/opcode_rules.h"
 #include "queue/post_refusal.h"
@@ -81,6 +82,9 @@ class SendQueue {
   // Sends with immediate. Before the first add().
   void allow(uint32_t opcodes) { opcodes_ = opcodes; }
 
+  // Where it is counted what is posted; must outlive the queue. Before the first add().
+  void count_in(counters::Count& posts) { posts_ = &posts; }
+
   uint32_t depth() const { return depth_; }
   std::atomic<uint64_t>& freed() { return freed_; }
 
@@ -138,8 +142,9 @@ class SendQueue {
   std::unique_ptr<SendWqe[]> slots_;
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline bytes, one area per slot
   Added added_;  // slots behind posted_ that are filled and not posted yet; under lock_
-  uint32_t signaled_added_ = 0;  // of those
-  queue::LastRefusal refused_;   // under lock_
+  uint32_t signaled_added_ = 0;                                 // of those
+  queue::LastRefusal refused_;                                  // under lock_
+  counters::Count* posts_ = &counters::g_nowhere.posted_sends;  // under lock_
   alignas(64) std::atomic<uint64_t> posted_{0};
   alignas(64) std::atomic<uint64_t> freed_{0};
   alignas(64) std::atomic<uint64_t> retired_{0};

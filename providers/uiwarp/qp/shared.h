@@ -9,6 +9,7 @@
 #include "core/cause.h"
 #include "core/explain.h"
 #include "core/service.h"
+#include "counters/slot.h"
 #include "ddp/header.h"
 #include "mem/table.h"
 #include "mpa/negotiator.h"
@@ -69,6 +70,7 @@ struct Shared {
   SendsFirst* sends_first = nullptr;  // null: the receiver is the sender as well
   queue::CompletionSource* send_source = nullptr;
   queue::CompletionSource* recv_source = nullptr;
+  counters::Slot* counters = &counters::g_nowhere;
   mpa::Agreement agreement;
   // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
   uint32_t first_msn = 1;

@@ -388,8 +388,10 @@ void Tx::complete(SendWqe& wr, ibv_wc_status status) {
   ibv_wc wc{};
   wc.wr_id = wr.wr_id;
   wc.status = status;
-  if (status != IBV_WC_SUCCESS)
+  if (status != IBV_WC_SUCCESS) {
     wc.vendor_err = static_cast<uint32_t>(shared_->end.load(std::memory_order_relaxed));
+    shared_->counters->failed_sends.add(1);
+  }
   wc.opcode = rule_of(wr.opcode).completes_as;
   wc.byte_len = wr.length;
   wc.qp_num = shared_->qp_num;

@@ -44,6 +44,11 @@ CompletionQueue::~CompletionQueue() {
   delete progress();
 }
 
+void CompletionQueue::count_in(counters::Slot& slot) {
+  counters_ = &slot;
+  slot.capacity.set(capacity_);
+}
+
 void CompletionQueue::push_all(std::span<const Completion> completions, bool solicited) {
   bool told = false, lost = false;
   {
@@ -71,6 +76,11 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
       ring_[head++ & mask] = completion;
     }
     head_.store(head, std::memory_order_release);
+    const uint32_t waiting = capacity_ - free + static_cast<uint32_t>(completions.size());
+    if (waiting > high_water_) {
+      high_water_ = waiting;
+      counters_->high_water.set(waiting);
+    }
     if (!completions.empty()) {
       told = armed_ == kAny || (armed_ == kSolicited && solicited);
       if (told) armed_ = kNotArmed;
@@ -247,6 +257,7 @@ int CompletionQueue::resize(uint32_t entries) {
     set_waiting(move_waiting(ring.get(), capacity - 1));
     ring_.swap(ring);
     capacity_ = capacity;
+    counters_->capacity.set(capacity);
   }
   return 0;  // the old ring is freed with no lock held
 }

@@ -12,6 +12,7 @@
 #include "core/generation.h"
 #include "core/list.h"
 #include "core/spinlock.h"
+#include "counters/slot.h"
 #include "queue/completion_source.h"
 
 namespace uiw::engine {
@@ -50,6 +51,10 @@ class CompletionQueue : public std::enable_shared_from_this<CompletionQueue> {
  public:
   // Holds at least `entries` completions (rounded up to a power of two). Null when out of memory.
   static std::unique_ptr<CompletionQueue> create(uint32_t entries, CompletionEvents* events);
+
+  // Where capacity and high-water mark are published; outlives all that completes here. Before the
+  // first push().
+  void count_in(counters::Slot& slot);
 
   // Changed by resize(): not to be read while that runs.
   uint32_t capacity() const { return capacity_; }
@@ -139,7 +144,9 @@ class CompletionQueue : public std::enable_shared_from_this<CompletionQueue> {
   // Purged ones with completions that wait still; under consume_.
   core::List<CompletionSource, &CompletionSource::among_gone_> gone_;
   Armed armed_ = kNotArmed;  // under produce_
-  bool untold_ = false;      // under produce_: a completion came since the last event
+  uint32_t high_water_ = 0;  // under produce_: most completions that waited at a time
+  counters::Slot* counters_ = &counters::g_nowhere;
+  bool untold_ = false;  // under produce_: a completion came since the last event
   // Under produce_: since the last event a solicited one came, as so many ago; 0: none.
   uint64_t untold_solicited_ = 0;
   std::atomic<bool> overflowed_{false};

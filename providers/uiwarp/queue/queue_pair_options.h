@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "counters/slot.h"
 #include "mem/table.h"
 #include "queue/async_events.h"
 #include "queue/completion_queue.h"
@@ -25,6 +26,7 @@ struct QueuePairOptions {
   SrqEvents* srq_events = nullptr;
   ibv_qp_cap cap{};  // already checked against the device limits
   bool signal_all = false;
+  counters::Slot* counters = &counters::g_nowhere;  // outlives the queue pair
 };
 
 }  // namespace uiw::queue

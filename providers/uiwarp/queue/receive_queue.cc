@@ -36,6 +36,7 @@ int ReceiveQueue::post(ibv_recv_wr*& wr) {
     for (uint32_t i = 0; i < sge_count; ++i) sges[i] = wr->sg_list[i];
     if (++newest_ == depth_) newest_ = 0;
     posted_.store(++posted, std::memory_order_release);
+    posts_->add(1);
     for (ReceiveWaiter* waiter = waiters_; waiter; waiter = waiter->next)
       waiter->on_receive_posted();
   }

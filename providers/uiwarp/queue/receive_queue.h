@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/spinlock.h"
+#include "counters/slot.h"
 
 namespace uiw::queue {
 
@@ -42,6 +43,9 @@ class ReceiveQueue {
   // Holds exactly `depth` receives of up to `max_sge` SGEs. Null when out of memory.
   static std::unique_ptr<ReceiveQueue> create(uint32_t depth, uint32_t max_sge,
                                               Takers takers = Takers::kOne);
+
+  // Where it is counted what is posted; must outlive the queue. Before the first post().
+  void count_in(counters::Count& posts) { posts_ = &posts; }
 
   uint32_t depth() const;
   uint32_t max_sge() const { return max_sge_; }
@@ -104,10 +108,11 @@ class ReceiveQueue {
   std::unique_ptr<Slot[]> slots_;
   std::unique_ptr<ibv_sge[]> sges_;
 
-  mutable core::Spinlock post_lock_;  // order: before take_lock_
-  std::atomic<uint32_t> posted_{0};   // how many, modulo 2^32
-  uint32_t newest_ = 0;               // slot of the next to post
-  std::atomic<uint64_t> freed_{0};    // of those posted, as modulo 2^32; by polls and give-ups
+  mutable core::Spinlock post_lock_;                               // order: before take_lock_
+  std::atomic<uint32_t> posted_{0};                                // how many, modulo 2^32
+  uint32_t newest_ = 0;                                            // slot of the next to post
+  counters::Count* posts_ = &counters::g_nowhere.posted_receives;  // under post_lock_
+  std::atomic<uint64_t> freed_{0};  // of those posted, as modulo 2^32; by polls and give-ups
   ReceiveWaiter* waiters_ = nullptr;
 
   alignas(64) mutable core::Spinlock take_lock_;  // Takers::kMany

@@ -21,6 +21,7 @@
 #include "core/assert.h"
 #include "core/log.h"
 #include "core/settings.h"
+#include "counters/file.h"
 #include "qp/lost_peer.h"
 #include "qp/stagger.h"
 #include "session/state.h"
@@ -104,6 +105,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   // Until kStart whatever arrives waits in the stream; the start-up's handler must not see any of
   // it.
   stream->set_handler(nullptr);
+  counters::set_connected(*options.counters, stream->local_address(), stream->peer_address());
   observer = new_observer;
   life.enter(Phase::kStarting);
   if (idle && !named) state.store(IBV_QPS_RTS, std::memory_order_release);
@@ -346,6 +348,7 @@ void State::sender_stopped() {
                                engine::Standing::kPeer);
   }
   life.enter(Phase::kOver);
+  options.counters->connected.store(0, std::memory_order_relaxed);
   if (life.failure != Failure::kNone || !by_number.load(std::memory_order_relaxed))
     state.store(IBV_QPS_ERR, std::memory_order_release);
   if (ConnectionObserver* told = std::exchange(observer, nullptr))
@@ -420,6 +423,8 @@ void State::flush_receives() {
     wc.vendor_err = static_cast<uint32_t>(connection->shared.end.load(std::memory_order_relaxed));
     wc.opcode = IBV_WC_RECV;
     wc.qp_num = options.qp_num;
+    options.counters->completed_receives.add(1);
+    options.counters->failed_receives.add(1);
     options.recv_cq->push({wc, recv_source.get(), receive.frees}, true);
   }
 }
@@ -444,7 +449,12 @@ bool State::create_queues() {
   auto sources = queue::make_sources(new_sends->freed(), takes_from->freed(), options.srq);
   if (!sources) return false;
   new_sends->allow(qp::opcodes_of(options.service, options.send_with_immediate));
-  if (connection) purge_completions();
+  if (connection) {
+    options.counters->dropped_sends.add(send_queue->posted() - send_queue->retired());
+    purge_completions();
+  }
+  new_sends->count_in(options.counters->posted_sends);
+  if (new_receives) new_receives->count_in(options.counters->posted_receives);
   send_source = std::move(sources.sends);
   recv_source = std::move(sources.receives);
   send_queue = std::move(new_sends);
@@ -464,6 +474,7 @@ bool State::create_queues() {
   shared.sends_first = &receiver;
   shared.send_source = send_source.get();
   shared.recv_source = recv_source.get();
+  shared.counters = options.counters;
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
   shared.acknowledged =

@@ -60,6 +60,7 @@ void Receiver::on_silence() {
 
 void Receiver::on_octets(core::Bytes octets) {
   if (wake_timer_.armed()) owner_.engine.disarm(wake_timer_);
+  owner_.options.counters->bytes_received.add(octets.size());
   if (!owner_.life.takes_input()) return;
   handle(owner_.connection->rx.on_octets(octets));
   const size_t directly = receive_directly();
@@ -71,13 +72,19 @@ long Receiver::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
   qp::DirectPlacement placement;
   if (!rx.plan_placement(placement)) {
     const long got = owner_.stream->receive_now(buffer.data(), rx.good_size(buffer.size()));
-    if (got > 0) status = rx.on_octets(buffer.first(static_cast<size_t>(got)));
+    if (got > 0) {
+      owner_.options.counters->bytes_received.add(static_cast<uint64_t>(got));
+      status = rx.on_octets(buffer.first(static_cast<size_t>(got)));
+    }
     return got;
   }
   placement.pieces[placement.count] = {buffer.data(),
                                        std::min(buffer.size(), engine::Engine::kScratch)};
   const long got = owner_.stream->receive_now(placement.pieces.data(), placement.count + 1);
-  if (got > 0) status = rx.placed_directly(placement, static_cast<size_t>(got), buffer);
+  if (got > 0) {
+    owner_.options.counters->bytes_received.add(static_cast<uint64_t>(got));
+    status = rx.placed_directly(placement, static_cast<size_t>(got), buffer);
+  }
   return got;
 }
 
@@ -178,6 +185,7 @@ void Receiver::wait_for_receive() {
     owner_.engine.arm(receive_timer_, core::settings().rnr_wait_ms * core::kMillisecond);
   if (now_.pause == Pause::kForReceive) return;
   pause_for(Pause::kForReceive);
+  owner_.options.counters->rnr_waits.add(1);
   if (core::instrumented.load(std::memory_order_relaxed)) now_.waits_since = core::now();
   owner_.receives->wait(*this);
   // One may have been posted between the failed take and wait().

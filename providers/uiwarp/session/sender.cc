@@ -12,7 +12,7 @@ namespace uiw::session {
 void Sender::try_run() {
   if (!role_.enter()) return;
   do {
-    run();
+    run_and_count();
   } while (!role_.leave());
 }
 
@@ -23,7 +23,15 @@ void Sender::begin_anew() {
 }
 
 void Sender::let_go() {
-  while (!role_.leave()) run();
+  while (!role_.leave()) run_and_count();
+}
+
+void Sender::run_and_count() {
+  run();
+  const uint64_t retired = owner_.send_queue->retired();
+  if (retired == now_.retired) return;
+  owner_.options.counters->completed_sends.add(retired - now_.retired);
+  now_.retired = retired;
 }
 
 void Sender::ask(uint32_t requests) {
@@ -130,7 +138,8 @@ void Sender::acknowledge_last() {
       !tx.fill_acknowledgements())
     return;
   const auto pieces = tx.pieces();
-  static_cast<void>(now_.stream->send(pieces.data(), pieces.size()));
+  const long sent = now_.stream->send(pieces.data(), pieces.size());
+  if (sent > 0) owner_.options.counters->bytes_sent.add(static_cast<uint64_t>(sent));
 }
 
 void Sender::report_fault() {
@@ -190,6 +199,7 @@ bool Sender::send_once(bool on_engine) {
   if (on_engine) owner_.engine.sent(static_cast<uint64_t>(sent));
   tx.consume(static_cast<uint64_t>(sent));
   bytes_sent_.store(bytes_sent() + static_cast<uint64_t>(sent), std::memory_order_relaxed);
+  owner_.options.counters->bytes_sent.add(static_cast<uint64_t>(sent));
   if (!now_.error_handled) tx.retire();
   if (now_.stage == Stage::kStarting && tx.rtr_sent()) {
     now_.stage = Stage::kSending;

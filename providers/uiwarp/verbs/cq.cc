@@ -72,7 +72,7 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
     return core::refuse(told, EINVAL,
                         "ibv_create_cq: parent_domain is none, or that of another ibv_context "
                         "(ibv_alloc_parent_domain)");
-  std::unique_ptr<uiwarp_cq> made(new (std::nothrow) uiwarp_cq);
+  std::unique_ptr<uiwarp_cq> made(new (std::nothrow) uiwarp_cq(*context));
   if (!made) return ENOMEM;
   made->context = context;
   made->events.set_element(reinterpret_cast<uintptr_t>(user));
@@ -80,6 +80,7 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
   made->vector = static_cast<uint32_t>(comp_vector);
   made->queue = queue::CompletionQueue::create(static_cast<uint32_t>(cqe), made.get());
   if (!made->queue) return ENOMEM;
+  made->queue->count_in(*made->counters);
   if (!context->cqs.take(Limits::kMaxCq))
     return core::refuse(told, ENOMEM,
                         "ibv_create_cq: the device has %u completion queues, its limit "

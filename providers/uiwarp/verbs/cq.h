@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "counters/file.h"
 #include "queue/completion_queue.h"
 #include "verbs/context.h"
 #include "verbs/users.h"
@@ -29,6 +30,9 @@ struct CqMember {
 }  // namespace uiw::verbs
 
 struct uiwarp_cq final : uiw::queue::CompletionEvents {
+  explicit uiwarp_cq(const uiwarp_context& of)
+      : counters(uiw::counters::Kind::kCompletionQueue, of.device->name, 0) {}
+
   uiwarp_context* context = nullptr;
   uiwarp_pd* parent_domain = nullptr;  // null: none was given
   // Shared with queue pairs for which pollers of it receive (progress/busy_poller.h).
@@ -41,6 +45,7 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
   std::atomic<uint32_t> completion_events{0}, async_events{0};  // sent since creation
   std::atomic<uint32_t> entries{0};                             // its capacity
   uiw::core::Told told;
+  uiw::counters::Lent counters;
 
   void on_completion_event() override;
   void on_overflow() override;

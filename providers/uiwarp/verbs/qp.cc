@@ -36,6 +36,12 @@ void verbs::fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_q
   }
   options.cap = init.cap;
   options.signal_all = init.sq_sig_all != 0;
+  qp.counters.emplace(counters::Kind::kQueuePair, qp.pd->context->device->name, options.qp_num);
+  counters::Slot& slot = **qp.counters;
+  slot.type = qp.qp_type;
+  slot.send_cq = qp.send_cq->counters.index();
+  slot.recv_cq = qp.recv_cq->counters.index();
+  options.counters = &slot;
 }
 
 namespace {

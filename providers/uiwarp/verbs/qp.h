@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "counters/file.h"
 #include "datagram/door.h"
 #include "datagram/queue_pair.h"
 #include "rendezvous/peer_search.h"
@@ -27,6 +29,7 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
   std::atomic<uint32_t> async_events{0};
   uiw::core::Told told;  // of ibv_modify_qp
   uiw::verbs::Registration registration;
+  std::optional<uiw::counters::Lent> counters;  // from when it has a number
 
   // By its type one of the two.
   std::unique_ptr<uiw::session::QueuePair> session;
@@ -56,7 +59,8 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
 
 namespace uiw::verbs {
 
-// What queue pairs of all types are made with; `qp` has its number and its queues.
+// What queue pairs of all types are made with; `qp` has its number and its queues, and gets its
+// counters.
 void fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_qp_init& init);
 
 }  // namespace uiw::verbs

@@ -17,6 +17,7 @@
 #include "vkernel/fd_table.h"
 #include "vkernel/netlink_socket.h"
 #include "vkernel/paths.h"
+#include "vkernel/port_counters.h"
 #include "vkernel/tree.h"
 #include "vkernel/ucma.h"
 #include "vkernel/uverbs.h"
@@ -77,6 +78,8 @@ int uiwarp_vk_open(const char* path, int flags) {
   const size_t length = normalise(path, normalised, sizeof normalised);
   // O_PATH opens nothing, O_DIRECTORY fails: the tree's own entry does both right.
   if (length == 0 || (flags & (O_PATH | O_DIRECTORY)) != 0 || !is_active()) return kNotADevice;
+  if (const int counter = open_port_counter({normalised, length}, flags); counter != kNoCounter)
+    return as_system_call(counter);
   int fd = -EINVAL;
   switch (device_node({normalised, length})) {
     case DeviceNode::kNone:

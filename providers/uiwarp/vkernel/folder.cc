@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/descriptors.h"
 #include "core/raw_sys.h"
 #include "vkernel/raw_files.h"
 
@@ -153,6 +154,13 @@ int Folder::make_file(const std::string& name, std::string_view content, unsigne
   if (written < 0) return static_cast<int>(written);
   if (static_cast<size_t>(written) != content.size()) return -ENOSPC;
   return raw::chmod(fd_, name.c_str(), mode);
+}
+
+core::Result<int> Folder::open_file(const std::string& name, int flags, unsigned mode) const {
+  const int fd = raw::open(fd_, name.c_str(), flags, mode);
+  if (fd < 0) return core::Errno{-fd};
+  core::adopt_descriptor(fd);
+  return fd;
 }
 
 int Folder::make_link(const std::string& name, const std::string& target) const {

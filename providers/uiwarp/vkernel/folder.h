@@ -45,6 +45,8 @@ class Folder {
   core::Result<Folder> make(const std::string& name) const;
   int make_directory(const std::string& name) const;
   int make_file(const std::string& name, std::string_view content, unsigned mode) const;
+  // A descriptor, of the stack's own. `flags` as of open().
+  core::Result<int> open_file(const std::string& name, int flags, unsigned mode = 0) const;
   int make_link(const std::string& name, const std::string& target) const;
   int set_times(const std::string& name, long seconds) const;
   int rename(const std::string& from, const std::string& to) const;

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "core/log.h"
+#include "counters/file.h"
 #include "device/device.h"
+#include "vkernel/counter_files.h"
 #include "vkernel/raw_files.h"
 #include "vkernel/tree.h"
 
@@ -101,6 +103,7 @@ bool is_active() {
   const bool away = stays_away(core::settings().mode, kRealClass);
   const Activity decided = away || tree_root().empty() ? Activity::kInactive : Activity::kActive;
   // Several threads may come here and all decide the same; one of them says so.
+  if (decided == Activity::kActive) counters::set_creator(create_counter_file);
   const bool first = activity.compare_exchange_strong(known, decided, std::memory_order_acq_rel);
   if (first && away) {
     core::log(core::LogLevel::kInfo,

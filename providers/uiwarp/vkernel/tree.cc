@@ -191,7 +191,7 @@ void remove_old(const Folder& base, const Folder& parent, const std::string& kee
   std::vector<Tree> trees;
   int leftovers = 0;
   for (std::string& name : parent.names()) {
-    if (name == keep) continue;
+    if (name == keep || name == kCountersFolder) continue;
     struct stat status;
     if (leftovers < kMostLeftovers && remove_leftover(parent, name)) {
       ++leftovers;

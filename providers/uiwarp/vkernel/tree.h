@@ -33,6 +33,9 @@ inline constexpr long kKeepSeconds = 3600;
 core::Result<std::string> place_tree(const std::string& base, std::span<const TreeEntry> entries,
                                      long keep_seconds = kKeepSeconds);
 
+// Where counters are published, beside the trees in the user's folder.
+inline constexpr std::string_view kCountersFolder = "counters";
+
 // The root for the devices of this process as they are now, in the first of UIWARP_RUNTIME_DIR,
 // $XDG_RUNTIME_DIR, /dev/shm and /tmp that can be used; empty (reported once) when none can. The
 // text is valid for the life of the process; when the tree has vanished it is made again.

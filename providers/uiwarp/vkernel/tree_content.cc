@@ -5,6 +5,7 @@
 
 #include "device/gid_table.h"
 #include "vkernel/identity.h"
+#include "vkernel/port_counters.h"
 
 namespace uiw::vkernel {
 namespace {
@@ -21,6 +22,9 @@ class Builder {
   // A file as the kernel writes it: one line.
   void file(const std::string& path, const std::string& line) {
     entries_.push_back({TreeEntry::Kind::kFile, path, line + "\n"});
+  }
+  void empty_file(const std::string& path) {
+    entries_.push_back({TreeEntry::Kind::kFile, path, {}});
   }
   void link(const std::string& path, const std::string& target) {
     entries_.push_back({TreeEntry::Kind::kLink, path, target});
@@ -77,9 +81,10 @@ void add_port(Builder& tree, const std::string& port, const State& state, const 
     if (gid->is_free()) continue;
     tree.file(port + "/gid_attrs/ndevs" + index, state.interface);
   }
-  // Empty: files that never change cannot count.
   tree.directory(port + "/counters");
   tree.directory(port + "/hw_counters");
+  // Without a number: who opens them by their whole path gets what it is then (port_counters.h).
+  for (const PortCounter& counter : port_counters()) tree.empty_file(port + "/" + counter.path);
 }
 
 void add_device(Builder& tree, const Device& device, const State& state, const Face& face) {

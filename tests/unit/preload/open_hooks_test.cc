@@ -58,6 +58,41 @@ TEST(Open, ReadsFilesOfTheTree) {
   }
 }
 
+constexpr char kCounter[] = "/sys/class/infiniband/uiw_lo/ports/1/counters/port_xmit_data";
+
+bool is_number(const std::string& text) {
+  return text.size() > 1 && text.back() == '\n' &&
+         text.find_first_not_of("0123456789") == text.size() - 1;
+}
+
+TEST(Open, ReadsCounters) {
+  for (const Opener& opener : kOpeners) {
+    errno = 4711;
+    const int fd = opener.open(kCounter, O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(fd, 0) << opener.name;
+    EXPECT_EQ(errno, 4711) << opener.name;
+    const std::string text = contents(fd);
+    EXPECT_TRUE(is_number(text)) << opener.name << ": " << text;
+    EXPECT_EQ(write(fd, "0", 1), -1) << opener.name;
+    close(fd);
+    EXPECT_EQ(opener.open(kCounter, O_RDWR), -1) << opener.name;
+    EXPECT_EQ(errno, EACCES) << opener.name;
+  }
+}
+
+TEST(Fopen, ReadsCounters) {
+  for (const auto call : {fopen, fopen64}) {
+    FILE* const stream = call(kCounter, "re");
+    ASSERT_NE(stream, nullptr);
+    char line[64] = "";
+    EXPECT_NE(fgets(line, sizeof line, stream), nullptr);
+    EXPECT_TRUE(is_number(line)) << line;
+    fclose(stream);
+    EXPECT_EQ(call(kCounter, "r+"), nullptr);
+    EXPECT_EQ(errno, EACCES);
+  }
+}
+
 TEST(Open, OpensDevices) {
   for (const Opener& opener : kOpeners) {
     const int fd = opener.open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);

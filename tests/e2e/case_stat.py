@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""`uiwarp stat` and the counters of a port, while perftest runs and after it."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness import expect, wait_until
+from registry import LO4, case
+
+SIZE = 65536
+
+
+class Place:
+    """A runtime folder of the test's own, so that nothing else is counted in it."""
+
+    def __init__(self, world):
+        self.world = world
+        self.path = tempfile.mkdtemp(prefix="uiwarp-stat-")
+        self.settings = {"UIWARP_RUNTIME_DIR": self.path}
+
+    def __enter__(self):
+        if self.world.name.endswith("user") and os.geteuid() == 0:
+            os.chown(self.path, 65534, 65534)
+        return self
+
+    def __exit__(self, *ignored):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def stat(self, *arguments, status=0):
+        tool = self.world.start("server", os.path.join(self.world.bin, "uiwarp"), "stat", *arguments, plain=True,
+                                settings=self.settings)
+        self.world.finish(tool, 20, status)
+        return tool
+
+    def processes(self):
+        """pid -> what is said of it, of those in this folder."""
+        return {process["pid"]: process for process in json.loads(self.stat("--json").output)
+                if process["program"] == "ib_write_bw"}
+
+    def counter(self, name):
+        tool = self.world.run("server", "cat", f"/sys/class/infiniband/{self.world.device}/ports/1/{name}",
+                              settings=self.settings)
+        expect(re.fullmatch(r"\d+\n", tool.output), f"{name} is not a number", tool)
+        return int(tool.output)
+
+    def start(self, *arguments):
+        port = self.world.port()
+        command = ["ib_write_bw", "-F", "-d", self.world.device, "-p", port, "-s", SIZE, *arguments]
+        server = self.world.start_server(*command, port=port, settings=self.settings)
+        return server, self.world.start("client", *command, self.world.server, settings=self.settings)
+
+
+@case("stat-running", worlds=LO4, seconds=60, reduced=True)
+def running(world):
+    """Two ends that are at work; then one that is killed, which is shown no more, and stays counted."""
+    with Place(world) as place:
+        server, client = place.start("-D", 30)
+
+        def at_work():
+            seen = place.processes()
+            return client.pid in seen and server.pid in seen and any(
+                pair["completed_sends"] > 1000 for pair in seen[client.pid]["queue_pairs"])
+
+        wait_until(at_work, 20 * world.slow, "both ends are at work", client, server)
+        first = then = place.processes()
+
+        def goes_on():
+            nonlocal then
+            then = place.processes()
+            return then[client.pid]["queue_pairs"][0]["completed_sends"] > \
+                first[client.pid]["queue_pairs"][0]["completed_sends"]
+
+        wait_until(goes_on, 20 * world.slow, "more is completed", client, server)
+        sends, later, takes = (seen[pid]["queue_pairs"][0] for seen, pid in
+                               ((first, client.pid), (then, client.pid), (then, server.pid)))
+        expect(first[client.pid]["user"] == (65534 if world.name.endswith("user") and os.geteuid() == 0
+                                             else os.geteuid()), f"{first}: another user")
+        expect(sends["device"] == world.device and sends["type"] == "RC", f"{sends}: another device or type")
+        expect(sends["local"] == takes["peer"] and sends["peer"] == takes["local"], f"{sends}, {takes}: not the two ends")
+        expect(sends["sends_in_flight"] == sends["posted_sends"] - sends["completed_sends"] <= 128,
+               f"{sends}: perftest has 128 in flight at most")
+        # What is complete has been sent, with headers that are a small part of it.
+        expect(SIZE * sends["completed_sends"] < sends["bytes_sent"] < 1.02 * SIZE * sends["posted_sends"],
+               f"{sends}: other bytes than were posted")
+        expect(takes["bytes_received"] > sends["bytes_sent"] - (64 << 20), f"{sends}, {takes}: not received")
+        queue = next(queue for queue in first[client.pid]["completion_queues"] if queue["number"] == sends["send_cq"])
+        expect(0 < queue["high_water"] <= queue["capacity"], f"{queue}: no high-water mark")
+
+        text = place.stat(str(client.pid))
+        expect(f"0x{sends['number']:06x}" in text.output and str(server.pid) not in text.output.split(),
+               "not that process", text)
+        lines = place.stat("--prometheus").output
+        found = re.search(rf'^uiwarp_bytes_sent_total{{pid="{client.pid}",program="ib_write_bw",device="{world.device}"}} (\d+)$',
+                          lines, re.M)
+        expect(found and int(found[1]) >= later["bytes_sent"], f"not in Prometheus' format:\n{lines}")
+        if shutil.which("promtool"):
+            checked = subprocess.run(["promtool", "check", "metrics"], input=lines, text=True, capture_output=True, check=False)
+            expect(checked.returncode == 0, f"promtool: {checked.stdout}{checked.stderr}")
+
+        counted = place.counter("hw_counters/bytes_sent")
+        client.signal(signal.SIGKILL)
+        client.wait(10)
+        expect(client.pid not in place.processes(), "a process that was killed is shown")
+        gone = place.stat(str(client.pid), status=1)
+        expect("no queue pair" in gone.output, "no word that there is nothing", gone)
+        server.signal(signal.SIGKILL)
+        server.wait(10)
+        expect(place.counter("hw_counters/bytes_sent") >= counted, "what a killed process has sent is forgotten")
+
+
+@case("stat-totals", worlds=LO4, seconds=60)
+def totals(world):
+    """What one end has sent the other has received, to the byte, and it is what the program was to send."""
+    with Place(world) as place:
+        count = 0
+        for iterations in (1000, 500):
+            server, client = place.start("-n", iterations)
+            world.finish(client, 30, 0, server)
+            world.finish(server, 30, 0, client)
+            count += iterations
+            sent, received = place.counter("hw_counters/bytes_sent"), place.counter("hw_counters/bytes_received")
+            expect(sent == received, f"{sent} bytes sent, {received} received")
+            expect(SIZE * count < sent < 1.02 * SIZE * count, f"{sent} bytes for {count} times {SIZE}")
+            for name in ("posted_sends", "completed_sends"):
+                expect(place.counter(f"hw_counters/{name}") == count, f"{name} is not {count}")
+            expect(place.counter("hw_counters/failed_sends") == 0, "a failed request")
+            for name in ("port_xmit_data", "port_rcv_data"):
+                expect(place.counter(f"counters/{name}") == sent // 4, f"{name} is not in units of 4 octets")
+        expect(not place.processes(), "processes that have ended are shown")
