@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <array>
 #include <cerrno>
+#include <string_view>
 
+#include "core/covers.h"
 #include "faults/instrument.h"
 #include "faults/wraps.h"
 
 namespace uiw::faults {
 
 const uiwarp_verbs* next = nullptr;
+
+namespace {
+
+#define UIW_NAME(name) std::string_view(#name),
+constexpr std::array kWrapped = {UIW_FAULTY_VERBS(UIW_NAME)};
+#undef UIW_NAME
+static_assert(core::Covers<uiwarp_cq, uiwarp_qp>::all(kWrapped));
+
+}  // namespace
 
 int make_table(const char* path, const uiwarp_verbs* next_table, const uiwarp_verbs** table) {
   if (!configure(path)) return EINVAL;

@@ -246,5 +246,14 @@ int cq_has_overflowed(uiwarp_cq* cq) {
   return next->cq_has_overflowed(of(cq)->next);
 }
 
+// Those that come late are not there.
+uint32_t cq_waiting(uiwarp_cq* cq, uint32_t* messages) {
+  return next->cq_waiting(of(cq)->next, messages);
+}
+
+void cq_single_threaded(uiwarp_cq* cq) {
+  next->cq_single_threaded(of(cq)->next);
+}
+
 }  // namespace wrap
 }  // namespace uiw::faults
