@@ -148,8 +148,8 @@ int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
 }
 
 void hold(uiwarp_qp& qp) {
-  for (std::atomic<uint32_t>* users : {&qp.pd->users, &qp.send_cq->users, &qp.recv_cq->users})
-    users->fetch_add(1, std::memory_order_relaxed);
+  verbs::hold(*qp.pd);
+  for (uiwarp_cq* cq : {qp.send_cq, qp.recv_cq}) cq->users.fetch_add(1, std::memory_order_relaxed);
   if (qp.srq) qp.srq->users.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -167,8 +167,8 @@ void leave_queues(uiwarp_qp& qp) {
 
 void let_go(uiwarp_qp& qp) {
   if (qp.srq) qp.srq->users.fetch_sub(1, std::memory_order_release);
-  for (std::atomic<uint32_t>* users : {&qp.recv_cq->users, &qp.send_cq->users, &qp.pd->users})
-    users->fetch_sub(1, std::memory_order_release);
+  for (uiwarp_cq* cq : {qp.recv_cq, qp.send_cq}) cq->users.fetch_sub(1, std::memory_order_release);
+  verbs::let_go(*qp.pd);
 }
 
 // ibv_modify_qp to RTR by a program that exchanged numbers and GIDs by itself.
@@ -269,7 +269,7 @@ void end(uiwarp_qp& qp) {
 }  // namespace
 
 int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
-  if (pd->context->in_child()) return ENODEV;
+  if (const int error = verbs::check_usable(*pd)) return error;
   if (const int error = check(pd, *init)) return error;
   if (init->srq) init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
   uiwarp_context* context = pd->context;
