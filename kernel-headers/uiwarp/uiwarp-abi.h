@@ -76,9 +76,11 @@ UIWARP_EXPORT const struct uiwarp_device *uiwarp_device_find(const char *ibdev_n
  * (io_uring refused), EINVAL (a wrong UIWARP_* setting, already reported). From then on the descriptor tells what
  * happens to the network interface. What a process opened is dead in its forks: there, making, modifying and posting
  * to queue pairs gives ENODEV. A fork that opens a device itself may use that.
+ * Contexts of the same `command` (uiwarp_vk_command) share their protection domains and memory regions, by handle; 0 is
+ * that of no other.
  */
-UIWARP_EXPORT int uiwarp_context_open(const struct uiwarp_device *device, struct uiwarp_context **context,
-				      int *async_fd);
+UIWARP_EXPORT int uiwarp_context_open(const struct uiwarp_device *device, uint64_t command,
+				      struct uiwarp_context **context, int *async_fd);
 /* ibv_context.num_comp_vectors: at least 1. */
 UIWARP_EXPORT int uiwarp_comp_vectors(void);
 /* Every object of the context must be gone. The last context stops the engines. */
@@ -106,7 +108,16 @@ UIWARP_EXPORT int uiwarp_pd_alloc(struct uiwarp_context *context, struct uiwarp_
  */
 UIWARP_EXPORT int uiwarp_pd_alloc_parent(struct uiwarp_context *context, struct uiwarp_pd *pd, struct uiwarp_td *td,
 					 struct uiwarp_pd **parent);
-UIWARP_EXPORT int uiwarp_pd_dealloc(struct uiwarp_pd *pd); /* EBUSY while something uses it */
+/* EBUSY while something uses it, in any context; EINVAL: it was called already, in another one. */
+UIWARP_EXPORT int uiwarp_pd_dealloc(struct uiwarp_pd *pd);
+/*
+ * The handle of what it stands for, which no other object of the process has. Importing makes another object for that,
+ * in another context of the same command: EINVAL: there is none that is not deallocated; ENOMEM: limit. Unimporting ends
+ * the object and not what it stands for; it goes by itself with the last that uses it.
+ */
+UIWARP_EXPORT uint32_t uiwarp_pd_handle(struct uiwarp_pd *pd);
+UIWARP_EXPORT int uiwarp_pd_import(struct uiwarp_context *context, uint32_t handle, struct uiwarp_pd **pd);
+UIWARP_EXPORT void uiwarp_pd_unimport(struct uiwarp_pd *pd);
 /* A thread domain: a promise of the program's that nothing is made of. EBUSY while a parent domain uses it. */
 UIWARP_EXPORT int uiwarp_td_alloc(struct uiwarp_context *context, struct uiwarp_td **td);
 UIWARP_EXPORT int uiwarp_td_dealloc(struct uiwarp_td *td);
@@ -120,8 +131,16 @@ UIWARP_EXPORT int uiwarp_mr_reg(struct uiwarp_pd *pd, void *addr, size_t length,
  */
 UIWARP_EXPORT int uiwarp_mr_rereg(struct uiwarp_mr *mr, int flags, struct uiwarp_pd *pd, void *addr, size_t length,
 				  int access, uint32_t *lkey, uint32_t *rkey);
-/* Returns when no octet can be placed into the memory any more. EBUSY while a memory window is bound to it. */
+/*
+ * Returns when no octet can be placed into the memory any more. EBUSY while a memory window is bound to it; EINVAL, as
+ * of mr_rereg: it was called already, in another context.
+ */
 UIWARP_EXPORT int uiwarp_mr_dereg(struct uiwarp_mr *mr);
+/* As those of protection domains. Importing tells the keys and the length; its protection domain stays what it is. */
+UIWARP_EXPORT uint32_t uiwarp_mr_handle(struct uiwarp_mr *mr);
+UIWARP_EXPORT int uiwarp_mr_import(struct uiwarp_pd *pd, uint32_t handle, struct uiwarp_mr **mr, uint32_t *lkey,
+				   uint32_t *rkey, uint64_t *length);
+UIWARP_EXPORT void uiwarp_mr_unimport(struct uiwarp_mr *mr);
 
 /*
  * ibv_advise_mr: advice is an enum ibv_advise_mr_advice. EOPNOTSUPP: none that is known; EINVAL: flags, no SGE, or
@@ -279,6 +298,20 @@ UIWARP_EXPORT int uiwarp_vk_socket(int type);
  */
 UIWARP_EXPORT ssize_t uiwarp_vk_send(int fd, const void *buffer, size_t size, const struct sockaddr *address,
 				     socklen_t address_size, int *handled);
+/*
+ * ioctl() on a descriptor flagged as a device. *handled = 0: use the real call.
+ */
+UIWARP_EXPORT int uiwarp_vk_ioctl(int fd, unsigned long request, void *argument, int *handled);
+/*
+ * Called by the provider. The number of the open command file behind `fd`, which copies by dup() share and no other has;
+ * 0: it is none that this process has opened.
+ */
+UIWARP_EXPORT uint64_t uiwarp_vk_command(int fd);
+/*
+ * The next UVERBS_METHOD_ASYNC_EVENT_ALLOC on that descriptor is to answer async_fd, whose owner does not change.
+ * EBADF: it is no command descriptor of this process.
+ */
+UIWARP_EXPORT int uiwarp_vk_give_async(int fd, int async_fd);
 /*
  * 1: the stack has made this flagged descriptor for itself, in this process. The program cannot mean it,
  * so it stays open, whatever closes or replaces numbers. Changes nothing.

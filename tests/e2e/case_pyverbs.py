@@ -58,6 +58,7 @@ ACKNOWLEDGED = {
                        "test_mw_type2_invalidate_local", "test_mw_type2_invalidate_remote"],
     "test_odp.OdpTestCase": ["test_odp_rc_rdma_write"],
     "test_qpex.QpExTestCase": ["test_qp_ex_rc_rdma_write"],
+    "test_shared_pd.SharedPDTestCase": ["test_imported_rc_ex_rdma_write"],
 }
 
 # Of devices that are no RNICs.

@@ -66,8 +66,8 @@ struct verbs_mr;
 	OTHER(34, free_dm) \
 	OTHER(34, get_srq_num) \
 	OTHER(34, import_dm) \
-	OTHER(34, import_mr) \
-	OTHER(34, import_pd) \
+	OURS(34, import_mr, struct ibv_mr *, (struct ibv_pd *, uint32_t)) \
+	OURS(34, import_pd, struct ibv_pd *, (struct ibv_context *, uint32_t)) \
 	OTHER(34, modify_cq) \
 	OTHER(34, modify_flow_action_esp) \
 	OURS(34, modify_qp, int, (struct ibv_qp *, struct ibv_qp_attr *, int)) \
@@ -99,8 +99,8 @@ struct verbs_mr;
 	OURS(34, resize_cq, int, (struct ibv_cq *, int)) \
 	OTHER(34, set_ece) \
 	OTHER(34, unimport_dm) \
-	OTHER(34, unimport_mr) \
-	OTHER(34, unimport_pd)
+	OURS(34, unimport_mr, void, (struct ibv_mr *)) \
+	OURS(34, unimport_pd, void, (struct ibv_pd *))
 /* An operation that uiwarp leaves to libibverbs. */
 typedef void (*verbs_other_op)(void);
 

@@ -106,13 +106,14 @@ static_assert(sizeof(struct verbs_device_ops) == 72, "private ABI");
 /* Behind the public structures libibverbs keeps a few fields of its own. */
 struct verbs_mr {
 	struct ibv_mr mr;
-	uint32_t mr_type; /* 0: plain memory */
+	uint32_t mr_type; /* 0: plain memory; UIWARP_VERBS_MR_IMPORTED */
 	int access;
 };
 static_assert(offsetof(struct verbs_mr, mr_type) == 48, "private ABI");
 static_assert(sizeof(struct verbs_mr) == 56, "private ABI");
 
 enum {
+	UIWARP_VERBS_MR_IMPORTED = 2, /* ibv_rereg_mr() does not take it */
 	UIWARP_VERBS_CQ_SIZE = 288 + UIWARP_MUTEX_GROWTH,
 	UIWARP_VERBS_SRQ_SIZE = 160 + UIWARP_MUTEX_GROWTH,
 	/* struct verbs_qp: the larger of both layouts */

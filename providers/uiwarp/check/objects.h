@@ -6,10 +6,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "check/lost_event.h"
@@ -24,13 +26,25 @@ namespace uiw::check {
 
 struct Qp;
 
+struct Pd;
+
+// What the contexts of one command descriptor share.
+struct CommandSpace {
+  std::shared_mutex mutex;
+  Regions regions;  // under mutex
+};
+
 struct Context {
+  explicit Context(std::shared_ptr<CommandSpace> shared) : space(std::move(shared)) {}
+
   uiwarp_context* next = nullptr;
   const unsigned process = core::generation();
 
-  std::shared_mutex mutex;
-  Regions regions;                        // under mutex
-  std::unordered_map<uint32_t, Qp*> qps;  // by number; under mutex
+  const std::shared_ptr<CommandSpace> space;
+  std::shared_mutex& mutex = space->mutex;
+  Regions& regions = space->regions;            // under mutex
+  std::unordered_map<uint32_t, Qp*> qps;        // by number; under mutex
+  std::vector<std::unique_ptr<Pd>> unimported;  // which queue pairs may still use; under mutex
 
   // In a child of the process that opened it locks may be held for good: all is passed on as it is.
   bool foreign() const { return process != core::generation(); }
@@ -39,7 +53,7 @@ struct Context {
 struct Pd {
   uiwarp_pd* next = nullptr;
   Context* context = nullptr;
-  const Pd* root = nullptr;  // what a parent domain was made of; else itself
+  const void* root = nullptr;  // the same for all that stand for one: made of its handle
   // Of a parent domain with a thread domain: one thread at a time is in a queue made with it.
   const char* promise = nullptr;
 };
@@ -47,7 +61,7 @@ struct Pd {
 struct Mr {
   uiwarp_mr* next = nullptr;
   Pd* pd = nullptr;
-  Region* region = nullptr;
+  std::shared_ptr<Region> region;
 };
 
 struct Cq {

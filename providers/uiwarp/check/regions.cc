@@ -48,7 +48,7 @@ uint32_t Regions::choose_lkey(uint32_t stag) const {
 Region& Regions::add(Region region) {
   region.number = ++registrations_;
   region.lkey = choose_lkey(region.stag);
-  auto kept = std::make_unique<Region>(std::move(region));
+  auto kept = std::make_shared<Region>(std::move(region));
   Region& added = *kept;
   by_stag_[added.stag] = &added;
   by_lkey_[added.lkey] = std::move(kept);
@@ -76,6 +76,11 @@ void Regions::remove(Region& region) {
 const Region* Regions::find(uint32_t lkey) const {
   const auto found = by_lkey_.find(lkey);
   return found == by_lkey_.end() ? nullptr : found->second.get();
+}
+
+std::shared_ptr<Region> Regions::find_by_stag(uint32_t stag) const {
+  const auto found = by_stag_.find(stag);
+  return found == by_stag_.end() ? nullptr : found->second->shared_from_this();
 }
 
 uint32_t Regions::stag_of(uint32_t lkey) const {

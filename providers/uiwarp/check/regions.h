@@ -18,7 +18,7 @@
 
 namespace uiw::check {
 
-struct Region {
+struct Region : std::enable_shared_from_this<Region> {
   uint32_t number = 0;       // counts registrations
   uint32_t lkey = 0;         // the program's
   uint32_t stag = 0;         // the stack's lkey, and rkey for all
@@ -46,13 +46,15 @@ struct Verdict {
 // Thread: one at a time.
 class Regions {
  public:
-  // Chooses its lkey. It stays where it is until it is removed and forgotten.
+  // Chooses its lkey. It stays where it is until it is removed, and no shared_ptr is left.
   Region& add(Region region);
   // The region has been registered anew: chooses another lkey if its stag is another one.
   void change(Region& region, Region changed);
   void remove(Region& region);
 
   const Region* find(uint32_t lkey) const;
+  // Null when there is none.
+  std::shared_ptr<Region> find_by_stag(uint32_t stag) const;
   // What the stack knows an lkey by; 0, which is no key, for one that there is not.
   uint32_t stag_of(uint32_t lkey) const;
 
@@ -69,7 +71,7 @@ class Regions {
   uint32_t choose_lkey(uint32_t stag) const;
   const Region* nearest(const ibv_sge& sge) const;
 
-  std::unordered_map<uint32_t, std::unique_ptr<Region>> by_lkey_;
+  std::unordered_map<uint32_t, std::shared_ptr<Region>> by_lkey_;
   std::unordered_map<uint32_t, Region*> by_stag_;
   std::deque<Region> gone_;
   uint32_t registrations_ = 0;

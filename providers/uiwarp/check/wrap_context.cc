@@ -9,6 +9,7 @@
 #include "check/forks.h"
 #include "check/text.h"
 #include "check/wraps.h"
+#include "core/shared_by_number.h"
 
 namespace uiw::check {
 
@@ -34,6 +35,12 @@ namespace {
 // From the first exit handler on: libraries that close devices when the process ends, such as
 // librdmacm, do so behind that.
 std::atomic<bool> exiting{false};
+
+core::SharedByNumber<CommandSpace> spaces;
+
+const void* root_of(uiwarp_pd* pd) {
+  return reinterpret_cast<const void*>(uintptr_t{next->pd_handle(pd)});
+}
 
 // librdmacm keeps its devices open until it is unloaded, and frees its protection domain with the
 // last rdma_cm_id of the device.
@@ -78,15 +85,18 @@ void report_close(const Context& context, const std::vector<Objects::Entry>& lef
 
 namespace wrap {
 
-int context_open(const uiwarp_device* device, uiwarp_context** context, int* async_fd) {
+int context_open(const uiwarp_device* device, uint64_t command, uiwarp_context** context,
+                 int* async_fd) {
   static std::once_flag once;
   std::call_once(once, [] {
     std::atexit([] { exiting = true; });
     Report::instance().before_end(at_end);
     watch_forks();
   });
-  auto* const opened = new Context;
-  if (const int error = next->context_open(device, &opened->next, async_fd)) {
+  std::shared_ptr<CommandSpace> space = spaces.get(command);
+  if (!space) return ENOMEM;
+  auto* const opened = new Context(std::move(space));
+  if (const int error = next->context_open(device, command, &opened->next, async_fd)) {
     delete opened;
     return error;
   }
@@ -126,7 +136,7 @@ int pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
     return error;
   }
   made->context = &of(context);
-  made->root = made;
+  made->root = root_of(made->next);
   Objects::instance().add(*made->context, made, "protection domain");
   *pd = handle_of(made);
   return 0;
@@ -157,6 +167,34 @@ int pd_dealloc(uiwarp_pd* handle) {
   Objects::instance().remove(pd);
   delete pd;
   return 0;
+}
+
+uint32_t pd_handle(uiwarp_pd* pd) {
+  return next->pd_handle(of(pd).next);
+}
+
+int pd_import(uiwarp_context* context, uint32_t handle, uiwarp_pd** pd) {
+  is_inherited(of(context), &of(context), "ibv_import_pd");
+  auto* const made = new Pd;
+  if (const int error = next->pd_import(of(context).next, handle, &made->next)) {
+    delete made;
+    return error;
+  }
+  made->context = &of(context);
+  made->root = root_of(made->next);
+  Objects::instance().add(*made->context, made, "imported protection domain");
+  *pd = handle_of(made);
+  return 0;
+}
+
+void pd_unimport(uiwarp_pd* handle) {
+  Pd* const pd = &of(handle);
+  const bool inherited = is_inherited(*pd->context, pd, "ibv_unimport_pd", Use::kDestroys);
+  next->pd_unimport(pd->next);
+  if (inherited) return;
+  Objects::instance().remove(pd);
+  const std::lock_guard lock(pd->context->mutex);
+  pd->context->unimported.emplace_back(pd);
 }
 
 int td_alloc(uiwarp_context* context, uiwarp_td** td) {

@@ -81,7 +81,8 @@ int mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access, 
   {
     const std::lock_guard lock(context.mutex);
     made->region =
-        &context.regions.add(region_of(of(pd), addr, length, iova, access, stag, registered));
+        context.regions.add(region_of(of(pd), addr, length, iova, access, stag, registered))
+            .shared_from_this();
     *lkey = made->region->lkey;
   }
   Objects::instance().add(context, made.get(), made->region->name(), {made->pd});
@@ -139,6 +140,41 @@ int mr_dereg(uiwarp_mr* handle) {
   Objects::instance().remove(mr);
   delete mr;
   return 0;
+}
+
+uint32_t mr_handle(uiwarp_mr* mr) {
+  return next->mr_handle(of(mr).next);
+}
+
+int mr_import(uiwarp_pd* pd, uint32_t handle, uiwarp_mr** mr, uint32_t* lkey, uint32_t* rkey,
+              uint64_t* length) {
+  auto made = std::make_unique<Mr>();
+  Context& context = *of(pd).context;
+  is_inherited(context, &of(pd), "ibv_import_mr");
+  if (const int error = next->mr_import(of(pd).next, handle, &made->next, lkey, rkey, length))
+    return error;
+  made->pd = &of(pd);
+  {
+    const std::shared_lock lock(context.mutex);
+    made->region = context.regions.find_by_stag(*rkey);
+  }
+  if (!made->region) {  // another thread is deregistering it
+    next->mr_unimport(made->next);
+    return EINVAL;
+  }
+  *lkey = made->region->lkey;
+  Objects::instance().add(context, made.get(), "imported " + made->region->name(), {made->pd});
+  *mr = handle_of(made.release());
+  return 0;
+}
+
+void mr_unimport(uiwarp_mr* handle) {
+  Mr* const mr = &of(handle);
+  const bool inherited = is_inherited(*mr->pd->context, mr, "ibv_unimport_mr", Use::kDestroys);
+  next->mr_unimport(mr->next);
+  if (inherited) return;
+  Objects::instance().remove(mr);
+  delete mr;
 }
 
 int mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges, uint32_t count) {

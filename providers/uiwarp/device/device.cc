@@ -192,8 +192,12 @@ const Device* find_by_name(const char* name) {
 }
 
 const Device* find_by_minor(uint32_t uverbs_minor) {
-  return find(
-      [&](const Device& device, const State&) { return device.uverbs_minor == uverbs_minor; });
+  World& all = world();
+  std::lock_guard hold(all.lock);
+  for (const std::unique_ptr<Table::Entry>& entry : all.table.entries()) {
+    if (entry->device.uverbs_minor == uverbs_minor) return &entry->device;
+  }
+  return nullptr;
 }
 
 const Device* find_by_address(const sockaddr_storage& address) {

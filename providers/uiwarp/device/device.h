@@ -66,9 +66,10 @@ State state_of(const Device& device);
 // Grows with every change of what devices() says.
 uint64_t version();
 
+// Also when it has gone: minors are not used again.
+const Device* find_by_minor(uint32_t uverbs_minor);
 // These find none that has gone.
 const Device* find_by_name(const char* name);
-const Device* find_by_minor(uint32_t uverbs_minor);
 // The device an address of this host belongs to; null when it is not ours.
 // All of 127.0.0.0/8 belongs to the loopback device.
 const Device* find_by_address(const sockaddr_storage& address);

@@ -4,9 +4,10 @@
 
 namespace uiw::faults::wrap {
 
-int context_open(const uiwarp_device* device, uiwarp_context** context, int* async_fd) {
+int context_open(const uiwarp_device* device, uint64_t command, uiwarp_context** context,
+                 int* async_fd) {
   if (const int error = failing(Event::kOpenDevice)) return error;
-  return next->context_open(device, context, async_fd);
+  return next->context_open(device, command, context, async_fd);
 }
 
 int query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_t size) {

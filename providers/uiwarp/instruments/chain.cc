@@ -49,7 +49,7 @@ decltype(&uiwarp_instrument) load() {
 }
 
 // What is opened when an instrument that was asked for is not to be had: never unchecked instead.
-int refuse(const uiwarp_device*, uiwarp_context**, int*) {
+int refuse(const uiwarp_device*, uint64_t, uiwarp_context**, int*) {
   return EINVAL;
 }
 

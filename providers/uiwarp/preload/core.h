@@ -23,6 +23,7 @@ struct core {
 	int (*socket)(int type);
 	ssize_t (*send)(int fd, const void *buffer, size_t size, const struct sockaddr *address,
 			socklen_t address_size, int *handled);
+	int (*ioctl)(int fd, unsigned long request, void *argument, int *handled);
 	int (*keeps)(int fd);
 	void (*closing)(int fd);
 	void (*fix_stat)(int fd, struct stat *st);

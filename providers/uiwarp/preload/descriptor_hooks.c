@@ -152,6 +152,26 @@ HOOK int fcntl64(int fd, int command, ...)
 	return duplicated(real()->fcntl64(fd, command, argument), fd, command);
 }
 
+HOOK int ioctl(int fd, unsigned long request, ...)
+{
+	va_list arguments;
+	void *argument;
+
+	va_start(arguments, request);
+	argument = va_arg(arguments, void *);
+	va_end(arguments);
+	if (__builtin_expect(is_device(fd), 0)) {
+		int handled;
+		const int saved = errno;
+		const int result = loaded_core()->ioctl(fd, request, argument, &handled);
+
+		if (handled)
+			return result;
+		errno = saved;
+	}
+	return real()->ioctl(fd, request, argument);
+}
+
 /* Closes the range but for what the stack has opened for itself. 0, or -1 and errno. */
 static int close_between(unsigned first, unsigned last, int flags)
 {

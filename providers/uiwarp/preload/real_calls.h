@@ -81,6 +81,7 @@ typedef int glob_error(const char *, int);
 	X(int, dup3, (int, int, int))                                                              \
 	X(int, fcntl, (int, int, ...))                                                             \
 	X(int, fcntl64, (int, int, ...))                                                           \
+	X(int, ioctl, (int, unsigned long, ...))                                                   \
 	X(int, close_range, (unsigned, unsigned, int))                                             \
 	X(void, closefrom, (int))                                                                  \
 	X(int, socket, (int, int, int))                                                            \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* ibv_open_device, ibv_close_device, queries, async events. */
+/* ibv_open_device, ibv_import_device, ibv_close_device, queries, async events. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -73,6 +73,8 @@ static const struct verbs_all_ops ops = {
 	.destroy_srq = provider_destroy_srq,
 	.detach_mcast = provider_detach_mcast,
 	.free_context = free_context,
+	.import_mr = provider_import_mr,
+	.import_pd = provider_import_pd,
 	.modify_qp = provider_modify_qp,
 	.modify_srq = provider_modify_srq,
 	.poll_cq = provider_poll_cq,
@@ -87,6 +89,8 @@ static const struct verbs_all_ops ops = {
 	.req_notify_cq = provider_req_notify_cq,
 	.rereg_mr = provider_rereg_mr,
 	.resize_cq = provider_resize_cq,
+	.unimport_mr = provider_unimport_mr,
+	.unimport_pd = provider_unimport_pd,
 };
 
 /*
@@ -104,14 +108,14 @@ static bool virtual_kernel_active(const char *device)
 	return false;
 }
 
-struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+/* The same for a device that is opened and one that is imported: what they share goes by the descriptor. */
+static struct verbs_context *make_context(struct ibv_device *device, int cmd_fd)
 {
 	const struct provider_layout *layout = provider_loaded_layout();
 	verbs_other_op table[UIWARP_OPERATIONS_MAX];
 	struct provider_context *mine;
 	int error;
 
-	(void)private_data;
 	mine = _verbs_init_and_alloc_context(device, cmd_fd, sizeof(*mine), (void *)verbs_at(layout), 0);
 	if (!mine)
 		return NULL;
@@ -121,7 +125,8 @@ struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_
 	if (mine->verbs.sz != layout->context_at + sizeof(struct ibv_context))
 		fprintf(stderr, "uiwarp: this libibverbs lays out its contexts in a way that uiwarp does not know\n");
 	else if (virtual_kernel_active(ibv_get_device_name(device)))
-		error = core_verbs->context_open(core_device(device), &mine->core, &mine->verbs.context.async_fd);
+		error = core_verbs->context_open(core_device(device), uiwarp_vk_command(cmd_fd), &mine->core,
+						 &mine->verbs.context.async_fd);
 	if (error) {
 		verbs_uninit_context(verbs_of(mine));
 		return provider_fail(mine, error);
@@ -130,4 +135,34 @@ struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_
 	provider_operations(layout, &ops, table);
 	verbs_set_ops(verbs_of(mine), table);
 	return verbs_of(mine);
+}
+
+struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+{
+	(void)private_data;
+	return make_context(device, cmd_fd);
+}
+
+struct verbs_context *provider_import_context(struct ibv_device *device, int cmd_fd)
+{
+	struct verbs_context *made;
+	int error;
+
+	if (!uiwarp_vk_command(cmd_fd)) {
+		error = uiwarp_refuse(EOPNOTSUPP,
+				      "ibv_import_device: descriptor %d is that of a device which the parent process "
+				      "opened; its queue pairs and memory are there, so it cannot be imported here",
+				      cmd_fd);
+		return provider_fail(NULL, error);
+	}
+	made = make_context(device, cmd_fd);
+	if (made) {
+		/* libibverbs asks for a descriptor of asynchronous events next, and forgets the one it is given here. */
+		error = uiwarp_vk_give_async(cmd_fd, made->context.async_fd);
+		if (error) {
+			free_context(&made->context);
+			return provider_fail(NULL, error);
+		}
+	}
+	return made;
 }

@@ -39,6 +39,7 @@ static const struct verbs_device_ops driver = {
 	.match_table = no_table,
 	.match_device = match_device,
 	.alloc_context = provider_alloc_context,
+	.import_context = provider_import_context,
 	.alloc_device = alloc_device,
 	.uninit_device = uninit_device,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Memory regions, memory windows. Of regions libibverbs fills the public fields but the keys, of windows
- * nothing.
+ * Memory regions, memory windows. Of regions that are registered libibverbs fills the public fields but the keys and
+ * the handle, of imported ones and of windows nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uin
 			      &mine->verbs.mr.rkey);
 	if (error)
 		return provider_fail(mine, error);
+	mine->verbs.mr.handle = core_verbs->mr_handle(mine->core);
 	mine->verbs.mr_type = 0;
 	mine->verbs.access = access;
 	return &mine->verbs.mr;
@@ -42,6 +43,32 @@ int provider_dereg_mr(struct verbs_mr *mr)
 	if (!error)
 		free(mr);
 	return provider_result(error);
+}
+
+struct ibv_mr *provider_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct provider_mr *mine = provider_new(sizeof(*mine));
+	uint64_t length;
+	int error;
+
+	if (!mine)
+		return NULL;
+	error = core_verbs->mr_import(core_pd(pd), handle, &mine->core, &mine->verbs.mr.lkey, &mine->verbs.mr.rkey,
+				      &length);
+	if (error)
+		return provider_fail(mine, error);
+	mine->verbs.mr.context = pd->context;
+	mine->verbs.mr.pd = pd;
+	mine->verbs.mr.length = length;
+	mine->verbs.mr.handle = handle;
+	mine->verbs.mr_type = UIWARP_VERBS_MR_IMPORTED;
+	return &mine->verbs.mr;
+}
+
+void provider_unimport_mr(struct ibv_mr *mr)
+{
+	core_verbs->mr_unimport(((struct provider_mr *)mr)->core);
+	free(mr);
 }
 
 int provider_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sges,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Protection domains, parent domains and thread domains. Of protection domains libibverbs fills the public
- * fields, of the others nothing.
+ * Protection domains, parent domains and thread domains. Of protection domains that are allocated libibverbs fills
+ * the public fields but the handle, of the others nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,31 @@ struct ibv_pd *provider_alloc_pd(struct ibv_context *context)
 	if (!mine)
 		return NULL;
 	error = core_verbs->pd_alloc(core_context(context), &mine->core);
-	return error ? provider_fail(mine, error) : &mine->pd;
+	if (error)
+		return provider_fail(mine, error);
+	mine->pd.handle = core_verbs->pd_handle(mine->core);
+	return &mine->pd;
+}
+
+struct ibv_pd *provider_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct provider_pd *mine = provider_new(sizeof(*mine));
+	int error;
+
+	if (!mine)
+		return NULL;
+	error = core_verbs->pd_import(core_context(context), handle, &mine->core);
+	if (error)
+		return provider_fail(mine, error);
+	mine->pd.context = context;
+	mine->pd.handle = handle;
+	return &mine->pd;
+}
+
+void provider_unimport_pd(struct ibv_pd *pd)
+{
+	core_verbs->pd_unimport(core_pd(pd));
+	free(pd);
 }
 
 /*

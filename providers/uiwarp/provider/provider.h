@@ -146,6 +146,8 @@ size_t provider_qp_flags_at(void);
 
 /* The operations, one group per source file. */
 struct ibv_pd *provider_alloc_pd(struct ibv_context *context);
+struct ibv_pd *provider_import_pd(struct ibv_context *context, uint32_t handle);
+void provider_unimport_pd(struct ibv_pd *pd);
 struct ibv_pd *provider_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
 int provider_dealloc_pd(struct ibv_pd *pd);
 struct ibv_td *provider_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
@@ -153,6 +155,8 @@ int provider_dealloc_td(struct ibv_td *td);
 struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 int provider_rereg_mr(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
 int provider_dereg_mr(struct verbs_mr *mr);
+struct ibv_mr *provider_import_mr(struct ibv_pd *pd, uint32_t handle);
+void provider_unimport_mr(struct ibv_mr *mr);
 int provider_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sges,
 		       uint32_t count);
 struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
@@ -204,5 +208,6 @@ size_t provider_operations(const struct provider_layout *layout, const struct ve
 			   verbs_other_op table[UIWARP_OPERATIONS_MAX]);
 
 struct verbs_context *provider_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data);
+struct verbs_context *provider_import_context(struct ibv_device *device, int cmd_fd);
 
 #endif

@@ -19,7 +19,7 @@ int uiwarp_ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
                         "ibv_create_ah: devices of the %s face have no address handles, which are "
                         "for datagrams: UIWARP_FACE=roce has them (uiwarp run --as roce)",
                         context.face->name);
-  if (context.in_child()) return ENODEV;
+  if (const int error = verbs::check_usable(*pd)) return error;
   if (attr->port_num != 1)
     return core::refuse(told, EINVAL, "ibv_create_ah: port_num is %u, the device has port 1",
                         attr->port_num);
@@ -45,14 +45,14 @@ int uiwarp_ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
                                          .hop_limit = attr->grh.hop_limit,
                                          .gid_type = address->gid_type},
                                         datagram::socket_family());
-  pd->users.add(verbs::User::kAddressHandle);
+  verbs::hold(*pd, verbs::User::kAddressHandle);
   *ah = made;
   return 0;
 }
 
 int uiwarp_ah_destroy(uiwarp_ah* ah) {
   ah->owner->context->ahs.give();
-  ah->owner->users.remove(verbs::User::kAddressHandle);
+  verbs::let_go(*ah->owner, verbs::User::kAddressHandle);
   delete ah;
   return 0;
 }

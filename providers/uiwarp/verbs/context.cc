@@ -30,10 +30,14 @@ const uiwarp_device* uiwarp_device_find(const char* ibdev_name) {
   return verbs::to_c(device::find_by_name(ibdev_name));
 }
 
-int uiwarp_context_open(const uiwarp_device* device, uiwarp_context** context, int* async_fd) {
+int uiwarp_context_open(const uiwarp_device* device, uint64_t command, uiwarp_context** context,
+                        int* async_fd) {
   if (!device) return ENODEV;
   if (const int error = core::settings_error()) return error;
-  std::unique_ptr<uiwarp_context> opened(new (std::nothrow) uiwarp_context(verbs::from_c(device)));
+  std::shared_ptr<verbs::CommandSpace> space = verbs::command_space(command);
+  if (!space) return ENOMEM;
+  std::unique_ptr<uiwarp_context> opened(
+      new (std::nothrow) uiwarp_context(verbs::from_c(device), std::move(space)));
   if (!opened) return ENOMEM;
   auto engine = engine::EngineRef::acquire();
   if (!engine) return engine.error();
@@ -68,10 +72,9 @@ void uiwarp_context_close(uiwarp_context* context) {
   device::unsubscribe(*context);
   verbs::leave_interfaces(*context->engine);
   if (context->in_child()) return;
-  const size_t in_table = context->memory.size() + context->memory.windows();
-  const uint32_t left = context->pds.used() + context->tds.used() + context->ahs.used() +
-                        context->cqs.used() + context->srqs.used() + context->qps.used() +
-                        static_cast<uint32_t>(in_table);
+  const uint32_t left = context->pds.used() + context->tds.used() + context->mrs.used() +
+                        context->mws.used() + context->ahs.used() + context->cqs.used() +
+                        context->srqs.used() + context->qps.used();
   if (left > 0) {
     // ibv_close_device's manual leaves this to the application. The engine may still be using
     // them, so the context outlives its owner rather than vanish under the engine.

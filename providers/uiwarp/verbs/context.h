@@ -4,20 +4,22 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "core/explain.h"
 #include "device/device.h"
 #include "device/face.h"
 #include "engine/engine.h"
-#include "mem/table.h"
 #include "progress/busy_poller.h"
 #include "uiwarp/uiwarp-abi.h"
+#include "verbs/command_space.h"
 #include "verbs/completion_channel.h"
 #include "verbs/event_pipe.h"
 
 namespace uiw::verbs {
 
-// How many objects of a kind there are. Thread: any.
+// How many objects of a kind there are: taken up to a limit, or counted. Thread: any.
 class Quota {
  public:
   bool take(uint32_t limit) {
@@ -25,6 +27,7 @@ class Quota {
     give();
     return false;
   }
+  void count() { used_.fetch_add(1, std::memory_order_relaxed); }
   void give() { used_.fetch_sub(1, std::memory_order_relaxed); }
   uint32_t used() const { return used_.load(std::memory_order_relaxed); }
 
@@ -42,7 +45,9 @@ inline const device::Device* from_c(const uiwarp_device* device) {
 }  // namespace uiw::verbs
 
 struct uiwarp_context final : uiw::device::Observer {
-  explicit uiwarp_context(const uiw::device::Device* opened) : device(opened) {}
+  uiwarp_context(const uiw::device::Device* opened,
+                 std::shared_ptr<uiw::verbs::CommandSpace> shared)
+      : device(opened), space(std::move(shared)) {}
   // What happens to the network interface becomes asynchronous events.
   void device_changed(const uiw::device::Device& changed, uiw::device::Change change) override;
 
@@ -54,17 +59,18 @@ struct uiwarp_context final : uiw::device::Observer {
   const uiw::device::Device* const device;
   const uiw::device::Face* face = &uiw::device::face();
   uiw::engine::EngineRef engine;
-  uiw::mem::Table memory;
+  // Shared with the contexts that were imported by this one's command descriptor.
+  const std::shared_ptr<uiw::verbs::CommandSpace> space;
+  uiw::mem::Table& memory = space->memory;
   uiw::progress::BusyPoller busy_poller;
   std::atomic<uint32_t> backlog{0};  // pipes below that keep events
   uiw::verbs::EventSource device_events{0}, port_events{1};
   uiw::verbs::EventPipe async{uiw::verbs::kAsyncRecord, backlog};
   uiw::verbs::ChannelTable channels{backlog};
-  uiw::verbs::Quota pds, tds, ahs, cqs, srqs, qps;
-  std::atomic<uint32_t> last_pd_id{0};
+  uiw::verbs::Quota pds, tds, mrs, mws, ahs, cqs, srqs, qps;
   // Why objects could not be made, by which call: said of the context, since there is no object.
   struct {
-    uiw::core::Told qp, cq, srq, mr, ah;
+    uiw::core::Told pd, qp, cq, srq, mr, ah;
   } told;
   std::atomic<uint32_t> most_inline{0};  // bytes of inline data that a queue pair was given so far
 };

@@ -48,7 +48,7 @@ void uiwarp_cq::leave(verbs::CqMember& member) {
 namespace {
 
 void let_go_of_domain(const uiwarp_cq& cq) {
-  if (cq.parent_domain) cq.parent_domain->users.remove(verbs::User::kCompletionQueue);
+  if (cq.parent_domain) verbs::let_go(*cq.parent_domain, verbs::User::kCompletionQueue);
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
   }
   made->entries = made->queue->capacity();
   made->parent_domain = parent_domain;
-  if (parent_domain) parent_domain->users.add(verbs::User::kCompletionQueue);
+  if (parent_domain) verbs::hold(*parent_domain, verbs::User::kCompletionQueue);
   *actual = static_cast<int>(made->queue->capacity());
   *cq = made.release();
   return 0;

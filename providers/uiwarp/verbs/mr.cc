@@ -2,21 +2,20 @@
 // Memory registration: an entry in the context's table. Nothing is pinned. And memory windows.
 #include <cerrno>
 #include <cinttypes>
+#include <memory>
 #include <new>
 
 #include "mem/mapping.h"
 #include "verbs/pd.h"
 
 using namespace uiw;
+using verbs::Region;
 using verbs::User;
 
+// A region as its context knows it: registered there, or imported.
 struct uiwarp_mr {
-  uiwarp_pd* pd;
-  uint8_t* addr;
-  uint64_t length;
-  uint64_t iova;    // what the first byte is called, unless it is zero-based
-  uint32_t rights;  // as asked for
-  uint32_t stag;
+  uiwarp_context* context;
+  std::shared_ptr<Region> region;
 };
 
 struct uiwarp_mw {
@@ -70,12 +69,31 @@ int check_access(core::Told& told, uint32_t access) {
   return 0;
 }
 
-uint64_t start_of(const uiwarp_mr& mr) {
-  return mr.rights & IBV_ACCESS_ZERO_BASED ? 0 : mr.iova;
+// What registering it anew may change.
+struct Wanted {
+  uiwarp_pd* pd;
+  uint8_t* addr;
+  uint64_t length;
+  uint64_t iova;
+  uint32_t rights;
+
+  uint64_t start() const { return rights & IBV_ACCESS_ZERO_BASED ? 0 : iova; }
+};
+
+Wanted as_it_is(const Region& region) {
+  return {region.pd, region.addr, region.length, region.iova, region.rights};
+}
+
+void assign(Region& region, const Wanted& wanted) {
+  region.pd = wanted.pd;
+  region.addr = wanted.addr;
+  region.length = wanted.length;
+  region.iova = wanted.iova;
+  region.rights = wanted.rights;
 }
 
 // What is wrong with it, before it has an STag.
-int check(const uiwarp_mr& mr) {
+int check(const Wanted& mr) {
   core::Told& told = mr.pd->context->told.mr;
   if (const int error = check_access(told, mr.rights)) return error;
   // nothing to pin (ib_umem_get() of the kernel, siw)
@@ -85,7 +103,7 @@ int check(const uiwarp_mr& mr) {
     return core::refuse(told, EINVAL,
                         "ibv_reg_mr: there is no implicit on-demand paging, of all of the address "
                         "space (ibv_query_device_ex: odp_caps)");
-  const uint64_t first = reinterpret_cast<uintptr_t>(mr.addr), start = start_of(mr);
+  const uint64_t first = reinterpret_cast<uintptr_t>(mr.addr), start = mr.start();
   if (first + mr.length < first || start + mr.length < start)
     return core::refuse(
         told, EINVAL, "ibv_reg_mr: %p and %" PRIu64 " bytes go beyond the end of the address space",
@@ -98,72 +116,98 @@ int check(const uiwarp_mr& mr) {
   return error;
 }
 
-int add(uiwarp_mr& mr, size_t limit) {
-  auto stag = mr.pd->context->memory.add(mr.pd->id, mr.addr, start_of(mr), mr.length,
-                                         mr.rights & kKept, limit);
-  if (!stag && stag.error() == ENOMEM && mr.pd->context->memory.size() >= limit)
-    core::explain(mr.pd->context->told.mr,
+core::Result<uint32_t> add(const Wanted& mr, size_t limit) {
+  uiwarp_context& context = *mr.pd->context;
+  auto stag =
+      context.memory.add(mr.pd->id, mr.addr, mr.start(), mr.length, mr.rights & kKept, limit);
+  if (!stag && stag.error() == ENOMEM && context.memory.size() >= limit)
+    core::explain(context.told.mr,
                   "ibv_reg_mr: the device has %zu memory regions, its limit (ibv_query_device: "
                   "max_mr)",
                   limit);
-  if (!stag) return stag.error();
-  mr.stag = *stag;
-  return 0;
+  return stag;
 }
 
 // `error`, of a call that takes the region's STag from the table.
-int with_reason(const uiwarp_mr& mr, int error, const char* caller) {
+int with_reason(uiwarp_context& context, const Region& region, int error, const char* caller) {
   if (error != EBUSY) return error;
-  return core::refuse(mr.pd->context->told.mr, error,
+  return core::refuse(context.told.mr, error,
                       "%s: memory windows are bound to the region of %" PRIu64
                       " bytes at %p: deallocate or invalidate them first; the call failed with "
                       "EBUSY, and the region is still registered",
-                      caller, mr.length, static_cast<void*>(mr.addr));
+                      caller, region.length, static_cast<void*>(region.addr));
 }
 
 void move_users(uiwarp_pd& from, uiwarp_pd& to) {
-  to.users.add(User::kRegion);
-  from.users.remove(User::kRegion);
+  verbs::hold(to, User::kRegion);
+  verbs::let_go(from, User::kRegion);
 }
 
-// Puts `changed` in the place of `mr`, under a new STag.
-int replace(uiwarp_mr& mr, uiwarp_mr changed) {
-  mem::Table& memory = mr.pd->context->memory;
-  if (const int error = add(changed, device::Limits::kMaxMr + 1)) return error;
-  if (const int error = memory.remove(mr.stag)) {
-    memory.remove(changed.stag);
-    return with_reason(mr, error, "ibv_rereg_mr");
+// Puts `changed` in the place of the region, under a new STag.
+int replace(uiwarp_context& context, Region& region, const Wanted& changed) {
+  auto stag = add(changed, device::Limits::kMaxMr + 1);
+  if (!stag) return stag.error();
+  if (const int error = context.memory.remove(region.stag)) {
+    context.memory.remove(*stag);
+    return error;
   }
-  move_users(*mr.pd, *changed.pd);
-  mr = changed;
+  region.stag = *stag;
   return 0;
+}
+
+int refuse_destroyed(uiwarp_context& context, const char* call) {
+  return core::refuse_because(context.told.mr, EINVAL, call,
+                              "the memory region was deregistered in another ibv_context of the "
+                              "same command descriptor; what is left is to be ended by "
+                              "ibv_unimport_mr");
+}
+
+uiwarp_mr* make(uiwarp_context& context, std::shared_ptr<Region> region) {
+  auto* const made = new (std::nothrow) uiwarp_mr{&context, std::move(region)};
+  if (made) context.mrs.count();
+  return made;
+}
+
+void end(uiwarp_mr* mr) {
+  mr->context->mrs.give();
+  delete mr;
 }
 
 }  // namespace
 
 int uiwarp_mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access,
                   uiwarp_mr** mr, uint32_t* lkey, uint32_t* rkey) {
-  if (pd->context->in_child()) return ENODEV;
-  uiwarp_mr wanted{pd, static_cast<uint8_t*>(addr), length, iova, static_cast<uint32_t>(access), 0};
+  if (const int error = verbs::check_usable(*pd)) return error;
+  const Wanted wanted{pd, static_cast<uint8_t*>(addr), length, iova, static_cast<uint32_t>(access)};
   if (const int error = check(wanted)) return error;
-  auto* made = new (std::nothrow) uiwarp_mr(wanted);
+  std::shared_ptr<Region> region(new (std::nothrow) Region);
+  uiwarp_mr* const made = region ? make(*pd->context, region) : nullptr;
   if (!made) return ENOMEM;
-  if (const int error = add(*made, device::Limits::kMaxMr)) {
-    delete made;
-    return error;
+  auto stag = add(wanted, device::Limits::kMaxMr);
+  if (!stag) {
+    end(made);
+    return stag.error();
   }
-  pd->users.add(User::kRegion);
+  assign(*region, wanted);
+  region->stag = *stag;
+  pd->context->space->regions.add(region);
+  verbs::hold(*pd, User::kRegion);
   *mr = made;
-  *lkey = *rkey = made->stag;
+  *lkey = *rkey = *stag;
   return 0;
 }
 
 int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t length, int access,
                     uint32_t* lkey, uint32_t* rkey) {
-  if (mr->pd->context->in_child()) return ENODEV;
-  uiwarp_mr changed = *mr;
+  uiwarp_context& context = *mr->context;
+  Region& region = *mr->region;
+  if (context.in_child()) return ENODEV;
+  if (region.is_destroyed.load(std::memory_order_relaxed))
+    return refuse_destroyed(context, "ibv_rereg_mr");
+  Wanted changed = as_it_is(region);
   if (flags & IBV_REREG_MR_CHANGE_PD) {
-    if (!pd || pd->context != mr->pd->context) return EINVAL;
+    if (!pd || pd->context != &context) return EINVAL;
+    if (const int error = verbs::check_usable(*pd)) return error;
     changed.pd = pd;
   }
   if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
@@ -175,35 +219,66 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
   if (const int error = check(changed)) return error;
   // Rights come and go with the key as it is (RFC 5040 8.1.1(5)); but a key that a peer has been
   // given must not lead to other memory.
-  const bool same_place = changed.pd->id == mr->pd->id &&
+  const bool same_place = changed.pd->id == region.pd->id &&
                           !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
-                          start_of(changed) == start_of(*mr);
-  if (same_place) {
-    if (const int error = mr->pd->context->memory.change_access(mr->stag, changed.rights & kKept))
-      return with_reason(*mr, error, "ibv_rereg_mr");
-    move_users(*mr->pd, *changed.pd);
-    *mr = changed;
-  } else if (const int error = replace(*mr, changed)) {
-    return error;
-  }
-  *lkey = *rkey = mr->stag;
+                          changed.start() == as_it_is(region).start();
+  if (const int error = same_place
+                            ? context.memory.change_access(region.stag, changed.rights & kKept)
+                            : replace(context, region, changed))
+    return with_reason(context, region, error, "ibv_rereg_mr");
+  move_users(*region.pd, *changed.pd);
+  assign(region, changed);
+  *lkey = *rkey = region.stag;
   return 0;
 }
 
 // In a forked child the table may be as a thread of the parent was changing or using it: waiting
 // would have no end. Nobody there looks anything up.
 int uiwarp_mr_dereg(uiwarp_mr* mr) {
-  const int error = mr->pd->context->in_child() ? 0 : mr->pd->context->memory.remove(mr->stag);
-  if (error) return with_reason(*mr, error, "ibv_dereg_mr");
-  mr->pd->users.remove(User::kRegion);
-  delete mr;
+  uiwarp_context& context = *mr->context;
+  Region& region = *mr->region;
+  if (!context.in_child()) {
+    if (region.is_destroyed.load(std::memory_order_relaxed))
+      return refuse_destroyed(context, "ibv_dereg_mr");
+    if (const int error = context.memory.remove(region.stag))
+      return with_reason(context, region, error, "ibv_dereg_mr");
+    region.is_destroyed.store(true, std::memory_order_relaxed);
+    context.space->regions.remove(region);
+  }
+  verbs::let_go(*region.pd, User::kRegion);
+  end(mr);
   return 0;
+}
+
+uint32_t uiwarp_mr_handle(uiwarp_mr* mr) {
+  return mr->region->handle;
+}
+
+// As the kernel, which does not compare protection domains here.
+int uiwarp_mr_import(uiwarp_pd* pd, uint32_t handle, uiwarp_mr** mr, uint32_t* lkey, uint32_t* rkey,
+                     uint64_t* length) {
+  uiwarp_context& context = *pd->context;
+  if (context.in_child()) return ENODEV;
+  std::shared_ptr<Region> region = context.space->regions.find(handle);
+  if (!region)
+    return core::refuse(context.told.mr, EINVAL,
+                        "ibv_import_mr: no memory region of this command descriptor has handle %u: "
+                        "it is that of another device or process, or of one that was deregistered",
+                        handle);
+  *lkey = *rkey = region->stag;
+  *length = region->length;
+  *mr = make(context, std::move(region));
+  return *mr ? 0 : ENOMEM;
+}
+
+void uiwarp_mr_unimport(uiwarp_mr* mr) {
+  end(mr);
 }
 
 int uiwarp_mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
   static_assert(IBV_MW_TYPE_1 == static_cast<int>(mem::WindowType::kType1));
   static_assert(IBV_MW_TYPE_2 == static_cast<int>(mem::WindowType::kType2));
-  if (pd->context->in_child()) return ENODEV;
+  if (const int error = verbs::check_usable(*pd)) return error;
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return EINVAL;
   auto* made = new (std::nothrow) uiwarp_mw{pd, 0};
   if (!made) return ENOMEM;
@@ -213,7 +288,8 @@ int uiwarp_mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
     delete made;
     return stag.error();
   }
-  pd->users.add(User::kWindow);
+  verbs::hold(*pd, User::kWindow);
+  pd->context->mws.count();
   *rkey = made->stag = *stag;
   *mw = made;
   return 0;
@@ -223,7 +299,8 @@ int uiwarp_mw_dealloc(uiwarp_mw* mw) {
   const int error =
       mw->pd->context->in_child() ? 0 : mw->pd->context->memory.remove_window(mw->stag);
   if (error) return error;
-  mw->pd->users.remove(User::kWindow);
+  mw->pd->context->mws.give();
+  verbs::let_go(*mw->pd, User::kWindow);
   delete mw;
   return 0;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A protection domain: a number that memory and queue pairs must share. A parent domain is another
-// object of the same number.
+// object of the same number, and so is an imported one, in another context.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "verbs/context.h"
 #include "verbs/users.h"
@@ -19,9 +21,27 @@ struct uiwarp_td {
 
 struct uiwarp_pd {
   uiwarp_context* context = nullptr;
-  uint32_t id = 0;  // never reused within 2^32 allocations
-  uiw::verbs::Users users;
+  std::shared_ptr<uiw::verbs::Domain> domain;
+  uint32_t id = 0;  // the domain's: never reused within 2^32 allocations
+  // Its objects of all kinds, and kUnimported: one number, as the last object takes it away.
+  std::atomic<uint32_t> held{0};
+  uiw::verbs::Users users;         // the same by kind, for messages
   uiwarp_pd* parent_of = nullptr;  // of a parent domain: what it was made of, and
   uiwarp_td* td = nullptr;         // with, if anything
   uiw::core::Told told;
 };
+
+namespace uiw::verbs {
+
+// In `held`: ibv_unimport_pd has come. The last object takes it away.
+inline constexpr uint32_t kUnimported = 1u << 31;
+
+// Whether objects can be made in it: 0; ENODEV, in a forked child; EINVAL, which has been said,
+// when another context has destroyed it. Thread: any.
+int check_usable(const uiwarp_pd& pd);
+
+// An object of it more, or less. After the latter it may be gone. Thread: any.
+void hold(uiwarp_pd& pd, User kind);
+void let_go(uiwarp_pd& pd, User kind);
+
+}  // namespace uiw::verbs

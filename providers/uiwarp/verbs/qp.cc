@@ -155,7 +155,7 @@ int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
 }
 
 void hold(uiwarp_qp& qp) {
-  qp.pd->users.add(User::kQueuePair);
+  verbs::hold(*qp.pd, User::kQueuePair);
   qp.send_cq->users.add(User::kQueuePair);
   if (qp.recv_cq != qp.send_cq) qp.recv_cq->users.add(User::kQueuePair);
   if (qp.srq) qp.srq->users.add(User::kQueuePair);
@@ -177,7 +177,7 @@ void let_go(uiwarp_qp& qp) {
   if (qp.srq) qp.srq->users.remove(User::kQueuePair);
   if (qp.recv_cq != qp.send_cq) qp.recv_cq->users.remove(User::kQueuePair);
   qp.send_cq->users.remove(User::kQueuePair);
-  qp.pd->users.remove(User::kQueuePair);
+  verbs::let_go(*qp.pd, User::kQueuePair);
 }
 
 // ibv_modify_qp to RTR by a program that exchanged numbers and GIDs by itself.
@@ -278,7 +278,7 @@ void end(uiwarp_qp& qp) {
 }  // namespace
 
 int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
-  if (pd->context->in_child()) return ENODEV;
+  if (const int error = verbs::check_usable(*pd)) return error;
   if (const int error = check(pd, *init)) return error;
   if (init->srq) init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
   uiwarp_context* context = pd->context;

@@ -15,7 +15,7 @@ void uiwarp_srq::on_srq_limit() {
 }
 
 int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
-  if (pd->context->in_child()) return ENODEV;
+  if (const int error = verbs::check_usable(*pd)) return error;
   core::Told& told = pd->context->told.srq;
   if (attr->max_wr == 0 || attr->max_wr > Limits::kMaxSrqWr)
     return core::refuse(told, EINVAL,
@@ -39,7 +39,7 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
                         "ibv_create_srq: the device has %u shared receive queues, its limit "
                         "(ibv_query_device: max_srq)",
                         Limits::kMaxSrq);
-  pd->users.add(verbs::User::kSharedReceiveQueue);
+  verbs::hold(*pd, verbs::User::kSharedReceiveQueue);
   *srq = made.release();
   return 0;
 }
@@ -90,14 +90,14 @@ int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
   if (pd->context->in_child()) {
     *async_events = UIWARP_NO_EVENTS;
     pd->context->srqs.give();
-    pd->users.remove(verbs::User::kSharedReceiveQueue);
+    verbs::let_go(*pd, verbs::User::kSharedReceiveQueue);
     return 0;
   }
   *async_events = srq->async_events.load(std::memory_order_relaxed);
   if (*async_events > 0) *async_events -= pd->context->async.purge(srq->events);
   delete srq;
   pd->context->srqs.give();
-  pd->users.remove(verbs::User::kSharedReceiveQueue);
+  verbs::let_go(*pd, verbs::User::kSharedReceiveQueue);
   return 0;
 }
 

@@ -81,14 +81,15 @@ int uiwarp_vk_open(const char* path, int flags) {
   if (const int counter = open_port_counter({normalised, length}, flags); counter != kNoCounter)
     return as_system_call(counter);
   int fd = -EINVAL;
-  switch (device_node({normalised, length})) {
+  uint32_t minor = 0;
+  switch (device_node({normalised, length}, minor)) {
     case DeviceNode::kNone:
       return kNotADevice;
     case DeviceNode::kRdmaCm:
       fd = open_rdma_cm(flags);
       break;
     case DeviceNode::kUverbs:
-      fd = open_uverbs(flags);
+      fd = open_uverbs(minor, flags);
       break;
   }
   if (fd >= 0) make_descriptor_room(fd);
@@ -121,6 +122,23 @@ ssize_t uiwarp_vk_send(int fd, const void* buffer, size_t size, const struct soc
   *handled = ours ? 1 : 0;
   if (ours && result < 0) errno = error_number;
   return result;
+}
+
+int uiwarp_vk_ioctl(int fd, unsigned long request, void* argument, int* handled) {
+  bool ours = false;
+  int error_number = 0;
+  const int result = control_file_descriptor(fd, request, argument, ours, error_number);
+  *handled = ours ? 1 : 0;
+  if (ours && result < 0) errno = error_number;
+  return result;
+}
+
+uint64_t uiwarp_vk_command(int fd) {
+  return command_of(fd);
+}
+
+int uiwarp_vk_give_async(int fd, int async_fd) {
+  return give_async(fd, async_fd);
 }
 
 int uiwarp_vk_keeps(int fd) {

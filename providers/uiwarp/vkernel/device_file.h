@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace uiw::vkernel {
@@ -37,6 +38,15 @@ class DeviceFile {
   // be several (dup). Called by any thread, by several at once, with no lock held; may block, and
   // then returns -1/EINTR when a signal handler ran.
   virtual ssize_t write(int fd, const void* buffer, size_t size, int& error_number) = 0;
+
+  // ioctl(fd, request, argument) by the application: 0 or a positive errno; nothing when it is to
+  // go to the descriptor itself. As write(), but does not block.
+  virtual std::optional<int> control(int /*fd*/, unsigned long /*request*/, void* /*argument*/) {
+    return std::nullopt;
+  }
+
+  // What fstat() is to say of its descriptors, which are a character device then; 0: what they are.
+  virtual dev_t device_number() const { return 0; }
 
   // The last descriptor is about to be closed by the calling thread. With no lock held; may block
   // for a moment.

@@ -4,20 +4,19 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <atomic>
 #include <bitset>
 #include <cerrno>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include "core/descriptors.h"
 #include "core/generation.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "uiwarp/uiwarp-abi.h"
-#include "vkernel/identity.h"
 #include "vkernel/raw_files.h"
 
 namespace uiw::vkernel {
@@ -246,6 +245,16 @@ ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& han
   return file->write(fd, buffer, size, error_number);
 }
 
+int control_file_descriptor(int fd, unsigned long request, void* argument, bool& handled,
+                            int& error_number) {
+  const FileRef file = find_file(fd);
+  const std::optional<int> answer =
+      file ? file->control(fd, request, argument) : std::optional<int>();
+  handled = answer.has_value();
+  error_number = answer.value_or(0);
+  return error_number == 0 ? 0 : -1;
+}
+
 void forget_descriptor(int fd) {
   if (!is_in_range(fd) || !may_change_table()) return;
   FileRef ending;
@@ -295,10 +304,11 @@ void fix_stat(int fd, struct stat& status) {
   if (!is_in_range(fd)) return;
   std::lock_guard lock(table.lock);
   const OpenFile* open = table.slots[fd];
-  if (open == nullptr || open->file->kind() != DeviceFile::Kind::kUcma) return;
+  const dev_t number = open ? open->file->device_number() : 0;
+  if (number == 0) return;
   if (status.st_ino != open->inode || status.st_dev != open->device) return;
   status.st_mode = S_IFCHR | 0666;
-  status.st_rdev = makedev(kRdmaCmDevice.major, kRdmaCmDevice.minor);
+  status.st_rdev = number;
   status.st_size = 0;
 }
 

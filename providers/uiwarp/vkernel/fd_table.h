@@ -30,6 +30,9 @@ int register_file(int fd, DeviceFile* file);
 // write(): see uiwarp_vk_write().
 ssize_t write_file_descriptor(int fd, const void* buffer, size_t size, bool& handled,
                               int& error_number);
+// ioctl(): see uiwarp_vk_ioctl().
+int control_file_descriptor(int fd, unsigned long request, void* argument, bool& handled,
+                            int& error_number);
 // See uiwarp_vk_closing(), uiwarp_vk_dup(), uiwarp_vk_fix_stat().
 void forget_descriptor(int fd);
 void copy_descriptor(int fd, int copy);

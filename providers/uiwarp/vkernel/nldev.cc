@@ -180,8 +180,9 @@ int get_character_device(const Request& request) {
 
   Writer& out = request.out;
   request.begin();
-  out.u64(RDMA_NLDEV_ATTR_CHARDEV, huge_encode(kUverbsDevice));
-  out.u64(RDMA_NLDEV_ATTR_CHARDEV_ABI, kUverbsDevice.abi);
+  const CharacterDevice number = uverbs_device(listed->device->uverbs_minor);
+  out.u64(RDMA_NLDEV_ATTR_CHARDEV, huge_encode(number));
+  out.u64(RDMA_NLDEV_ATTR_CHARDEV_ABI, number.abi);
   out.text(RDMA_NLDEV_ATTR_CHARDEV_NAME, "uverbs" + std::to_string(listed->device->uverbs_minor));
   out.end();
   return 0;

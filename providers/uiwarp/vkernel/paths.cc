@@ -71,14 +71,13 @@ bool is_rdma_path(std::string_view normalised) {
   return false;
 }
 
-DeviceNode device_node(std::string_view normalised) {
+DeviceNode device_node(std::string_view normalised, uint32_t& minor) {
   constexpr std::string_view kUverbs = "uverbs";
   if (!normalised.starts_with(kDeviceDirectory)) return DeviceNode::kNone;
   std::string_view name = normalised.substr(kDeviceDirectory.size());
   if (name == "rdma_cm") return DeviceNode::kRdmaCm;
   if (!name.starts_with(kUverbs)) return DeviceNode::kNone;
   name.remove_prefix(kUverbs.size());
-  uint32_t minor = 0;
   const auto parsed = std::from_chars(name.begin(), name.end(), minor);
   const bool is_number = parsed.ec == std::errc() && parsed.ptr == name.end() && name[0] != '0';
   return is_number && device::find_by_minor(minor) != nullptr ? DeviceNode::kUverbs

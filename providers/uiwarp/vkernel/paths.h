@@ -18,9 +18,10 @@ size_t normalise(std::string_view path, char* out, size_t out_size);
 // /sys/class/infiniband_verbs, /sys/class/misc/rdma_cm, /dev/infiniband, or below one of them.
 bool is_rdma_path(std::string_view normalised);
 
-// Which device file a normalised path names.
+// Which device file a normalised path names, that of a device that has gone included.
 enum class DeviceNode { kNone, kRdmaCm, kUverbs };
-DeviceNode device_node(std::string_view normalised);
+// `minor`: of kUverbs.
+DeviceNode device_node(std::string_view normalised, uint32_t& minor);
 
 // Whether a normalised path names a directory that lists the devices: who opens it wants to know
 // which there are now.

@@ -111,9 +111,9 @@ void add_uverbs(Builder& tree, const Device& device) {
   tree.directory(base);
   tree.file(base + "/ibdev", device.name);
   // libibverbs compares the st_rdev of the command descriptor with this.
-  tree.file(base + "/dev",
-            std::to_string(kUverbsDevice.major) + ":" + std::to_string(kUverbsDevice.minor));
-  tree.file(base + "/abi_version", std::to_string(kUverbsDevice.abi));
+  const CharacterDevice number = uverbs_device(device.uverbs_minor);
+  tree.file(base + "/dev", std::to_string(number.major) + ":" + std::to_string(number.minor));
+  tree.file(base + "/abi_version", std::to_string(number.abi));
   tree.link("dev/infiniband/" + name, "/dev/null");
 }
 

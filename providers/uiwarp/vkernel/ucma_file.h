@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rdma/rdma_user_cm.h>
+#include <sys/sysmacros.h>
 
 #include <atomic>
 #include <cerrno>
@@ -15,6 +16,7 @@
 #include "cm/manager.h"
 #include "vkernel/device_file.h"
 #include "vkernel/event_pipe.h"
+#include "vkernel/identity.h"
 #include "vkernel/last_reader.h"
 
 namespace uiw::vkernel {
@@ -26,6 +28,7 @@ class UcmaFile final : public DeviceFile, private cm::EventSink {
   ~UcmaFile() override;
 
   Kind kind() const override { return Kind::kUcma; }
+  dev_t device_number() const override { return makedev(kRdmaCmDevice.major, kRdmaCmDevice.minor); }
   ssize_t write(int fd, const void* buffer, size_t size, int& error_number) override;
   void closing() override;
   void closed() override;

@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <memory>
 
 namespace uiw::check {
 namespace {
 
 class ListOfObjects : public testing::Test {
  protected:
-  Context context_;
+  Context context_{std::make_shared<CommandSpace>()};
   const int domain_ = 0, queue_ = 0, other_ = 0;
 };
 

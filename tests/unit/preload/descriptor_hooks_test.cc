@@ -7,6 +7,7 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <rdma/rdma_user_cm.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -71,6 +72,21 @@ TEST(WriteHook, ForeignDescriptorsAreLeftAlone) {
   EXPECT_EQ(errno, EBADF);
   EXPECT_EQ(write(-1, "abc", 3), -1);
   EXPECT_EQ(errno, EBADF);
+}
+
+TEST(IoctlHook, WhatIsNoCommandGoesToTheDescriptor) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "none", 4), 4);
+  int waiting = 0;
+  EXPECT_EQ(ioctl(ends[0], FIONREAD, &waiting), 0);
+  EXPECT_EQ(waiting, 4);
+  close(ends[0]);
+  close(ends[1]);
+  const int fd = open_device();
+  EXPECT_EQ(ioctl(fd, FIONREAD, &waiting), 0);  // that of the pipe that it is
+  EXPECT_EQ(waiting, 0);
+  close(fd);
 }
 
 TEST(CloseHook, TheNumberIsFreeAfterwards) {

@@ -104,6 +104,8 @@ TEST_F(Forks, AChildCannotUseWhatTheParentOpened) {
     EXPECT_EQ(ibv_destroy_qp(ends_.a->qp), 0);  // its own copy
     ibv_wc wc;
     EXPECT_EQ(ibv_poll_cq(cq_, 1, &wc), 0);
+    EXPECT_NULL_ERRNO(ibv_import_pd(context_, pd_->handle), ENODEV);
+    EXPECT_NULL_ERRNO(ibv_import_device(context_->cmd_fd), EOPNOTSUPP);
   });
   EXPECT_EQ(state_of(ends_.a->qp), IBV_QPS_RTS);
   exchange();

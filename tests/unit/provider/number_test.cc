@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Queue pairs connected by number and GID, as a program sees them that has one completion queue.
+#include <unistd.h>
+
 #include <initializer_list>
 #include <utility>
 
@@ -86,6 +88,40 @@ class Numbered : public Verbs {
   ibv_mr* mr_ = nullptr;
   ibv_gid gid_{};
 };
+
+// One end is of an imported device, whose protection domain and region are the other end's.
+TEST_F(Numbered, AQueuePairOfAnImportedDomainUsesTheImportedRegion) {
+  ibv_context* imported = ibv_import_device(dup(context_->cmd_fd));
+  ASSERT_NE(imported, nullptr);
+  ibv_pd* pd = ibv_import_pd(imported, pd_->handle);
+  ASSERT_NE(pd, nullptr);
+  ibv_mr* region = ibv_import_mr(pd, mr_->handle);
+  ibv_cq* cq = ibv_create_cq(imported, 16, nullptr, nullptr, 0);
+  ASSERT_TRUE(region && cq);
+  ibv_qp_init_attr init = qp_attr(cq);
+  ibv_qp* one = ibv_create_qp(pd, &init);
+  ibv_qp* other = make_qp(cq_);
+  ASSERT_TRUE(one && other);
+  connect(one, other->qp_num, 0x111111, 0x222222);
+  connect(other, one->qp_num, 0x222222, 0x111111);
+  std::strcpy(memory_, "shared");
+  ibv_sge source = at(0);
+  source.lkey = region->lkey;
+  EXPECT_EQ(post_recv(other, 2, at(kPart)), 0);
+  EXPECT_EQ(post_send(one, 1, source), 0);
+  EXPECT_EQ(wait_for(cq).status, IBV_WC_SUCCESS);
+  EXPECT_EQ(wait_for(cq_).status, IBV_WC_SUCCESS);
+  EXPECT_STREQ(memory_ + kPart, "shared");
+
+  // In the order of pyverbs: the queue pair is the last.
+  ibv_unimport_mr(region);
+  ibv_unimport_pd(pd);
+  EXPECT_EQ(ibv_dealloc_pd(pd_), EBUSY);
+  EXPECT_EQ(ibv_destroy_qp(one), 0);
+  EXPECT_EQ(ibv_destroy_qp(other), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_close_device(imported), 0);
+}
 
 TEST_F(Numbered, TwoOfOneProcess) {
   ibv_qp *one = make_qp(cq_), *other = make_qp(cq_);

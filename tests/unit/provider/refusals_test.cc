@@ -117,11 +117,7 @@ TEST_F(Refusals, WhatTheDeviceDoesNotHave) {
   EXPECT_NULL_ERRNO(ibv_create_counters(context_, &counters), EOPNOTSUPP);
   ibv_qp_open_attr open{};
   EXPECT_NULL_ERRNO(ibv_open_qp(context_, &open), EOPNOTSUPP);
-  const int command_fd = dup(context_->cmd_fd);
-  EXPECT_NULL_ERRNO(ibv_import_device(command_fd), EOPNOTSUPP);
-  close(command_fd);
-  EXPECT_NULL_ERRNO(ibv_import_pd(context_, pd_->handle), EOPNOTSUPP);
-  EXPECT_NULL_ERRNO(ibv_import_mr(pd_, 0), EOPNOTSUPP);
+  EXPECT_NULL_ERRNO(ibv_import_dm(context_, 0), EOPNOTSUPP);
   ibv_values_ex values{IBV_VALUES_MASK_RAW_CLOCK, {}};
   EXPECT_EQ(ibv_query_rt_values_ex(context_, &values), EOPNOTSUPP);
 

@@ -33,12 +33,12 @@ TEST(Device, OpeningAndClosingLeavesNoDescriptorBehind) {
   ASSERT_NE(device, nullptr);
   uiwarp_context* context;
   int async_fd;
-  ASSERT_EQ(uiwarp_context_open(device, &context, &async_fd), 0);  // first-time set-up
+  ASSERT_EQ(uiwarp_context_open(device, 0, &context, &async_fd), 0);  // first-time set-up
   uiwarp_context_close(context);
   close(async_fd);
   const int before = open_descriptors();
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(uiwarp_context_open(device, &context, &async_fd), 0);
+    ASSERT_EQ(uiwarp_context_open(device, 0, &context, &async_fd), 0);
     uiwarp_context_close(context);
     close(async_fd);
   }
@@ -162,7 +162,7 @@ TEST_F(Context, WhatHappensToTheInterfaceIsAnEventOfItsDeviceAlone) {
 TEST(Device, OneThatIsNotThereCannotBeOpened) {
   uiwarp_context* context = nullptr;
   int async_fd = -1;
-  EXPECT_EQ(uiwarp_context_open(nullptr, &context, &async_fd), ENODEV);
+  EXPECT_EQ(uiwarp_context_open(nullptr, 0, &context, &async_fd), ENODEV);
 }
 
 TEST_F(Context, ProtectionDomainsEndAtTheLimit) {

@@ -113,7 +113,7 @@ TEST_F(Domains, AThreadDomainIsHeldByParentDomains) {
 TEST_F(Domains, OfAnotherContextAreInvalid) {
   uiwarp_context* other = nullptr;
   int async_fd = -1;
-  ASSERT_EQ(uiwarp_context_open(uiwarp_device_find("uiw_lo"), &other, &async_fd), 0);
+  ASSERT_EQ(uiwarp_context_open(uiwarp_device_find("uiw_lo"), 0, &other, &async_fd), 0);
   uiwarp_td* td = nullptr;
   ASSERT_EQ(uiwarp_td_alloc(other, &td), 0);
   uiwarp_pd* made = nullptr;

@@ -73,7 +73,7 @@ TEST_F(QueuePairs, BothQueuesAreNeeded) {
 TEST_F(QueuePairs, QueuesOfAnotherContextAreRefused) {
   uiwarp_context* other = nullptr;
   int other_fd = -1;
-  ASSERT_EQ(uiwarp_context_open(uiwarp_device_find("uiw_lo"), &other, &other_fd), 0);
+  ASSERT_EQ(uiwarp_context_open(uiwarp_device_find("uiw_lo"), 0, &other, &other_fd), 0);
   uiwarp_cq* foreign = nullptr;
   int actual;
   ASSERT_EQ(uiwarp_cq_create(other, 4, -1, 0, nullptr, nullptr, &foreign, &actual), 0);

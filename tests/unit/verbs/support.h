@@ -54,7 +54,7 @@ class OpenDevice : public ::testing::Test {
   void SetUp() override {
     const uiwarp_device* device = uiwarp_device_find("uiw_lo");
     ASSERT_NE(device, nullptr) << "the loopback interface is down";
-    ASSERT_EQ(uiwarp_context_open(device, &context_, &async_fd_), 0);
+    ASSERT_EQ(uiwarp_context_open(device, 0, &context_, &async_fd_), 0);
     ASSERT_EQ(uiwarp_pd_alloc(context_, &pd_), 0);
   }
   void TearDown() override {

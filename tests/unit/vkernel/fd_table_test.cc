@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ class TestFile : public DeviceFile {
   TestFile(Fate& fate, Kind kind) : fate_(fate), kind_(kind) {}
   ~TestFile() override { ++fate_.deleted; }
   Kind kind() const override { return kind_; }
+  dev_t device_number() const override { return kind_ == Kind::kUcma ? makedev(10, 58) : 0; }
   ssize_t write(int, const void*, size_t size, int& error_number) override {
     ++fate_.writes;
     if (size > 100) {
@@ -252,7 +254,7 @@ TEST(FdTable, CopyOverAnotherDeviceClosesThat) {
   EXPECT_EQ(one.deleted, 1);
 }
 
-TEST(FdTable, RdmaCmLooksLikeACharacterDevice) {
+TEST(FdTable, AFileThatHasADeviceNumberLooksLikeACharacterDevice) {
   Fate fate;
   const int fd = open_file(fate);
   struct stat status;
@@ -260,6 +262,7 @@ TEST(FdTable, RdmaCmLooksLikeACharacterDevice) {
   EXPECT_TRUE(S_ISFIFO(status.st_mode));
   uiwarp_vk_fix_stat(fd, &status);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
+  EXPECT_EQ(status.st_rdev, makedev(10, 58));
 
   ASSERT_EQ(stat("/", &status), 0);  // what a reused number would give
   uiwarp_vk_fix_stat(fd, &status);

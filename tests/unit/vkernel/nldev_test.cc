@@ -155,8 +155,8 @@ TEST(Nldev, TheCharacterDevice) {
               {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 7), text(RDMA_NLDEV_ATTR_CHARDEV_TYPE, "uverbs")});
   EXPECT_THAT(ask(uverbs), testing::ElementsAre(bytes({
                                raw("\x38\0\0\0\x0f\x14\0\0\x44\x33\x22\x11\x04\x03\x02\x01"),
-                               raw("\x0c\0\x48\0\x03\x01\0\0\0\0\0\0"),  // 1:3
-                               raw("\x0c\0\x47\0\x01\0\0\0\0\0\0\0"),    // ABI 1
+                               raw("\x0c\0\x48\0\xfb\0\0\0\0\0\0\0"),  // 0:251
+                               raw("\x0c\0\x47\0\x01\0\0\0\0\0\0\0"),  // ABI 1
                                raw("\x0e\0\x46\0uverbs251\0\0\0"),
                            })));
 }

@@ -80,15 +80,17 @@ TEST(DeviceNode, OnlyOurs) {
   ASSERT_FALSE(device::devices().empty());
   const uint32_t ours = device::devices()[0].device->uverbs_minor;
   const std::string name = "/dev/infiniband/uverbs" + std::to_string(ours);
-  EXPECT_EQ(device_node("/dev/infiniband/rdma_cm"), DeviceNode::kRdmaCm);
-  EXPECT_EQ(device_node(name), DeviceNode::kUverbs);
+  uint32_t minor = 0;
+  EXPECT_EQ(device_node("/dev/infiniband/rdma_cm", minor), DeviceNode::kRdmaCm);
+  EXPECT_EQ(device_node(name, minor), DeviceNode::kUverbs);
+  EXPECT_EQ(minor, ours);
   for (const std::string& path :
        {std::string("/dev/infiniband"), std::string("/dev/infiniband/"),
         std::string("/dev/infiniband/uverbs"), std::string("/dev/infiniband/uverbs0"),
         std::string("/dev/infiniband/rdma_cm/"), std::string("/dev/infiniband/rdma_cmx"),
         std::string("/dev/infiniband/umad0"), name + "/", name + "0", name + "x",
         "/dev/infiniband/uverbs0" + std::to_string(ours), std::string("/sys/class/misc/rdma_cm")}) {
-    EXPECT_EQ(device_node(path), DeviceNode::kNone) << path;
+    EXPECT_EQ(device_node(path, minor), DeviceNode::kNone) << path;
   }
 }
 

@@ -36,7 +36,7 @@ TEST(TreeContent, FilesLibibverbsAndOthersRead) {
   const std::pair<const char*, const char*> files[] = {
       {"sys/class/infiniband_verbs/abi_version", "6\n"},
       {"sys/class/infiniband_verbs/uverbs250/ibdev", "uiw_lo\n"},
-      {"sys/class/infiniband_verbs/uverbs250/dev", "1:3\n"},
+      {"sys/class/infiniband_verbs/uverbs250/dev", "0:250\n"},
       {"sys/class/infiniband_verbs/uverbs250/abi_version", "1\n"},
       {"sys/class/infiniband_verbs/uverbs251/ibdev", "uiw_eth0\n"},
       {"sys/class/infiniband/uiw_lo/node_type", "4: RNIC\n"},

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -60,7 +62,8 @@ TEST_F(UverbsTest, IsWhatLibibverbsChecks) {
   ASSERT_EQ(fstat(fd_, &status), 0);
   uiwarp_vk_fix_stat(fd_, &status);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
-  EXPECT_EQ(status.st_rdev, makedev(1, 3));  // as the tree's "dev" says
+  EXPECT_EQ(status.st_rdev,
+            makedev(0, device::devices()[0].device->uverbs_minor));  // as the tree's "dev" says
   EXPECT_EQ(fcntl(fd_, F_GETFD), FD_CLOEXEC);
   // "No ioctl interface": libibverbs then uses write().
   EXPECT_EQ(ioctl(fd_, _IOWR(0x1b, 1, int), nullptr), -1);
@@ -120,6 +123,73 @@ TEST_F(UverbsTest, RefusesMalformedCommandsAsTheKernelDoes) {
   EXPECT_EQ(command(&wrong, sizeof wrong), EOPNOTSUPP);
   wrong.header.command = ~0u;
   EXPECT_EQ(command(&wrong, sizeof wrong), EOPNOTSUPP);
+}
+
+// What libibverbs asks of an imported device.
+class AllocAsyncEvents {
+ public:
+  AllocAsyncEvents() {
+    header().length = sizeof octets_;
+    header().object_id = UVERBS_OBJECT_ASYNC_EVENT;
+    header().method_id = UVERBS_METHOD_ASYNC_EVENT_ALLOC;
+    header().num_attrs = 1;
+    header().attrs[0].attr_id = UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE;
+  }
+  ib_uverbs_ioctl_hdr& header() { return *reinterpret_cast<ib_uverbs_ioctl_hdr*>(octets_); }
+  int64_t answer() { return header().attrs[0].data_s64; }
+  void* get() { return octets_; }
+
+ private:
+  alignas(8) uint8_t octets_[sizeof(ib_uverbs_ioctl_hdr) + sizeof(ib_uverbs_attr)] = {};
+};
+
+TEST_F(UverbsTest, AnswersOnceWithTheDescriptorOfEventsThatItWasGiven) {
+  AllocAsyncEvents alloc;
+  int handled = 0;
+  EXPECT_EQ(uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL, alloc.get(), &handled), -1);
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  ASSERT_EQ(uiwarp_vk_give_async(fd_, 4711), 0);
+  EXPECT_EQ(uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL, alloc.get(), &handled), 0);
+  EXPECT_EQ(alloc.answer(), 4711);
+  EXPECT_EQ(uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL, alloc.get(), &handled), -1);
+}
+
+TEST_F(UverbsTest, OtherIoctlsGoToTheDescriptor) {
+  AllocAsyncEvents other;
+  other.header().method_id = UVERBS_METHOD_ASYNC_EVENT_ALLOC + 1;
+  int handled = 1;
+  uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL, other.get(), &handled);
+  EXPECT_EQ(handled, 0);
+  handled = 1;
+  AllocAsyncEvents alloc;
+  uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL + 1, alloc.get(), &handled);
+  EXPECT_EQ(handled, 0);
+}
+
+TEST_F(UverbsTest, CopiesHaveTheNumberOfTheirCommandFile) {
+  const uint64_t number = uiwarp_vk_command(fd_);
+  EXPECT_NE(number, 0u);
+  const int copy = dup(fd_);
+  EXPECT_EQ(uiwarp_vk_command(copy), 0u);
+  uiwarp_vk_dup(fd_, copy);
+  EXPECT_EQ(uiwarp_vk_command(copy), number);
+  const int other = uiwarp_vk_open(node().c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_NE(uiwarp_vk_command(other), 0u);
+  EXPECT_NE(uiwarp_vk_command(other), number);
+  // What is given to one is not another's.
+  AllocAsyncEvents alloc;
+  int handled = 0;
+  ASSERT_EQ(uiwarp_vk_give_async(copy, 4711), 0);
+  EXPECT_EQ(uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL, alloc.get(), &handled), -1);
+  EXPECT_EQ(uiwarp_vk_ioctl(copy, RDMA_VERBS_IOCTL, alloc.get(), &handled), 0);
+  for (int fd : {copy, other}) {
+    uiwarp_vk_closing(fd);
+    close(fd);
+  }
+  EXPECT_EQ(uiwarp_vk_command(copy), 0u);
+  EXPECT_EQ(uiwarp_vk_command(STDIN_FILENO), 0u);
+  EXPECT_EQ(uiwarp_vk_give_async(STDIN_FILENO, 4711), EBADF);
 }
 
 TEST_F(UverbsTest, AReusedNumberThatIsDevNullTooIsNotOurs) {

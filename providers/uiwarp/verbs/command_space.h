@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What the contexts of one command descriptor share (ibv_import_device): memory, and the protection
+// domains and memory regions that handles name. As in the kernel an object lives until some context
+// destroys it, whichever made it; a context's own struct of it may end earlier (ibv_unimport_pd) or
+// later.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "mem/table.h"
+#include "verbs/users.h"
+
+struct uiwarp_pd;
+
+namespace uiw::verbs {
+
+// A protection domain as all contexts see it. Thread: any.
+struct Domain {
+  uint32_t handle = 0;
+  uint32_t id = 0;                        // what regions and queue pairs compare
+  Users users;                            // objects, in all contexts
+  std::atomic<bool> is_destroyed{false};  // by ibv_dealloc_pd in some context
+};
+
+// A memory region as all contexts see it. The program changes and destroys it in one thread at a
+// time.
+struct Region {
+  uiwarp_pd* pd = nullptr;  // of the context that registered it; counts as a user of it
+  uint8_t* addr = nullptr;
+  uint64_t length = 0;
+  uint64_t iova = 0;    // what the first byte is called, unless it is zero-based
+  uint32_t rights = 0;  // as asked for
+  uint32_t stag = 0;
+  uint32_t handle = 0;
+  std::atomic<bool> is_destroyed{false};  // by ibv_dereg_mr in some context
+};
+
+// The objects of one kind that handles name. Handles are those of no other object of this process,
+// so that one of another device is noticed. Thread: any.
+template <class Object>
+class Handles {
+ public:
+  // Gives `object` its handle.
+  void add(const std::shared_ptr<Object>& object);
+  void remove(const Object& object);
+  // Null: none that is not destroyed.
+  std::shared_ptr<Object> find(uint32_t handle);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<uint32_t, std::shared_ptr<Object>> objects_;  // under mutex_
+};
+extern template class Handles<Domain>;
+extern template class Handles<Region>;
+
+struct CommandSpace {
+  mem::Table memory;
+  std::atomic<uint32_t> last_pd_id{0};
+  Handles<Domain> domains;
+  Handles<Region> regions;
+};
+
+// That of the command descriptor with this number (uiwarp_vk_command). Null: out of memory. Thread:
+// any.
+std::shared_ptr<CommandSpace> command_space(uint64_t command);
+
+}  // namespace uiw::verbs
