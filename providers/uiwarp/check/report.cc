@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "core/no_cancellation.h"
+#include "core/own_stack.h"
 #include "core/raw_sys.h"
 
 namespace uiw::check {
@@ -66,31 +66,17 @@ struct LookUp {
   const Finding& finding;
   Frames frames{};
 
-  static void* run(void* argument) {
+  static void run(void* argument) {
     auto& self = *static_cast<LookUp*>(argument);
     for (const Place& place : self.finding.places)
       self.frames.push_back(self.symbols.frames_of(place.stack));
-    return nullptr;
   }
 };
 
 Frames look_up(Symbols& symbols, const Finding& finding) {
   constexpr size_t kStack = 1024 * 1024;
   LookUp job{symbols, finding};
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kStack);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // they are for the program's own threads
-  pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, LookUp::run, &job) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  if (started) {
-    pthread_join(thread, nullptr);
-    return std::move(job.frames);
-  }
+  if (core::run_on_own_thread(kStack, LookUp::run, &job)) return std::move(job.frames);
   Frames addresses;
   for (const Place& place : finding.places) {
     addresses.emplace_back();

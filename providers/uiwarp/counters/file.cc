@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <new>
 #include <vector>
 
+#include "core/file_limit.h"
 #include "core/generation.h"
 #include "core/log.h"
 #include "core/per_process.h"
@@ -76,10 +76,7 @@ bool File::grow() {
   if (there_ + kGrowBy > kMostSlots) return false;
   const off_t from = there_ == 0 ? 0 : static_cast<off_t>(kSlotSize * (size_t{there_} + 1));
   const off_t to = static_cast<off_t>(kSlotSize * (size_t{there_} + kGrowBy + 1));
-  rlimit limit;
-  // Beyond it there is a SIGXFSZ.
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || static_cast<rlim_t>(to) > limit.rlim_cur)
-    return false;
+  if (!core::may_write_up_to(static_cast<uint64_t>(to))) return false;
   if (fallocate(fd_, 0, from, to - from) != 0) return false;
   there_ += kGrowBy;
   return true;

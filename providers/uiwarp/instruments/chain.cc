@@ -12,6 +12,7 @@
 
 #include "core/instrumented.h"
 #include "core/log.h"
+#include "core/own_stack.h"
 #include "core/settings.h"
 #include "uiwarp/uiwarp-verbs.h"
 
@@ -32,20 +33,38 @@ struct Instrument {
   const char* options;  // that setting's text; "off": not wanted
 };
 
-// Why the last step failed is in dlerror().
-decltype(&uiwarp_instrument) load() {
+using Make = decltype(&uiwarp_instrument);
+
+struct Loaded {
+  Make make = nullptr;
+  char why_not[256] = "no path to it";
+};
+
+void load(void* argument) {
+  auto& loaded = *static_cast<Loaded*>(argument);
   char path[PATH_MAX];
   Dl_info here;
-  if (!dladdr(&kPlain, &here) || !here.dli_fname) return nullptr;
+  if (!dladdr(&kPlain, &here) || !here.dli_fname) return;
   const char* const slash = std::strrchr(here.dli_fname, '/');
   // Beside us, so that all parts are of one build.
   const int length = std::snprintf(path, sizeof path, "%.*s%s",
                                    slash ? static_cast<int>(slash + 1 - here.dli_fname) : 0,
                                    here.dli_fname, kLibrary);
-  if (length < 0 || static_cast<size_t>(length) >= sizeof path) return nullptr;
+  if (length < 0 || static_cast<size_t>(length) >= sizeof path) return;
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) return nullptr;
-  return reinterpret_cast<decltype(&uiwarp_instrument)>(dlsym(library, "uiwarp_instrument"));
+  if (library) loaded.make = reinterpret_cast<Make>(dlsym(library, "uiwarp_instrument"));
+  // Of this thread's last step.
+  const char* const why = loaded.make ? nullptr : dlerror();
+  if (why) std::snprintf(loaded.why_not, sizeof loaded.why_not, "%s", why);
+}
+
+// The loader recurses for each library that another one needs.
+Loaded load_somewhere() {
+  constexpr size_t kEnough = 256 * 1024, kStack = 1024 * 1024;
+  Loaded loaded;
+  const size_t left = core::stack_left();
+  if (left == 0 || left >= kEnough || !core::run_on_own_stack(kStack, load, &loaded)) load(&loaded);
+  return loaded;
 }
 
 // What is opened when an instrument that was asked for is not to be had: never unchecked instead.
@@ -68,17 +87,16 @@ const Table* make_chain() {
   if (core::settings_error()) return table;
   for (const Instrument& instrument : instruments) {
     if (std::strcmp(instrument.options, "off") == 0) continue;
-    static decltype(&uiwarp_instrument) make = nullptr;
-    if (!make) make = load();
-    if (!make) {
-      const char* const why = dlerror();
+    static const Loaded loaded = load_somewhere();
+    if (!loaded.make) {
       core::log(core::LogLevel::kError,
                 "%s is set, but %s cannot be loaded (%s): no device can be opened. Install uiwarp "
                 "again, or unset %s",
-                instrument.setting, kLibrary, why ? why : "no path to it", instrument.setting);
+                instrument.setting, kLibrary, loaded.why_not, instrument.setting);
       return refusal();
     }
-    const int error = make(UIWARP_ABI_VERSION, instrument.name, instrument.options, table, &table);
+    const int error =
+        loaded.make(UIWARP_ABI_VERSION, instrument.name, instrument.options, table, &table);
     if (error == EINVAL) return refusal();
     if (error) {
       core::log(core::LogLevel::kError,

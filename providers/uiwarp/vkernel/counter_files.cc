@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "core/file_limit.h"
 #include "core/raw_sys.h"
 #include "counters/file.h"
 #include "vkernel/folder.h"
@@ -95,6 +96,7 @@ void add_ended(const Folder& folder) {
   }
   if (added.empty()) return;
   const std::vector<uint8_t> bytes = counters::file_of(rows);
+  if (!core::may_write_up_to(bytes.size())) return;
   if (pwrite(sums.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return;
   for (const std::string& name : added) folder.remove(name);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <string>
 
+#include "core/file_limit.h"
 #include "core/raw_sys.h"
 #include "device/device.h"
 #include "vkernel/counter_files.h"
@@ -43,7 +44,8 @@ int file_of(const std::string& text, int flags) {
   const int error = errno;
   errno = saved;
   if (fd < 0) return -error;
-  if (pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+  if (!core::may_write_up_to(text.size()) ||
+      pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     core::sys::close(fd);
     return -EIO;
   }

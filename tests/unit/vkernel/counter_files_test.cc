@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -116,6 +117,21 @@ TEST_F(CounterFiles, WhatIsNoFileOfOursIsLeftOut) {
   const Publisher publisher(path, 5);
   ASSERT_EQ(mkfifo((path + "/0123456789abcdef").c_str(), 0600), 0);
   ASSERT_EQ(symlink("/dev/zero", (path + "/0123456789abcde0").c_str()), 0);
+  EXPECT_EQ(sent(path), 5u);
+}
+
+TEST_F(CounterFiles, ALimitOfFilesDoesNotEndTheProgram) {
+  Publisher(path, 5).end();  // there is something to add
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_FSIZE, &none);
+    create_counter_file(path);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
   EXPECT_EQ(sent(path), 5u);
 }
 
