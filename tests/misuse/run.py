@@ -6,6 +6,7 @@ findings with what its first comment says: "Finding: KIND", or "Hint: KIND" for 
     run.py UIWARP-BINARY FOLDER-OF-THE-PROGRAMS [NAME...]
 """
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -102,6 +103,8 @@ def in_python(uiwarp):
 
 
 def main():
+    # The thread sanitizer ends a forked child of several threads that starts one, as used_in_child does.
+    os.environ["TSAN_OPTIONS"] = os.environ.get("TSAN_OPTIONS", "") + ":die_after_fork=0"
     uiwarp, folder, *names = sys.argv[1:]
     here = pathlib.Path(__file__).parent
     sources = [source for source in sorted(here.glob("*.c")) if not names or source.stem in names]

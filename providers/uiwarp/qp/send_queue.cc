@@ -158,6 +158,7 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   if (is_inline) {
     uint8_t* to = slot.inline_data;
     for (uint32_t i = 0; i < num_sge; ++i) {
+      if (wr.sg_list[i].length == 0) continue;  // its address may be null
       std::memcpy(to, reinterpret_cast<const void*>(wr.sg_list[i].addr), wr.sg_list[i].length);
       to += wr.sg_list[i].length;
     }

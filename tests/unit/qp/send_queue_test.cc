@@ -34,6 +34,16 @@ TEST(SendQueue, HoldsExactlyItsDepth) {
   }
 }
 
+// As UCX posts them; the sanitizers would say what is wrong with a copy from nowhere.
+TEST(SendQueue, NothingInlineMayBeNowhere) {
+  auto queue = qp::SendQueue::create(1, 2, 8);
+  const uint32_t value = 7;
+  SendWr wr(IBV_WR_SEND, {{reinterpret_cast<uint64_t>(&value), sizeof value, 0}, {0, 0, 0}});
+  wr.flags(IBV_SEND_INLINE);
+  ASSERT_EQ(post(*queue, wr), 0);
+  EXPECT_EQ(queue->first_unstarted().length, sizeof value);
+}
+
 TEST(SendQueue, KeepsWhatWasPosted) {
   auto queue = qp::SendQueue::create(2, 2, 0);
   SendWr wr(IBV_WR_RDMA_READ, {{0x1000, 5, 7}, {0x2000, 6, 8}}, 99);
