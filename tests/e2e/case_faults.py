@@ -43,23 +43,24 @@ def rping(world):
     expect("server DISCONNECT EVENT" in server.output, "the peer did not notice", client, server)
 
 
+def write_under(world, rules):
+    """ib_write_bw whose client meets the rules, and fails; client and server."""
+    common = ["ib_write_bw", "-d", world.device, "-F", "-n", "500"]
+    with Rules(rules) as settings:
+        port = world.port()
+        server = world.start_server(*common, "-p", port, port=port)
+        client = world.start("client", *common, "-p", port, world.server, settings=settings)
+        world.finish(client, 20, 1, server)
+        server.destroy()
+    return client, server
+
+
 @case("faults-perftest", worlds=["lo4-root"], seconds=60)
 def perftest(world):
-    common = ["ib_write_bw", "-d", world.device, "-F", "-n", "500"]
-    with Rules("op=WRITE nth=100 status=REM_ACCESS_ERR\n") as settings:
-        port = world.port()
-        server = world.start_server(*common, "-p", port, port=port)
-        client = world.start("client", *common, "-p", port, world.server, settings=settings)
-        world.finish(client, 20, 1, server)
-        server.destroy()
+    client, server = write_under(world, "op=WRITE nth=100 status=REM_ACCESS_ERR\n")
     expect("Failed status 10: wr_id 0" in client.output and "ccnt=99" in client.output,
            "the hundredth RDMA Write did not fail", client, server)
-    with Rules("verb=reg_mr nth=1 errno=ENOMEM\n") as settings:
-        port = world.port()
-        server = world.start_server(*common, "-p", port, port=port)
-        client = world.start("client", *common, "-p", port, world.server, settings=settings)
-        world.finish(client, 20, 1, server)
-        server.destroy()
+    client, server = write_under(world, "verb=reg_mr nth=1 errno=ENOMEM\n")
     said_once(client, "line 1: ibv_reg_mr(), number 1, fails with ENOMEM", server)
     expect("Couldn't allocate MR" in client.output, "the client got its memory region", client, server)
 

@@ -49,13 +49,7 @@ int main(int argc, char **argv)
 	int count = 0;
 
 	make_ends(&ends, argc, argv, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
-	MUST(!ibv_destroy_qp(ends.a));
-	MUST(!ibv_destroy_qp(ends.b));
-	MUST(!ibv_destroy_cq(ends.receives));
-	MUST(channel = ibv_create_comp_channel(ends.context));
-	MUST(ends.receives = ibv_create_cq(ends.context, 2 * DEPTH, NULL, channel, 0));
-	ends.a = make_qp(&ends, 0);
-	ends.b = make_qp(&ends, 0);
+	channel = make_channel(&ends);
 	connect_ends(&ends);
 	for (uint64_t i = 1; i <= 3; i++)
 		MUST(!post_recv(ends.b, piece(&ends, 64 * i, 64), i));
@@ -81,8 +75,6 @@ int main(int argc, char **argv)
 		while (count < 3)
 			count += ibv_poll_cq(cq, 1, &wc);
 	}
-	destroy_all_but_the_device(&ends);
-	MUST(!ibv_destroy_comp_channel(channel));
-	MUST(!ibv_close_device(ends.context));
+	destroy_ends_and_channel(&ends, channel);
 	return 0;
 }

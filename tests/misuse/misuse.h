@@ -121,6 +121,21 @@ static inline void make_ends(struct ends *ends, int argc, char **argv, int acces
 	MUST(ends->mr = ibv_reg_mr(ends->pd, ends->memory, SIZE, IBV_ACCESS_LOCAL_WRITE | access));
 }
 
+/* Anew, with a completion channel for the receives: for programs that wait for events. */
+static inline struct ibv_comp_channel *make_channel(struct ends *ends)
+{
+	struct ibv_comp_channel *channel;
+
+	MUST(!ibv_destroy_qp(ends->a));
+	MUST(!ibv_destroy_qp(ends->b));
+	MUST(!ibv_destroy_cq(ends->receives));
+	MUST(channel = ibv_create_comp_channel(ends->context));
+	MUST(ends->receives = ibv_create_cq(ends->context, 2 * DEPTH, NULL, channel, 0));
+	ends->a = make_qp(ends, 0);
+	ends->b = make_qp(ends, 0);
+	return channel;
+}
+
 static inline void destroy_all_but_the_device(struct ends *ends)
 {
 	MUST(!ibv_destroy_qp(ends->a));
@@ -134,6 +149,13 @@ static inline void destroy_all_but_the_device(struct ends *ends)
 static inline void destroy_ends(struct ends *ends)
 {
 	destroy_all_but_the_device(ends);
+	MUST(!ibv_close_device(ends->context));
+}
+
+static inline void destroy_ends_and_channel(struct ends *ends, struct ibv_comp_channel *channel)
+{
+	destroy_all_but_the_device(ends);
+	MUST(!ibv_destroy_comp_channel(channel));
 	MUST(!ibv_close_device(ends->context));
 }
 
@@ -183,6 +205,15 @@ static inline struct ibv_wc next_sent(const struct ends *ends)
 static inline struct ibv_wc next_received(const struct ends *ends)
 {
 	return next_of(ends->receives);
+}
+
+/* One that completes at once, as a receive of a queue pair in error does. */
+static inline void complete_a_receive(const struct ends *ends)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	MUST(!post_recv(ends->b, piece(ends, 0, 64), 1));
+	MUST(!ibv_modify_qp(ends->b, &attr, IBV_QP_STATE));
 }
 
 #endif

@@ -19,7 +19,6 @@ static void *arm_late(void *cq)
 int main(int argc, char **argv)
 {
 	static struct ends ends;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
@@ -27,18 +26,11 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	make_ends(&ends, argc, argv, 0);
-	MUST(!ibv_destroy_qp(ends.a));
-	MUST(!ibv_destroy_qp(ends.b));
-	MUST(!ibv_destroy_cq(ends.receives));
-	MUST(channel = ibv_create_comp_channel(ends.context));
-	MUST(ends.receives = ibv_create_cq(ends.context, 2 * DEPTH, NULL, channel, 0));
-	ends.a = make_qp(&ends, 0);
-	ends.b = make_qp(&ends, 0);
+	channel = make_channel(&ends);
 	to_init(ends.b);
 	if (clean)
 		MUST(!ibv_req_notify_cq(ends.receives, 0));
-	MUST(!post_recv(ends.b, piece(&ends, 0, 64), 1));
-	MUST(!ibv_modify_qp(ends.b, &attr, IBV_QP_STATE));
+	complete_a_receive(&ends);
 	if (!clean)
 		MUST(!pthread_create(&thread, NULL, arm_late, ends.receives));
 	MUST(!ibv_get_cq_event(channel, &cq, &context));
@@ -46,8 +38,6 @@ int main(int argc, char **argv)
 	MUST(ibv_poll_cq(cq, 1, &wc) == 1);
 	if (!clean)
 		MUST(!pthread_join(thread, NULL));
-	destroy_all_but_the_device(&ends);
-	MUST(!ibv_destroy_comp_channel(channel));
-	MUST(!ibv_close_device(ends.context));
+	destroy_ends_and_channel(&ends, channel);
 	return 0;
 }

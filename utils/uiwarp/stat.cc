@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "stat.h"
 
-#include <arpa/inet.h>
-#include <infiniband/verbs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/gid.h"
+#include "core/verbs_names.h"
 #include "processes.h"
 
 namespace uiw::tool {
@@ -30,24 +30,13 @@ std::vector<Process> chosen(pid_t only) {
 }
 
 const char* type_of(const Row& row) {
-  switch (row.type) {
-    case IBV_QPT_RC:
-      return "RC";
-    case IBV_QPT_UC:
-      return "UC";
-    case IBV_QPT_UD:
-      return "UD";
-    default:
-      return "?";
-  }
+  const char* const name = core::name_of_type(row.type);
+  return name ? name : "?";
 }
 
 std::string endpoint(const in6_addr& address, uint16_t port) {
-  char text[INET6_ADDRSTRLEN] = "";
-  const bool is_ip4 = IN6_IS_ADDR_V4MAPPED(&address);
-  inet_ntop(is_ip4 ? AF_INET : AF_INET6, is_ip4 ? &address.s6_addr[12] : address.s6_addr, text,
-            sizeof text);
-  return (is_ip4 ? std::string(text) : "[" + std::string(text) + "]") + ":" + std::to_string(port);
+  const std::string text = core::text_of(address).text;
+  return (IN6_IS_ADDR_V4MAPPED(&address) ? text : "[" + text + "]") + ":" + std::to_string(port);
 }
 
 std::string number_of(const Row& row) {

@@ -71,9 +71,8 @@ constexpr KindInfo kInfos[] = {
     {Kind::kLostEvent, "event-lost", "a thread that waits for an event which does not come",
      "An event tells of completions that come after ibv_req_notify_cq(); it need not of those that "
      "waited already. Some adapters raise one at once for what was not told of yet, as uiwarp "
-     "does, "
-     "others none: there each completion that comes between the last poll and ibv_req_notify_cq() "
-     "is lost so.",
+     "does, others none: there each completion that comes between the last poll and "
+     "ibv_req_notify_cq() is lost so.",
      "After each event call ibv_req_notify_cq(), then ibv_poll_cq() until it returns 0, and only "
      "then wait again; call ibv_req_notify_cq() also before the first request is posted."},
     {Kind::kNotAcknowledged, "event-not-acknowledged",
@@ -85,11 +84,9 @@ constexpr KindInfo kInfos[] = {
      "each of rdma_get_cm_event(), before the object is destroyed."},
     {Kind::kSection, "wr-section", "a section of ibv_wr_start() that is not kept",
      "The section locks the queue pair, but not in thread domains: what others post meanwhile "
-     "waits "
-     "for ever, or is mixed up with what is in the section.",
+     "waits for ever, or is mixed up with what is in the section.",
      "Each ibv_wr_start() is followed by one ibv_wr_complete() or ibv_wr_abort() of the same "
-     "thread, "
-     "on every way out; ibv_wr_*() of requests are called between them only."},
+     "thread, on every way out; ibv_wr_*() of requests are called between them only."},
     {Kind::kConcurrentUse, "concurrent-use", "two threads in a queue for one at a time",
      "No lock is taken there: completions are given twice or lost, and requests overwrite each "
      "other.",

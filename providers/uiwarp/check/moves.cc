@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "check/moves.h"
 
+#include "check/requests.h"
 #include "check/text.h"
 #include "core/verbs_names.h"
 
@@ -42,15 +43,12 @@ void Moves::add_missing(std::vector<MoveFault>& found, ibv_qp_state from, ibv_qp
 }
 
 std::optional<Fault> Moves::no_depth_for(const ibv_send_wr& wr) const {
-  const uint32_t opcode = core::value_of(wr.opcode);
-  const bool takes_depth = opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-                           opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-  if (!takes_depth || peer_ != Peer::kByNumber || max_rd_atomic_ != 0) return {};
+  if (role_of(wr) != Role::kSink || peer_ != Peer::kByNumber || max_rd_atomic_ != 0) return {};
   return Fault{Kind::kReadDepth,
                text("IBV_WR_%s is posted, but ibv_modify_qp to RTS gave the queue pair "
                     "max_rd_atomic 0: no RDMA Reads and atomics of its own; max_dest_rd_atomic, "
                     "for those of the peer, is %u",
-                    core::opcode_names()[opcode], max_dest_rd_atomic_)};
+                    core::name_of(wr.opcode), max_dest_rd_atomic_)};
 }
 
 std::vector<MoveFault> Moves::made(const ibv_qp_attr& attr, int mask, const Stack& called) {

@@ -15,6 +15,7 @@
 #include "core/no_cancellation.h"
 #include "core/own_stack.h"
 #include "core/raw_sys.h"
+#include "core/read_file.h"
 
 namespace uiw::check {
 namespace {
@@ -47,17 +48,6 @@ int append_to(const std::string& path, const std::string& text) {
 void complain(const char* option, const std::string& path, const char* what) {
   write_all(STDERR_FILENO,
             std::string("uiwarp: UIWARP_CHECK: ") + option + "=" + path + ": " + what + "\n");
-}
-
-// 0 or errno.
-int read_whole(const std::string& path, std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "re");
-  if (!file) return errno;
-  char part[4096];
-  for (size_t size; (size = std::fread(part, 1, sizeof part, file)) > 0;) text.append(part, size);
-  const int error = std::ferror(file) ? EIO : 0;
-  std::fclose(file);
-  return error;
 }
 
 // Finding out what addresses mean wants more stack than a program's thread may have.
@@ -124,7 +114,7 @@ bool Report::configure(const core::CheckOptions& options) {
   if (!options.suppressions.empty()) {
     const std::string path(options.suppressions);
     std::string text;
-    if (const int error = read_whole(path, text)) {
+    if (const int error = core::read_file(path, text)) {
       complain("suppressions", path, strerrordesc_np(error));
       return false;
     }

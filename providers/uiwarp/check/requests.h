@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check/stack.h"
+#include "core/verbs_names.h"
 
 namespace uiw::check {
 
@@ -20,6 +21,21 @@ enum class Role : uint8_t {
   kSink,     // they are written: Read, atomics, receives
   kNothing,  // it has none: inline data, LOCAL_INV, BIND_MW
 };
+
+// Of a request that may have no opcode at all.
+inline Role role_of(const ibv_send_wr& wr) {
+  switch (core::value_of(wr.opcode)) {
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return Role::kSink;
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_BIND_MW:
+      return Role::kNothing;
+    default:
+      return wr.send_flags & IBV_SEND_INLINE ? Role::kNothing : Role::kSource;
+  }
+}
 
 struct Request {
   static constexpr uint32_t kKept = 16;   // SGEs; a request with more is refused

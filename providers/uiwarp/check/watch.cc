@@ -2,7 +2,6 @@
 #include "check/watch.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 #include <mutex>
@@ -12,6 +11,7 @@
 #include "check/destroyed_ids.h"
 #include "check/text.h"
 #include "check/wraps.h"
+#include "core/no_signals.h"
 #include "core/per_process.h"
 #include "core/raw_sys.h"
 
@@ -53,16 +53,10 @@ class Watch {
   // Under mutex_, as all below but run().
   void start() {
     if (is_started_) return;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // they are for the program's own threads
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const core::NoSignals none;
     pthread_t thread;
-    is_started_ = pthread_create(&thread, &attributes, run, this) == 0;
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    is_started_ = pthread_create(&thread, nullptr, run, this) == 0;
+    if (is_started_) pthread_detach(thread);
   }
 
   static void* run(void* argument) {

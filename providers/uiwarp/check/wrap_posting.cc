@@ -14,20 +14,6 @@
 namespace uiw::check {
 namespace {
 
-Role role_of(const ibv_send_wr& wr) {
-  switch (wr.opcode) {
-    case IBV_WR_RDMA_READ:
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return Role::kSink;
-    case IBV_WR_LOCAL_INV:
-    case IBV_WR_BIND_MW:
-      return Role::kNothing;
-    default:
-      return wr.send_flags & IBV_SEND_INLINE ? Role::kNothing : Role::kSource;
-  }
-}
-
 Request request_of(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
   const Context& context = *qp.pd->context;
   Request request;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "cm/refusals.h"
 
-#include <arpa/inet.h>
-
 #include <cerrno>
 
 #include "core/explain.h"
+#include "core/gid.h"
 #include "transport/addresses.h"
 
 namespace uiw::cm {
@@ -75,17 +74,14 @@ int refuse_private_data(Id& id, const char* call, size_t size, size_t room) {
 }
 
 int refuse_address(Id& id, const sockaddr_storage& address, int error) {
-  if (transport::is_ip(address) && transport::port_of(address) == 0) return error;
+  const bool is_ip = transport::is_ip(address);
+  const uint16_t port = is_ip ? transport::port_of(address) : 0;
+  if (is_ip && port == 0) return error;
   const char* const reason = reason_of(error);
   if (!reason) return error;
-  char host[INET6_ADDRSTRLEN] = "the address";
-  if (address.ss_family == AF_INET)
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, host, sizeof host);
-  else if (address.ss_family == AF_INET6)
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, host,
-              sizeof host);
-  const uint16_t port = transport::is_ip(address) ? transport::port_of(address) : 0;
-  return core::refuse(id.told, error, "rdma_bind_addr: %s, port %u: %s", host, port, reason);
+  const core::GidText host = core::text_of(core::gid_of(address));
+  return core::refuse(id.told, error, "rdma_bind_addr: %s, port %u: %s",
+                      is_ip ? host.text : "the address", port, reason);
 }
 
 int refuse_queue_pair(Id& id, const char* call, uint32_t qp_num, bool exists) {

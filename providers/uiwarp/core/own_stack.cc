@@ -2,12 +2,13 @@
 #include "core/own_stack.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdint>
+
+#include "core/no_signals.h"
 
 namespace uiw::core {
 namespace {
@@ -47,12 +48,12 @@ bool run_on_own_thread(size_t size, void (*run)(void*), void* argument) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, size);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // they are for the program's own threads
   pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, on_thread, &job) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  bool started;
+  {
+    const NoSignals none;
+    started = pthread_create(&thread, &attributes, on_thread, &job) == 0;
+  }
   pthread_attr_destroy(&attributes);
   if (started) pthread_join(thread, nullptr);
   return started;

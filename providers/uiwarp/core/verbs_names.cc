@@ -53,4 +53,17 @@ const char* name_of(ibv_qp_state state) {
   return kStates[state];
 }
 
+const char* name_of_type(uint32_t qp_type) {
+  switch (qp_type) {
+    case IBV_QPT_RC:
+      return "RC";
+    case IBV_QPT_UC:
+      return "UC";
+    case IBV_QPT_UD:
+      return "UD";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace uiw::core

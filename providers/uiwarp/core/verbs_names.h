@@ -20,6 +20,8 @@ inline const char* name_of(ibv_wr_opcode opcode) {
 std::span<const char* const> attribute_names();
 // "RESET" and so on.
 const char* name_of(ibv_qp_state state);
+// "RC", "UC" or "UD", of an ibv_qp_type. Null: none of these.
+const char* name_of_type(uint32_t qp_type);
 
 // Of what an application wrote, which may be no opcode at all and must not be looked at as one.
 inline uint32_t value_of(const ibv_wr_opcode& opcode) {

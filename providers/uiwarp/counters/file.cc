@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -14,6 +15,7 @@
 
 #include "core/file_limit.h"
 #include "core/generation.h"
+#include "core/gid.h"
 #include "core/log.h"
 #include "core/per_process.h"
 
@@ -155,22 +157,14 @@ namespace {
 
 void store(const sockaddr_storage& from, std::atomic<uint64_t> (&address)[2],
            std::atomic<uint32_t>& port) {
-  in6_addr to{};
-  uint16_t number;
-  if (from.ss_family == AF_INET) {
-    const auto& in = reinterpret_cast<const sockaddr_in&>(from);
-    to.s6_addr[10] = to.s6_addr[11] = 0xff;
-    std::memcpy(&to.s6_addr[12], &in.sin_addr, 4);
-    number = in.sin_port;
-  } else {
-    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(from);
-    to = in6.sin6_addr;
-    number = in6.sin6_port;
-  }
+  const in6_addr gid = core::gid_of(from);
   uint64_t halves[2];
-  std::memcpy(halves, &to, sizeof halves);
+  std::memcpy(halves, &gid, sizeof halves);
   for (int i = 0; i < 2; ++i) address[i].store(halves[i], std::memory_order_relaxed);
-  port.store(ntohs(number), std::memory_order_relaxed);
+  // At the same place in sockaddr_in.
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  port.store(ntohs(reinterpret_cast<const sockaddr_in6&>(from).sin6_port),
+             std::memory_order_relaxed);
 }
 
 }  // namespace

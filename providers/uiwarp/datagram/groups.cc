@@ -9,6 +9,7 @@
 #include <new>
 #include <span>
 
+#include "core/gid.h"
 #include "core/per_process.h"
 #include "core/qp_number.h"
 #include "core/raw_sys.h"
@@ -21,7 +22,7 @@ namespace uiw::datagram {
 namespace {
 
 bool is_of_this_host(const in6_addr& gid) {
-  return device::is_local_address(device::socket_address_of(gid, 0, 0));
+  return device::is_local_address(core::socket_address_of(gid, 0, 0));
 }
 
 class Group final : public Intake {

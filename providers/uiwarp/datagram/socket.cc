@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/gid.h"
 #include "core/raw_sys.h"
 #include "core/tuning.h"
 #include "datagram/drops.h"
@@ -96,7 +97,7 @@ void read_control(const msghdr& message, Envelope& out) {
     if (header->cmsg_level == IPPROTO_IP) {
       switch (header->cmsg_type) {
         case IP_PKTINFO:
-          out.destination = device::mapped(value_of<in_pktinfo>(*header).ipi_addr);
+          out.destination = core::mapped(value_of<in_pktinfo>(*header).ipi_addr);
           break;
         case IP_TOS:
           out.traffic_class = value_of<uint8_t>(*header);
@@ -123,7 +124,7 @@ void read_control(const msghdr& message, Envelope& out) {
 
 in6_addr gid_of(const sockaddr_in6& from) {
   if (from.sin6_family == AF_INET6) return from.sin6_addr;
-  return device::mapped(reinterpret_cast<const sockaddr_in&>(from).sin_addr);
+  return core::mapped(reinterpret_cast<const sockaddr_in&>(from).sin_addr);
 }
 
 constexpr unsigned kMostAtOnce = 32;
@@ -164,7 +165,7 @@ core::Result<int> open_group(const in6_addr& group, unsigned ifindex) {
   core::Result<int> fd = open_socket(ip4 ? AF_INET : AF_INET6);
   if (!fd) return fd;
   set(*fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  fd = bind_or_close(*fd, device::socket_address_of(group, kGroupPort, ifindex));
+  fd = bind_or_close(*fd, core::socket_address_of(group, kGroupPort, ifindex));
   if (!fd) return fd;
   if (const int error = join(*fd, group, ifindex)) {
     sys::close(*fd);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/gid.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "device/interface.h"
@@ -202,7 +203,7 @@ const Device* find_by_minor(uint32_t uverbs_minor) {
 
 const Device* find_by_address(const sockaddr_storage& address) {
   in6_addr wanted;
-  if (!address_of(address, wanted) || IN6_IS_ADDR_UNSPECIFIED(&wanted)) return nullptr;
+  if (!core::address_of(address, wanted) || IN6_IS_ADDR_UNSPECIFIED(&wanted)) return nullptr;
   const bool loopback = is_loopback_address(wanted);
   // A link-local address may exist on several interfaces; the scope says which one is meant.
   unsigned scope = 0;

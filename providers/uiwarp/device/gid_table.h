@@ -29,9 +29,4 @@ std::optional<Gid> gid_at(const State& state, const Face& face, uint32_t index);
 // not one of the device's.
 std::optional<uint32_t> index_of_gid(const State& state, const Face& face, const in6_addr& address);
 
-// The GID that an address is. All zero for other families than IPv4 and IPv6.
-in6_addr gid_of(const sockaddr_storage& address);
-// The other way round: IPv4 for ::ffff:a.b.c.d. `ifindex`: where a link-local one is meant.
-sockaddr_storage socket_address_of(const in6_addr& gid, uint16_t port, unsigned ifindex);
-
 }  // namespace uiw::device

@@ -53,9 +53,4 @@ class InterfaceWatch {
   nl_cache* addresses_ = nullptr;
 };
 
-// ::ffff:a.b.c.d
-in6_addr mapped(in_addr ipv4);
-// The address in `address` as an in6_addr, IPv4 mapped; false for other families.
-bool address_of(const sockaddr_storage& address, in6_addr& out);
-
 }  // namespace uiw::device

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "core/descriptors.h"
+#include "core/gid.h"
 #include "core/raw_sys.h"
 #include "device/interface.h"
 
@@ -80,7 +81,7 @@ void add_addresses(nl_cache* cache, Interface& interface) {
     if (nl_addr_get_family(local) == AF_INET && nl_addr_get_len(local) == sizeof(in_addr)) {
       in_addr ipv4;
       std::memcpy(&ipv4, octets, sizeof ipv4);
-      interface.addresses.push_back(mapped(ipv4));
+      interface.addresses.push_back(core::mapped(ipv4));
     } else if (nl_addr_get_family(local) == AF_INET6 &&
                nl_addr_get_len(local) == sizeof(in6_addr)) {
       in6_addr ipv6;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/gid.h"
 #include "core/raw_sys.h"
 #include "device/device.h"
 #include "device/interface.h"
@@ -30,9 +31,10 @@ void set_port(sockaddr_storage& address, uint16_t port) {
 // further addresses that is not certain, nor of others that this host has: they may be routed.)
 bool is_reached_from_itself(const sockaddr_storage& to) {
   in6_addr wanted;
-  const in6_addr localhost = mapped({htonl(INADDR_LOOPBACK)});
-  if (!address_of(to, wanted) || (std::memcmp(&wanted, &localhost, sizeof wanted) != 0 &&
-                                  std::memcmp(&wanted, &in6addr_loopback, sizeof wanted) != 0))
+  const in6_addr localhost = core::mapped({htonl(INADDR_LOOPBACK)});
+  if (!core::address_of(to, wanted) ||
+      (std::memcmp(&wanted, &localhost, sizeof wanted) != 0 &&
+       std::memcmp(&wanted, &in6addr_loopback, sizeof wanted) != 0))
     return false;
   const Device* const device = find_by_address(to);
   if (device == nullptr) return false;
@@ -76,7 +78,7 @@ int route_source(const sockaddr_storage& to, sockaddr_storage& source) {
 
 bool is_local_address(const sockaddr_storage& address) {
   in6_addr wanted;
-  if (!address_of(address, wanted) || IN6_IS_ADDR_UNSPECIFIED(&wanted)) return false;
+  if (!core::address_of(address, wanted) || IN6_IS_ADDR_UNSPECIFIED(&wanted)) return false;
   if (IN6_IS_ADDR_V4MAPPED(&wanted) && std::memcmp(wanted.s6_addr + 12, "\0\0\0\0", 4) == 0) {
     return false;
   }
@@ -84,7 +86,7 @@ bool is_local_address(const sockaddr_storage& address) {
   // An address without a device: a local one is reached from itself.
   sockaddr_storage source;
   in6_addr chosen;
-  return route_source(address, source) == 0 && address_of(source, chosen) &&
+  return route_source(address, source) == 0 && core::address_of(source, chosen) &&
          std::memcmp(&chosen, &wanted, sizeof chosen) == 0;
 }
 

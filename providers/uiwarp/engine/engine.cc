@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include "core/descriptor_shares.h"
 #include "core/generation.h"
 #include "core/log.h"
+#include "core/no_signals.h"
 #include "core/pages.h"
 #include "core/settings.h"
 #include "core/valgrind.h"
@@ -192,10 +192,6 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
     return core::Errno{ENOMEM};
   }
 
-  // The thread must never run a signal handler of the application.
-  sigset_t all, previous;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &previous);
   auto main = [](void* argument) -> void* {
     State& self = *static_cast<State*>(argument);
     pthread_setname_np(pthread_self(), "uiwarp");
@@ -203,8 +199,11 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
     if (self.backend) self.loop();
     return nullptr;
   };
-  int error = pthread_create(&state.thread, nullptr, main, &state);
-  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  int error;
+  {
+    const core::NoSignals none;
+    error = pthread_create(&state.thread, nullptr, main, &state);
+  }
   if (error != 0) {
     engine->state_.reset();
     return core::Errno{error};

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <optional>
 
+#include "core/read_file.h"
+
 namespace uiw::faults {
 namespace {
 
@@ -250,14 +252,8 @@ std::string parse(std::string_view text, Rules& out) {
 }
 
 std::string load(const std::string& path, Rules& out) {
-  FILE* const file = std::fopen(path.c_str(), "re");
-  if (!file) return path + ": " + std::strerror(errno);
   std::string text;
-  char buffer[4096];
-  while (const size_t got = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, got);
-  const int error = std::ferror(file) ? errno : 0;
-  std::fclose(file);
-  if (error) return path + ": " + std::strerror(error);
+  if (const int error = core::read_file(path, text)) return path + ": " + std::strerror(error);
   const std::string problem = parse(text, out);
   return problem.empty() ? "" : path + ": " + problem;
 }

@@ -3,7 +3,6 @@
 // the program polls: it may be waiting for its receives to flush. A thread looks, which there is as
 // soon as a rule needs it.
 #include <pthread.h>
-#include <signal.h>
 
 #include <cerrno>
 #include <condition_variable>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/no_signals.h"
 #include "core/per_process.h"
 #include "core/tuning.h"
 #include "faults/wraps.h"
@@ -61,14 +61,10 @@ struct Watcher {
 
   static void* main(void* self) { static_cast<Watcher*>(self)->run(); }
 
-  // The program's signals are not for it.
   int start() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const core::NoSignals none;
     pthread_t thread;
     const int error = pthread_create(&thread, nullptr, main, this);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!error) pthread_detach(thread);
     return error;
   }

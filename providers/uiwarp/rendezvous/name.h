@@ -37,10 +37,4 @@ struct Name {
 // Whether that is an address of every host: 127.0.0.0/8 or ::1.
 bool is_loopback(const in6_addr& gid);
 
-// The address behind a GID, for people.
-struct GidText {
-  char text[INET6_ADDRSTRLEN] = "";
-};
-GidText text_of(const in6_addr& gid);
-
 }  // namespace uiw::rendezvous

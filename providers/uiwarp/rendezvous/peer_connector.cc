@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/gid.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
@@ -73,9 +74,8 @@ void PeerConnector::connect() {
   engine_.disarm(*this);
   step_ = Step::kConnecting;
   // From the address that is our GID: the peer expects us from there.
-  const sockaddr_storage source = device::socket_address_of(own_.gid, 0, ifindex_);
-  const sockaddr_storage peer =
-      device::socket_address_of(peer_.gid, port_of(peer_.qp_num), ifindex_);
+  const sockaddr_storage source = core::socket_address_of(own_.gid, 0, ifindex_);
+  const sockaddr_storage peer = core::socket_address_of(peer_.gid, port_of(peer_.qp_num), ifindex_);
   core::Result<int> fd = transport::open_connect_socket(source, -1);
   if (fd) {
     connector_ = transport::Connector::start(
@@ -243,8 +243,8 @@ void PeerConnector::stop() {
       "does not know the PSNs, "
       "or closed when it was asked. It is not connected to again. Is rq_psn at either end what the "
       "other has as sq_psn?",
-      own_.qp_num, text_of(own_.gid).text, text_of(own_stage_), peer_.qp_num,
-      text_of(peer_.gid).text, text_of(peer_stage_));
+      own_.qp_num, core::text_of(own_.gid).text, text_of(own_stage_), peer_.qp_num,
+      core::text_of(peer_.gid).text, text_of(peer_stage_));
 }
 
 }  // namespace uiw::rendezvous

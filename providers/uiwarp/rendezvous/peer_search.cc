@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "core/gid.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
@@ -62,7 +63,7 @@ int PeerSearch::make_ready() {
   }
   if (params_.own == params_.peer) {
     core::Result<int> fd = transport::bind_tcp(
-        device::socket_address_of(params_.own.gid, 0, params_.ifindex), {.reuse_address = false});
+        core::socket_address_of(params_.own.gid, 0, params_.ifindex), {.reuse_address = false});
     if (fd) own_socket_ = *fd;
     return fd.error();
   }
@@ -75,7 +76,7 @@ int PeerSearch::make_ready() {
   core::Result<QpnListener*> listener = open_listener(engine_, params_.own, params_.ifindex);
   if (!listener) {
     core::log(core::LogLevel::kWarn, "queue pair 0x%06x cannot be reached at %s, TCP port %u: %s",
-              params_.own.qp_num, text_of(params_.own.gid).text,
+              params_.own.qp_num, core::text_of(params_.own.gid).text,
               unsigned{port_of(params_.own.qp_num)}, strerrordesc_np(listener.error()));
     return listener.error();
   }
@@ -125,21 +126,21 @@ void PeerSearch::give_up() {
               "queue pair 0x%06x at %s, in %s: its peer, queue pair 0x%06x at %s, did not come; "
               "who came by that name did "
               "not know the PSNs, %u times",
-              own.qp_num, text_of(own.gid).text, text_of(psns_.stage()), peer.qp_num,
-              text_of(peer.gid).text, wrong_proofs_);
+              own.qp_num, core::text_of(own.gid).text, text_of(psns_.stage()), peer.qp_num,
+              core::text_of(peer.gid).text, wrong_proofs_);
   } else if (listener_) {
     core::log(core::LogLevel::kWarn,
               "queue pair 0x%06x at %s: its peer, queue pair 0x%06x at %s, did not connect to TCP "
               "port %u here. Does it know "
               "this number and GID, and does a firewall let it in?",
-              own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
+              own.qp_num, core::text_of(own.gid).text, peer.qp_num, core::text_of(peer.gid).text,
               unsigned{port_of(own.qp_num)});
   } else {
     core::log(core::LogLevel::kWarn,
               "queue pair 0x%06x at %s: its peer, queue pair 0x%06x at %s, is not reached on TCP "
               "port %u: %s. Are number and "
               "GID right, and has it been told ours?",
-              own.qp_num, text_of(own.gid).text, peer.qp_num, text_of(peer.gid).text,
+              own.qp_num, core::text_of(own.gid).text, peer.qp_num, core::text_of(peer.gid).text,
               unsigned{port_of(peer.qp_num)},
               connector_ ? connector_->problem() : "no TCP connection");
   }
@@ -160,7 +161,7 @@ bool PeerSearch::on_hello(PendingPeer& peer) {
   const HandshakeMessage& hello = peer.hello();
   if (found_ || hello.from != params_.peer || hello.to != params_.own) {
     core::log(core::LogLevel::kInfo, "queue pair 0x%06x refuses queue pair 0x%06x at %s: %s",
-              params_.own.qp_num, hello.from.qp_num, text_of(hello.from.gid).text,
+              params_.own.qp_num, hello.from.qp_num, core::text_of(hello.from.gid).text,
               found_ ? "its peer is there already" : "it was told another peer");
     return false;
   }
@@ -209,8 +210,8 @@ bool PeerSearch::is_of_our_type(const HandshakeMessage& hello) {
               "queue pair 0x%06x at %s refuses its peer, queue pair 0x%06x at %s: that is %s, and "
               "this one is %s. Both ends "
               "must be created with the same qp_type",
-              params_.own.qp_num, text_of(params_.own.gid).text, hello.from.qp_num,
-              text_of(hello.from.gid).text, core::text_of(hello.service),
+              params_.own.qp_num, core::text_of(params_.own.gid).text, hello.from.qp_num,
+              core::text_of(hello.from.gid).text, core::text_of(hello.service),
               core::text_of(params_.service));
   return false;
 }
@@ -224,8 +225,8 @@ void PeerSearch::tell_of_wrong_proof(const HandshakeMessage& hello) {
       "not know the PSNs. "
       "Either the two programs do not have as rq_psn what the other has as sq_psn, or it is a "
       "stranger",
-      params_.own.qp_num, text_of(params_.own.gid).text, text_of(psns_.stage()), hello.from.qp_num,
-      text_of(hello.from.gid).text, text_of(hello.stage));
+      params_.own.qp_num, core::text_of(params_.own.gid).text, text_of(psns_.stage()),
+      hello.from.qp_num, core::text_of(hello.from.gid).text, text_of(hello.stage));
 }
 
 void PeerSearch::on_peer_connected(transport::StreamPtr stream, const mpa::Agreement& agreement,

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "core/gid.h"
 #include "core/settings.h"
 #include "device/gid_table.h"
 #include "rendezvous/qpn_listener.h"
@@ -97,7 +98,7 @@ const char* PendingPeer::understand(core::Bytes behind) {
   if (said->type != MessageType::kHello) return kNoUiwarp;
   hello_ = *said;
   // It connects from the address that it claims.
-  const in6_addr source = device::gid_of(stream_->peer_address());
+  const in6_addr source = core::gid_of(stream_->peer_address());
   return std::memcmp(&hello_.from.gid, &source, sizeof source) == 0 ? nullptr : kNoUiwarp;
 }
 

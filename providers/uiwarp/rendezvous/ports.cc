@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/gid.h"
 #include "core/per_process.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
@@ -79,10 +80,10 @@ core::Result<int> bind_everywhere(uint16_t port) {
   transport::BindOptions options;
   options.reuse_address = false;
   core::Result<int> fd =
-      transport::bind_tcp(device::socket_address_of(in6addr_any, port, 0), options);
+      transport::bind_tcp(core::socket_address_of(in6addr_any, port, 0), options);
   if (fd || fd.error() != EAFNOSUPPORT) return fd;
   constexpr in6_addr kAnyV4 = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0}}};
-  return transport::bind_tcp(device::socket_address_of(kAnyV4, port, 0), options);
+  return transport::bind_tcp(core::socket_address_of(kAnyV4, port, 0), options);
 }
 
 core::Result<int> bind_in_range() {
@@ -218,7 +219,7 @@ core::Result<QpnListener*> open_listener(engine::Engine& engine, const Name& own
     port->listener_engine = &engine;
   }
   const int error = port->listener->listen(
-      own.qp_num, device::socket_address_of(own.gid, port->number, ifindex), port->fd);
+      own.qp_num, core::socket_address_of(own.gid, port->number, ifindex), port->fd);
   if (error != 0) return core::Errno{error};
   return port->listener.get();
 }

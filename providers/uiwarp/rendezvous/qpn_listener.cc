@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/descriptor_shares.h"
+#include "core/gid.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "device/gid_table.h"
@@ -157,7 +158,7 @@ void QpnListener::proof_received(PendingPeer& peer) {
 void QpnListener::refuse(PendingPeer& peer, const char* why) {
   core::log(core::LogLevel::kInfo,
             "TCP port %u of queue pairs: a connection from %s is closed, it %s", unsigned{port_},
-            text_of(device::gid_of(peer.stream().peer_address())).text, why);
+            core::text_of(core::gid_of(peer.stream().peer_address())).text, why);
   remove(peer);
 }
 

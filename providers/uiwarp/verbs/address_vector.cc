@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/be.h"
+#include "core/gid.h"
 #include "datagram/group.h"
 #include "device/gid_table.h"
 #include "rendezvous/name.h"
@@ -58,8 +59,8 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
   std::memcpy(&found.destination, &attr.grh.dgid, sizeof attr.grh.dgid);
   found.destination = datagram::address_of_gid(found.destination);
   found.gid_type = type_of(*own);
-  who.add(", which is %s, and dgid %s", rendezvous::text_of(found.source).text,
-          rendezvous::text_of(found.destination).text);
+  who.add(", which is %s, and dgid %s", core::text_of(found.source).text,
+          core::text_of(found.destination).text);
   const in6_addr& to = found.destination;
   const bool group = datagram::is_group(to);
   if (is_unspecified(to) || (group && allowed == Destinations::kHosts))
@@ -70,7 +71,7 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
         "kind at both ends");
   // Datagrams to a group leave through the device, whatever the routes.
   if (group) return found;
-  const sockaddr_storage address = device::socket_address_of(to, 0, device.ifindex);
+  const sockaddr_storage address = core::socket_address_of(to, 0, device.ifindex);
   if (rendezvous::is_loopback(found.source) && !device::is_local_address(address))
     return refuse(
         "the peer is on another host, which a loopback device does not reach: choose another "

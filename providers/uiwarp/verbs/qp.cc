@@ -50,19 +50,6 @@ core::Service service_of(ibv_qp_type type) {
   return type == IBV_QPT_UC ? core::Service::kUnreliable : core::Service::kReliable;
 }
 
-const char* text_of(ibv_qp_type type) {
-  switch (type) {
-    case IBV_QPT_RC:
-      return "RC";
-    case IBV_QPT_UC:
-      return "UC";
-    case IBV_QPT_UD:
-      return "UD";
-    default:
-      return "that";
-  }
-}
-
 // A limit, and where the program could have read it.
 struct Limit {
   const char* what;
@@ -79,10 +66,11 @@ bool finds_out_inline(const uiwarp_context& context, const Limit& limit) {
 
 int check(uiwarp_pd* pd, const uiwarp_qp_init& init) {
   core::Told& told = pd->context->told.qp;
+  const char* const type = core::name_of_type(init.qp_type);
   if (!pd->context->face->has(init.qp_type))
     return core::refuse(told, EOPNOTSUPP,
                         "ibv_create_qp: devices of the %s face have no queue pairs of %s type%s",
-                        pd->context->face->name, text_of(static_cast<ibv_qp_type>(init.qp_type)),
+                        pd->context->face->name, type ? type : "that",
                         init.qp_type == IBV_QPT_UD || init.qp_type == IBV_QPT_UC
                             ? ": UIWARP_FACE=roce has them (uiwarp run --as roce)"
                             : " (doc/support.md)");

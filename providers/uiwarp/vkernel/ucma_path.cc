@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "cm/rules.h"
+#include "core/gid.h"
 #include "device/gid_table.h"
 #include "verbs/path_mtu.h"
 
@@ -22,7 +23,7 @@ constexpr uint32_t kFlags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH
 }  // namespace
 
 void to_gid(uint8_t (&gid)[16], const sockaddr_storage& address) {
-  const in6_addr from = device::gid_of(address);
+  const in6_addr from = core::gid_of(address);
   static_assert(sizeof gid == sizeof from);
   std::memcpy(gid, &from, sizeof gid);
 }
@@ -76,7 +77,7 @@ ib_uverbs_ah_attr address_vector(const cm::Route& route) {
   // 0 for one of 127.0.0.0/8 that is not on the interface.
   vector.grh.sgid_index =
       static_cast<uint8_t>(device::index_of_gid(device::state_of(*route.device), device::face(),
-                                                device::gid_of(route.source))
+                                                core::gid_of(route.source))
                                .value_or(0));
   vector.grh.hop_limit = kHopLimit;
   vector.grh.traffic_class = route.traffic_class;

@@ -24,30 +24,28 @@ void expect_hint(const Blocked& blocked) {
   EXPECT_TRUE(found->is_hint);
 }
 
-TEST(LostEvent, AMessageThatWaitedAtTheLastArmingIsCertain) {
-  const auto found = judge(lost());
+void expect_certain(const Blocked& blocked, const char* reason) {
+  const auto found = judge(blocked);
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->is_hint);
-  EXPECT_THAT(found->what, HasSubstr("when it was armed last, 2 were in it already"));
+  EXPECT_THAT(found->what, HasSubstr(reason));
+}
+
+TEST(LostEvent, AMessageThatWaitedAtTheLastArmingIsCertain) {
+  expect_certain(lost(), "when it was armed last, 2 were in it already");
 }
 
 TEST(LostEvent, AQueueThatWasNotArmedAgainIsCertain) {
   Blocked blocked = lost();
   blocked.arming.held = 0;
-  const auto found = judge(blocked);
-  ASSERT_TRUE(found);
-  EXPECT_FALSE(found->is_hint);
-  EXPECT_THAT(found->what, HasSubstr("was not called since"));
+  expect_certain(blocked, "was not called since");
 }
 
 TEST(LostEvent, AQueueThatWasNeverArmedIsCertainWhateverWaits) {
   Blocked blocked = lost();
   blocked.arming = {};
   blocked.messages = 0;
-  const auto found = judge(blocked);
-  ASSERT_TRUE(found);
-  EXPECT_FALSE(found->is_hint);
-  EXPECT_THAT(found->what, HasSubstr("never called"));
+  expect_certain(blocked, "never called");
 }
 
 TEST(LostEvent, WithoutCompletionsOrAWaitThereIsNone) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "core/gid.h"
 #include "device/table.h"
 
 namespace uiw::device {
@@ -30,7 +31,7 @@ class DeviceChurn : public testing::TestWithParam<uint32_t> {
     made.mac[5] = static_cast<uint8_t>(below(40));
     in_addr address{};
     address.s_addr = htonl(0x0a000000 + static_cast<uint32_t>(below(1000)));
-    made.addresses = {mapped(address)};
+    made.addresses = {core::mapped(address)};
     return made;
   }
 

@@ -18,6 +18,7 @@
 #include <set>
 #include <thread>
 
+#include "core/gid.h"
 #include "device/interface.h"
 
 namespace uiw::device {
@@ -251,7 +252,7 @@ TEST(Route, OwnAddressesAreReachedFromThemselves) {
     sockaddr_storage source{};
     if (route_source(host.address, source) != 0) continue;  // a tentative IPv6 address
     in6_addr from, to;
-    ASSERT_TRUE(address_of(source, from) && address_of(host.address, to));
+    ASSERT_TRUE(core::address_of(source, from) && core::address_of(host.address, to));
     EXPECT_EQ(std::memcmp(&from, &to, sizeof to), 0) << host.interface;
   }
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/gid.h"
 #include "support/gid.h"
 
 namespace uiw::device {
@@ -21,7 +22,7 @@ using Noticed = Table::Noticed;
 in6_addr v4(const char* text) {
   in_addr out;
   EXPECT_EQ(inet_pton(AF_INET, text, &out), 1) << text;
-  return mapped(out);
+  return core::mapped(out);
 }
 
 std::vector<std::string> texts(const std::vector<in6_addr>& addresses) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/gid.h"
 #include "device/interface.h"
 
 namespace uiw::device {
@@ -21,7 +22,7 @@ namespace {
 in6_addr v4(const char* text) {
   in_addr out;
   EXPECT_EQ(inet_pton(AF_INET, text, &out), 1) << text;
-  return mapped(out);
+  return core::mapped(out);
 }
 
 bool has(const Interface* interface, const char* address) {

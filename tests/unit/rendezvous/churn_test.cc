@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/gid.h"
 #include "device/gid_table.h"
 #include "unit/engine/support.h"
 #include "unit/rendezvous/qpn_listeners.h"
@@ -86,7 +87,7 @@ class QpnListenersChurn : public QpnListeners, public testing::WithParamInterfac
   static RawPeer call_at(const Party& party) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_storage address =
-        device::socket_address_of(party.name.gid, port_of(party.name.qp_num), 0);
+        core::socket_address_of(party.name.gid, port_of(party.name.qp_num), 0);
     EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)), 0)
         << strerror(errno);
     return RawPeer(fd);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Many who come to a listener at a time, whatever they know, do not keep the peer out.
+#include "core/gid.h"
 #include "device/gid_table.h"
 #include "unit/rendezvous/qpn_listeners.h"
 
@@ -31,7 +32,7 @@ TEST_F(QpnListeners, AFloodLeavesRoomForThePeer) {
   for (int i = 0; i < 400; ++i) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_storage address =
-        device::socket_address_of(loopback_gid(), port_of(party.name.qp_num), 0);
+        core::socket_address_of(loopback_gid(), port_of(party.name.qp_num), 0);
     if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)) != 0) break;
     flood.push_back(std::make_unique<RawPeer>(fd));
   }

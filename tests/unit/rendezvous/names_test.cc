@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "core/gid.h"
 #include "core/settings.h"
 #include "device/gid_table.h"
 #include "rendezvous/handshake_message.h"
@@ -35,25 +36,25 @@ TEST(Name, NumberIsPortAndIndex) {
 }
 
 TEST(Name, GidIsAnAddress) {
-  const sockaddr_storage v4 = device::socket_address_of(gid("::ffff:192.0.2.7"), 80, 3);
+  const sockaddr_storage v4 = core::socket_address_of(gid("::ffff:192.0.2.7"), 80, 3);
   EXPECT_EQ(v4.ss_family, AF_INET);
   EXPECT_EQ(reinterpret_cast<const sockaddr_in&>(v4).sin_port, htons(80));
   EXPECT_EQ(reinterpret_cast<const sockaddr_in&>(v4).sin_addr.s_addr, htonl(0xc0000207));
-  const sockaddr_storage global = device::socket_address_of(gid("2001:db8::1"), 80, 3);
+  const sockaddr_storage global = core::socket_address_of(gid("2001:db8::1"), 80, 3);
   EXPECT_EQ(global.ss_family, AF_INET6);
   EXPECT_EQ(reinterpret_cast<const sockaddr_in6&>(global).sin6_scope_id, 0u);
-  const sockaddr_storage link = device::socket_address_of(gid("fe80::1"), 80, 3);
+  const sockaddr_storage link = core::socket_address_of(gid("fe80::1"), 80, 3);
   EXPECT_EQ(reinterpret_cast<const sockaddr_in6&>(link).sin6_scope_id, 3u);
   for (const char* text : {"::ffff:192.0.2.7", "2001:db8::1", "fe80::1"}) {
     const in6_addr expected = gid(text),
-                   there_and_back = device::gid_of(device::socket_address_of(expected, 1, 3));
+                   there_and_back = core::gid_of(core::socket_address_of(expected, 1, 3));
     EXPECT_EQ(std::memcmp(&there_and_back, &expected, sizeof expected), 0) << text;
   }
 }
 
 TEST(Name, GidIsReadAsPeopleWriteAddresses) {
-  EXPECT_STREQ(text_of(gid("::ffff:192.0.2.7")).text, "192.0.2.7");
-  EXPECT_STREQ(text_of(gid("2001:db8::1")).text, "2001:db8::1");
+  EXPECT_STREQ(core::text_of(gid("::ffff:192.0.2.7")).text, "192.0.2.7");
+  EXPECT_STREQ(core::text_of(gid("2001:db8::1")).text, "2001:db8::1");
 }
 
 TEST(HandshakeMessage, LaidOutAsDocumented) {
@@ -118,7 +119,7 @@ TEST(HandshakeMessage, RefusesEveryOtherSizeKeyVersionWordStageServiceAndNumber)
 
 int connect_to(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_storage address = device::socket_address_of(gid("::ffff:127.0.0.1"), port, 0);
+  const sockaddr_storage address = core::socket_address_of(gid("::ffff:127.0.0.1"), port, 0);
   const int error =
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)) == 0 ? 0
                                                                                          : errno;
@@ -141,7 +142,7 @@ TEST(Ports, NumbersDifferAndTheirPortIsHeldButClosed) {
   for (uint16_t port : ports) {
     EXPECT_EQ(connect_to(port), ECONNREFUSED);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage everywhere = device::socket_address_of(gid("::ffff:0.0.0.0"), port, 0);
+    const sockaddr_storage everywhere = core::socket_address_of(gid("::ffff:0.0.0.0"), port, 0);
     EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)), -1);
     EXPECT_EQ(errno, EADDRINUSE);
     close(fd);
@@ -152,7 +153,7 @@ TEST(Ports, NumbersDifferAndTheirPortIsHeldButClosed) {
   close_idle_ports();
   for (uint16_t port : ports) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage everywhere = device::socket_address_of(gid("::ffff:0.0.0.0"), port, 0);
+    const sockaddr_storage everywhere = core::socket_address_of(gid("::ffff:0.0.0.0"), port, 0);
     EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)), 0)
         << strerror(errno);
     close(fd);

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/gid.h"
 #include "core/settings.h"
 #include "device/gid_table.h"
 #include "mpa/startup_frame.h"
@@ -21,7 +22,7 @@ namespace {
 class PeerConnectors : public OnEngine {
  protected:
   PeerConnectors() {
-    sockaddr_storage address = device::socket_address_of(loopback_gid(), 0, 0);
+    sockaddr_storage address = core::socket_address_of(loopback_gid(), 0, 0);
     socklen_t size = sizeof address;
     EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)), 0);
     EXPECT_EQ(listen(listener_, 4), 0);

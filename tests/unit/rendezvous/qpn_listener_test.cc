@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/gid.h"
 #include "core/settings.h"
 #include "device/gid_table.h"
 #include "mpa/startup_frame.h"
@@ -304,7 +305,7 @@ TEST_F(QpnListenerTimeouts, WhoWaitsTooLongIsSentOff) {
 TEST_F(QpnListeners, IsAtTheGidsOfItsQueuePairs) {
   const auto connects = [](const in6_addr& address, uint16_t port) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage to = device::socket_address_of(address, port, 0);
+    const sockaddr_storage to = core::socket_address_of(address, port, 0);
     const bool connected =
         connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)) == 0;
     EXPECT_TRUE(connected || errno == ECONNREFUSED) << strerror(errno);
@@ -313,7 +314,7 @@ TEST_F(QpnListeners, IsAtTheGidsOfItsQueuePairs) {
   };
   const auto can_be_had = [](const in6_addr& address, uint16_t port, int reuse) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage at = device::socket_address_of(address, port, 0);
+    const sockaddr_storage at = core::socket_address_of(address, port, 0);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
     const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(sockaddr_in)) == 0;
     close(fd);
@@ -349,7 +350,7 @@ TEST_F(QpnListeners, ClosesWithItsLastQueuePair) {
   bool reset = false;
   EXPECT_EQ(waiting.receive_all(&reset), Octets());
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_storage address = device::socket_address_of(loopback_gid(), port, 0);
+  const sockaddr_storage address = core::socket_address_of(loopback_gid(), port, 0);
   EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)), -1);
   EXPECT_EQ(errno, ECONNREFUSED);
   close(fd);

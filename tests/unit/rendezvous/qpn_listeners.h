@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/gid.h"
 #include "device/gid_table.h"
 #include "unit/rendezvous/party.h"
 
@@ -17,7 +18,7 @@ class QpnListeners : public OnEngine {
   static RawPeer call(const Party& party) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_storage address =
-        device::socket_address_of(loopback_gid(), port_of(party.name.qp_num), 0);
+        core::socket_address_of(loopback_gid(), port_of(party.name.qp_num), 0);
     EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)), 0)
         << strerror(errno);
     return RawPeer(fd);

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/gid.h"
 #include "device/gid_table.h"
 #include "support/gid.h"
 
@@ -86,7 +87,7 @@ TEST_F(PeerAddress, OfTheOtherFamilyIsNotReached) {
     EXPECT_EQ(ask(own, peer).error(), EINVAL) << peer;
     EXPECT_THAT(said_, testing::HasSubstr("GID indices of one kind"));
     const auto text = [](const char* address) {
-      return std::string(rendezvous::text_of(gid(address)).text);
+      return std::string(core::text_of(gid(address)).text);
     };
     EXPECT_THAT(said_, testing::HasSubstr("ibv_modify_qp to RTR: queue pair 0x000005: sgid_index " +
                                           std::to_string(index_of(own)) + ", which is " +

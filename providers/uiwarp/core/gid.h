@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// GIDs are IP addresses, those of IPv4 as ::ffff:a.b.c.d.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+
+namespace uiw::core {
+
+// ::ffff:a.b.c.d
+in6_addr mapped(in_addr ipv4);
+// The address in `address` as an in6_addr, IPv4 mapped; false for other families.
+bool address_of(const sockaddr_storage& address, in6_addr& out);
+// The same. All zero for other families.
+in6_addr gid_of(const sockaddr_storage& address);
+// The other way round: IPv4 for ::ffff:a.b.c.d. `ifindex`: where a link-local one is meant.
+sockaddr_storage socket_address_of(const in6_addr& gid, uint16_t port, unsigned ifindex);
+
+// The address behind a GID, for people.
+struct GidText {
+  char text[INET6_ADDRSTRLEN] = "";
+};
+GidText text_of(const in6_addr& gid);
+
+}  // namespace uiw::core
