@@ -201,6 +201,9 @@ void Rx::complete_receive(ibv_wc& wc, bool solicited) {
   receiving_ = false;
   wc.wr_id = receive_.wr_id;
   wc.qp_num = shared_->qp_num;
+  // Before anybody can answer it, as SendQueue::count_in().
+  shared_->counters->completed_receives.add(1);
+  if (wc.status != IBV_WC_SUCCESS) shared_->counters->failed_receives.add(1);
   const queue::Completion completion{wc, shared_->recv_source, receive_.frees};
   if (completions_) {
     completions_->add(completion, solicited);
@@ -208,8 +211,6 @@ void Rx::complete_receive(ibv_wc& wc, bool solicited) {
     shared_->recv_cq->push(completion, solicited);
   }
   ++completed_;
-  shared_->counters->completed_receives.add(1);
-  if (wc.status != IBV_WC_SUCCESS) shared_->counters->failed_receives.add(1);
 }
 
 }  // namespace uiw::qp

@@ -95,9 +95,9 @@ SendQueue::Added SendQueue::end(bool publish) {
   if (publish && signaled)
     signaled_posted_.store(signaled_posted_.load(std::memory_order_relaxed) + signaled);
   if (added.requests) {
+    posts_->add(added.requests);
     posted_.store(posted_.load(std::memory_order_relaxed) + added.requests,
                   std::memory_order_release);
-    posts_->add(added.requests);
   }
   lock_.unlock();
   return added;

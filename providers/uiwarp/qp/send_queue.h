@@ -82,8 +82,13 @@ class SendQueue {
   // Sends with immediate. Before the first add().
   void allow(uint32_t opcodes) { opcodes_ = opcodes; }
 
-  // Where it is counted what is posted; must outlive the queue. Before the first add().
-  void count_in(counters::Count& posts) { posts_ = &posts; }
+  // Where it is counted what is posted and completed, each before anybody can answer it: who reads
+  // the one and then the other never finds more in flight than there was. Must outlive the queue.
+  // Before the first add().
+  void count_in(counters::Count& posts, counters::Count& completions) {
+    posts_ = &posts;
+    completions_ = &completions;
+  }
 
   uint32_t depth() const { return depth_; }
   std::atomic<uint64_t>& freed() { return freed_; }
@@ -119,6 +124,7 @@ class SendQueue {
   void retire() {
     if (first_unretired().signaled)
       signaled_retired_.store(signaled_retired_.load(std::memory_order_relaxed) + 1);
+    completions_->add(1);
     retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   // A posted WR that is to be completed with this status, if it still is to be; or kOldestSlot.
@@ -149,8 +155,9 @@ class SendQueue {
   alignas(64) std::atomic<uint64_t> freed_{0};
   alignas(64) std::atomic<uint64_t> retired_{0};
   uint64_t started_ = 0;
-  std::atomic<uint64_t> signaled_posted_{0};   // producers
-  std::atomic<uint64_t> signaled_retired_{0};  // the sender
+  counters::Count* completions_ = &counters::g_nowhere.completed_sends;  // the sender's
+  std::atomic<uint64_t> signaled_posted_{0};                             // producers
+  std::atomic<uint64_t> signaled_retired_{0};                            // the sender
 };
 
 }  // namespace uiw::qp

@@ -35,8 +35,8 @@ int ReceiveQueue::post(ibv_recv_wr*& wr) {
     ibv_sge* const sges = &sges_[size_t{newest_} * max_sge_];
     for (uint32_t i = 0; i < sge_count; ++i) sges[i] = wr->sg_list[i];
     if (++newest_ == depth_) newest_ = 0;
-    posted_.store(++posted, std::memory_order_release);
     posts_->add(1);
+    posted_.store(++posted, std::memory_order_release);
     for (ReceiveWaiter* waiter = waiters_; waiter; waiter = waiter->next)
       waiter->on_receive_posted();
   }

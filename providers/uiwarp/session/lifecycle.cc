@@ -453,7 +453,7 @@ bool State::create_queues() {
     options.counters->dropped_sends.add(send_queue->posted() - send_queue->retired());
     purge_completions();
   }
-  new_sends->count_in(options.counters->posted_sends);
+  new_sends->count_in(options.counters->posted_sends, options.counters->completed_sends);
   if (new_receives) new_receives->count_in(options.counters->posted_receives);
   send_source = std::move(sources.sends);
   recv_source = std::move(sources.receives);

@@ -12,7 +12,7 @@ namespace uiw::session {
 void Sender::try_run() {
   if (!role_.enter()) return;
   do {
-    run_and_count();
+    run();
   } while (!role_.leave());
 }
 
@@ -23,15 +23,7 @@ void Sender::begin_anew() {
 }
 
 void Sender::let_go() {
-  while (!role_.leave()) run_and_count();
-}
-
-void Sender::run_and_count() {
-  run();
-  const uint64_t retired = owner_.send_queue->retired();
-  if (retired == now_.retired) return;
-  owner_.options.counters->completed_sends.add(retired - now_.retired);
-  now_.retired = retired;
+  while (!role_.leave()) run();
 }
 
 void Sender::ask(uint32_t requests) {

@@ -91,7 +91,6 @@ class Sender final : public mem::PinHolder {
   };
 
   void run();
-  void run_and_count();
   bool take(SenderRequest request);
   void handle_error();
   void acknowledge_last();
@@ -123,7 +122,6 @@ class Sender final : public mem::PinHolder {
     bool keeps_regions = false;  // the table knows; until kSenderStopped
     bool blamed_by_peer = false;
     uint32_t calls_since_emss = 0;
-    uint64_t retired = 0;  // of the send queue, that were counted
     int failure = 0;
     EndPlan found;
     transport::TcpStream* stream = nullptr;

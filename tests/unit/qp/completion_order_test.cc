@@ -50,6 +50,46 @@ TEST(CompletionOrder, UnsignaledSlotsAreFreeWhenALaterCompletionWasPolled) {
   EXPECT_EQ(machine.post(unsignaled()), ENOMEM);
 }
 
+// What counters say at the moment that a completion can be seen.
+class ReadCounters final : public queue::CompletionEvents {
+ public:
+  explicit ReadCounters(const counters::Slot& of) : counters_(of) {}
+  void on_completion_event() override {
+    sends = counters_.completed_sends.get();
+    receives = counters_.completed_receives.get();
+  }
+  void on_overflow() override {}
+
+  uint64_t sends = 0, receives = 0;
+
+ private:
+  const counters::Slot& counters_;
+};
+
+// Or a program that answers a completion at once seems to have more in flight than it may.
+TEST(CompletionOrder, ACompletionIsCountedBeforeItIsSeen) {
+  Machine machine;
+  counters::Slot counters;
+  ReadCounters seen(counters);
+  auto cq = queue::CompletionQueue::create(4, &seen);
+  qp::Shared& shared = machine.connection->shared;
+  shared.send_cq = shared.recv_cq = cq.get();
+  shared.counters = &counters;
+  machine.sends->count_in(counters.posted_sends, counters.completed_sends);
+  machine.receives->count_in(counters.posted_receives);
+  cq->arm(false);
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND).flags(0)), 0);
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND)), 0);
+  EXPECT_EQ(counters.posted_sends.get(), 2u);
+  ASSERT_FALSE(machine.transmit().empty());
+  EXPECT_EQ(seen.sends, 2u);
+  cq->arm(false);
+  ASSERT_EQ(machine.receive(RecvWr()), 0);
+  EXPECT_EQ(counters.posted_receives.get(), 1u);
+  ASSERT_EQ(machine.feed(fpdu(untagged(3, 0, 1, 0, {}))), qp::RxStatus::kOk);
+  EXPECT_EQ(seen.receives, 1u);
+}
+
 TEST(CompletionOrder, AReceiveIsFreeWhenItsCompletionWasPolled) {
   Machine machine({.receives = 1});
   ASSERT_EQ(machine.receive(RecvWr()), 0);
