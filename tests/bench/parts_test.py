@@ -212,8 +212,8 @@ class Rows(unittest.TestCase):
 
 
 class Speeds(unittest.TestCase):
-    def judged(self, values, **how):
-        one = series(values, better="larger", target=speeds.LEAST, **how)
+    def judged(self, values, raw=None, **how):
+        one = series(values, raw or [1.0] * len(values), better="larger", target=speeds.LEAST, **how)
         return one, speeds.judge(one)
 
     def test_slowest_over_median(self):
@@ -225,6 +225,12 @@ class Speeds(unittest.TestCase):
         self.assertEqual(verdict.word, "missed")
         self.assertAlmostEqual(verdict.ratio, 2900 / 6000)
         self.assertIn("of 20 runs 1 below half of the median, 0 above", verdict.why)
+
+    def test_a_host_that_slows_raw_tcp_too_has_made_no_other_speed(self):
+        _, verdict = self.judged([6000.0] * 19 + [2000.0], [4000.0] * 19 + [1500.0])
+        self.assertEqual((verdict.word, verdict.ours, verdict.reference), ("met", 6000.0, 4000.0))
+        _, verdict = self.judged([6000.0] * 20, [4000.0] * 19 + [1500.0])
+        self.assertIn("0 below half of the median, 1 above", verdict.why)
 
     def test_so_is_a_fast_one_where_most_are_slow(self):
         _, verdict = self.judged([600.0] * 11 + [6000.0] * 9)
@@ -241,21 +247,21 @@ class Speeds(unittest.TestCase):
     def test_no_values(self):
         for problem, word in ((Problem("hangs"), "failed"), (Missing("not here"), "skipped")):
             with contextlib.redirect_stderr(io.StringIO()):
-                taken = measure(None, [Row("row", Fake([problem]), (), "larger", speeds.LEAST, "MiB/s")], 1,
+                taken = measure(None, [Row("row", Fake([problem]), (Fake([1.0]),), "larger", speeds.LEAST, "MiB/s")], 1,
                                 Processors(lambda: None))[0]
             verdict = speeds.judge(taken)
             self.assertEqual((verdict.word, verdict.why), (word, str(problem)))
             said = io.StringIO()
             with contextlib.redirect_stdout(said):
                 speeds.show([(taken, verdict)])
-            self.assertRegex(said.getvalue(), rf"(?m)^row +- +- +- MiB/s +- >= 0.5 +{word}$")
+            self.assertRegex(said.getvalue(), rf"(?m)^row +- +- +- MiB/s +- +- >= 0.5 +{word}$")
 
     def test_table_and_data(self):
         results = [self.judged([6000.0, 5000.0, 1000.0])]
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             speeds.show(results)
-        self.assertRegex(said.getvalue(), r"(?m)^row +5000 +1000 +6000 us +0.20 >= 0.5 +missed$")
+        self.assertRegex(said.getvalue(), r"(?m)^row +5000 +1000 +6000 us +1.00 +0.20 >= 0.5 +missed$")
         self.assertEqual(speeds.data(results)[0]["slowest_over_median"], 0.2)
 
     def test_a_run_moves_as_much_over_any_number_of_queue_pairs(self):
