@@ -30,6 +30,14 @@ def few_descriptors(world):
         expect("/proc" not in tool.output, "it speaks of something else", tool)
 
 
+@case("ending-threads", worlds=LO4, seconds=60, reduced=True)
+def ending_threads(world):
+    """The process ends with the program's last thread: the stack's own do not keep it."""
+    for who, says in (("alone", ""), ("main", "the worker ends\n"), ("worker", "the worker ends\n")):
+        tool = world.run("client", os.path.join(world.bin, "uiwarp-ending"), who, seconds=20)
+        expect(tool.output == says + "exit handlers run\n", f"{who}: not the end that pthread_exit() promises", tool)
+
+
 @case("killed-rping-server", worlds=LO4_NS, seconds=60, reduced=True)
 def rping_server(world):
     server, client = start_rping(world, world.port())

@@ -11,6 +11,7 @@
 #include "check/destroyed_ids.h"
 #include "check/text.h"
 #include "check/wraps.h"
+#include "core/last_thread.h"
 #include "core/no_signals.h"
 #include "core/per_process.h"
 #include "core/raw_sys.h"
@@ -61,7 +62,7 @@ class Watch {
 
   static void* run(void* argument) {
     auto& self = *static_cast<Watch*>(argument);
-    pthread_setname_np(pthread_self(), "uiwarp-check");
+    pthread_setname_np(pthread_self(), core::kCheckThread);
     for (;;) {
       nanosleep(&kPeriod, nullptr);
       std::vector<Finding> findings;

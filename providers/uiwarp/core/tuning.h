@@ -166,6 +166,12 @@ inline constexpr int kDatagramReceives = 4;
 // for a retry.
 inline constexpr Nanoseconds kFailingQueueLook = kMillisecond;
 
+// --- The end of a process (core/last_thread.h) ---
+
+// How often it is looked for the program's threads once main()'s has ended alone. A script that
+// waits for the process does not feel it.
+inline constexpr Nanoseconds kLastThreadLook = 100 * kMillisecond;
+
 // --- Messages (core/explain.h) ---
 
 // Of how many objects a process is told the same mistake. A server whose peers are wrong makes a

@@ -12,6 +12,7 @@
 #include "core/assert.h"
 #include "core/descriptor_shares.h"
 #include "core/generation.h"
+#include "core/last_thread.h"
 #include "core/log.h"
 #include "core/no_signals.h"
 #include "core/pages.h"
@@ -194,7 +195,7 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
 
   auto main = [](void* argument) -> void* {
     State& self = *static_cast<State*>(argument);
-    pthread_setname_np(pthread_self(), "uiwarp");
+    pthread_setname_np(pthread_self(), core::kEngineThread);
     self.open();
     if (self.backend) self.loop();
     return nullptr;

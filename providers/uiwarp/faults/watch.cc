@@ -9,6 +9,7 @@
 #include <ctime>
 #include <utility>
 
+#include "core/last_thread.h"
 #include "core/log.h"
 #include "core/no_signals.h"
 #include "core/per_process.h"
@@ -59,7 +60,10 @@ struct Watcher {
     }
   }
 
-  static void* main(void* self) { static_cast<Watcher*>(self)->run(); }
+  static void* main(void* self) {
+    pthread_setname_np(pthread_self(), core::kFaultsThread);
+    static_cast<Watcher*>(self)->run();
+  }
 
   int start() {
     const core::NoSignals none;

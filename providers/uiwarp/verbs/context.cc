@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 
+#include "core/last_thread.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
@@ -42,6 +43,7 @@ int uiwarp_context_open(const uiwarp_device* device, uint64_t command, uiwarp_co
   auto engine = engine::EngineRef::acquire();
   if (!engine) return engine.error();
   opened->engine = std::move(*engine);
+  core::end_with_last_thread();
   if (const int error = opened->async.create(async_fd)) return error;
   verbs::follow_interfaces(*opened->engine);
   device::subscribe(*opened);

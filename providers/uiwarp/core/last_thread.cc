@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "core/last_thread.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string_view>
+
+#include "core/no_signals.h"
+#include "core/raw_sys.h"
+#include "core/tuning.h"
+
+namespace uiw::core {
+namespace {
+
+enum class Task {
+  kProgram,
+  kOurs,   // or a worker of io_uring's
+  kEnded,  // main()'s, which the kernel keeps until the others are gone
+};
+
+// /proc/self/task/TID/stat: "TID (name) S ...".
+Task task_of(const char* tid) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/self/task/%s/stat", tid);
+  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Task::kEnded;
+  char buffer[128];
+  const long size = sys::read(fd, buffer, sizeof buffer);
+  sys::close(fd);
+  const std::string_view text(buffer, size > 0 ? static_cast<size_t>(size) : 0);
+  const size_t from = text.find('('), to = text.rfind(") ");
+  if (from == text.npos || to == text.npos || to + 2 >= text.size()) return Task::kProgram;
+  const char state = text[to + 2];
+  if (state == 'Z' || state == 'X') return Task::kEnded;
+  const std::string_view name = text.substr(from + 1, to - from - 1);
+  for (const std::string_view ours : {kEngineThread, kCheckThread, kFaultsThread, kLastThread})
+    if (name == ours) return Task::kOurs;
+  return name.starts_with("iou-") ? Task::kOurs : Task::kProgram;
+}
+
+bool programs_threads_run() {
+  DIR* const tasks = opendir("/proc/self/task");
+  if (!tasks) return true;
+  bool found = false;
+  while (const dirent* const entry = found ? nullptr : readdir(tasks))
+    found = entry->d_name[0] != '.' && task_of(entry->d_name) == Task::kProgram;
+  closedir(tasks);
+  return found;
+}
+
+void* wait_for_the_last(void*) {
+  pthread_setname_np(pthread_self(), kLastThread);
+  constexpr timespec kPause{0, tuning::kLastThreadLook};
+  while (programs_threads_run()) nanosleep(&kPause, nullptr);
+  std::exit(0);
+}
+
+void on_end(void*) {
+  static std::atomic<bool> waits{false};
+  char leader[16];
+  std::snprintf(leader, sizeof leader, "%d", getpid());
+  if (sys::gettid() != getpid() && task_of(leader) != Task::kEnded) return;
+  if (waits.exchange(true)) return;
+  const NoSignals none;
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, wait_for_the_last, nullptr) == 0) pthread_detach(thread);
+}
+
+}  // namespace
+
+void end_with_last_thread() {
+  struct Key {
+    Key() { valid = pthread_key_create(&key, on_end) == 0; }
+    pthread_key_t key{};
+    bool valid = false;
+  };
+  static const Key key;
+  if (key.valid) pthread_setspecific(key.key, &key);
+}
+
+}  // namespace uiw::core
