@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The uiwarp command itself."""
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,10 @@ def uiwarp(world, *arguments, status=0, settings=None, seconds=60):
 def doctor(world):
     tool = uiwarp(world, "doctor")
     expect("FAIL" not in tool.output and "loopback connection" in tool.output, "the doctor is not content", tool)
+    tool = uiwarp(world, "doctor", "--json")
+    found = json.loads(tool.output)
+    expect(found["failures"] == 0 and all(check["result"] in ("ok", "warn") for check in found["checks"]) and
+           any(check["what"].startswith("loopback connection") for check in found["checks"]), "not the same as JSON", tool)
 
 
 @case("command-doctor-epoll", worlds=LO4)
@@ -32,6 +37,8 @@ def doctor_epoll(world):
 def doctor_bad_setting(world):
     tool = uiwarp(world, "doctor", settings={"UIWARP_CRC": "perhaps"}, status=1)
     expect("UIWARP_CRC" in tool.output and "on" in tool.output, "the message does not name the allowed values", tool)
+    tool = uiwarp(world, "devices", settings={"UIWARP_CRC": "perhaps"}, status=1)
+    expect("cannot open: Invalid argument" in tool.output, "devices that cannot be opened are listed as if they could", tool)
 
 
 @case("command-devices", worlds=LO4, seconds=20, reduced=True)
@@ -39,9 +46,24 @@ def devices(world):
     tool = uiwarp(world, "devices")
     row = [line.split() for line in tool.output.splitlines() if line.startswith("uiw_lo ")]
     expect(len(row) == 1 and row[0][1] == "lo" and "127.0.0.1" in tool.output, "no row for uiw_lo", tool)
+    tool = uiwarp(world, "devices", "--json")
+    lo = next(device for device in json.loads(tool.output)["devices"] if device["device"] == "uiw_lo")
+    expect((lo["interface"], lo["state"], lo["gids"][0]) == ("lo", "active", {"index": 0, "address": "127.0.0.1"}),
+           "not the same as JSON", tool)
     tool = uiwarp(world, "run", "ibv_devices", settings={"UIWARP_DEVICES": "loo"}, status=None)
     expect(tool.output.count("UIWARP_DEVICES='loo' leaves no device") == 1 and "lo" in tool.output,
            "no word that no interface is chosen", tool)
+
+
+@case("command-used-wrongly", worlds=["lo4-user"], seconds=30)
+def used_wrongly(world):
+    tool = uiwarp(world, "ib_write_bw", status=2)
+    expect("'ib_write_bw' is no command" in tool.output and "uiwarp run ib_write_bw" in tool.output,
+           "the wrong word is not named", tool)
+    for arguments, word in ((["devices", "--jsn"], "--jsn"), ([], "subcommand"), (["run", "--chekc", "true"], "--chekc"),
+                            (["run"], "which program")):
+        tool = uiwarp(world, *arguments, status=2)
+        expect(word in tool.output, f"{arguments}: the message does not say what is wrong", tool)
 
 
 @case("command-run", worlds=LO4, seconds=30)

@@ -17,6 +17,8 @@ def ibv_devices(world):
     expect("uiw_lo" in tool.output, "uiw_lo is not in the list", tool)
     if world.place == "ns":
         expect("uiw_veth0" in tool.output, "uiw_veth0 is not in the list", tool)
+    names = [line.split()[0] for line in tool.output.splitlines() if line.strip().startswith("uiw_")]
+    expect(names[-1] == "uiw_lo", "programs that take the first device get loopback", tool)
 
 
 @case("ibv-devinfo", worlds=NS_AND_LO4, seconds=20, reduced=True)

@@ -102,7 +102,7 @@ void check_device(const Layout& layout, Report& report) {
   // Already reported by check_install.
   if (!layout.complete() || layout.probe.empty() || stays_away()) return;
   const bool visible = check_visible(layout, report);
-  for (const std::string& line : without_device()) report.ok(line);
+  for (const std::string& line : lines_of(without_device())) report.ok(line);
   if (visible) check_loopback(layout, report);
   check_system_wide(layout, report);
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The `uiwarp` command.
-#include <errno.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "build_config.h"
+#include "devices.h"
 #include "doctor.h"
 #include "environment.h"
 #include "explain.h"
@@ -20,7 +20,6 @@
 #include "settings_page.h"
 #include "stat.h"
 #include "system_wide.h"
-#include "without_device.h"
 
 namespace {
 
@@ -85,25 +84,22 @@ int run_command(int argc, char** argv) {
   return uiw::tool::run_program(uiw::tool::find_layout(), argv + first);
 }
 
-int devices_command() {
-  const uiw::tool::Layout layout = uiw::tool::find_layout();
-  if (layout.probe.empty()) {
-    fprintf(stderr, "uiwarp: uiwarp-probe not found beside %s. Build or install uiwarp again.\n",
-            layout.binary.c_str());
-    return 125;
+bool is_command(const CLI::App& app, const char* word) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const CLI::App* command) { return command->get_name() == word; });
+}
+
+// CLI11 has a status for each kind of wrong use, and does not name a word that is no command.
+int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first) {
+  if (error.get_exit_code() != 0 && first && first[0] != '-' && !is_command(app, first)) {
+    fprintf(stderr,
+            "uiwarp: '%s' is no command of uiwarp. `uiwarp --help` lists them; `uiwarp run %s` "
+            "runs a program.\n",
+            first, first);
+    return 2;
   }
-  std::string probe = layout.probe;
-  char verb[] = "devices";
-  char* argv[] = {probe.data(), verb, nullptr};
-  const pid_t pid = fork();
-  if (pid == 0) _exit(uiw::tool::run_program(layout, argv));
-  int status = 0;
-  if (pid < 0 || waitpid(pid, &status, 0) != pid) {
-    fprintf(stderr, "uiwarp: cannot start %s: %s\n", layout.probe.c_str(), strerror(errno));
-    return 125;
-  }
-  for (const std::string& line : uiw::tool::without_device()) printf("%s\n", line.c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return app.exit(error) == 0 ? 0 : 2;
 }
 
 }  // namespace
@@ -143,7 +139,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.1, 3600.0))
       ->excludes("--json")
       ->excludes("--prometheus");
-  bool markdown = false, list_settings = false, as_json = false, errors_page = false;
+  bool markdown = false, as_json = false, errors_page = false;
   std::vector<std::string> words;
   explain->add_option(
       "word", words,
@@ -151,12 +147,22 @@ int main(int argc, char** argv) {
       "ibv_post_send, REJECTED -111, 0x10102. Without any, all are listed");
   explain->add_flag("--json", as_json, "As JSON");
   explain->add_flag("--markdown", errors_page, "As doc/errors.md");
-  doctor->add_flag("--settings", list_settings, "Only list the settings, as `uiwarp settings`");
+  bool devices_json = false, doctor_json = false;
+  devices->add_flag("--json", devices_json, "As JSON");
+  doctor->add_flag("--json", doctor_json, "As JSON");
   settings->add_flag("--markdown", markdown, "As doc/settings.md");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return refuse(app, error, argv[1]);
+  }
 
-  if (devices->parsed()) return devices_command();
-  if (doctor->parsed() && !list_settings) return uiw::tool::doctor(uiw::tool::find_layout());
+  if (devices->parsed())
+    return uiw::tool::devices(uiw::tool::find_layout(), devices_json ? uiw::tool::DevicesAs::kJson
+                                                                     : uiw::tool::DevicesAs::kText);
+  if (doctor->parsed())
+    return uiw::tool::doctor(uiw::tool::find_layout(),
+                             doctor_json ? uiw::tool::ReportAs::kJson : uiw::tool::ReportAs::kText);
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
   if (faults->parsed()) return uiw::tool::explain_faults(rules);

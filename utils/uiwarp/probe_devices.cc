@@ -5,9 +5,12 @@
 #include <infiniband/verbs.h>
 #include <inttypes.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "probe.h"
 
@@ -39,17 +42,30 @@ const char* kind_of(const ibv_device* device, const ibv_port_attr& port) {
 const char* type_of(const ibv_gid_entry& gid) {
   switch (gid.gid_type) {
     case IBV_GID_TYPE_ROCE_V1:
-      return "  RoCE v1";
+      return "RoCE v1";
     case IBV_GID_TYPE_ROCE_V2:
-      return "  RoCE v2";
+      return "RoCE v2";
     default:
       return "";
   }
 }
 
-// Those that hold an address, IPv4-mapped ones as IPv4, by the index that programs want to be told
-// (often -g), and with their type, which of iWARP's says nothing.
-void print_gids(ibv_context* context, const ibv_port_attr& port) {
+struct Gid {
+  uint32_t index;
+  std::string address;  // IPv4-mapped ones as IPv4
+  const char* type;     // "": of iWARP's, which says nothing
+};
+
+struct Found {
+  std::string name, interface, guid, state;
+  const char* kind = "-";
+  bool is_usable = false;
+  std::vector<Gid> gids;
+};
+
+// Those that hold an address, by the index that programs want to be told (often -g).
+std::vector<Gid> gids_of(ibv_context* context, const ibv_port_attr& port) {
+  std::vector<Gid> gids;
   const bool typed = context->device->transport_type != IBV_TRANSPORT_IWARP;
   for (uint32_t i = 0; i < static_cast<uint32_t>(port.gid_tbl_len); i++) {
     ibv_gid_entry gid = {};
@@ -59,49 +75,93 @@ void print_gids(ibv_context* context, const ibv_port_attr& port) {
       inet_ntop(AF_INET, gid.gid.raw + 12, text, sizeof text);
     else
       inet_ntop(AF_INET6, gid.gid.raw, text, sizeof text);
-    printf("  GID %-2u %s%s\n", i, text, typed ? type_of(gid) : "");
+    gids.push_back({i, text, typed ? type_of(gid) : ""});
+  }
+  return gids;
+}
+
+Found look_at(ibv_device* device) {
+  Found found;
+  found.name = ibv_get_device_name(device);
+  found.interface = interface_of(device);
+  const uint64_t guid = be64toh(ibv_get_device_guid(device));
+  char text[24];
+  snprintf(text, sizeof text, "%04x:%04x:%04x:%04x", static_cast<unsigned>(guid >> 48),
+           static_cast<unsigned>(guid >> 32) & 0xffff, static_cast<unsigned>(guid >> 16) & 0xffff,
+           static_cast<unsigned>(guid) & 0xffff);
+  found.guid = text;
+  ibv_context* context = ibv_open_device(device);
+  if (!context) {
+    found.state = std::string("cannot open: ") + strerror(errno);
+    return found;
+  }
+  ibv_port_attr port = {};
+  const int error = ibv_query_port(context, 1, &port);
+  found.state = error ? std::string("no port: ") + strerror(error) : ibv_port_state_str(port.state);
+  found.is_usable = !error;
+  if (!error) {
+    found.kind = kind_of(device, port);
+    found.gids = gids_of(context, port);
+  }
+  ibv_close_device(context);
+  return found;
+}
+
+void print_text(const std::vector<Found>& devices) {
+  size_t name = 16, interface = 14;
+  for (const Found& one : devices) {
+    name = std::max(name, one.name.size());
+    interface = std::max(interface, one.interface.size());
+  }
+  const auto line = [&](const char* a, const char* b, const char* c, const char* d, const char* e) {
+    printf("%-*s %-*s %-10s %-20s %s\n", static_cast<int>(name), a, static_cast<int>(interface), b,
+           c, d, e);
+  };
+  line("device", "interface", "as", "GUID", "state");
+  for (const Found& one : devices) {
+    line(one.name.c_str(), one.interface.c_str(), one.kind, one.guid.c_str(), one.state.c_str());
+    for (const Gid& gid : one.gids)
+      printf("  GID %-2u %s%s%s\n", gid.index, gid.address.c_str(), *gid.type ? "  " : "",
+             gid.type);
   }
 }
 
-void print_device(ibv_device* device) {
-  const uint64_t guid = be64toh(ibv_get_device_guid(device));
-  char guid_text[24];
-  snprintf(guid_text, sizeof guid_text, "%04x:%04x:%04x:%04x", static_cast<unsigned>(guid >> 48),
-           static_cast<unsigned>(guid >> 32) & 0xffff, static_cast<unsigned>(guid >> 16) & 0xffff,
-           static_cast<unsigned>(guid) & 0xffff);
-  std::string state;
-  const char* kind = "-";
-  ibv_port_attr port = {};
-  ibv_context* context = ibv_open_device(device);
-  if (!context) {
-    state = std::string("cannot open: ") + strerror(errno);
-  } else {
-    const int error = ibv_query_port(context, 1, &port);
-    state = error ? std::string("no port: ") + strerror(error) : ibv_port_state_str(port.state);
-    if (!error) kind = kind_of(device, port);
+void print_json(const std::vector<Found>& devices) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Found& one : devices) {
+    nlohmann::ordered_json gids = nlohmann::ordered_json::array();
+    for (const Gid& gid : one.gids) {
+      nlohmann::ordered_json object = {{"index", gid.index}, {"address", gid.address}};
+      if (*gid.type) object["type"] = gid.type;
+      gids.push_back(std::move(object));
+    }
+    list.push_back({{"device", one.name},
+                    {"interface", one.interface},
+                    {"as", one.kind},
+                    {"guid", one.guid},
+                    {"state", one.state},
+                    {"gids", std::move(gids)}});
   }
-  printf("%-16s %-14s %-10s %-20s %s\n", ibv_get_device_name(device), interface_of(device).c_str(),
-         kind, guid_text, state.c_str());
-  if (!context) return;
-  print_gids(context, port);
-  ibv_close_device(context);
+  printf("%s\n", list.dump().c_str());
 }
 
 }  // namespace
 
-int list_devices() {
+int list_devices(Form form) {
   int count = 0;
   ibv_device** devices = ibv_get_device_list(&count);
-  if (!devices || count == 0) {
+  const int error = errno;
+  std::vector<Found> found;
+  for (int i = 0; i < count; i++) found.push_back(look_at(devices[i]));
+  if (devices) ibv_free_device_list(devices);
+  if (form == Form::kJson)
+    print_json(found);
+  else if (!found.empty())
+    print_text(found);
+  if (found.empty())
     fprintf(stderr, "No RDMA device is visible%s%s.\n", devices ? "" : ": ",
-            devices ? "" : strerror(errno));
-    if (devices) ibv_free_device_list(devices);
-    return 1;
-  }
-  printf("%-16s %-14s %-10s %-20s %s\n", "device", "interface", "as", "GUID", "state");
-  for (int i = 0; i < count; i++) print_device(devices[i]);
-  ibv_free_device_list(devices);
-  return 0;
+            devices ? "" : strerror(error));
+  return !found.empty() && std::ranges::all_of(found, &Found::is_usable) ? 0 : 1;
 }
 
 }  // namespace uiw::probe

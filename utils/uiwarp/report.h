@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The lines `uiwarp doctor` prints, and whether all is well.
+// What `uiwarp doctor` has found, and whether all is well.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace uiw::tool {
 
+enum class ReportAs {
+  kText,  // a line for each check, as it is made
+  kJson,  // all at the end
+};
+
 class Report {
  public:
-  // One line: what was looked at and found.
-  void ok(const std::string& what);
+  explicit Report(ReportAs as) : as_(as) {}
+
+  // What was looked at and found.
+  void ok(const std::string& what) { add({"ok", "ok", what, ""}); }
   // Works, but not as well as it could: `advice` says what to do about it.
   void warn(const std::string& what, const std::string& advice);
   // Does not work until `advice` is followed.
   void fail(const std::string& what, const std::string& advice);
-
-  int failures() const { return failures_; }
-  int warnings() const { return warnings_; }
+  // The last lines, or the JSON. Whether no check has failed.
+  bool finish() const;
 
  private:
+  struct Entry {
+    const char *result, *mark;  // in JSON, and in text
+    std::string what, advice;
+  };
+  void add(Entry entry);
+
+  const ReportAs as_;
+  std::vector<Entry> entries_;
   int failures_ = 0;
   int warnings_ = 0;
 };

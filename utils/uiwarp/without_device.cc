@@ -33,27 +33,30 @@ std::map<std::string, Found> interfaces() {
   return found;
 }
 
-void add(std::string& names, const std::string& name) {
-  names += (names.empty() ? "" : ", ") + name;
-}
-
 }  // namespace
 
-std::vector<std::string> without_device() {
-  std::string left_out, down, bare;
+std::vector<WithoutDevice> without_device() {
+  std::vector<WithoutDevice> out;
   for (const auto& [name, interface] : interfaces()) {
     if (!core::is_chosen(core::settings().devices, name))
-      add(left_out, name);
+      out.push_back({name, "left out by UIWARP_DEVICES", ""});
     else if (!interface.up)
-      add(down, name);
+      out.push_back({name, "down", "ip link set NAME up"});
     else if (!interface.addressed)
-      add(bare, name);
+      out.push_back({name, "without an address", ""});
+  }
+  return out;
+}
+
+std::vector<std::string> lines_of(const std::vector<WithoutDevice>& found) {
+  std::map<std::string, std::string> names;  // by reason
+  for (const WithoutDevice& one : found) {
+    std::string& those = names[one.why + std::string(*one.mend ? ": " : "") + one.mend];
+    those += (those.empty() ? "" : ", ") + one.interface;
   }
   std::vector<std::string> lines;
-  if (!left_out.empty())
-    lines.push_back("no device: " + left_out + " (left out by UIWARP_DEVICES)");
-  if (!down.empty()) lines.push_back("no device: " + down + " (down: ip link set NAME up)");
-  if (!bare.empty()) lines.push_back("no device: " + bare + " (without an address)");
+  for (const auto& [reason, those] : names)
+    lines.push_back("no device: " + those + " (" + reason + ")");
   return lines;
 }
 

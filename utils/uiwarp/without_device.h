@@ -7,7 +7,16 @@
 
 namespace uiw::tool {
 
-// One sentence for each reason that there is: "no device: eth1 (it is down; ip link set ...)".
-std::vector<std::string> without_device();
+struct WithoutDevice {
+  std::string interface;
+  const char* why;   // "down", "left out by UIWARP_DEVICES", "without an address"
+  const char* mend;  // what to do about it; "": nothing that can be said
+};
+
+// By name. Empty also when the kernel does not tell.
+std::vector<WithoutDevice> without_device();
+
+// A line for each reason: "no device: eth1, eth2 (down: ip link set NAME up)".
+std::vector<std::string> lines_of(const std::vector<WithoutDevice>& found);
 
 }  // namespace uiw::tool

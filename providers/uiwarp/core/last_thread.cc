@@ -76,13 +76,11 @@ void on_end(void*) {
 }  // namespace
 
 void end_with_last_thread() {
-  struct Key {
-    Key() { valid = pthread_key_create(&key, on_end) == 0; }
-    pthread_key_t key{};
-    bool valid = false;
-  };
-  static const Key key;
-  if (key.valid) pthread_setspecific(key.key, &key);
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static pthread_key_t key;
+  static bool is_valid;
+  pthread_once(&once, [] { is_valid = pthread_key_create(&key, on_end) == 0; });
+  if (is_valid) pthread_setspecific(key, &key);
 }
 
 }  // namespace uiw::core

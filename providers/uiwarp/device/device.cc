@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/settings.h"
 #include "device/interface.h"
+#include "device/listing_order.h"
 #include "device/table.h"
 
 namespace uiw::device {
@@ -147,13 +148,6 @@ const Device* find(Wanted&& wanted) {
   return nullptr;
 }
 
-// All of 127.0.0.0/8 is the loopback interface's, whatever is configured (RFC 1122
-// section 3.2.1.3).
-bool is_loopback_address(const in6_addr& address) {
-  if (IN6_IS_ADDR_LOOPBACK(&address)) return true;
-  return IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127;
-}
-
 }  // namespace
 
 void refresh() {
@@ -165,9 +159,12 @@ void refresh() {
 std::vector<Listed> devices() {
   World& all = world();
   std::vector<Listed> list;
-  std::lock_guard hold(all.lock);
-  for (const Table::Entry* entry : all.table.present())
-    list.push_back({&entry->device, entry->state});
+  {
+    std::lock_guard hold(all.lock);
+    for (const Table::Entry* entry : all.table.present())
+      list.push_back({&entry->device, entry->state});
+  }
+  std::ranges::sort(list, comes_first);
   return list;
 }
 

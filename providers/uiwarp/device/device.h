@@ -60,7 +60,8 @@ struct Listed {
 
 // All below: thread any.
 
-// The devices that there are. Empty when none.
+// The devices that there are, as programs are to see them (device/listing_order.h). Empty when
+// none.
 std::vector<Listed> devices();
 State state_of(const Device& device);
 // Grows with every change of what devices() says.

@@ -3,7 +3,6 @@
 
 #include <linux/netlink.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -49,12 +48,8 @@ nldev::Echo echo_of(int fd) {
   return capped != 0 ? nldev::Echo::kHeader : nldev::Echo::kMessage;
 }
 
-// The newest device comes first, loopback last, as tmpfs lists the tree that libibverbs reads when
-// it gets no such socket: programs that take the first device find the same one both ways.
 nldev::Snapshot look() {
-  auto devices = device::devices();
-  std::reverse(devices.begin(), devices.end());
-  return {std::move(devices), &device::face(),
+  return {device::devices(), &device::face(),
           verbs::open_contexts() == 0 ? nldev::Objects::kNone : nldev::Objects::kUncounted};
 }
 

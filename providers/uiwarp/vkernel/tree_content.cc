@@ -2,6 +2,7 @@
 #include "vkernel/tree_content.h"
 
 #include <cstdio>
+#include <ranges>
 
 #include "device/gid_table.h"
 #include "vkernel/identity.h"
@@ -129,7 +130,9 @@ std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices, con
   tree.file("sys/class/misc/rdma_cm/abi_version", std::to_string(kRdmaCmDevice.abi));
   // stat() sees a character device; open() never comes here (paths.h).
   tree.link("dev/infiniband/rdma_cm", "/dev/null");
-  for (const auto& [device, state] : devices) {
+  // tmpfs lists what was made last first: so libibverbs, when it gets no netlink socket, finds the
+  // devices in the same order as with one.
+  for (const auto& [device, state] : std::views::reverse(devices)) {
     add_device(tree, *device, state, face);
     add_uverbs(tree, *device);
   }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "device/listing_order.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace uiw::device {
+
+bool is_loopback_address(const in6_addr& address) {
+  if (IN6_IS_ADDR_LOOPBACK(&address)) return true;
+  return IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127;
+}
+
+Reach reach_of(const State& state) {
+  if (std::ranges::any_of(state.addresses, is_loopback_address)) return Reach::kLoopback;
+  const auto is_routed = [](const in6_addr& address) {
+    const bool ipv4_link_local = IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 169 &&
+                                 address.s6_addr[13] == 254;  // RFC 3927
+    return !IN6_IS_ADDR_UNSPECIFIED(&address) && !IN6_IS_ADDR_LINKLOCAL(&address) &&
+           !ipv4_link_local;
+  };
+  return std::ranges::any_of(state.addresses, is_routed) ? Reach::kNetwork : Reach::kLink;
+}
+
+bool comes_first(const Listed& one, const Listed& other) {
+  const Reach a = reach_of(one.state), b = reach_of(other.state);
+  if (a != b) return a < b;
+  return strverscmp(one.device->name.c_str(), other.device->name.c_str()) < 0;
+}
+
+}  // namespace uiw::device

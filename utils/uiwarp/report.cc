@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "report.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace uiw::tool {
+
+void Report::add(Entry entry) {
+  if (as_ == ReportAs::kText) {
+    printf("%-5s %s\n", entry.mark, entry.what.c_str());
+    if (!entry.advice.empty()) printf("      %s\n", entry.advice.c_str());
+  }
+  entries_.push_back(std::move(entry));
+}
+
+void Report::warn(const std::string& what, const std::string& advice) {
+  warnings_++;
+  add({"warn", "warn", what, advice});
+}
+
+void Report::fail(const std::string& what, const std::string& advice) {
+  failures_++;
+  add({"fail", "FAIL", what, advice});
+}
+
+bool Report::finish() const {
+  if (as_ == ReportAs::kJson) {
+    nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+    for (const Entry& entry : entries_) {
+      nlohmann::ordered_json check = {{"result", entry.result}, {"what", entry.what}};
+      if (!entry.advice.empty()) check["advice"] = entry.advice;
+      checks.push_back(std::move(check));
+    }
+    const nlohmann::ordered_json all = {
+        {"failures", failures_}, {"warnings", warnings_}, {"checks", checks}};
+    // What the system says, names of files among it, need not be UTF-8.
+    printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else if (failures_ > 0) {
+    printf("\n%d check(s) failed: see the lines marked FAIL.\n", failures_);
+  } else {
+    printf("\nAll is well%s. Start a program with: uiwarp run PROGRAM ARGS...\n",
+           warnings_ > 0 ? ", with the warnings above" : "");
+  }
+  return failures_ == 0;
+}
+
+}  // namespace uiw::tool
