@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 9
+#define UIWARP_ABI_VERSION 10
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -61,6 +61,18 @@ UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds)
  */
 UIWARP_EXPORT void uiwarp_cm_event_taken(uint64_t uid);
 UIWARP_EXPORT void uiwarp_cm_id_destroyed(uint64_t uid, uint32_t events);
+
+/*
+ * rdma_cm, asked of instruments only: what becomes of a connection that the program begins, with this queue pair of
+ * its own, or 0, to this port of the peer. Called on the thread of the program's call.
+ */
+enum uiwarp_connect_fate {
+	UIWARP_CONNECT_GOES_ON,
+	UIWARP_CONNECT_REJECTED, /* as by the peer's program */
+	UIWARP_CONNECT_UNANSWERED,
+	UIWARP_CONNECT_UNREACHABLE, /* EHOSTUNREACH */
+};
+UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_connecting(uint16_t port, uint32_t qp_num);
 
 /* ---- devices: valid for the life of the process, also when the network interface has gone ---- */
 
@@ -229,6 +241,11 @@ UIWARP_EXPORT int uiwarp_qp_create(struct uiwarp_pd *pd, struct uiwarp_qp_init *
 				   uint32_t *qp_num);
 UIWARP_EXPORT int uiwarp_qp_destroy(struct uiwarp_qp *qp, uint32_t *async_events);
 UIWARP_EXPORT int uiwarp_qp_modify(struct uiwarp_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/*
+ * For instruments: the connection that the queue pair has is reset, and fails as if something on the way had done that.
+ * Without one nothing happens. Not of IBV_QPT_UD.
+ */
+UIWARP_EXPORT void uiwarp_qp_break(struct uiwarp_qp *qp);
 UIWARP_EXPORT int uiwarp_qp_query(struct uiwarp_qp *qp, struct ibv_qp_attr *attr, int mask,
 				  struct ibv_qp_init_attr *init);
 UIWARP_EXPORT int uiwarp_qp_post_send(struct uiwarp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

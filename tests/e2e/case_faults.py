@@ -55,6 +55,35 @@ def write_under(world, rules):
     return client, server
 
 
+def connect_under(world, rules):
+    """rping whose client meets a rule of connections and fails; client and server."""
+    with Rules(rules) as settings:
+        port = world.port()
+        server = serve(world, port, "-C", "10")
+        client = connect(world, port, "-C", "10", "-v", settings={**settings, "UIWARP_CONNECT_TIMEOUT_MS": "500"})
+        world.finish(client, 20, None, server)
+    said_once(client, "line 1: ", server)
+    return client, server
+
+
+@case("faults-connect", worlds=["lo4-root"], seconds=90)
+def connections(world):
+    """The events that rdma_connect(3) and rdma_get_cm_event(3) name."""
+    for what, said, event in (("reject", "is rejected", "RDMA_CM_EVENT_REJECTED, error -111"),
+                              ("timeout", "gets no answer", "RDMA_CM_EVENT_UNREACHABLE, error -110"),
+                              ("unreachable", "finds no way to its peer", "RDMA_CM_EVENT_CONNECT_ERROR, error -113")):
+        client, server = connect_under(world, f"connect nth=1 {what}\n")
+        server.destroy()
+        expect(said in client.output, f"{what} was not said", client)
+        expect(event in client.output, f"{what}: the client did not get {event}", client)
+    client, server = connect_under(world, "connect nth=1 reset after=64\n")
+    world.finish(server, 20, None, client)
+    expect(client.output.count("ping data: ") == 2 and "is reset" in client.output,
+           "the connection was not reset after four Sends of 16 bytes", client, server)
+    expect("client DISCONNECT EVENT" in client.output, "the client was not told", client, server)
+    expect("server DISCONNECT EVENT" in server.output, "the server was not told", client, server)
+
+
 @case("faults-perftest", worlds=["lo4-root"], seconds=60)
 def perftest(world):
     client, server = write_under(world, "op=WRITE nth=100 status=REM_ACCESS_ERR\n")

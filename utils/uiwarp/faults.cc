@@ -21,4 +21,49 @@ int explain_faults(const std::string& path) {
   return 0;
 }
 
+namespace {
+
+// "`a`, `b`" of what `next` gives until it gives null.
+template <class List, class Name>
+std::string listed(const List& list, Name name) {
+  std::string all;
+  for (const auto& each : list)
+    if (const char* const text = name(each))
+      all += (all.empty() ? "`" : ", `") + std::string(text) + "`";
+  return all;
+}
+
+std::string calls(faults::Scope scope) {
+  return listed(faults::event_table(), [&](const faults::EventInfo& event) {
+    return event.form == faults::Form::kVerb && event.scope == scope ? event.name : nullptr;
+  });
+}
+
+std::string names(std::span<const faults::Name> list) {
+  return listed(list, [](const faults::Name& name) { return name.name; });
+}
+
+}  // namespace
+
+void print_faults_markdown() {
+  printf("| word | of | |\n|---|---|---|\n");
+  for (const faults::Word& word : faults::word_table()) {
+    std::string of;
+    for (const faults::Word& form : faults::word_table())
+      if (form.role == faults::Role::kForm && (form.forms & word.forms))
+        of += (of.empty() ? "`" : ", `") + std::string(form.name) + "`";
+    printf("| `%s` | %s | %s |\n", faults::written(word).c_str(),
+           word.role == faults::Role::kForm ? "" : of.c_str(), word.meaning);
+  }
+  printf("\n| value of | |\n|---|---|\n");
+  printf("| `verb=`, counted for the process | %s |\n", calls(faults::Scope::kProcess).c_str());
+  printf("| `verb=`, for each queue pair | %s |\n", calls(faults::Scope::kQueuePair).c_str());
+  printf("| `verb=`, for each completion queue | %s |\n",
+         calls(faults::Scope::kCompletionQueue).c_str());
+  printf("| `errno=` | %s |\n", names(faults::errno_names()).c_str());
+  printf("| `status=` of what is posted to a send queue | %s |\n",
+         names(faults::status_names()).c_str());
+  printf("| `status=` of `op=RECV` | %s |\n", names(faults::receive_status_names()).c_str());
+}
+
 }  // namespace uiw::tool

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// `uiwarp faults`: what the rules of a file for --faults do.
+// `uiwarp faults`: what rules of a file for --faults do, and what they are made of.
 #pragma once
 
 #include <string>
 
 namespace uiw::tool {
 
-// Prints each rule of the file in words. Exit status: 0; 2 when a rule is wrong, or the file cannot
-// be read, which is said on standard error.
+// Says it of each rule of a file, or what is wrong with it. The exit status: 0, or 2 when the file
+// cannot be used.
 int explain_faults(const std::string& path);
+
+// The tables of doc/faults.md.
+void print_faults_markdown();
 
 }  // namespace uiw::tool

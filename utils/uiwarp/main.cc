@@ -126,7 +126,12 @@ int main(int argc, char** argv) {
   CLI::App* faults =
       app.add_subcommand("faults", "Say in words what each rule of a file of faults does");
   std::string rules;
-  faults->add_option("--explain", rules, "The file")->required()->type_name("FILE");
+  bool faults_page = false;
+  CLI::Option_group* const faults_how = faults->add_option_group("what");
+  faults_how->add_option("--explain", rules, "Say what the rules of this file do")
+      ->type_name("FILE");
+  faults_how->add_flag("--markdown", faults_page, "What rules are made of, as in doc/faults.md");
+  faults_how->require_option(1);
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
@@ -165,6 +170,10 @@ int main(int argc, char** argv) {
                              doctor_json ? uiw::tool::ReportAs::kJson : uiw::tool::ReportAs::kText);
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
+  if (faults->parsed() && faults_page) {
+    uiw::tool::print_faults_markdown();
+    return 0;
+  }
   if (faults->parsed()) return uiw::tool::explain_faults(rules);
   if (stat->parsed()) {
     if (every > 0) return uiw::tool::watch(pid, every);

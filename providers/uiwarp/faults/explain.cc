@@ -81,12 +81,38 @@ std::string delayed(const Rule& rule) {
          " late; what is behind it in the completion queue waits, too";
 }
 
+std::string size_of(uint64_t bytes) {
+  if (bytes > 0 && bytes % (1 << 20) == 0) return std::to_string(bytes >> 20) + " MiB";
+  if (bytes > 0 && bytes % (1 << 10) == 0) return std::to_string(bytes >> 10) + " KiB";
+  return std::to_string(bytes) + " bytes";
+}
+
+// Those by number have no port.
+std::string not_connected(const Rule& rule, const char* by_cm) {
+  std::string text = by_cm;
+  if (rule.port == 0)
+    text +=
+        "; one by number does not find its peer: its first request completes with "
+        "IBV_WC_RETRY_EXC_ERR, and the rest flushes";
+  return text;
+}
+
+std::string reset(const Rule& rule) {
+  return " is reset before the request with which more than " + size_of(rule.bytes) +
+         " of requests would be posted to it: what is outstanding flushes, IBV_EVENT_QP_FATAL "
+         "comes, and by rdma_cm RDMA_CM_EVENT_DISCONNECTED at both ends";
+}
+
+std::string to_port(const Rule& rule) {
+  return rule.port ? " to port " + std::to_string(rule.port) : "";
+}
+
 }  // namespace
 
 std::string explain(const Rule& rule) {
   const EventInfo& event = info(rule.event);
   std::string text = "line " + std::to_string(rule.line) + ": " + which(rule) + " " + event.title +
-                     of(event.scope);
+                     to_port(rule) + of(event.scope);
   switch (rule.action) {
     case Action::kErrno:
       text += failure(rule);
@@ -96,6 +122,21 @@ std::string explain(const Rule& rule) {
       break;
     case Action::kDelay:
       text += delayed(rule);
+      break;
+    case Action::kReject:
+      text += not_connected(rule, " is rejected by the peer: RDMA_CM_EVENT_REJECTED");
+      break;
+    case Action::kTimeOut:
+      text += not_connected(rule,
+                            " gets no answer: RDMA_CM_EVENT_UNREACHABLE when "
+                            "UIWARP_CONNECT_TIMEOUT_MS have passed");
+      break;
+    case Action::kUnreachable:
+      text += not_connected(
+          rule, " finds no way to the peer (EHOSTUNREACH): RDMA_CM_EVENT_CONNECT_ERROR at once");
+      break;
+    case Action::kReset:
+      text += reset(rule);
       break;
   }
   return text + ".";

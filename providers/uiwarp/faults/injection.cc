@@ -24,6 +24,8 @@ Rules& all_rules() {
 
 bool configure(const char* path) {
   const std::string problem = load(path, all_rules());
+  static uint64_t editions = 0;
+  all_rules().edition = ++editions;
   if (problem.empty()) return true;
   core::log(core::LogLevel::kError,
             "UIWARP_FAULTS: %s. Correct or unset it; until then no device can be opened",
@@ -41,25 +43,43 @@ Notes::~Notes() {
 }
 
 void Notes::call(const Hit& hit) {
-  char line[160];
-  std::snprintf(line, sizeof line, "line %d: %s, number %llu, fails with %s", hit.rule->line,
-                info(hit.rule->event).title, static_cast<unsigned long long>(hit.number),
-                name_of(errno_names(), hit.rule->error));
-  lines_.emplace_back(line);
+  char what[40];
+  std::snprintf(what, sizeof what, "fails with %s", name_of(errno_names(), hit.rule->error));
+  say(hit, 0, what);
 }
 
-void Notes::request(const Hit& hit, const Qp& qp) {
-  char line[160], what[80];
-  if (hit.rule->action == Action::kStatus)
-    std::snprintf(what, sizeof what, "completes with IBV_WC_%s",
-                  name_of(hit.rule->event == Event::kRecv ? receive_status_names() : status_names(),
-                          hit.rule->status));
-  else
-    std::snprintf(what, sizeof what, "has its completion handed out %.3f ms late",
-                  static_cast<double>(hit.delay) / core::kMillisecond);
-  std::snprintf(line, sizeof line, "line %d: queue pair 0x%06x: %s, number %llu, %s",
-                hit.rule->line, qp.number, info(hit.rule->event).title,
-                static_cast<unsigned long long>(hit.number), what);
+void Notes::request(const Hit& hit, const Qp& qp, ibv_wc_status status) {
+  char what[60];
+  std::snprintf(what, sizeof what, "completes with IBV_WC_%s", name_of_status(status));
+  say(hit, qp.number, what);
+}
+
+void Notes::late(const Hit& hit, const Qp& qp) {
+  char what[60];
+  std::snprintf(what, sizeof what, "has its completion handed out %.3f ms late",
+                static_cast<double>(hit.delay) / core::kMillisecond);
+  say(hit, qp.number, what);
+}
+
+void Notes::connection(const Hit& hit, uint32_t qp_num) {
+  switch (hit.rule->action) {
+    case Action::kReject:
+      return say(hit, qp_num, "is rejected");
+    case Action::kTimeOut:
+      return say(hit, qp_num, "gets no answer");
+    case Action::kUnreachable:
+      return say(hit, qp_num, "finds no way to its peer");
+    default:
+      return say(hit, qp_num, "is reset");
+  }
+}
+
+// `qp_num` 0: of none.
+void Notes::say(const Hit& hit, uint32_t qp_num, const char* what) {
+  char of[32] = "", line[200];
+  if (qp_num) std::snprintf(of, sizeof of, "queue pair 0x%06x: ", qp_num);
+  std::snprintf(line, sizeof line, "line %d: %s%s, number %llu, %s", hit.rule->line, of,
+                info(hit.rule->event).title, static_cast<unsigned long long>(hit.number), what);
   lines_.emplace_back(line);
 }
 
@@ -70,13 +90,20 @@ int failing(Event event, Stream& stream, Notes& notes) {
   return hit->rule->error;
 }
 
-int failing(Event event) {
+std::optional<Hit> next_of_process(Event event, uint16_t port) {
   static constinit core::PerProcess<Process> processes;
-  Notes notes;
   Process* const process = processes.get();
-  if (!process) return 0;
+  if (!process) return {};
   const std::lock_guard lock(process->mutex);
-  return failing(event, process->stream, notes);
+  return process->stream.next(rules(), event, port);
+}
+
+int failing(Event event) {
+  Notes notes;
+  const std::optional<Hit> hit = next_of_process(event, 0);
+  if (!hit) return 0;
+  notes.call(*hit);
+  return hit->rule->error;
 }
 
 int failing(Event event, Qp& qp) {

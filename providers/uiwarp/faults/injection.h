@@ -23,12 +23,20 @@ class Notes {
 
   // A call that fails.
   void call(const Hit& hit);
-  // A request of that queue pair that meets a rule.
-  void request(const Hit& hit, const Qp& qp);
+  // A request of that queue pair that meets a rule, and completes with `status`.
+  void request(const Hit& hit, const Qp& qp, ibv_wc_status status);
+  void late(const Hit& hit, const Qp& qp);
+  // A connection, of that queue pair or none yet.
+  void connection(const Hit& hit, uint32_t qp_num);
 
  private:
+  void say(const Hit& hit, uint32_t qp_num, const char* what);
+
   std::vector<std::string> lines_;
 };
+
+// An event that is counted for the process: the rule that it meets. `port` as Rule::is_for().
+std::optional<Hit> next_of_process(Event event, uint16_t port);
 
 // A call that is counted for the process, or in `stream`: 0, or the errno it is to fail with, of
 // which has been said. Thread: any; the stream's.

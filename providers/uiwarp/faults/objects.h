@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -28,6 +29,13 @@ enum class Fate : uint8_t {
   kFailing,  // a stand-in is posted for the request that is to fail; what comes behind is held
   kFailed,   // that has completed, or a receive has failed; it is to be moved to ERR
   kOver,     // it has been moved to ERR, and what was held has been posted
+};
+
+// What ends a connection that a rule has met, with the request that would be beyond rule->bytes.
+struct Doom {
+  Hit hit;
+  bool is_by_cm;         // else by number
+  uint64_t carried = 0;  // bytes of requests that were posted since
 };
 
 struct Qp {
@@ -51,6 +59,8 @@ struct Qp {
   std::vector<Sent> held;           // under mutex
   Fate fate = Fate::kNone;          // under mutex
   bool has_failed_receive = false;  // under mutex: messages that come behind it are none
+  bool is_injected = false;         // under mutex: it is a rule that it fails by
+  std::optional<Doom> doom;         // under mutex: its connection is to end
 
   bool is_leaving = false;  // under Cq::mutex of both queues: it is being destroyed
 

@@ -2,11 +2,13 @@
 #include "faults/rules.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "core/read_file.h"
 
@@ -14,10 +16,7 @@ namespace uiw::faults {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r";
-// Rules that the language will have.
-constexpr std::string_view kLater[] = {"connect", "dev", "gid", "cq", "peer"};
-
-std::vector<std::string_view> words_of(std::string_view line) {
+std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> words;
   line = line.substr(0, line.find('#'));
   for (size_t at = 0; (at = line.find_first_not_of(kSpace, at)) != line.npos;) {
@@ -54,6 +53,22 @@ std::optional<core::Nanoseconds> duration(std::string_view text) {
   return {};
 }
 
+// Bytes.
+std::optional<uint64_t> size(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    unsigned shift;
+  };
+  constexpr Unit kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"", 0}};
+  for (const Unit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
+    if (!count) return {};
+    return uint64_t{*count} << unit.shift;
+  }
+  return {};
+}
+
 std::optional<int> value_of(std::span<const Name> names, std::string_view text) {
   for (const Name& name : names)
     if (text == name.name) return name.value;
@@ -66,20 +81,30 @@ std::string list(std::span<const Name> names) {
   return all;
 }
 
-std::string list_of_events(bool requests) {
+std::string list_of_events(Form form) {
   std::string all;
-  for (size_t i = 0; i < kEvents; ++i)
-    if (is_request(static_cast<Event>(i)) == requests)
-      all += (all.empty() ? "" : ", ") + std::string(event_table()[i].name);
+  for (const EventInfo& event : event_table())
+    if (event.form == form) all += (all.empty() ? "" : ", ") + std::string(event.name);
   return all;
 }
 
-std::optional<Event> event_named(std::string_view name, bool request) {
-  for (size_t i = 0; i < kEvents; ++i) {
-    const auto event = static_cast<Event>(i);
-    if (is_request(event) == request && name == info(event).name) return event;
-  }
-  return {};
+std::string quoted(std::string_view word) {
+  return "'" + std::string(word) + "'";
+}
+
+std::string all_words() {
+  std::string all = "seed N";
+  for (const Word& word : word_table()) all += ", " + written(word);
+  return all;
+}
+
+const Word* find_word(std::string_view name) {
+  const auto found = std::ranges::find(word_table(), name, &Word::name);
+  return found == word_table().end() ? nullptr : &*found;
+}
+
+Key key_of(const Word& word) {
+  return static_cast<Key>(&word - word_table().data());
 }
 
 // One line. Each function returns what is wrong, without the line's number.
@@ -87,7 +112,13 @@ class Line {
  public:
   std::string parse(std::span<const std::string_view> words) {
     for (const std::string_view word : words) {
-      const std::string problem = take(word);
+      const std::string problem = look(word);
+      if (!problem.empty()) return problem;
+    }
+    if (!form_)
+      return quoted(words.front()) + ": a rule needs a word that says what it is about: " + forms();
+    for (const Said& said : said_) {
+      const std::string problem = take(said);
       if (!problem.empty()) return problem;
     }
     return whole(words.front());
@@ -95,71 +126,139 @@ class Line {
   const Rule& rule() const { return rule_; }
 
  private:
-  static std::string quoted(std::string_view word) { return "'" + std::string(word) + "'"; }
+  struct Said {
+    std::string_view text;  // all of it
+    const Word* word;
+    std::string_view value;
+  };
 
-  std::string take(std::string_view word) {
-    const size_t equals = word.find('=');
-    const std::string_view name = word.substr(0, equals);
-    if (std::ranges::find(kLater, name) != std::end(kLater))
-      return quoted(word) + ": rules of '" + std::string(name) +
-             "' are not there yet; there are verb=NAME errno=E, op=NAME status=S and op=NAME "
-             "delay=MIN..MAX";
-    for (const Key& key : kKeys) {
-      if (name != key.name) continue;
-      if (equals == word.npos) return quoted(word) + " needs a value: " + key.name + "=...";
-      if (std::ranges::find(seen_, name) != seen_.end())
-        return quoted(word) + ": " + key.name + " is there twice";
-      seen_.push_back(name);
-      const std::string allowed = (this->*key.take)(word.substr(equals + 1));
-      return allowed.empty() ? "" : quoted(word) + ": allowed for " + key.name + ": " + allowed;
+  static std::string forms() {
+    std::string all;
+    for (const Word& word : word_table())
+      if (word.role == Role::kForm) all += (all.empty() ? "" : ", ") + written(word);
+    return all;
+  }
+
+  // Whether there is such a word, once.
+  std::string look(std::string_view text) {
+    const size_t equals = text.find('=');
+    const Word* const word = find_word(text.substr(0, equals));
+    if (!word) return "there is no " + quoted(text) + "; allowed: " + all_words();
+    if (word->value && equals == text.npos)
+      return quoted(text) + " needs a value: " + word->name + "=...";
+    if (!word->value && equals != text.npos)
+      return quoted(text) + ": " + word->name + " has no value";
+    if (find(key_of(*word))) return quoted(text) + ": " + word->name + " is there twice";
+    said_.push_back({text, word, word->value ? text.substr(equals + 1) : ""});
+    if (word->role != Role::kForm) return "";
+    if (form_) return quoted(text) + ": a rule is about one of " + forms();
+    form_ = static_cast<Form>(std::countr_zero(word->forms));
+    return "";
+  }
+
+  const Said* find(Key key) const {
+    const auto found =
+        std::ranges::find_if(said_, [&](const Said& each) { return key_of(*each.word) == key; });
+    return found == said_.end() ? nullptr : &*found;
+  }
+
+  // Whether it may be in such a rule, with this value.
+  std::string take(const Said& said) {
+    const Role role = said.word->role;
+    if (!said.word->fits(*form_)) {
+      std::string allowed;
+      for (const Role each : {Role::kWhich, Role::kWhat, Role::kDetail}) {
+        const std::string words = words_of(*form_, each, ", ");
+        if (!words.empty()) allowed += (allowed.empty() ? "" : ", ") + words;
+      }
+      return quoted(said.text) + ": with " + form_word(*form_) + " a rule has " + allowed;
     }
-    return "there is no " + quoted(word) +
-           "; allowed: seed N, verb=, qp=*, op=, nth=, every=, probability=, errno=, status=, "
-           "delay=";
+    if (role == Role::kWhich && std::exchange(has_which_, true))
+      return quoted(said.text) + ": a rule has one of " + words_of(*form_, role, ", ");
+    if (role == Role::kWhat && std::exchange(has_what_, true))
+      return quoted(said.text) + ": a rule has one of " + words_of(*form_, role, ", ");
+    const std::string allowed = value(key_of(*said.word), said.value);
+    if (allowed.empty()) return "";
+    return quoted(said.text) + ": allowed for " + said.word->name + ": " + allowed;
   }
 
-  // What a key takes; they return what is allowed when the value is not.
-  std::string verb(std::string_view text) {
-    verb_ = event_named(text, false);
-    return verb_ ? "" : list_of_events(false);
+  // What is allowed, when the value is not.
+  std::string value(Key key, std::string_view text) {
+    switch (key) {
+      case Key::kVerb:
+      case Key::kOp:
+        return event(text);
+      case Key::kConnect:
+        rule_.event = Event::kConnect;
+        return "";
+      case Key::kQp:
+        return text == "*" ? "" : "*, since each queue pair counts for itself";
+      case Key::kPort:
+        return port(text);
+      case Key::kNth:
+        return count(text, When::kNth);
+      case Key::kEvery:
+        return count(text, When::kEvery);
+      case Key::kProbability:
+        return probability(text);
+      case Key::kErrno:
+        return error(text);
+      case Key::kStatus:
+        rule_.action = Action::kStatus;
+        return "";  // whole() looks at it
+      case Key::kDelay:
+        return delay(text);
+      case Key::kReject:
+        rule_.action = Action::kReject;
+        return "";
+      case Key::kTimeout:
+        rule_.action = Action::kTimeOut;
+        return "";
+      case Key::kUnreachable:
+        rule_.action = Action::kUnreachable;
+        return "";
+      case Key::kReset:
+        rule_.action = Action::kReset;
+        return "";
+      case Key::kAfter:
+        return after(text);
+    }
+    return "";
   }
-  std::string op(std::string_view text) {
-    op_ = event_named(text, true);
-    return op_ ? "" : list_of_events(true);
+
+  std::string event(std::string_view text) {
+    for (size_t i = 0; i < kEvents; ++i) {
+      rule_.event = static_cast<Event>(i);
+      if (info(rule_.event).form == *form_ && text == info(rule_.event).name) return "";
+    }
+    return list_of_events(*form_);
   }
-  std::string qp(std::string_view text) {
-    return text == "*" ? "" : "*, since each queue pair counts for itself";
+  std::string port(std::string_view text) {
+    const auto value = number<uint16_t>(text);
+    if (!value || *value == 0) return "a number from 1 to 65535";
+    rule_.port = *value;
+    return "";
   }
-  std::string nth(std::string_view text) { return count(text, When::kNth); }
-  std::string every(std::string_view text) { return count(text, When::kEvery); }
   std::string count(std::string_view text, When when) {
     const auto value = number<uint64_t>(text);
     if (!value || *value == 0) return "a number from 1 on";
     rule_.number = *value;
-    return only(when);
+    rule_.when = when;
+    return "";
   }
   std::string probability(std::string_view text) {
     const auto value = number<double>(text);
     if (!value || !(*value > 0 && *value <= 1)) return "a number above 0 and at most 1, as 0.01";
     rule_.probability = *value;
-    return only(When::kProbability);
-  }
-  std::string only(When when) {
-    if (rule_.when != When::kAlways) return "one of nth, every and probability in a rule";
-    rule_.when = when;
+    rule_.when = When::kProbability;
     return "";
   }
   std::string error(std::string_view text) {
     const auto value = value_of(errno_names(), text);
     if (!value) return list(errno_names());
     rule_.error = *value;
-    return act(Action::kErrno);
-  }
-  std::string status(std::string_view text) {
-    constexpr std::string_view kPrefix = "IBV_WC_";
-    if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
-    status_ = text;
-    return act(Action::kStatus);
+    rule_.action = Action::kErrno;
+    return "";
   }
   std::string delay(std::string_view text) {
     const size_t dots = text.find("..");
@@ -169,56 +268,43 @@ class Line {
       return "TIME or MIN..MAX, as 5ms..20ms, with us, ms or s, at most 60s";
     rule_.least = *least;
     rule_.most = *most;
-    return act(Action::kDelay);
+    rule_.action = Action::kDelay;
+    return "";
   }
-  std::string act(Action action) {
-    if (acts_) return "one of errno, status and delay in a rule";
-    rule_.action = action;
-    acts_ = true;
+  std::string after(std::string_view text) {
+    const auto bytes = size(text);
+    if (!bytes) return "a number of bytes, as 100, 2KiB, 1MiB or 1GiB";
+    rule_.bytes = *bytes;
+    return "";
+  }
+  // Which ones are allowed the request says.
+  std::string status(const Said& said) {
+    constexpr std::string_view kPrefix = "IBV_WC_";
+    std::string_view text = said.value;
+    if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
+    const auto names = rule_.event == Event::kRecv ? receive_status_names() : status_names();
+    const auto value = value_of(names, text);
+    if (!value)
+      return quoted(said.text) + ": allowed for op=" + info(rule_.event).name + ": " + list(names);
+    rule_.status = static_cast<ibv_wc_status>(*value);
     return "";
   }
 
   // Whether the words make a rule together.
   std::string whole(std::string_view first) {
-    if (verb_ && op_) return quoted(first) + ": a rule has either verb= or op=";
-    if (!verb_ && !op_) return quoted(first) + ": a rule needs verb=NAME or op=NAME";
-    if (!acts_)
-      return quoted(first) + ": what is to happen? A rule needs " +
-             (verb_ ? "errno=E" : "status=S or delay=MIN..MAX");
-    if (verb_ && rule_.action != Action::kErrno)
-      return quoted(first) + ": with verb= a rule has errno=, not status= or delay=";
-    if (op_ && rule_.action == Action::kErrno)
-      return quoted(first) + ": with op= a rule has status= or delay=, not errno=";
-    if (verb_ && std::ranges::find(seen_, "qp") != seen_.end())
-      return quoted(first) + ": qp= goes with op=; calls are counted as doc/faults.md says";
-    rule_.event = verb_ ? *verb_ : *op_;
-    if (rule_.action != Action::kStatus) return "";
-    const auto names = rule_.event == Event::kRecv ? receive_status_names() : status_names();
-    const auto value = value_of(names, status_);
-    if (!value)
-      return "'status=" + std::string(status_) + "': allowed for op=" + info(rule_.event).name +
-             ": " + list(names);
-    rule_.status = static_cast<ibv_wc_status>(*value);
-    return "";
+    if (!has_what_)
+      return quoted(first) + ": what is to happen? A rule with " + form_word(*form_) + " needs " +
+             words_of(*form_, Role::kWhat, " or ");
+    if (const Said* const said = find(Key::kAfter); said && rule_.action != Action::kReset)
+      return quoted(said->text) + ": after= goes with reset";
+    const Said* const said = find(Key::kStatus);
+    return said ? status(*said) : "";
   }
 
-  struct Key {
-    const char* name;
-    std::string (Line::*take)(std::string_view);
-  };
-  static const Key kKeys[9];
-
   Rule rule_;
-  bool acts_ = false;
-  std::optional<Event> verb_, op_;
-  std::string_view status_;
-  std::vector<std::string_view> seen_;
-};
-
-const Line::Key Line::kKeys[9] = {
-    {"verb", &Line::verb},   {"op", &Line::op},         {"qp", &Line::qp},
-    {"nth", &Line::nth},     {"every", &Line::every},   {"probability", &Line::probability},
-    {"errno", &Line::error}, {"status", &Line::status}, {"delay", &Line::delay},
+  std::optional<Form> form_;
+  bool has_which_ = false, has_what_ = false;
+  std::vector<Said> said_;
 };
 
 std::string parse_seed(std::span<const std::string_view> words, bool& seen, uint64_t& seed) {
@@ -237,7 +323,7 @@ std::string parse(std::string_view text, Rules& out) {
   bool seeded = false;
   for (int line = 1; !text.empty(); ++line) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const auto words = words_of(text.substr(0, end));
+    const auto words = split(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (words.empty()) continue;
     Line parsed;

@@ -21,9 +21,13 @@ enum class When : uint8_t {
 };
 
 enum class Action : uint8_t {
-  kErrno,   // a call fails
-  kStatus,  // a request completes with an error, and its queue pair fails
-  kDelay,   // the completion of a request is handed out later
+  kErrno,        // a call fails
+  kStatus,       // a request completes with an error, and its queue pair fails
+  kDelay,        // the completion of a request is handed out later
+  kReject,       // the peer's program rejects a connection
+  kTimeOut,      // nobody answers who is to be connected to
+  kUnreachable,  // there is no way to who is to be connected to
+  kReset,        // a connection is reset when it has carried so much
 };
 
 struct Rule {
@@ -36,10 +40,18 @@ struct Rule {
   int error = 0;                          // of kErrno
   ibv_wc_status status{};                 // of kStatus
   core::Nanoseconds least = 0, most = 0;  // of kDelay
+  uint16_t port = 0;                      // of a connection's peer; 0: any, and by number
+  uint64_t bytes = 0;                     // of kReset
+
+  // Of a connection by rdma_cm to `port`; 0: by number, or no connection.
+  bool is_for(Event happens, uint16_t to_port) const {
+    return event == happens && (port == 0 || port == to_port);
+  }
 };
 
 struct Rules {
   uint64_t seed = 0;
+  uint64_t edition = 0;    // which ones of the process these are: counts begin anew with each
   std::vector<Rule> list;  // in the order of the file
 };
 

@@ -26,6 +26,15 @@ ibv_send_wr stand_in_for(const ibv_send_wr& wr) {
   return empty;
 }
 
+// Whether the connection ends with this request. qp.mutex is held.
+bool is_doomed(Qp& qp, const ibv_send_wr& wr) {
+  if (!qp.doom || qp.fate != Fate::kNone) return false;
+  Doom& doom = *qp.doom;
+  for (int i = 0; i < wr.num_sge; ++i) doom.carried += wr.sg_list[i].length;
+  const Rule& rule = *doom.hit.rule;
+  return rule.bytes == 0 || doom.carried > rule.bytes;
+}
+
 // qp.posting is held, by which requests come here in the order in which they are posted.
 Course decide(Qp& qp, const ibv_send_wr& wr) {
   const std::lock_guard lock(qp.mutex);
@@ -41,6 +50,7 @@ Course decide(Qp& qp, const ibv_send_wr& wr) {
   Event event;
   if (qp.fate == Fate::kNone && event_of(wr.opcode, event))
     sent.hit = qp.stream.next(rules(), event);
+  if (!sent.fails() && is_doomed(qp, wr)) sent.hit = qp.doom->hit;
   if (sent.fails()) {
     sent.signaled = sent.is_replaced = true;
     qp.fate = Fate::kFailing;

@@ -47,6 +47,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   ours->is_for_datagrams = init->qp_type == IBV_QPT_UD;
   ours->signal_all = init->sq_sig_all != 0;
   each_cq(*ours, [&](Cq& cq) { cq.qps[ours->number] = ours; });
+  list(*ours);
   *qp = reinterpret_cast<uiwarp_qp*>(ours);
   return 0;
 }
@@ -65,6 +66,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
     const auto found = cq.qps.find(qp->number);
     if (found != cq.qps.end() && found->second == qp) cq.qps.erase(found);
   });
+  unlist(*qp);
   delete qp;
   return 0;
 }
@@ -73,14 +75,17 @@ int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   Qp& qp = of(handle);
   if (const int error = failing(Event::kModifyQp, qp)) return error;
   const int error = next->qp_modify(qp.next, attr, mask);
-  if (error || !(mask & IBV_QP_STATE) || attr->qp_state != IBV_QPS_RESET) return error;
+  if (error || !(mask & IBV_QP_STATE)) return error;
+  if (attr->qp_state == IBV_QPS_RTR) connect_by_number(qp, *attr, mask);
+  if (attr->qp_state != IBV_QPS_RESET) return 0;
   // It begins anew.
   each_cq(qp, [&](Cq& cq) { forget_completions(cq, qp); });
   const std::lock_guard lock(qp.mutex);
   qp.sends.clear();
   qp.held.clear();
   qp.fate = Fate::kNone;
-  qp.has_failed_receive = false;
+  qp.has_failed_receive = qp.is_injected = false;
+  qp.doom.reset();
   return 0;
 }
 

@@ -27,6 +27,13 @@ void watch(const std::shared_ptr<Cq>& cq);
 // Forgets completions of a queue pair that were not handed out. cq.mutex is held.
 void forget_completions(Cq& cq, const Qp& qp);
 
+// Queue pairs of this process by number, for who knows nothing else of one.
+void list(Qp& qp);
+void unlist(const Qp& qp);
+
+// A queue pair has gone to RTR, with these attributes: if they name its peer, a connection begins.
+void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask);
+
 // X(name) for each; the others meet no rule, and know no object of ours.
 // clang-format off
 #define UIW_FAULTY_VERBS(X) \
@@ -34,7 +41,8 @@ void forget_completions(Cq& cq, const Qp& qp);
   X(ah_create) X(cq_create) X(cq_destroy) X(cq_resize) X(cq_poll) X(cq_arm) \
   X(cq_has_overflowed) X(cq_waiting) X(cq_single_threaded) X(srq_create) X(srq_modify) \
   X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) \
-  X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end)
+  X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) \
+  X(cm_connecting) X(qp_break)
 // clang-format on
 
 namespace wrap {

@@ -24,6 +24,7 @@ struct Qp {
   std::deque<ibv_send_wr> posted;  // and not completed
   std::vector<ibv_wr_opcode> seen;
   std::vector<ibv_send_wr> batch;
+  int breaks = 0;  // how often its connection was reset
 };
 
 inline std::mutex mutex;
@@ -104,7 +105,7 @@ inline uiwarp_verbs table() {
   verbs.qp_create = [](uiwarp_pd*, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* number) {
     *number = ++last_number;
     *qp = reinterpret_cast<uiwarp_qp*>(
-        new Qp{&of(init->send_cq), &of(init->recv_cq), *number, IBV_QPS_RTS, {}, {}, {}});
+        new Qp{&of(init->send_cq), &of(init->recv_cq), *number, IBV_QPS_RTS, {}, {}, {}, 0});
     return 0;
   };
   verbs.qp_destroy = [](uiwarp_qp* qp, uint32_t*) {
@@ -125,6 +126,13 @@ inline uiwarp_verbs table() {
     for (; wr; wr = wr->next) take(of(qp), *wr);
     return 0;
   };
+  verbs.qp_break = [](uiwarp_qp* qp) {
+    const std::lock_guard lock(mutex);
+    ++of(qp).breaks;
+    of(qp).state = IBV_QPS_ERR;
+    flush(of(qp));
+  };
+  verbs.cm_connecting = [](uint16_t, uint32_t) { return UIWARP_CONNECT_GOES_ON; };
   verbs.qp_post_recv = [](uiwarp_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; };
   verbs.qp_batch_begin = [](uiwarp_qp* qp) { of(qp).batch.clear(); };
   verbs.qp_batch_add = [](uiwarp_qp* qp, const ibv_send_wr* wr) {

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/cause.h"
+#include "core/qp_number.h"
 #include "faults/instrument.h"
 #include "faults/objects.h"
 #include "unit/faults/fake_stack.h"
@@ -108,6 +110,7 @@ TEST_F(FaultyVerbs, ARequestFailsBehindThoseBeforeItAndWhatFollowsFlushes) {
   EXPECT_EQ(all[0].status, IBV_WC_SUCCESS);
   EXPECT_EQ(all[1].status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(all[1].wr_id, 2u);
+  EXPECT_EQ(all[1].vendor_err, static_cast<uint32_t>(core::Cause::kInjected));
   EXPECT_EQ(all[1].opcode, IBV_WC_RDMA_READ);
   EXPECT_EQ(all[2].status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(all[2].wr_id, 3u);
@@ -289,6 +292,58 @@ TEST_F(FaultyVerbs, CallsFailWithTheErrnoAndAreCountedPerObject) {
   const int arms = fake::arms;
   EXPECT_EQ(verbs_->cq_arm(receives_, 0), EBUSY);
   EXPECT_EQ(fake::arms, arms);
+}
+
+TEST_F(FaultyVerbs, AConnectionMeetsItsRuleByPortAndCount) {
+  begin(
+      "connect port=7 nth=2 reject\nconnect port=8 timeout\nconnect port=9 unreachable\n"
+      "connect port=10 reset");
+  EXPECT_EQ(verbs_->cm_connecting(7, 1), UIWARP_CONNECT_GOES_ON);
+  EXPECT_EQ(verbs_->cm_connecting(8, 1), UIWARP_CONNECT_UNANSWERED);
+  EXPECT_EQ(verbs_->cm_connecting(7, 1), UIWARP_CONNECT_REJECTED);
+  EXPECT_EQ(verbs_->cm_connecting(9, 1), UIWARP_CONNECT_UNREACHABLE);
+  EXPECT_EQ(verbs_->cm_connecting(10, 0), UIWARP_CONNECT_GOES_ON);
+}
+
+TEST_F(FaultyVerbs, AConnectionIsResetWithTheRequestBeyondItsBytes) {
+  begin("connect port=7 reset after=100");
+  EXPECT_EQ(verbs_->cm_connecting(7, of(qp_).number), UIWARP_CONNECT_GOES_ON);
+  ibv_sge sge{0, 60, 0};
+  for (uint64_t i = 1; i <= 3; ++i) {
+    ibv_send_wr wr = request(i);
+    if (i == 2) wr.num_sge = 0;  // of no bytes
+    if (i != 2) wr.num_sge = 1, wr.sg_list = &sge;
+    EXPECT_EQ(post(wr), 0);
+  }
+  EXPECT_EQ(post(request(4)), 0);
+  EXPECT_EQ(behind_qp_->breaks, 0);
+  fake::complete_sends(*behind_qp_);
+  const std::vector<ibv_wc> all = poll_all(sends_);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[1].status, IBV_WC_SUCCESS);
+  for (size_t i = 2; i < 4; ++i) {
+    EXPECT_EQ(all[i].wr_id, i + 1);
+    EXPECT_EQ(all[i].status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(all[i].vendor_err, static_cast<uint32_t>(core::Cause::kInjected));
+  }
+  EXPECT_EQ(behind_qp_->breaks, 1);
+}
+
+TEST_F(FaultyVerbs, AConnectionByNumberFailsWithItsFirstRequest) {
+  begin("connect nth=1 unreachable");
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.dest_qp_num = core::kCmQpNumber;  // rdma_cm has found it
+  EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+  EXPECT_FALSE(of(qp_).doom);
+  attr.dest_qp_num = 0x123456;
+  EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+  EXPECT_EQ(post(request(1)), 0);
+  EXPECT_EQ(post(request(2)), 0);
+  fake::complete_sends(*behind_qp_);
+  EXPECT_THAT(poll(sends_),
+              ElementsAre(Completion(1, IBV_WC_RETRY_EXC_ERR), Completion(2, IBV_WC_WR_FLUSH_ERR)));
+  EXPECT_EQ(behind_qp_->breaks, 0);
 }
 
 TEST_F(FaultyVerbs, AFileWithAWrongRuleGivesNoTable) {
