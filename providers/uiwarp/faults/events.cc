@@ -35,6 +35,9 @@ constexpr EventInfo kTable[] = {
     {Form::kOp, "ATOMIC", "atomic operation", Scope::kQueuePair, Failure::kNone},
     {Form::kOp, "RECV", "receive", Scope::kQueuePair, Failure::kNone},
     {Form::kConnect, "connect", "connection", Scope::kProcess, Failure::kNone},
+    {Form::kCq, "cq", "completion", Scope::kCompletionQueue, Failure::kNone},
+    {Form::kPeer, "peer", "request", Scope::kQueuePair, Failure::kNone},
+    {Form::kDevice, "", "", Scope::kProcess, Failure::kNone},
 };
 static_assert(std::size(kTable) == kEvents);
 
@@ -59,6 +62,17 @@ constexpr Name kReceiveStatuses[] = {
     {"LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR},   {"LOC_ACCESS_ERR", IBV_WC_LOC_ACCESS_ERR},
     {"REM_ABORT_ERR", IBV_WC_REM_ABORT_ERR}, {"FATAL_ERR", IBV_WC_FATAL_ERR},
     {"GENERAL_ERR", IBV_WC_GENERAL_ERR},
+};
+
+constexpr Name kAsync[] = {
+    {"DEVICE_FATAL", IBV_EVENT_DEVICE_FATAL},
+    {"PORT_ACTIVE", IBV_EVENT_PORT_ACTIVE},
+    {"PORT_ERR", IBV_EVENT_PORT_ERR},
+    {"LID_CHANGE", IBV_EVENT_LID_CHANGE},
+    {"PKEY_CHANGE", IBV_EVENT_PKEY_CHANGE},
+    {"SM_CHANGE", IBV_EVENT_SM_CHANGE},
+    {"CLIENT_REREGISTER", IBV_EVENT_CLIENT_REREGISTER},
+    {"GID_CHANGE", IBV_EVENT_GID_CHANGE},
 };
 
 #define UIW_ERRNO(name) \
@@ -111,6 +125,10 @@ std::span<const Name> status_names() {
 
 std::span<const Name> receive_status_names() {
   return kReceiveStatuses;
+}
+
+std::span<const Name> async_names() {
+  return kAsync;
 }
 
 std::span<const Name> errno_names() {

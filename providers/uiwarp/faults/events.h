@@ -41,8 +41,11 @@ enum class Event : uint8_t {
   kAtomic,
   kRecv,
   kConnect,
+  kCompletion,
+  kDeparture,  // of a request, to a host
+  kTime,       // of rules that meet no event, but a time
 };
-inline constexpr size_t kEvents = static_cast<size_t>(Event::kConnect) + 1;
+inline constexpr size_t kEvents = static_cast<size_t>(Event::kTime) + 1;
 
 // Whose events are counted together, in their own order.
 enum class Scope : uint8_t {
@@ -80,6 +83,7 @@ struct Name {
 std::span<const Name> status_names();          // without IBV_WC_; of a request that fails
 std::span<const Name> receive_status_names();  // those that a receive may have
 std::span<const Name> errno_names();
+std::span<const Name> async_names();  // without IBV_EVENT_; of devices and ports
 // "RETRY_EXC_ERR" and so on.
 const char* name_of_status(ibv_wc_status status);
 // "ENOMEM" and so on, of one that is in the table.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Rules in words.
+#include "core/gid.h"
 #include "faults/rules.h"
 
 namespace uiw::faults {
@@ -73,11 +74,13 @@ std::string failed_request(const Rule& rule) {
          "; the queue pair goes to ERR, the rest flushes, and its connection ends";
 }
 
+std::string late(const Rule& rule) {
+  return rule.least == rule.most ? time_of(rule.least)
+                                 : time_of(rule.least) + " to " + time_of(rule.most);
+}
+
 std::string delayed(const Rule& rule) {
-  const std::string time = rule.least == rule.most
-                               ? time_of(rule.least)
-                               : time_of(rule.least) + " to " + time_of(rule.most);
-  return " has its completion handed out " + time +
+  return " has its completion handed out " + late(rule) +
          " late; what is behind it in the completion queue waits, too";
 }
 
@@ -103,6 +106,37 @@ std::string reset(const Rule& rule) {
          "comes, and by rdma_cm RDMA_CM_EVENT_DISCONNECTED at both ends";
 }
 
+// Of rules that meet a time.
+std::string at_a_time(const Rule& rule) {
+  const std::string device = rule.device == "*" ? "each device" : rule.device;
+  const std::string when = time_of(rule.at) + " after the process has opened its first device ";
+  switch (rule.action) {
+    case Action::kPortDown:
+      return when + "the port of " + device + " goes down" +
+             (rule.lasts ? " for " + time_of(rule.lasts) : ", and stays so") +
+             ": IBV_EVENT_PORT_ERR" + (rule.lasts ? ", then IBV_EVENT_PORT_ACTIVE" : "") +
+             "; what is posted meanwhile, and what completes, waits";
+    case Action::kShiftGids:
+      return when + "the GIDs of " + device + " move one index up: IBV_EVENT_GID_CHANGE";
+    default:
+      return when + "IBV_EVENT_" + name_of(async_names(), rule.async) + " comes of " + device +
+             (rule.async == IBV_EVENT_DEVICE_FATAL ? ", and its queue pairs go to ERR" : "");
+  }
+}
+
+std::string paced(const Rule& rule) {
+  std::string text =
+      "what is posted to be sent to " +
+      (IN6_IS_ADDR_UNSPECIFIED(&rule.peer) ? "any host"
+                                           : std::string(core::text_of(rule.peer).text)) +
+      " leaves";
+  if (rule.rate)
+    text +=
+        " at " + std::to_string(rule.rate / 1000) + " kbit a second, of all queue pairs together";
+  if (rule.most) text += std::string(rule.rate ? ", and" : "") + " " + late(rule) + " later";
+  return text + ", in its order";
+}
+
 std::string to_port(const Rule& rule) {
   return rule.port ? " to port " + std::to_string(rule.port) : "";
 }
@@ -110,6 +144,10 @@ std::string to_port(const Rule& rule) {
 }  // namespace
 
 std::string explain(const Rule& rule) {
+  if (rule.event == Event::kTime)
+    return "line " + std::to_string(rule.line) + ": " + at_a_time(rule) + ".";
+  if (rule.event == Event::kDeparture)
+    return "line " + std::to_string(rule.line) + ": " + paced(rule) + ".";
   const EventInfo& event = info(rule.event);
   std::string text = "line " + std::to_string(rule.line) + ": " + which(rule) + " " + event.title +
                      to_port(rule) + of(event.scope);
@@ -138,6 +176,16 @@ std::string explain(const Rule& rule) {
     case Action::kReset:
       text += reset(rule);
       break;
+    case Action::kOverrun:
+      text +=
+          " is lost, as if there were no room for it: IBV_EVENT_CQ_ERR comes, and the queue pairs "
+          "that complete there go to ERR";
+      break;
+    case Action::kPortDown:
+    case Action::kAsync:
+    case Action::kShiftGids:
+    case Action::kPace:
+      break;  // said above
   }
   return text + ".";
 }

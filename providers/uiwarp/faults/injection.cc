@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "faults/injection.h"
 
+#include <atomic>
 #include <cstdio>
+#include <set>
+#include <utility>
 
 #include "core/log.h"
 #include "core/per_process.h"
@@ -14,18 +17,59 @@ struct Process {
   Stream stream{Scope::kProcess, 0};
 };
 
-// Never destroyed: a program's destructors may come after ours.
-Rules& all_rules() {
-  static auto* const rules = new Rules;
-  return *rules;
+// None of them is ever destroyed: hits and times refer to them, and a program's destructors may
+// come after ours.
+std::atomic<const Rules*> current{nullptr};
+
+// Which rules of these were carried out in this process, by their lines.
+struct Tally {
+  std::mutex mutex;
+  uint64_t edition = 0;     // under mutex
+  std::set<int> lines;      // under mutex
+  bool has_device = false;  // under mutex: the process has opened one
+};
+constinit core::PerProcess<Tally> tallies;
+
+void carried_out(const Rule& rule) {
+  Tally* const tally = tallies.get();
+  if (!tally) return;
+  const std::lock_guard lock(tally->mutex);
+  if (std::exchange(tally->edition, rules().edition) != rules().edition) tally->lines.clear();
+  tally->lines.insert(rule.line);
+}
+
+// When the program ends.
+__attribute__((destructor)) void tell_what_met_nothing() {
+  if (!current.load()) return;
+  Tally* const tally = tallies.get();
+  if (!tally) return;
+  std::vector<std::string> idle;
+  {
+    const std::lock_guard lock(tally->mutex);
+    if (!tally->has_device) return;
+    const bool begun = tally->edition == rules().edition;
+    for (const Rule& rule : rules().list)
+      if (!begun || !tally->lines.contains(rule.line)) idle.push_back(explain(rule));
+  }
+  for (const std::string& rule : idle)
+    core::log(core::LogLevel::kWarn, "faults: met nothing: %s", rule.c_str());
 }
 
 }  // namespace
 
+void device_is_open() {
+  Tally* const tally = tallies.get();
+  if (!tally) return;
+  const std::lock_guard lock(tally->mutex);
+  tally->has_device = true;
+}
+
 bool configure(const char* path) {
-  const std::string problem = load(path, all_rules());
-  static uint64_t editions = 0;
-  all_rules().edition = ++editions;
+  static std::atomic<uint64_t> editions{0};
+  auto* const fresh = new Rules;
+  const std::string problem = load(path, *fresh);
+  fresh->edition = ++editions;
+  current.store(fresh, std::memory_order_release);
   if (problem.empty()) return true;
   core::log(core::LogLevel::kError,
             "UIWARP_FAULTS: %s. Correct or unset it; until then no device can be opened",
@@ -34,7 +78,7 @@ bool configure(const char* path) {
 }
 
 const Rules& rules() {
-  return all_rules();
+  return *current.load(std::memory_order_acquire);
 }
 
 Notes::~Notes() {
@@ -74,13 +118,32 @@ void Notes::connection(const Hit& hit, uint32_t qp_num) {
   }
 }
 
+void Notes::overrun(const Hit& hit, uint32_t qp_num) {
+  say(hit, qp_num, "is lost: its completion queue overruns");
+}
+
+void Notes::paced(const Hit& hit, const Qp& qp) {
+  say(hit, qp.number, "leaves later, as those behind it will");
+}
+
+void Notes::timed(const Rule& rule, const char* what) {
+  char line[200];
+  std::snprintf(line, sizeof line, "line %d: device %s: %s", rule.line, rule.device.c_str(), what);
+  say(rule, line);
+}
+
+void Notes::say(const Rule& rule, const char* line) {
+  carried_out(rule);
+  lines_.emplace_back(line);
+}
+
 // `qp_num` 0: of none.
 void Notes::say(const Hit& hit, uint32_t qp_num, const char* what) {
   char of[32] = "", line[200];
   if (qp_num) std::snprintf(of, sizeof of, "queue pair 0x%06x: ", qp_num);
   std::snprintf(line, sizeof line, "line %d: %s%s, number %llu, %s", hit.rule->line, of,
                 info(hit.rule->event).title, static_cast<unsigned long long>(hit.number), what);
-  lines_.emplace_back(line);
+  say(*hit.rule, line);
 }
 
 int failing(Event event, Stream& stream, Notes& notes) {
@@ -90,17 +153,17 @@ int failing(Event event, Stream& stream, Notes& notes) {
   return hit->rule->error;
 }
 
-std::optional<Hit> next_of_process(Event event, uint16_t port) {
+std::optional<Hit> next_of_process(const Occasion& happens) {
   static constinit core::PerProcess<Process> processes;
   Process* const process = processes.get();
   if (!process) return {};
   const std::lock_guard lock(process->mutex);
-  return process->stream.next(rules(), event, port);
+  return process->stream.next(rules(), happens);
 }
 
 int failing(Event event) {
   Notes notes;
-  const std::optional<Hit> hit = next_of_process(event, 0);
+  const std::optional<Hit> hit = next_of_process({.event = event});
   if (!hit) return 0;
   notes.call(*hit);
   return hit->rule->error;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "faults/rules.h"
 
+#include <arpa/inet.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -10,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/gid.h"
 #include "core/read_file.h"
 
 namespace uiw::faults {
@@ -37,7 +41,7 @@ std::optional<Number> number(std::string_view text) {
   return value;
 }
 
-std::optional<core::Nanoseconds> duration(std::string_view text) {
+std::optional<core::Nanoseconds> duration(std::string_view text, core::Nanoseconds most) {
   struct Unit {
     std::string_view name;
     core::Nanoseconds length;
@@ -47,7 +51,7 @@ std::optional<core::Nanoseconds> duration(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (!text.ends_with(unit.name)) continue;
     const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
-    if (!count || *count > kLongestDelay / unit.length) return {};
+    if (!count || *count > most / unit.length) return {};
     return *count * unit.length;
   }
   return {};
@@ -117,7 +121,7 @@ class Line {
     }
     if (!form_)
       return quoted(words.front()) + ": a rule needs a word that says what it is about: " + forms();
-    for (const Said& said : said_) {
+    for (Said& said : said_) {
       const std::string problem = take(said);
       if (!problem.empty()) return problem;
     }
@@ -144,27 +148,27 @@ class Line {
     const size_t equals = text.find('=');
     const Word* const word = find_word(text.substr(0, equals));
     if (!word) return "there is no " + quoted(text) + "; allowed: " + all_words();
-    if (word->value && equals == text.npos)
-      return quoted(text) + " needs a value: " + word->name + "=...";
-    if (!word->value && equals != text.npos)
-      return quoted(text) + ": " + word->name + " has no value";
-    if (find(key_of(*word))) return quoted(text) + ": " + word->name + " is there twice";
-    said_.push_back({text, word, word->value ? text.substr(equals + 1) : ""});
+    if (find(word->name)) return quoted(text) + ": " + word->name + " is there twice";
+    said_.push_back({text, word, equals == text.npos ? "" : text.substr(equals + 1)});
     if (word->role != Role::kForm) return "";
     if (form_) return quoted(text) + ": a rule is about one of " + forms();
     form_ = static_cast<Form>(std::countr_zero(word->forms));
     return "";
   }
 
-  const Said* find(Key key) const {
+  const Said* find(std::string_view name) const {
     const auto found =
-        std::ranges::find_if(said_, [&](const Said& each) { return key_of(*each.word) == key; });
+        std::ranges::find_if(said_, [&](const Said& each) { return each.word->name == name; });
     return found == said_.end() ? nullptr : &*found;
   }
 
   // Whether it may be in such a rule, with this value.
-  std::string take(const Said& said) {
+  std::string take(Said& said) {
+    // Several may have this name.
+    for (const Word& word : word_table())
+      if (word.fits(*form_) && std::string_view(word.name) == said.word->name) said.word = &word;
     const Role role = said.word->role;
+    const bool has_value = said.text.find('=') != said.text.npos;
     if (!said.word->fits(*form_)) {
       std::string allowed;
       for (const Role each : {Role::kWhich, Role::kWhat, Role::kDetail}) {
@@ -173,6 +177,10 @@ class Line {
       }
       return quoted(said.text) + ": with " + form_word(*form_) + " a rule has " + allowed;
     }
+    if (said.word->value && !has_value)
+      return quoted(said.text) + " needs a value: " + said.word->name + "=...";
+    if (!said.word->value && has_value)
+      return quoted(said.text) + ": " + said.word->name + " has no value";
     if (role == Role::kWhich && std::exchange(has_which_, true))
       return quoted(said.text) + ": a rule has one of " + words_of(*form_, role, ", ");
     if (role == Role::kWhat && std::exchange(has_what_, true))
@@ -222,6 +230,39 @@ class Line {
         return "";
       case Key::kAfter:
         return after(text);
+      case Key::kDevice:
+        rule_.event = Event::kTime;
+        rule_.device = text;
+        return text.empty() ? "NAME or *" : "";
+      case Key::kGid:
+        rule_.event = Event::kTime;
+        rule_.device = "*";
+        rule_.action = Action::kShiftGids;
+        return text == "shift" ? "" : "shift";
+      case Key::kCq:
+        rule_.event = Event::kCompletion;
+        return text == "*" ? "" : "*, since each completion queue counts for itself";
+      case Key::kAt:
+        return time(text, rule_.at);
+      case Key::kFor:
+        return time(text, rule_.lasts);
+      case Key::kPortDown:
+        rule_.action = Action::kPortDown;
+        return text == "down" ? "" : "down";
+      case Key::kEvent:
+        return async(text);
+      case Key::kPeer:
+        return peer(text);
+      case Key::kRate:
+        return rate(text);
+      case Key::kPeerDelay: {
+        const std::string wrong = delay(text);
+        rule_.action = Action::kPace;
+        return wrong;
+      }
+      case Key::kOverrun:
+        rule_.action = Action::kOverrun;
+        return "";
     }
     return "";
   }
@@ -262,13 +303,57 @@ class Line {
   }
   std::string delay(std::string_view text) {
     const size_t dots = text.find("..");
-    const auto least = duration(text.substr(0, dots));
-    const auto most = dots == text.npos ? least : duration(text.substr(dots + 2));
+    const auto least = duration(text.substr(0, dots), kLongestDelay);
+    const auto most = dots == text.npos ? least : duration(text.substr(dots + 2), kLongestDelay);
     if (!least || !most || *most < *least || *most == 0)
       return "TIME or MIN..MAX, as 5ms..20ms, with us, ms or s, at most 60s";
     rule_.least = *least;
     rule_.most = *most;
     rule_.action = Action::kDelay;
+    return "";
+  }
+  std::string peer(std::string_view text) {
+    const std::string address(text);
+    rule_.event = Event::kDeparture;
+    rule_.action = Action::kPace;
+    if (address == "*") return "";
+    in_addr ipv4;
+    if (inet_pton(AF_INET, address.c_str(), &ipv4) == 1) {
+      rule_.peer = core::mapped(ipv4);
+      return "";
+    }
+    if (inet_pton(AF_INET6, address.c_str(), &rule_.peer) == 1) return "";
+    return "an address, as 10.0.0.2 or fd00::2, or *, any";
+  }
+  std::string rate(std::string_view text) {
+    struct Unit {
+      std::string_view name;
+      uint64_t bits;
+    };
+    constexpr Unit kUnits[] = {{"Gbit", 1000000000}, {"Mbit", 1000000}, {"Kbit", 1000}};
+    for (const Unit& unit : kUnits) {
+      if (!text.ends_with(unit.name)) continue;
+      const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
+      if (!count || *count == 0 || *count > 1000000) break;
+      rule_.rate = *count * unit.bits;
+      return "";
+    }
+    return "a number from 1 to 1000000 with Kbit, Mbit or Gbit, as 1Gbit";
+  }
+  std::string time(std::string_view text, core::Nanoseconds& out) {
+    const auto value = duration(text, kLatest);
+    if (!value || *value == 0)
+      return "TIME above 0, as 500ms or 3s, with us, ms or s, at most 86400s";
+    out = *value;
+    return "";
+  }
+  std::string async(std::string_view text) {
+    constexpr std::string_view kPrefix = "IBV_EVENT_";
+    if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
+    const auto value = value_of(async_names(), text);
+    if (!value) return list(async_names());
+    rule_.async = static_cast<ibv_event_type>(*value);
+    rule_.action = Action::kAsync;
     return "";
   }
   std::string after(std::string_view text) {
@@ -292,12 +377,20 @@ class Line {
 
   // Whether the words make a rule together.
   std::string whole(std::string_view first) {
-    if (!has_what_)
+    const std::string whats = words_of(*form_, Role::kWhat, " or ");
+    if (!has_what_ && !whats.empty())
       return quoted(first) + ": what is to happen? A rule with " + form_word(*form_) + " needs " +
-             words_of(*form_, Role::kWhat, " or ");
-    if (const Said* const said = find(Key::kAfter); said && rule_.action != Action::kReset)
+             whats;
+    if (const Said* const said = find("after"); said && rule_.action != Action::kReset)
       return quoted(said->text) + ": after= goes with reset";
-    const Said* const said = find(Key::kStatus);
+    if (const Said* const said = find("for"); said && rule_.action != Action::kPortDown)
+      return quoted(said->text) + ": for= goes with port=down";
+    if (rule_.event == Event::kTime && !find("at"))
+      return quoted(first) + ": when? A rule with " + form_word(*form_) + " needs at=TIME";
+    if (rule_.event == Event::kDeparture && !find("rate") && !find("delay"))
+      return quoted(first) + ": what is to happen? A rule with " + form_word(*form_) +
+             " needs rate=BITS or delay=MIN..MAX, or both";
+    const Said* const said = find("status");
     return said ? status(*said) : "";
   }
 
@@ -339,6 +432,10 @@ std::string parse(std::string_view text, Rules& out) {
 
 std::string load(const std::string& path, Rules& out) {
   std::string text;
+  // Who writes to a FIFO may never do so.
+  struct stat file {};
+  if (stat(path.c_str(), &file) == 0 && !S_ISREG(file.st_mode))
+    return path + ": it is no regular file";
   if (const int error = core::read_file(path, text)) return path + ": " + std::strerror(error);
   const std::string problem = parse(text, out);
   return problem.empty() ? "" : path + ": " + problem;

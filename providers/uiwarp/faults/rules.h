@@ -2,6 +2,8 @@
 // The file of --faults: one rule a line (doc/faults.md). Pure.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +30,18 @@ enum class Action : uint8_t {
   kTimeOut,      // nobody answers who is to be connected to
   kUnreachable,  // there is no way to who is to be connected to
   kReset,        // a connection is reset when it has carried so much
+  kPortDown,     // the port of a device is down
+  kAsync,        // an asynchronous event comes
+  kShiftGids,    // GIDs are at another index
+  kOverrun,      // a completion is lost
+  kPace,         // requests leave later
+};
+
+// Something that rules may meet.
+struct Occasion {
+  Event event{};
+  uint16_t port = 0;  // of the peer of a connection by rdma_cm
+  in6_addr peer{};    // of kDeparture
 };
 
 struct Rule {
@@ -39,13 +53,20 @@ struct Rule {
   Action action{};
   int error = 0;                          // of kErrno
   ibv_wc_status status{};                 // of kStatus
-  core::Nanoseconds least = 0, most = 0;  // of kDelay
+  core::Nanoseconds least = 0, most = 0;  // of kDelay and kPace
   uint16_t port = 0;                      // of a connection's peer; 0: any, and by number
   uint64_t bytes = 0;                     // of kReset
+  std::string device;                     // or "*"; of Event::kTime
+  core::Nanoseconds at = 0;               // of Event::kTime: from the first device's opening on
+  core::Nanoseconds lasts = 0;            // of kPortDown; 0: for good
+  ibv_event_type async{};                 // of kAsync
+  in6_addr peer{};                        // of kDeparture; IPv4 mapped; all zero: any
+  uint64_t rate = 0;                      // of kPace, bits a second; 0: any
 
-  // Of a connection by rdma_cm to `port`; 0: by number, or no connection.
-  bool is_for(Event happens, uint16_t to_port) const {
-    return event == happens && (port == 0 || port == to_port);
+  bool is_for(const Occasion& happens) const {
+    return event == happens.event && (port == 0 || port == happens.port) &&
+           (event != Event::kDeparture || IN6_IS_ADDR_UNSPECIFIED(&peer) ||
+            IN6_ARE_ADDR_EQUAL(&peer, &happens.peer));
   }
 };
 
@@ -56,6 +77,7 @@ struct Rules {
 };
 
 inline constexpr core::Nanoseconds kLongestDelay = 60 * core::kSecond;
+inline constexpr core::Nanoseconds kLatest = 86400 * core::kSecond;
 
 // Parses the text of a file. Returns the empty string, or what is wrong: the line, the word, and
 // what is allowed; `out` is undefined then.

@@ -39,7 +39,7 @@ bool Stream::meets(const Rules& rules, size_t index, uint64_t number) const {
   return false;
 }
 
-std::optional<Hit> Stream::next(const Rules& rules, Event event, uint16_t port) {
+std::optional<Hit> Stream::next(const Rules& rules, const Occasion& happens) {
   if (counts_.size() != rules.list.size() || edition_ != rules.edition) {
     counts_.assign(rules.list.size(), 0);
     edition_ = rules.edition;
@@ -47,7 +47,7 @@ std::optional<Hit> Stream::next(const Rules& rules, Event event, uint16_t port) 
   std::optional<Hit> hit;
   for (size_t i = 0; i < rules.list.size(); ++i) {
     const Rule& rule = rules.list[i];
-    if (!rule.is_for(event, port)) continue;
+    if (!rule.is_for(happens)) continue;
     const uint64_t number = ++counts_[i];
     if (hit || !meets(rules, i, number)) continue;
     hit = Hit{&rule, number, rule.least};

@@ -14,7 +14,7 @@ namespace uiw::faults {
 struct Hit {
   const Rule* rule;
   uint64_t number;          // which of the rule's events in this scope, from 1
-  core::Nanoseconds delay;  // of kDelay
+  core::Nanoseconds delay;  // of kDelay and kPace
 };
 
 // The events of one scope. Thread: one at a time.
@@ -23,10 +23,11 @@ class Stream {
   // `ordinal`: which queue pair, or completion queue, of the process this is.
   Stream(Scope scope, uint64_t ordinal) : scope_(scope), ordinal_(ordinal) {}
 
-  // `event`, whose scope is ours, happens, `port` as Rule::is_for(): the first rule that meets it.
+  // Something whose scope is ours happens: the first rule that meets it.
   // Each rule counts all events that it is for, also those that another rule has met. Of
   // rules of another edition than before nothing is counted yet.
-  std::optional<Hit> next(const Rules& rules, Event event, uint16_t port = 0);
+  std::optional<Hit> next(const Rules& rules, const Occasion& happens);
+  std::optional<Hit> next(const Rules& rules, Event event) { return next(rules, {.event = event}); }
 
  private:
   // Of 64 bits; `draw` tells several of one event and rule apart.

@@ -10,7 +10,8 @@ constexpr uint8_t bit(Form form) {
   return static_cast<uint8_t>(1u << static_cast<unsigned>(form));
 }
 constexpr uint8_t kVerb = bit(Form::kVerb), kOp = bit(Form::kOp), kConnect = bit(Form::kConnect),
-                  kCounted = kVerb | kOp | kConnect;
+                  kDevice = bit(Form::kDevice), kGid = bit(Form::kGid), kCq = bit(Form::kCq),
+                  kPeer = bit(Form::kPeer), kCounted = kVerb | kOp | kConnect | kCq;
 
 constexpr Word kTable[] = {
     {"verb", "NAME", Role::kForm, kVerb,
@@ -23,6 +24,17 @@ constexpr Word kTable[] = {
     {"connect", nullptr, Role::kForm, kConnect,
      "a connection that this process begins, by `rdma_connect()`, or by number with "
      "`ibv_modify_qp()` to RTR. Counted for the process"},
+    {"dev", "NAME", Role::kForm, kDevice,
+     "a device, as `uiw_eth0`, or `*`: all that there are, at a time"},
+    {"gid", "shift", Role::kForm, kGid,
+     "the GIDs of all devices move one index up, at a time: GID_CHANGE comes, and what programs "
+     "took "
+     "for the index of a GID is another one's, or none's"},
+    {"cq", "*", Role::kForm, kCq,
+     "a completion, of sends and receives, counted for each completion queue"},
+    {"peer", "ADDRESS", Role::kForm, kPeer,
+     "what is posted to send queues of queue pairs that are connected to this host, as `10.0.0.2`, "
+     "or `*`, any"},
     {"qp", "*", Role::kDetail, kOp,
      "says that each queue pair counts for itself, which is so anyway"},
     {"port", "N", Role::kDetail, kConnect,
@@ -46,6 +58,20 @@ constexpr Word kTable[] = {
     {"after", "SIZE", Role::kDetail, kConnect,
      "of `reset`: with the request that would be beyond so many bytes of requests, as `2KiB`, "
      "`1MiB` or `100`"},
+    {"at", "TIME", Role::kDetail, kDevice | kGid,
+     "when, from when the process has opened its first device; at most 86400 s. Needed"},
+    {"port", "down", Role::kWhat, kDevice,
+     "its port is down: PORT_ERR comes, and its state says so"},
+    {"for", "TIME", Role::kDetail, kDevice,
+     "of `port=down`: after that it is up again, and PORT_ACTIVE comes. Without: for good"},
+    {"event", "NAME", Role::kWhat, kDevice, "this asynchronous event comes; see below"},
+    {"overrun", nullptr, Role::kWhat, kCq,
+     "the completion is lost as if the queue had no room: CQ_ERR comes, and its queue pairs end"},
+    {"rate", "BITS", Role::kDetail, kPeer,
+     "leaves at this rate, of all these queue pairs together, as `1Gbit`, `200Mbit` or `64Kbit` a "
+     "second"},
+    {"delay", "MIN..MAX", Role::kDetail, kPeer,
+     "leaves so much later; one TIME is both. One of `rate` and `delay` is needed"},
 };
 static_assert(std::size(kTable) == kKeys);
 
@@ -53,10 +79,6 @@ static_assert(std::size(kTable) == kKeys);
 
 std::span<const Word> word_table() {
   return kTable;
-}
-
-const Word& info(Key key) {
-  return kTable[static_cast<size_t>(key)];
 }
 
 std::string written(const Word& word) {

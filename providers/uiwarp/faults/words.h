@@ -15,6 +15,10 @@ enum class Form : uint8_t {
   kVerb,     // a call
   kOp,       // a work request
   kConnect,  // a connection that this process begins
+  kDevice,   // a device, at a time
+  kGid,      // the GIDs of all devices, at a time
+  kCq,       // a completion of a completion queue
+  kPeer,     // what is sent to a host
 };
 
 // In the order of the table.
@@ -22,6 +26,10 @@ enum class Key : uint8_t {
   kVerb,
   kOp,
   kConnect,
+  kDevice,
+  kGid,
+  kCq,
+  kPeer,
   kQp,
   kPort,
   kNth,
@@ -35,13 +43,20 @@ enum class Key : uint8_t {
   kUnreachable,
   kReset,
   kAfter,
+  kAt,
+  kPortDown,
+  kFor,
+  kEvent,
+  kOverrun,
+  kRate,
+  kPeerDelay,
 };
-inline constexpr size_t kKeys = static_cast<size_t>(Key::kAfter) + 1;
+inline constexpr size_t kKeys = static_cast<size_t>(Key::kPeerDelay) + 1;
 
 enum class Role : uint8_t {
   kForm,    // says what the rule is about: one in a rule
   kWhich,   // which of these events it meets: one at most
-  kWhat,    // what happens then: one in a rule
+  kWhat,    // what happens then: one in a rule, unless its form says it already
   kDetail,  // says more
 };
 
@@ -55,7 +70,6 @@ struct Word {
   bool fits(Form form) const { return forms >> static_cast<unsigned>(form) & 1; }
 };
 std::span<const Word> word_table();
-const Word& info(Key key);
 
 // "nth=N", "reject".
 std::string written(const Word& word);

@@ -110,6 +110,11 @@ void keep(Cq& cq, ibv_wc wc, Notes& notes) {
     Arrived arrived(*qp, wc, notes);
     due = wc.opcode & IBV_WC_RECV ? arrived.receive() : arrived.send();
   }
+  if (const std::optional<Hit> hit = cq.stream.next(rules(), Event::kCompletion)) {
+    notes.overrun(*hit, wc.qp_num);
+    next->cq_overrun(cq.next);
+    return;
+  }
   cq.withheld.push_back({wc, qp, due});
 }
 
@@ -234,6 +239,7 @@ int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
     Notes notes;
     const std::lock_guard lock(cq.mutex);
     if (const int error = failing(Event::kPollCq, cq.stream, notes)) return -error;
+    if (down_until(cq.device)) return 0;
     const Taken taken = take_completions(cq, notes);
     is_unsettled = taken.is_unsettled;
     if (taken.error && cq.withheld.empty()) return taken.error;
@@ -257,12 +263,21 @@ int cq_arm(uiwarp_cq* handle, int solicited_only) {
     Notes notes;
     const std::lock_guard lock(cq.mutex);
     if (const int error = failing(Event::kReqNotifyCq, cq.stream, notes)) return error;
+    // Whoever waits for an event gets it when the port is up.
+    if (down_until(cq.device)) {
+      cq.arm_later = solicited_only && cq.arm_later.value_or(true);
+      return 0;
+    }
     if (const int error = next->cq_arm(cq.next, solicited_only)) return error;
     take_completions(cq, notes);
     for (const Withheld& each : cq.withheld) due = std::max(due, each.due);
   }
   if (due) sleep_until(due);
   return 0;
+}
+
+void cq_overrun(uiwarp_cq* cq) {
+  next->cq_overrun(of(cq)->next);
 }
 
 int cq_has_overflowed(uiwarp_cq* cq) {

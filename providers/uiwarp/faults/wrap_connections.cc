@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Connections that the process begins.
+#include <cstring>
+#include <utility>
+
+#include "core/gid.h"
 #include "core/per_process.h"
 #include "core/qp_number.h"
 #include "faults/wraps.h"
@@ -36,26 +40,42 @@ void unlist(const Qp& qp) {
   if (found != pairs->by_number.end() && found->second == &qp) pairs->by_number.erase(found);
 }
 
+void visit(uint32_t qp_num, const std::function<void(Qp&)>& visit_it) {
+  QueuePairs* const pairs = all.get();
+  if (!pairs) return;
+  const std::lock_guard lock(pairs->mutex);
+  const auto found = pairs->by_number.find(qp_num);
+  if (found != pairs->by_number.end()) visit_it(*found->second);
+}
+
+void visit_all(const std::function<void(Qp&)>& visit_it) {
+  QueuePairs* const pairs = all.get();
+  if (!pairs) return;
+  const std::lock_guard lock(pairs->mutex);
+  for (const auto& [number, qp] : pairs->by_number) visit_it(*qp);
+}
+
 // Whatever a rule says becomes of it, the program is told by its first request: it has asked
 // nobody.
 void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask) {
   const bool names_peer = (mask & IBV_QP_DEST_QPN) && attr.dest_qp_num != core::kCmQpNumber;
   if (!names_peer || qp.is_for_datagrams || qp.foreign()) return;
-  if (const std::optional<Hit> hit = next_of_process(Event::kConnect, 0)) doom(qp, *hit, false);
+  if (mask & IBV_QP_AV) {
+    const std::lock_guard lock(qp.mutex);
+    std::memcpy(&qp.peer, &attr.ah_attr.grh.dgid, sizeof qp.peer);
+  }
+  if (const std::optional<Hit> hit = next_of_process({.event = Event::kConnect}))
+    doom(qp, *hit, false);
 }
 
 namespace wrap {
 
 uiwarp_connect_fate cm_connecting(uint16_t port, uint32_t qp_num) {
   Notes notes;
-  const std::optional<Hit> hit = next_of_process(Event::kConnect, port);
+  const std::optional<Hit> hit = next_of_process({.event = Event::kConnect, .port = port});
   if (!hit) return next->cm_connecting(port, qp_num);
   if (hit->rule->action == Action::kReset) {
-    QueuePairs* const pairs = all.get();
-    if (!pairs) return UIWARP_CONNECT_GOES_ON;
-    const std::lock_guard lock(pairs->mutex);
-    const auto found = pairs->by_number.find(qp_num);
-    if (found != pairs->by_number.end()) doom(*found->second, *hit, true);
+    visit(qp_num, [&](Qp& qp) { doom(qp, *hit, true); });
     return UIWARP_CONNECT_GOES_ON;
   }
   notes.connection(*hit, qp_num);
@@ -67,6 +87,14 @@ uiwarp_connect_fate cm_connecting(uint16_t port, uint32_t qp_num) {
     default:
       return UIWARP_CONNECT_UNREACHABLE;
   }
+}
+
+void cm_connected(uint32_t qp_num, const sockaddr_storage* peer) {
+  visit(qp_num, [&](Qp& qp) {
+    const std::lock_guard lock(qp.mutex);
+    qp.peer = core::gid_of(*peer);
+  });
+  next->cm_connected(qp_num, peer);
 }
 
 void qp_break(uiwarp_qp* qp) {

@@ -89,6 +89,14 @@ int post_one(Qp& qp, const ibv_send_wr& wr, Post post) {
       one.next = nullptr;
       break;
   }
+  if (qp.parcels.size() >= qp.most_sends) {
+    take_back(qp, 1, 0);
+    return ENOMEM;
+  }
+  if (keep_back(qp, one)) {
+    ++qp.batch_kept;
+    return 0;
+  }
   if (const int error = post(one)) {
     take_back(qp, 1, 0);
     return error;
@@ -127,7 +135,7 @@ void qp_batch_begin(uiwarp_qp* handle) {
   Qp& qp = of(handle);
   if (qp.foreign()) return next->qp_batch_begin(qp.next);
   qp.posting.lock();
-  qp.batch_added = qp.batch_held = 0;
+  qp.batch_added = qp.batch_held = qp.batch_kept = 0;
   next->qp_batch_begin(qp.next);
 }
 
@@ -146,10 +154,12 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
   if (qp.foreign()) return next->qp_batch_end(qp.next, publish);
   const int refused = publish ? failing(Event::kPostSend, qp) : 0;
   // Where all are held there is nothing to post.
-  const bool all_held = qp.batch_added == 0 && qp.batch_held > 0;
+  const bool all_held = qp.batch_added == 0 && qp.batch_held + qp.batch_kept > 0;
   const int error = next->qp_batch_end(qp.next, publish && !refused && !all_held);
-  if (!publish || refused || error) take_back(qp, qp.batch_added, qp.batch_held);
-  qp.batch_added = qp.batch_held = 0;
+  if (!publish || refused || error) {
+    take_back(qp, qp.batch_added + qp.batch_kept, qp.batch_held);
+    drop_parcels(qp, qp.batch_kept);
+  }
   qp.posting.unlock();
   if (is_failing(qp)) watch(qp.send_cq);
   return refused ? refused : error;
