@@ -6,6 +6,13 @@
 
 namespace uiw::tool {
 
+// The file that `name` means: a path, or a ready-made file of share/uiwarp/faults by its name.
+// Empty: there is none, and `problem` says which there are.
+std::string find_faults(const std::string& name, std::string& problem);
+
+// The ready-made ones, each with what it is for. The exit status.
+int list_faults();
+
 // Says it of each rule of a file, or what is wrong with it. The exit status: 0, or 2 when the file
 // cannot be used.
 int explain_faults(const std::string& path);
