@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <forward_list>
 #include <set>
 #include <utility>
 
@@ -65,11 +66,12 @@ void device_is_open() {
 }
 
 bool configure(const char* path) {
-  static std::atomic<uint64_t> editions{0};
-  auto* const fresh = new Rules;
-  const std::string problem = load(path, *fresh);
-  fresh->edition = ++editions;
-  current.store(fresh, std::memory_order_release);
+  static auto* const all = new std::forward_list<Rules>;
+  const uint64_t edition = all->empty() ? 1 : all->front().edition + 1;
+  Rules& fresh = all->emplace_front();
+  const std::string problem = load(path, fresh);
+  fresh.edition = edition;
+  current.store(&fresh, std::memory_order_release);
   if (problem.empty()) return true;
   core::log(core::LogLevel::kError,
             "UIWARP_FAULTS: %s. Correct or unset it; until then no device can be opened",

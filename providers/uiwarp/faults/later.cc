@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/last_thread.h"
 #include "core/log.h"
 #include "core/no_signals.h"
 #include "core/per_process.h"
@@ -41,7 +42,10 @@ struct Later {
     }
   }
 
-  static void* main(void* self) { static_cast<Later*>(self)->run(); }
+  static void* main(void* self) {
+    pthread_setname_np(pthread_self(), core::kFaultsThread);
+    static_cast<Later*>(self)->run();
+  }
 
   // Under mutex.
   int start() {

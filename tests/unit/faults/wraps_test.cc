@@ -263,7 +263,9 @@ TEST_F(FaultyVerbs, AConnectionByNumberFailsWithItsFirstRequest) {
   EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN), 0);
   EXPECT_FALSE(of(qp_).doom);
   attr.dest_qp_num = 0x123456;
+  attr.ah_attr.grh.dgid.raw[15] = 9;
   EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+  EXPECT_EQ(of(qp_).peer.s6_addr[15], 9);
   EXPECT_EQ(post(request(1)), 0);
   EXPECT_EQ(post(request(2)), 0);
   fake::complete_sends(*behind_qp_);
