@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 9
+#define UIWARP_ABI_VERSION 10
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -62,6 +62,33 @@ UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds)
 UIWARP_EXPORT void uiwarp_cm_event_taken(uint64_t uid);
 UIWARP_EXPORT void uiwarp_cm_id_destroyed(uint64_t uid, uint32_t events);
 
+/*
+ * rdma_cm, asked of instruments only: what becomes of a connection that the program begins, with this queue pair of
+ * its own, or 0, to this port of the peer. Called on the thread of the program's call.
+ */
+enum uiwarp_connect_fate {
+	UIWARP_CONNECT_GOES_ON,
+	UIWARP_CONNECT_REJECTED, /* as by the peer's program */
+	UIWARP_CONNECT_UNANSWERED,
+	UIWARP_CONNECT_UNREACHABLE, /* EHOSTUNREACH */
+};
+UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_connecting(uint16_t port, uint32_t qp_num);
+
+/*
+ * rdma_cm, told to instruments only: a queue pair of this process is about to be connected to a peer with this address.
+ * Called on the engine's thread.
+ */
+UIWARP_EXPORT void uiwarp_cm_connected(uint32_t qp_num, const struct sockaddr_storage *peer);
+
+/*
+ * For instruments: what did not happen to a device is told as if it had, by IBV_EVENT_* of devices and ports; its port
+ * is down until it is let go again; its GIDs move one index up. `device`: its name, or "*", all that there are. ENODEV:
+ * there is none of that name; EINVAL: another event.
+ */
+UIWARP_EXPORT int uiwarp_device_pretend(const char *device, enum ibv_event_type event);
+UIWARP_EXPORT int uiwarp_device_hold_down(const char *device, int down);
+UIWARP_EXPORT int uiwarp_device_shift_gids(const char *device);
+
 /* ---- devices: valid for the life of the process, also when the network interface has gone ---- */
 
 /* NULL when `ibdev_name` ("uiw_lo") is not one of ours that is there now. */
@@ -101,6 +128,8 @@ UIWARP_EXPORT int uiwarp_query_port(struct uiwarp_context *context, uint8_t port
 /* ---- protection domains and memory ---- */
 
 UIWARP_EXPORT int uiwarp_pd_alloc(struct uiwarp_context *context, struct uiwarp_pd **pd);
+/* For instruments: the name of its device, for the life of the process. */
+UIWARP_EXPORT const char *uiwarp_pd_device(struct uiwarp_pd *pd);
 /*
  * A parent domain: another object for what `pd` stands for, so that memory of either is memory of both. It uses
  * `pd`, and `td` unless that is NULL. EINVAL: of another context; ENOMEM: limit, which protection domains and parent
@@ -195,6 +224,8 @@ UIWARP_EXPORT int uiwarp_cq_resize(struct uiwarp_cq *cq, int cqe, int *actual);
 UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc *wc); /* count or -errno */
 UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
 /* 1: it has lost a completion, for which it had no room. Costs one load. */
+/* For instruments: it has overflowed, as far as anybody is told. */
+UIWARP_EXPORT void uiwarp_cq_overrun(struct uiwarp_cq *cq);
 UIWARP_EXPORT int uiwarp_cq_has_overflowed(struct uiwarp_cq *cq);
 /* How many completions a poll would find, and how many of them are those of receives that succeeded. */
 UIWARP_EXPORT uint32_t uiwarp_cq_waiting(struct uiwarp_cq *cq, uint32_t *messages);
@@ -229,6 +260,11 @@ UIWARP_EXPORT int uiwarp_qp_create(struct uiwarp_pd *pd, struct uiwarp_qp_init *
 				   uint32_t *qp_num);
 UIWARP_EXPORT int uiwarp_qp_destroy(struct uiwarp_qp *qp, uint32_t *async_events);
 UIWARP_EXPORT int uiwarp_qp_modify(struct uiwarp_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/*
+ * For instruments: the connection that the queue pair has is reset, and fails as if something on the way had done that.
+ * Without one nothing happens. Not of IBV_QPT_UD.
+ */
+UIWARP_EXPORT void uiwarp_qp_break(struct uiwarp_qp *qp);
 UIWARP_EXPORT int uiwarp_qp_query(struct uiwarp_qp *qp, struct ibv_qp_attr *attr, int mask,
 				  struct ibv_qp_init_attr *init);
 UIWARP_EXPORT int uiwarp_qp_post_send(struct uiwarp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

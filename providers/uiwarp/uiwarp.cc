@@ -23,6 +23,10 @@ void uiwarp_peer_refused(uint32_t, uint32_t, uint64_t, uint64_t) {}
 void uiwarp_receive_awaited(uint32_t, uint64_t) {}
 void uiwarp_cm_event_taken(uint64_t) {}
 void uiwarp_cm_id_destroyed(uint64_t, uint32_t) {}
+void uiwarp_cm_connected(uint32_t, const sockaddr_storage*) {}
+uiwarp_connect_fate uiwarp_cm_connecting(uint16_t, uint32_t) {
+  return UIWARP_CONNECT_GOES_ON;
+}
 
 void uiwarp_acks_missing(const char* call, const char* function, uint32_t count) {
   static constinit uiw::core::Told told;

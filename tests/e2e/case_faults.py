@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Stock programs that meet a rule of `uiwarp run --faults`, and what they print then."""
 import os
+import re
 import tempfile
 
 from case_rping import connect, serve
-from harness import expect
+from harness import expect, wait_until
 from registry import case
 
 
@@ -53,6 +54,99 @@ def write_under(world, rules):
         world.finish(client, 20, 1, server)
         server.destroy()
     return client, server
+
+
+def connect_under(world, rules):
+    """rping whose client meets a rule of connections and fails; client and server."""
+    with Rules(rules) as settings:
+        port = world.port()
+        server = serve(world, port, "-C", "10")
+        client = connect(world, port, "-C", "10", "-v", settings={**settings, "UIWARP_CONNECT_TIMEOUT_MS": "500"})
+        world.finish(client, 20, None, server)
+    said_once(client, "line 1: ", server)
+    return client, server
+
+
+@case("faults-connect", worlds=["lo4-root"], seconds=90)
+def connections(world):
+    """The events that rdma_connect(3) and rdma_get_cm_event(3) name."""
+    for what, said, event in (("reject", "is rejected", "RDMA_CM_EVENT_REJECTED, error -111"),
+                              ("timeout", "gets no answer", "RDMA_CM_EVENT_UNREACHABLE, error -110"),
+                              ("unreachable", "finds no way to its peer", "RDMA_CM_EVENT_CONNECT_ERROR, error -113")):
+        client, server = connect_under(world, f"connect nth=1 {what}\n")
+        server.destroy()
+        expect(said in client.output, f"{what} was not said", client)
+        expect(event in client.output, f"{what}: the client did not get {event}", client)
+    client, server = connect_under(world, "connect nth=1 reset after=64\n")
+    world.finish(server, 20, None, client)
+    expect(client.output.count("ping data: ") == 2 and "is reset" in client.output,
+           "the connection was not reset after four Sends of 16 bytes", client, server)
+    expect("client DISCONNECT EVENT" in client.output, "the client was not told", client, server)
+    expect("server DISCONNECT EVENT" in server.output, "the server was not told", client, server)
+
+
+@case("faults-device", worlds=["lo4-root"], seconds=60)
+def device(world):
+    """ibv_asyncwatch prints the events of a device; a ping-pong waits until its port is up again."""
+    with Rules("dev=uiw_lo at=10ms port=down for=10ms\ndev=* at=30ms event=LID_CHANGE\ngid=shift at=40ms\n"
+               "dev=uiw_lo at=50ms event=DEVICE_FATAL\n") as settings:
+        watch = world.start("client", "stdbuf", "-oL", "ibv_asyncwatch", "-d", world.device, settings=settings)
+        wait_until(lambda: "DEVICE_FATAL (8)" in watch.output or watch.ended(), 20, "ibv_asyncwatch prints the last event")
+        watch.destroy()
+    events = [int(number) for number in re.findall(r"event_type.*\((\d+)\)", watch.output)]
+    expect(events == [10, 9, 11, 18, 8], f"other events: {events}", watch)
+    with Rules(f"dev={world.device} at=1ms port=down for=300ms\n") as settings:
+        port = world.port()
+        common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "1000", "-p", port]
+        server = world.start_server(*common, port=port)
+        client = world.start("client", *common, world.server, settings=settings)
+        world.finish(client, 20, 0, server)
+        world.finish(server, 20, 0, client)
+    said_once(client, f"line 1: device {world.device}: its port is down", server)
+
+
+@case("faults-overrun", worlds=["lo4-root"], seconds=60)
+def overrun(world):
+    with Rules("cq=* nth=5 overrun\n") as settings:
+        port = world.port()
+        common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "100", "-p", port]
+        server = world.start_server(*common, port=port)
+        client = world.start("client", *common, world.server, settings=settings)
+        world.finish(client, 20, 1, server)
+        server.destroy()
+    said_once(client, "line 1: queue pair", server)
+    expect("Failed status" in client.output, "its queue pair did not end", client, server)
+
+
+@case("faults-peer", worlds=["lo4-root"], seconds=60)
+def peer(world):
+    with Rules(f"peer={world.server} rate=10Mbit delay=1ms..3ms\n") as settings:
+        port = world.port()
+        server = serve(world, port, "-C", "20")
+        client = connect(world, port, "-C", "20", "-v", "-V", settings=settings)
+        world.finish(client, 20, 0, server)
+        world.finish(server, 20, 0, client)
+    said_once(client, "line 1: queue pair", server)
+    expect(client.output.count("ping data: ") == 20, "20 pings were not all compared", client, server)
+
+
+@case("faults-ready-made", worlds=["lo4-root"], seconds=120)
+def ready_made(world):
+    """Each of utils/faults met by rping."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "utils", "faults")
+    for name, options, rule, whole in (("flaky-link", ["-C", "2000"], "completes with IBV_WC_RETRY_EXC_ERR", False),
+                                       ("failover", ["-C", "1000"], "is reset", False),
+                                       ("slow-peer", ["-C", "20", "-V"], "leaves later", True),
+                                       ("no-resources", ["-C", "10"], "fails with ENOMEM", False)):
+        port = world.port()
+        server = serve(world, port, *options)
+        client = connect(world, port, "-v", *options,
+                         settings={"UIWARP_FAULTS": os.path.join(folder, f"{name}.faults")})
+        world.finish(client, 30, 0 if whole else None, server)
+        server.destroy()
+        expect(rule in client.output, f"{name}: no rule was met", client, server)
+        count = int(options[1])
+        expect((client.output.count("ping data: ") == count) == whole, f"{name}: not as many pings", client, server)
 
 
 @case("faults-perftest", worlds=["lo4-root"], seconds=60)

@@ -57,10 +57,38 @@ def without_a_good_rule(uiwarp, program):
         yield f"a wrong rule: status {status}\n" + "\n".join(said + injected + others)
 
 
+def ready_made(uiwarp, program):
+    """Ready-made rules go by their name."""
+    listed = subprocess.run([uiwarp, "faults", "--list"], stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=False)
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    if listed.returncode or names != ["failover", "flaky-link", "no-resources", "slow-peer"]:
+        yield f"--list: status {listed.returncode}\n{listed.stdout}"
+    for name in names:
+        said = subprocess.run([uiwarp, "faults", "--explain", name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=LIMIT, check=False)
+        if said.returncode or not said.stdout.startswith("line "):
+            yield f"--explain {name}: status {said.returncode}\n{said.stdout}"
+    ran = subprocess.run([uiwarp, "run", "--faults", "slow-peer", program, "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         text=True, timeout=LIMIT, check=False)
+    if ran.returncode or "line 2: " not in ran.stderr:
+        yield f"--faults slow-peer: status {ran.returncode}\n{ran.stderr}"
+    ran = subprocess.run([uiwarp, "run", "--faults", "slow", program, "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         text=True, timeout=LIMIT, check=False)
+    if ran.returncode != 2 or "flaky-link" not in ran.stderr:
+        yield f"--faults slow: status {ran.returncode}\n{ran.stderr}"
+
+
+def what_met_nothing(uiwarp, program):
+    said, injected, others, status = run(uiwarp, program, "op=READ nth=1 delay=1ms\nop=SEND nth=1 delay=1ms\n")
+    if status or len(injected) != 2 or sum("met nothing: line 1: " in line for line in injected) != 1:
+        yield f"what met nothing: status {status}\n" + "\n".join(said + injected + others)
+
+
 def main():
     uiwarp, folder = sys.argv[1:]
     program = str(pathlib.Path(folder, "faults_sequence"))
-    found = [*problems(uiwarp, program), *without_a_good_rule(uiwarp, program)]
+    found = [*problems(uiwarp, program), *without_a_good_rule(uiwarp, program),
+             *what_met_nothing(uiwarp, program), *ready_made(uiwarp, program)]
     print("\n".join(found) or f"the same {TIMES} times")
     return 1 if found else 0
 

@@ -10,6 +10,7 @@
 #include "build_config.h"
 #include "core/check_options.h"
 #include "core/settings.h"
+#include "faults.h"
 #include "faults/rules.h"
 
 namespace uiw::tool {
@@ -127,9 +128,10 @@ bool choose_check(const std::string& options, std::string& problem) {
                 "--check: '" + options + "' is too long", problem);
 }
 
-bool choose_faults(const std::string& path, std::string& problem) {
+bool choose_faults(const std::string& name, std::string& problem) {
   faults::Rules ignored;
-  problem = faults::load(path, ignored);
+  const std::string path = find_faults(name, problem);
+  if (!path.empty()) problem = faults::load(path, ignored);
   if (!problem.empty()) {
     problem = "--faults: " + problem;
     return false;

@@ -1,15 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "faults.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <vector>
 
 #include "faults/rules.h"
+#include "layout.h"
 
 namespace uiw::tool {
 
-int explain_faults(const std::string& path) {
+namespace {
+
+constexpr char kSuffix[] = ".faults";
+
+// Their names, sorted.
+std::vector<std::string> ready_made(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (entry.path().extension() == kSuffix) names.push_back(entry.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+std::string find_faults(const std::string& name, std::string& problem) {
+  if (name.find('/') != name.npos || access(name.c_str(), F_OK) == 0) return name;
+  const std::string folder = find_layout().faults;
+  const std::string path = folder + "/" + name + kSuffix;
+  if (!name.empty() && access(path.c_str(), F_OK) == 0) return path;
+  std::string names;
+  for (const std::string& each : ready_made(folder)) names += (names.empty() ? "" : ", ") + each;
+  problem = "there is no file '" + name + "', nor ready-made rules of that name (" + names + ")";
+  return "";
+}
+
+int list_faults() {
+  const std::string folder = find_layout().faults;
+  const std::vector<std::string> names = ready_made(folder);
+  for (const std::string& name : names) {
+    std::ifstream file(folder + "/" + name + kSuffix);
+    std::string line;
+    std::getline(file, line);
+    printf("%-14s %s\n", name.c_str(), line.substr(std::min<size_t>(2, line.size())).c_str());
+  }
+  if (!names.empty()) return 0;
+  fprintf(stderr,
+          "uiwarp: there are no ready-made rules beside %s. Build or install uiwarp again.\n",
+          find_layout().binary.c_str());
+  return 1;
+}
+
+int explain_faults(const std::string& name) {
   faults::Rules rules;
-  const std::string problem = faults::load(path, rules);
+  std::string problem;
+  const std::string path = find_faults(name, problem);
+  if (!path.empty()) problem = faults::load(path, rules);
   if (!problem.empty()) {
     fprintf(stderr, "uiwarp: %s\n", problem.c_str());
     return 2;
@@ -19,6 +71,52 @@ int explain_faults(const std::string& path) {
     printf(
         "Where several rules meet one event, the first is carried out. Each counts all events.\n");
   return 0;
+}
+
+namespace {
+
+// "`a`, `b`" of what `next` gives until it gives null.
+template <class List, class Name>
+std::string listed(const List& list, Name name) {
+  std::string all;
+  for (const auto& each : list)
+    if (const char* const text = name(each))
+      all += (all.empty() ? "`" : ", `") + std::string(text) + "`";
+  return all;
+}
+
+std::string calls(faults::Scope scope) {
+  return listed(faults::event_table(), [&](const faults::EventInfo& event) {
+    return event.form == faults::Form::kVerb && event.scope == scope ? event.name : nullptr;
+  });
+}
+
+std::string names(std::span<const faults::Name> list) {
+  return listed(list, [](const faults::Name& name) { return name.name; });
+}
+
+}  // namespace
+
+void print_faults_markdown() {
+  printf("| word | of | |\n|---|---|---|\n");
+  for (const faults::Word& word : faults::word_table()) {
+    std::string of;
+    for (const faults::Word& form : faults::word_table())
+      if (form.role == faults::Role::kForm && (form.forms & word.forms))
+        of += (of.empty() ? "`" : ", `") + std::string(form.name) + "`";
+    printf("| `%s` | %s | %s |\n", faults::written(word).c_str(),
+           word.role == faults::Role::kForm ? "" : of.c_str(), word.meaning);
+  }
+  printf("\n| value of | |\n|---|---|\n");
+  printf("| `verb=`, counted for the process | %s |\n", calls(faults::Scope::kProcess).c_str());
+  printf("| `verb=`, for each queue pair | %s |\n", calls(faults::Scope::kQueuePair).c_str());
+  printf("| `verb=`, for each completion queue | %s |\n",
+         calls(faults::Scope::kCompletionQueue).c_str());
+  printf("| `errno=` | %s |\n", names(faults::errno_names()).c_str());
+  printf("| `event=` | %s |\n", names(faults::async_names()).c_str());
+  printf("| `status=` of what is posted to a send queue | %s |\n",
+         names(faults::status_names()).c_str());
+  printf("| `status=` of `op=RECV` | %s |\n", names(faults::receive_status_names()).c_str());
 }
 
 }  // namespace uiw::tool

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// `uiwarp faults`: what the rules of a file for --faults do.
+// `uiwarp faults`: what rules of a file for --faults do, and what they are made of.
 #pragma once
 
 #include <string>
 
 namespace uiw::tool {
 
-// Prints each rule of the file in words. Exit status: 0; 2 when a rule is wrong, or the file cannot
-// be read, which is said on standard error.
+// The file that `name` means: a path, or a ready-made file of share/uiwarp/faults by its name.
+// Empty: there is none, and `problem` says which there are.
+std::string find_faults(const std::string& name, std::string& problem);
+
+// The ready-made ones, each with what it is for. The exit status.
+int list_faults();
+
+// Says it of each rule of a file, or what is wrong with it. The exit status: 0, or 2 when the file
+// cannot be used.
 int explain_faults(const std::string& path);
+
+// The tables of doc/faults.md.
+void print_faults_markdown();
 
 }  // namespace uiw::tool

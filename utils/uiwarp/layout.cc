@@ -50,6 +50,8 @@ Layout find_layout() {
       first_existing({bin + "/uiwarp-probe", bin + "/" UIWARP_BIN_TO_LIBEXEC "/uiwarp-probe"});
 
   const std::string parent = directory_of(bin);
+  layout.faults =
+      first_existing({parent + "/share/uiwarp/faults", bin + "/" UIWARP_BIN_TO_DATA "/faults"});
   layout.looked_in = {(parent == "/" ? "" : parent) + "/lib"};
   const std::string installed = existing(bin + "/" UIWARP_BIN_TO_LIB);
   if (!installed.empty() && installed != layout.looked_in[0]) layout.looked_in.push_back(installed);

@@ -13,6 +13,7 @@ struct Layout {
   std::string core;                    // .../libuiwarp.so.0; empty when missing
   std::string preload;                 // .../libuiwarp-preload.so; empty when missing
   std::string provider;                // .../libuiwarp-rdmavNN.so; empty when missing
+  std::string faults;                  // folder of ready-made rules; empty when missing
   std::string provider_prefix;         // what libibverbs appends "-rdmavNN.so" to
   std::vector<std::string> looked_in;  // library directories tried, in order
 

@@ -33,8 +33,8 @@ constexpr char kRunHelp[] =
     "--check: misuse of the verbs is reported, and the exit status is 66 then; OPTIONs are those "
     "of "
     "UIWARP_CHECK.\n"
-    "--faults: what goes wrong by the rules of FILE (`uiwarp faults` explains them), as "
-    "UIWARP_FAULTS.\n"
+    "--faults: what goes wrong by the rules of FILE, or ready-made ones by their name (`uiwarp "
+    "faults` explains and lists them), as UIWARP_FAULTS.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
@@ -123,10 +123,17 @@ int main(int argc, char** argv) {
   CLI::App* explain = app.add_subcommand(
       "explain",
       "Say what a completion status, errno, event or vendor_err means, and what to look at");
-  CLI::App* faults =
-      app.add_subcommand("faults", "Say in words what each rule of a file of faults does");
+  CLI::App* faults = app.add_subcommand(
+      "faults", "Say in words what rules of faults do, and which are ready-made");
   std::string rules;
-  faults->add_option("--explain", rules, "The file")->required()->type_name("FILE");
+  bool faults_page = false, faults_list = false;
+  CLI::Option_group* const faults_how = faults->add_option_group("what");
+  faults_how
+      ->add_option("--explain", rules, "Say what the rules of this file, or ready-made ones, do")
+      ->type_name("FILE");
+  faults_how->add_flag("--list", faults_list, "List the ready-made files, which go by their name");
+  faults_how->add_flag("--markdown", faults_page, "What rules are made of, as in doc/faults.md");
+  faults_how->require_option(1);
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
@@ -165,6 +172,11 @@ int main(int argc, char** argv) {
                              doctor_json ? uiw::tool::ReportAs::kJson : uiw::tool::ReportAs::kText);
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
+  if (faults->parsed() && faults_page) {
+    uiw::tool::print_faults_markdown();
+    return 0;
+  }
+  if (faults->parsed() && faults_list) return uiw::tool::list_faults();
   if (faults->parsed()) return uiw::tool::explain_faults(rules);
   if (stat->parsed()) {
     if (every > 0) return uiw::tool::watch(pid, every);

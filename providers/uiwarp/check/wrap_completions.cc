@@ -216,6 +216,10 @@ int cq_has_overflowed(uiwarp_cq* cq) {
   return next->cq_has_overflowed(of(cq).next);
 }
 
+void cq_overrun(uiwarp_cq* cq) {
+  next->cq_overrun(of(cq).next);
+}
+
 uint32_t cq_waiting(uiwarp_cq* cq, uint32_t* messages) {
   return next->cq_waiting(of(cq).next, messages);
 }

@@ -173,6 +173,10 @@ uint32_t pd_handle(uiwarp_pd* pd) {
   return next->pd_handle(of(pd).next);
 }
 
+const char* pd_device(uiwarp_pd* pd) {
+  return next->pd_device(of(pd).next);
+}
+
 int pd_import(uiwarp_context* context, uint32_t handle, uiwarp_pd** pd) {
   is_inherited(of(context), &of(context), "ibv_import_pd");
   auto* const made = new Pd;

@@ -178,6 +178,10 @@ int qp_detach(uiwarp_qp* qp, const ibv_gid* gid) {
   return next->qp_detach(of(qp).next, gid);
 }
 
+void qp_break(uiwarp_qp* qp) {
+  next->qp_break(of(qp).next);
+}
+
 int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
   is_inherited(*of(pd).context, &of(pd), "ibv_create_srq");
   auto* const made = new Srq;

@@ -52,4 +52,11 @@ ConnectAttempt ConnectAttempt::begin(const core::Settings& settings, int bound_f
   return attempt;
 }
 
+ConnectAttempt ConnectAttempt::meet(uiwarp_connect_fate fate, int bound_fd) {
+  ConnectAttempt attempt;
+  attempt.fate = fate;
+  attempt.fd = bound_fd;
+  return attempt;
+}
+
 }  // namespace uiw::cm

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "cm/startup_io.h"
+#include "uiwarp/uiwarp-abi.h"
 
 namespace uiw::cm {
 
@@ -21,7 +22,11 @@ struct ConnectAttempt {
                               int tos, Service service, const ConnParam& param, uint8_t revision,
                               Begin how);
 
-  int fd = -1;             // -1: no socket, `error` says why
+  // What an instrument makes of it: nothing is begun.
+  static ConnectAttempt meet(uiwarp_connect_fate fate, int bound_fd);
+
+  uiwarp_connect_fate fate = UIWARP_CONNECT_GOES_ON;
+  int fd = -1;             // -1: no socket, `error` or `fate` says why
   int error = 0;           // why it failed
   bool connected = false;  // TCP has taken the first bytes of the Request
   mpa::Wishes wishes;

@@ -80,6 +80,7 @@ void Initiator::carry_out(uint32_t orders) {
 }
 
 void Initiator::await_connection() {
+  if (attempt_.fate != UIWARP_CONNECT_GOES_ON) return meet(attempt_.fate);
   if (attempt_.connected) {
     on_connected(std::exchange(attempt_.fd, -1));
     return;
@@ -92,6 +93,21 @@ void Initiator::await_connection() {
     return;
   }
   attempt_.fd = -1;
+}
+
+// As if the peer or the network had: an instrument wants it so.
+void Initiator::meet(uiwarp_connect_fate fate) {
+  const ServiceRules& rules = manager_.rules().of(service_);
+  switch (fate) {
+    case UIWARP_CONNECT_GOES_ON:
+      return;
+    case UIWARP_CONNECT_REJECTED:
+      return finish_with(rules.refused, rules.rejected);
+    case UIWARP_CONNECT_UNANSWERED:
+      return engine_.arm(deadline_, manager_.settings().connect_timeout_ms * core::kMillisecond);
+    case UIWARP_CONNECT_UNREACHABLE:
+      return fail(EHOSTUNREACH);
+  }
 }
 
 void Initiator::on_connect_failed(int error) {

@@ -42,6 +42,7 @@ class Initiator final : public Endpoint,
   void on_writable() override;
 
   void await_connection();
+  void meet(uiwarp_connect_fate fate);
   void send_request();
   void judge_resolution(const mpa::StartupFrame& reply);
   void judge(const mpa::StartupFrame& reply, core::Bytes leftover);

@@ -11,13 +11,22 @@
 #include "cm/manager.h"
 #include "cm/refusals.h"
 #include "cm/responder.h"
+#include "core/instrumented.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
+#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::cm {
 namespace {
 
 constexpr uint32_t kMaxBacklog = 1024;  // as the kernel's rdma_ucm.max_backlog
+
+// What instruments make of it.
+uiwarp_connect_fate fate_of(const sockaddr_storage& destination, const ConnParam& param) {
+  const uiwarp_verbs* const asked = core::instrumented.load(std::memory_order_acquire);
+  return asked ? asked->cm_connecting(transport::port_of(destination), param.qp_num)
+               : UIWARP_CONNECT_GOES_ON;
+}
 
 }  // namespace
 
@@ -48,14 +57,18 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   // On loopback the peer's side of the handshake runs inside of the call: neither the engine nor
   // threads that want the lock may wait for that.
   hold.unlock();
+  const uiwarp_connect_fate fate = fate_of(destination, param);
   ConnectAttempt attempt =
-      ConnectAttempt::begin(settings_, bound_fd, source, destination, tos, service, param,
-                            static_cast<uint8_t>(settings_.mpa_revision), how);
+      fate == UIWARP_CONNECT_GOES_ON
+          ? ConnectAttempt::begin(settings_, bound_fd, source, destination, tos, service, param,
+                                  static_cast<uint8_t>(settings_.mpa_revision), how)
+          : ConnectAttempt::meet(fate, bound_fd);
+  const bool begun = attempt.fd >= 0 || attempt.fate != UIWARP_CONNECT_GOES_ON;
   hold.lock();
 
   id = find_again(number, serial);
   Initiator* initiator = nullptr;
-  if (attempt.fd >= 0 && id != nullptr) {
+  if (begun && id != nullptr) {
     initiator = new (std::nothrow) Initiator(*this, *engine_, std::move(attempt), turn, source,
                                              destination, explicit_port, tos, service, param);
   }
@@ -63,7 +76,7 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
     if (id != nullptr) id->state = IdState::kRouteResolved;
     if (attempt.fd >= 0) core::sys::close(attempt.fd);
     if (id == nullptr) return channel.open ? ENOENT : EBADF;
-    return attempt.fd >= 0 ? ENOMEM : attempt.error;
+    return begun ? ENOMEM : attempt.error;
   }
   id->endpoint = initiator;
   initiator->owner = id;

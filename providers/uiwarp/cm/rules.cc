@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "cm/resolution.h"
-#include "verbs/cm_number.h"
+#include "core/qp_number.h"
 
 namespace uiw::cm {
 namespace {
@@ -66,7 +66,7 @@ const Rules& rules_of(device::CmRules which) {
 
 void complete_offer(const Rules& rules, ConnParam& offer) {
   if (rules.mover != Mover::kProgram) return;
-  offer.qp_num = verbs::kCmQpNum;
+  offer.qp_num = core::kCmQpNumber;
   offer.flow_control = 1;
   // TCP repeats by itself, and how long the peer waits for a receive is for it to say.
   offer.retry_count = offer.rnr_retry_count = kForEver;

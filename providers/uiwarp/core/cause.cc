@@ -96,6 +96,9 @@ constexpr CauseInfo kCauses[] = {
      "(UIWARP_CLOSE_TIMEOUT_MS)."},
     {Cause::kNotConnected, "not connected",
      "The connection that the queue pair was chosen for did not come about."},
+    {Cause::kInjected, "by a rule of --faults",
+     "A rule of `uiwarp run --faults` did this: the message at the default log level names its "
+     "line."},
     {Cause::kPeerTerminated, "ended by the peer",
      "The peer ended the connection by a Terminate message, whose layer, error type and code (RFC "
      "5040, 5041, 5044) are the lower 16 bits."},

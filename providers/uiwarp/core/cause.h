@@ -54,6 +54,7 @@ enum class Cause : uint32_t {
   kQueueOverflow = 0x43,
   kCloseTimedOut = 0x44,
   kNotConnected = 0x45,
+  kInjected = 0x46,
 
   // added to a Terminate code
   kPeerTerminated = 0x10000,

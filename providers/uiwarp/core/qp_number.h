@@ -10,6 +10,11 @@ namespace uiw::core {
 inline constexpr uint32_t kMostQpNumber = 0xffffff;
 // As a destination: all that are attached to a multicast group (InfiniBand 9.6.1.3).
 inline constexpr uint32_t kGroupQpNumber = kMostQpNumber;
+// MPA does not tell the peer's queue pair number. In its place stands the number of the queue pair
+// by which InfiniBand's connection manager itself speaks: no other has it (verbs/registry.cc), and
+// none can be connected to it. As dest_qp_num in ibv_modify_qp it says that the stream comes from
+// the rdma_cm_id, and that there is no peer to search for.
+inline constexpr uint32_t kCmQpNumber = 1;
 inline constexpr uint32_t kNumbersPerPort = 256;
 
 inline constexpr uint16_t port_of(uint32_t qp_num) {

@@ -101,8 +101,8 @@ constexpr SettingInfo kTable[] = {
      "first finding; hints=1, also what is not certain; json=FILE; github=1, annotations of its "
      "workflows; suppressions=FILE; max=N, how many findings are shown."},
     {"UIWARP_FAULTS", "off|FILE", "off",
-     "Let go wrong what the rules of FILE say: calls that fail, requests that complete with an "
-     "error, completions that come late. `uiwarp run --faults` sets it; `uiwarp faults --explain` "
+     "Let go wrong what the rules of FILE say: calls, requests, connections and devices "
+     "that fail, slow peers. `uiwarp run --faults` sets it; `uiwarp faults --explain` "
      "says what the rules do."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
      "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "

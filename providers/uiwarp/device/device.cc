@@ -117,6 +117,13 @@ void tell_that_none_is_chosen(World& all, std::span<const Interface> interfaces)
 }
 
 // With `looking` held.
+void tell(World& all, std::span<const Table::Noticed> noticed) {
+  for (const Table::Noticed& one : noticed) {
+    for (Observer* observer : all.observers) observer->device_changed(*one.device, one.change);
+  }
+}
+
+// With `looking` held.
 void look(World& all) {
   if (all.over) return;
   std::vector<Interface> interfaces;
@@ -132,9 +139,21 @@ void look(World& all) {
     all.version.store(all.table.version(), std::memory_order_release);
   }
   if (!any && core::settings().devices[0] != 0) tell_that_none_is_chosen(all, interfaces);
-  for (const Table::Noticed& one : noticed) {
-    for (Observer* observer : all.observers) observer->device_changed(*one.device, one.change);
+  tell(all, noticed);
+}
+
+// What `change` does to the table.
+template <class Make>
+void make_happen(Make&& change) {
+  World& all = world();
+  std::lock_guard hold(all.looking);
+  std::vector<Table::Noticed> noticed;
+  {
+    std::lock_guard hold_it(all.lock);
+    noticed = change(all.table);
+    all.version.store(all.table.version(), std::memory_order_release);
   }
+  tell(all, noticed);
 }
 
 // The first that is there and for which `wanted` is true.
@@ -225,6 +244,18 @@ void unsubscribe(Observer& observer) {
   World& all = world();
   std::lock_guard hold(all.looking);
   std::erase(all.observers, &observer);
+}
+
+void pretend(const Device& device, Change change) {
+  make_happen([&](Table&) { return std::vector{Table::Noticed{&device, change}}; });
+}
+
+void hold_down(const Device& device, bool down) {
+  make_happen([&](Table& table) { return table.hold_down(device, down); });
+}
+
+void shift_gids(const Device& device) {
+  make_happen([&](Table& table) { return table.shift_addresses(device); });
 }
 
 int start_watching(int& fd) {

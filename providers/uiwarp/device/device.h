@@ -82,8 +82,14 @@ void refresh();
 enum class Change {
   kPortActive,
   kPortDown,
-  kGids,  // addresses came or went
+  kGids,  // addresses came, went or moved
   kGone,
+  // What no interface tells; only pretend() does.
+  kFatal,
+  kLids,
+  kPkeys,
+  kSubnetManager,
+  kReregister,
 };
 
 class Observer {
@@ -98,6 +104,13 @@ class Observer {
 // No call comes after unsubscribe(), which may be called twice. A fork starts without observers.
 void subscribe(Observer& observer);
 void unsubscribe(Observer& observer);
+
+// For instruments. What did not happen is told as if it had, or happens to what is known of a
+// device only: its port is down until it is let go again, its GIDs move one index up. Calls
+// observers.
+void pretend(const Device& device, Change change);
+void hold_down(const Device& device, bool down);
+void shift_gids(const Device& device);
 
 // From here on a descriptor becomes readable when there may be something to refresh(), which then
 // reads what the kernel has sent instead of asking for everything. Once at a time. 0 or errno; the

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "core/device_choice.h"
 
@@ -95,22 +96,48 @@ Table::Entry* Table::find(unsigned ifindex) {
   return nullptr;
 }
 
+Table::Entry* Table::find(const Device& device) {
+  for (Entry* const entry : present_)
+    if (&entry->device == &device) return entry;
+  return nullptr;
+}
+
 void Table::follow(Entry& entry, const Interface& interface, std::vector<Noticed>& noticed) {
   State& state = entry.state;
-  const bool active = interface.up && interface.carrier;
+  entry.has_carrier = interface.up && interface.carrier;
   const bool readdressed = follow_addresses(state.addresses, interface.addresses);
-  if (readdressed || state.active != active || state.mtu != interface.mtu ||
-      state.interface != interface.name) {
+  if (readdressed || state.mtu != interface.mtu || state.interface != interface.name) {
     ++version_;
   }
   state.interface = interface.name;
   state.mtu = interface.mtu;
   // Who is told that a port is active finds its addresses.
   if (readdressed) noticed.push_back({&entry.device, Change::kGids});
-  if (state.active != active) {
-    state.active = active;
-    noticed.push_back({&entry.device, active ? Change::kPortActive : Change::kPortDown});
+  follow_port(entry, noticed);
+}
+
+void Table::follow_port(Entry& entry, std::vector<Noticed>& noticed) {
+  const bool active = entry.has_carrier && !entry.is_held_down;
+  if (std::exchange(entry.state.active, active) == active) return;
+  ++version_;
+  noticed.push_back({&entry.device, active ? Change::kPortActive : Change::kPortDown});
+}
+
+std::vector<Table::Noticed> Table::hold_down(const Device& device, bool down) {
+  std::vector<Noticed> noticed;
+  if (Entry* const entry = find(device)) {
+    entry->is_held_down = down;
+    follow_port(*entry, noticed);
   }
+  return noticed;
+}
+
+std::vector<Table::Noticed> Table::shift_addresses(const Device& device) {
+  Entry* const entry = find(device);
+  if (!entry) return {};
+  ++version_;
+  entry->state.addresses.insert(entry->state.addresses.begin(), in6addr_any);
+  return {{&entry->device, Change::kGids}};
 }
 
 void Table::end(Entry& entry, std::vector<Noticed>& noticed) {
@@ -132,7 +159,7 @@ void Table::add(const Interface& interface) {
   entry->device.uverbs_minor = kFirstUverbsMinor + static_cast<uint32_t>(entries_.size());
   entry->state.interface = interface.name;
   entry->state.mtu = interface.mtu;
-  entry->state.active = interface.carrier;
+  entry->state.active = entry->has_carrier = interface.carrier;
   follow_addresses(entry->state.addresses, interface.addresses);
   guids_.insert(entry->device.node_guid);
   present_.push_back(entry.get());

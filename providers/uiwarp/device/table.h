@@ -23,6 +23,8 @@ class Table {
   struct Entry {
     Device device;
     State state;
+    bool has_carrier = false;   // its interface is up, with a carrier
+    bool is_held_down = false;  // its port is down all the same
   };
   struct Noticed {
     const Device* device;
@@ -37,6 +39,11 @@ class Table {
   // get one, in order of ifindex, which is what a device knows its interface by.
   std::vector<Noticed> update(std::span<const Interface> interfaces);
 
+  // As if the cable of its interface were pulled, until it is let go again.
+  std::vector<Noticed> hold_down(const Device& device, bool down);
+  // Its addresses move one slot up; the first one is free then.
+  std::vector<Noticed> shift_addresses(const Device& device);
+
   // Those that there are, in the order they came. Nothing but these is looked through: a host with
   // containers has had thousands.
   std::span<Entry* const> present() const { return present_; }
@@ -47,6 +54,8 @@ class Table {
  private:
   Entry* find(unsigned ifindex);
   void follow(Entry& entry, const Interface& interface, std::vector<Noticed>& noticed);
+  Entry* find(const Device& device);
+  void follow_port(Entry& entry, std::vector<Noticed>& noticed);
   void end(Entry& entry, std::vector<Noticed>& noticed);
   void add(const Interface& interface);
   uint64_t choose_guid(const Interface& interface) const;

@@ -9,31 +9,35 @@ namespace uiw::faults {
 namespace {
 
 constexpr EventInfo kTable[] = {
-    {"open_device", "ibv_open_device()", Scope::kProcess, Failure::kNull},
-    {"query_device", "ibv_query_device()", Scope::kProcess, Failure::kErrno},
-    {"query_port", "ibv_query_port()", Scope::kProcess, Failure::kErrno},
-    {"alloc_pd", "ibv_alloc_pd()", Scope::kProcess, Failure::kNull},
-    {"reg_mr", "ibv_reg_mr()", Scope::kProcess, Failure::kNull},
-    {"rereg_mr", "ibv_rereg_mr()", Scope::kProcess, Failure::kNegative},
-    {"alloc_mw", "ibv_alloc_mw()", Scope::kProcess, Failure::kNull},
-    {"create_ah", "ibv_create_ah()", Scope::kProcess, Failure::kNull},
-    {"create_cq", "ibv_create_cq()", Scope::kProcess, Failure::kNull},
-    {"create_srq", "ibv_create_srq()", Scope::kProcess, Failure::kNull},
-    {"create_qp", "ibv_create_qp()", Scope::kProcess, Failure::kNull},
-    {"modify_srq", "ibv_modify_srq()", Scope::kProcess, Failure::kErrno},
-    {"post_srq_recv", "ibv_post_srq_recv()", Scope::kProcess, Failure::kErrno},
-    {"modify_qp", "ibv_modify_qp()", Scope::kQueuePair, Failure::kErrno},
-    {"query_qp", "ibv_query_qp()", Scope::kQueuePair, Failure::kErrno},
-    {"post_send", "ibv_post_send()", Scope::kQueuePair, Failure::kErrno},
-    {"post_recv", "ibv_post_recv()", Scope::kQueuePair, Failure::kErrno},
-    {"resize_cq", "ibv_resize_cq()", Scope::kCompletionQueue, Failure::kErrno},
-    {"poll_cq", "ibv_poll_cq()", Scope::kCompletionQueue, Failure::kNegative},
-    {"req_notify_cq", "ibv_req_notify_cq()", Scope::kCompletionQueue, Failure::kErrno},
-    {"SEND", "Send", Scope::kQueuePair, Failure::kNone},
-    {"WRITE", "RDMA Write", Scope::kQueuePair, Failure::kNone},
-    {"READ", "RDMA Read", Scope::kQueuePair, Failure::kNone},
-    {"ATOMIC", "atomic operation", Scope::kQueuePair, Failure::kNone},
-    {"RECV", "receive", Scope::kQueuePair, Failure::kNone},
+    {Form::kVerb, "open_device", "ibv_open_device()", Scope::kProcess, Failure::kNull},
+    {Form::kVerb, "query_device", "ibv_query_device()", Scope::kProcess, Failure::kErrno},
+    {Form::kVerb, "query_port", "ibv_query_port()", Scope::kProcess, Failure::kErrno},
+    {Form::kVerb, "alloc_pd", "ibv_alloc_pd()", Scope::kProcess, Failure::kNull},
+    {Form::kVerb, "reg_mr", "ibv_reg_mr()", Scope::kProcess, Failure::kNull},
+    {Form::kVerb, "rereg_mr", "ibv_rereg_mr()", Scope::kProcess, Failure::kNegative},
+    {Form::kVerb, "alloc_mw", "ibv_alloc_mw()", Scope::kProcess, Failure::kNull},
+    {Form::kVerb, "create_ah", "ibv_create_ah()", Scope::kProcess, Failure::kNull},
+    {Form::kVerb, "create_cq", "ibv_create_cq()", Scope::kProcess, Failure::kNull},
+    {Form::kVerb, "create_srq", "ibv_create_srq()", Scope::kProcess, Failure::kNull},
+    {Form::kVerb, "create_qp", "ibv_create_qp()", Scope::kProcess, Failure::kNull},
+    {Form::kVerb, "modify_srq", "ibv_modify_srq()", Scope::kProcess, Failure::kErrno},
+    {Form::kVerb, "post_srq_recv", "ibv_post_srq_recv()", Scope::kProcess, Failure::kErrno},
+    {Form::kVerb, "modify_qp", "ibv_modify_qp()", Scope::kQueuePair, Failure::kErrno},
+    {Form::kVerb, "query_qp", "ibv_query_qp()", Scope::kQueuePair, Failure::kErrno},
+    {Form::kVerb, "post_send", "ibv_post_send()", Scope::kQueuePair, Failure::kErrno},
+    {Form::kVerb, "post_recv", "ibv_post_recv()", Scope::kQueuePair, Failure::kErrno},
+    {Form::kVerb, "resize_cq", "ibv_resize_cq()", Scope::kCompletionQueue, Failure::kErrno},
+    {Form::kVerb, "poll_cq", "ibv_poll_cq()", Scope::kCompletionQueue, Failure::kNegative},
+    {Form::kVerb, "req_notify_cq", "ibv_req_notify_cq()", Scope::kCompletionQueue, Failure::kErrno},
+    {Form::kOp, "SEND", "Send", Scope::kQueuePair, Failure::kNone},
+    {Form::kOp, "WRITE", "RDMA Write", Scope::kQueuePair, Failure::kNone},
+    {Form::kOp, "READ", "RDMA Read", Scope::kQueuePair, Failure::kNone},
+    {Form::kOp, "ATOMIC", "atomic operation", Scope::kQueuePair, Failure::kNone},
+    {Form::kOp, "RECV", "receive", Scope::kQueuePair, Failure::kNone},
+    {Form::kConnect, "connect", "connection", Scope::kProcess, Failure::kNone},
+    {Form::kCq, "cq", "completion", Scope::kCompletionQueue, Failure::kNone},
+    {Form::kPeer, "peer", "request", Scope::kQueuePair, Failure::kNone},
+    {Form::kDevice, "", "", Scope::kProcess, Failure::kNone},
 };
 static_assert(std::size(kTable) == kEvents);
 
@@ -58,6 +62,17 @@ constexpr Name kReceiveStatuses[] = {
     {"LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR},   {"LOC_ACCESS_ERR", IBV_WC_LOC_ACCESS_ERR},
     {"REM_ABORT_ERR", IBV_WC_REM_ABORT_ERR}, {"FATAL_ERR", IBV_WC_FATAL_ERR},
     {"GENERAL_ERR", IBV_WC_GENERAL_ERR},
+};
+
+constexpr Name kAsync[] = {
+    {"DEVICE_FATAL", IBV_EVENT_DEVICE_FATAL},
+    {"PORT_ACTIVE", IBV_EVENT_PORT_ACTIVE},
+    {"PORT_ERR", IBV_EVENT_PORT_ERR},
+    {"LID_CHANGE", IBV_EVENT_LID_CHANGE},
+    {"PKEY_CHANGE", IBV_EVENT_PKEY_CHANGE},
+    {"SM_CHANGE", IBV_EVENT_SM_CHANGE},
+    {"CLIENT_REREGISTER", IBV_EVENT_CLIENT_REREGISTER},
+    {"GID_CHANGE", IBV_EVENT_GID_CHANGE},
 };
 
 #define UIW_ERRNO(name) \
@@ -112,8 +127,18 @@ std::span<const Name> receive_status_names() {
   return kReceiveStatuses;
 }
 
+std::span<const Name> async_names() {
+  return kAsync;
+}
+
 std::span<const Name> errno_names() {
   return kErrnos;
+}
+
+const char* name_of_status(ibv_wc_status status) {
+  if (status == IBV_WC_WR_FLUSH_ERR) return "WR_FLUSH_ERR";
+  const char* const name = name_of(status_names(), status);
+  return *name == '?' ? name_of(receive_status_names(), status) : name;
 }
 
 const char* name_of(std::span<const Name> names, int value) {

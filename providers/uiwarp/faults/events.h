@@ -9,9 +9,11 @@
 #include <span>
 #include <string_view>
 
+#include "faults/words.h"
+
 namespace uiw::faults {
 
-// Calls, by verb=NAME, and requests, by op=NAME. In the order of the tables.
+// Calls, by verb=NAME, requests, by op=NAME, and connections. In the order of the tables.
 enum class Event : uint8_t {
   kOpenDevice,
   kQueryDevice,
@@ -38,11 +40,12 @@ enum class Event : uint8_t {
   kRead,
   kAtomic,
   kRecv,
+  kConnect,
+  kCompletion,
+  kDeparture,  // of a request, to a host
+  kTime,       // of rules that meet no event, but a time
 };
-inline constexpr size_t kEvents = static_cast<size_t>(Event::kRecv) + 1;
-constexpr bool is_request(Event event) {
-  return event >= Event::kSend;
-}
+inline constexpr size_t kEvents = static_cast<size_t>(Event::kTime) + 1;
 
 // Whose events are counted together, in their own order.
 enum class Scope : uint8_t {
@@ -56,10 +59,11 @@ enum class Failure : uint8_t {
   kNull,      // NULL, and errno
   kErrno,     // the errno itself
   kNegative,  // a negative number
-  kNone,      // requests complete instead
+  kNone,      // it is no call
 };
 
 struct EventInfo {
+  Form form;
   const char* name;   // "create_cq", "WRITE"
   const char* title;  // "ibv_create_cq()", "RDMA Write"
   Scope scope;
@@ -79,6 +83,9 @@ struct Name {
 std::span<const Name> status_names();          // without IBV_WC_; of a request that fails
 std::span<const Name> receive_status_names();  // those that a receive may have
 std::span<const Name> errno_names();
+std::span<const Name> async_names();  // without IBV_EVENT_; of devices and ports
+// "RETRY_EXC_ERR" and so on.
+const char* name_of_status(ibv_wc_status status);
 // "ENOMEM" and so on, of one that is in the table.
 const char* name_of(std::span<const Name> names, int value);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Rules in words.
+#include "core/gid.h"
 #include "faults/rules.h"
 
 namespace uiw::faults {
@@ -73,20 +74,83 @@ std::string failed_request(const Rule& rule) {
          "; the queue pair goes to ERR, the rest flushes, and its connection ends";
 }
 
+std::string late(const Rule& rule) {
+  return rule.least == rule.most ? time_of(rule.least)
+                                 : time_of(rule.least) + " to " + time_of(rule.most);
+}
+
 std::string delayed(const Rule& rule) {
-  const std::string time = rule.least == rule.most
-                               ? time_of(rule.least)
-                               : time_of(rule.least) + " to " + time_of(rule.most);
-  return " has its completion handed out " + time +
+  return " has its completion handed out " + late(rule) +
          " late; what is behind it in the completion queue waits, too";
+}
+
+std::string size_of(uint64_t bytes) {
+  if (bytes > 0 && bytes % (1 << 20) == 0) return std::to_string(bytes >> 20) + " MiB";
+  if (bytes > 0 && bytes % (1 << 10) == 0) return std::to_string(bytes >> 10) + " KiB";
+  return std::to_string(bytes) + " bytes";
+}
+
+// Those by number have no port.
+std::string not_connected(const Rule& rule, const char* by_cm) {
+  std::string text = by_cm;
+  if (rule.port == 0)
+    text +=
+        "; one by number does not find its peer: its first request completes with "
+        "IBV_WC_RETRY_EXC_ERR, and the rest flushes";
+  return text;
+}
+
+std::string reset(const Rule& rule) {
+  return " is reset before the request with which more than " + size_of(rule.bytes) +
+         " of requests would be posted to it: what is outstanding flushes, IBV_EVENT_QP_FATAL "
+         "comes, and by rdma_cm RDMA_CM_EVENT_DISCONNECTED at both ends";
+}
+
+// Of rules that meet a time.
+std::string at_a_time(const Rule& rule) {
+  const std::string device = rule.device == "*" ? "each device" : rule.device;
+  const std::string when = time_of(rule.at) + " after the process has opened its first device ";
+  switch (rule.action) {
+    case Action::kPortDown:
+      return when + "the port of " + device + " goes down" +
+             (rule.lasts ? " for " + time_of(rule.lasts) : ", and stays so") +
+             ": IBV_EVENT_PORT_ERR" + (rule.lasts ? ", then IBV_EVENT_PORT_ACTIVE" : "") +
+             "; what is posted meanwhile, and what completes, waits";
+    case Action::kShiftGids:
+      return when + "the GIDs of " + device + " move one index up: IBV_EVENT_GID_CHANGE";
+    default:
+      return when + "IBV_EVENT_" + name_of(async_names(), rule.async) + " comes of " + device +
+             (rule.async == IBV_EVENT_DEVICE_FATAL ? ", and its queue pairs go to ERR" : "");
+  }
+}
+
+std::string paced(const Rule& rule) {
+  std::string text =
+      "what is posted to be sent to " +
+      (IN6_IS_ADDR_UNSPECIFIED(&rule.peer) ? "any host"
+                                           : std::string(core::text_of(rule.peer).text)) +
+      " leaves";
+  if (rule.rate)
+    text +=
+        " at " + std::to_string(rule.rate / 1000) + " kbit a second, of all queue pairs together";
+  if (rule.most) text += std::string(rule.rate ? ", and" : "") + " " + late(rule) + " later";
+  return text + ", in its order";
+}
+
+std::string to_port(const Rule& rule) {
+  return rule.port ? " to port " + std::to_string(rule.port) : "";
 }
 
 }  // namespace
 
 std::string explain(const Rule& rule) {
+  if (rule.event == Event::kTime)
+    return "line " + std::to_string(rule.line) + ": " + at_a_time(rule) + ".";
+  if (rule.event == Event::kDeparture)
+    return "line " + std::to_string(rule.line) + ": " + paced(rule) + ".";
   const EventInfo& event = info(rule.event);
   std::string text = "line " + std::to_string(rule.line) + ": " + which(rule) + " " + event.title +
-                     of(event.scope);
+                     to_port(rule) + of(event.scope);
   switch (rule.action) {
     case Action::kErrno:
       text += failure(rule);
@@ -97,6 +161,31 @@ std::string explain(const Rule& rule) {
     case Action::kDelay:
       text += delayed(rule);
       break;
+    case Action::kReject:
+      text += not_connected(rule, " is rejected by the peer: RDMA_CM_EVENT_REJECTED");
+      break;
+    case Action::kTimeOut:
+      text += not_connected(rule,
+                            " gets no answer: RDMA_CM_EVENT_UNREACHABLE when "
+                            "UIWARP_CONNECT_TIMEOUT_MS have passed");
+      break;
+    case Action::kUnreachable:
+      text += not_connected(
+          rule, " finds no way to the peer (EHOSTUNREACH): RDMA_CM_EVENT_CONNECT_ERROR at once");
+      break;
+    case Action::kReset:
+      text += reset(rule);
+      break;
+    case Action::kOverrun:
+      text +=
+          " is lost, as if there were no room for it: IBV_EVENT_CQ_ERR comes, and the queue pairs "
+          "that complete there go to ERR";
+      break;
+    case Action::kPortDown:
+    case Action::kAsync:
+    case Action::kShiftGids:
+    case Action::kPace:
+      break;  // said above
   }
   return text + ".";
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "faults/injection.h"
 
+#include <atomic>
 #include <cstdio>
+#include <forward_list>
+#include <set>
+#include <utility>
 
 #include "core/log.h"
 #include "core/per_process.h"
@@ -14,16 +18,60 @@ struct Process {
   Stream stream{Scope::kProcess, 0};
 };
 
-// Never destroyed: a program's destructors may come after ours.
-Rules& all_rules() {
-  static auto* const rules = new Rules;
-  return *rules;
+// None of them is ever destroyed: hits and times refer to them, and a program's destructors may
+// come after ours.
+std::atomic<const Rules*> current{nullptr};
+
+// Which rules of these were carried out in this process, by their lines.
+struct Tally {
+  std::mutex mutex;
+  uint64_t edition = 0;     // under mutex
+  std::set<int> lines;      // under mutex
+  bool has_device = false;  // under mutex: the process has opened one
+};
+constinit core::PerProcess<Tally> tallies;
+
+void carried_out(const Rule& rule) {
+  Tally* const tally = tallies.get();
+  if (!tally) return;
+  const std::lock_guard lock(tally->mutex);
+  if (std::exchange(tally->edition, rules().edition) != rules().edition) tally->lines.clear();
+  tally->lines.insert(rule.line);
+}
+
+// When the program ends.
+__attribute__((destructor)) void tell_what_met_nothing() {
+  if (!current.load()) return;
+  Tally* const tally = tallies.get();
+  if (!tally) return;
+  std::vector<std::string> idle;
+  {
+    const std::lock_guard lock(tally->mutex);
+    if (!tally->has_device) return;
+    const bool begun = tally->edition == rules().edition;
+    for (const Rule& rule : rules().list)
+      if (!begun || !tally->lines.contains(rule.line)) idle.push_back(explain(rule));
+  }
+  for (const std::string& rule : idle)
+    core::log(core::LogLevel::kWarn, "faults: met nothing: %s", rule.c_str());
 }
 
 }  // namespace
 
+void device_is_open() {
+  Tally* const tally = tallies.get();
+  if (!tally) return;
+  const std::lock_guard lock(tally->mutex);
+  tally->has_device = true;
+}
+
 bool configure(const char* path) {
-  const std::string problem = load(path, all_rules());
+  static auto* const all = new std::forward_list<Rules>;
+  const uint64_t edition = all->empty() ? 1 : all->front().edition + 1;
+  Rules& fresh = all->emplace_front();
+  const std::string problem = load(path, fresh);
+  fresh.edition = edition;
+  current.store(&fresh, std::memory_order_release);
   if (problem.empty()) return true;
   core::log(core::LogLevel::kError,
             "UIWARP_FAULTS: %s. Correct or unset it; until then no device can be opened",
@@ -32,7 +80,7 @@ bool configure(const char* path) {
 }
 
 const Rules& rules() {
-  return all_rules();
+  return *current.load(std::memory_order_acquire);
 }
 
 Notes::~Notes() {
@@ -41,26 +89,63 @@ Notes::~Notes() {
 }
 
 void Notes::call(const Hit& hit) {
-  char line[160];
-  std::snprintf(line, sizeof line, "line %d: %s, number %llu, fails with %s", hit.rule->line,
-                info(hit.rule->event).title, static_cast<unsigned long long>(hit.number),
-                name_of(errno_names(), hit.rule->error));
+  char what[40];
+  std::snprintf(what, sizeof what, "fails with %s", name_of(errno_names(), hit.rule->error));
+  say(hit, 0, what);
+}
+
+void Notes::request(const Hit& hit, const Qp& qp, ibv_wc_status status) {
+  char what[60];
+  std::snprintf(what, sizeof what, "completes with IBV_WC_%s", name_of_status(status));
+  say(hit, qp.number, what);
+}
+
+void Notes::late(const Hit& hit, const Qp& qp) {
+  char what[60];
+  std::snprintf(what, sizeof what, "has its completion handed out %.3f ms late",
+                static_cast<double>(hit.delay) / core::kMillisecond);
+  say(hit, qp.number, what);
+}
+
+void Notes::connection(const Hit& hit, uint32_t qp_num) {
+  switch (hit.rule->action) {
+    case Action::kReject:
+      return say(hit, qp_num, "is rejected");
+    case Action::kTimeOut:
+      return say(hit, qp_num, "gets no answer");
+    case Action::kUnreachable:
+      return say(hit, qp_num, "finds no way to its peer");
+    default:
+      return say(hit, qp_num, "is reset");
+  }
+}
+
+void Notes::overrun(const Hit& hit, uint32_t qp_num) {
+  say(hit, qp_num, "is lost: its completion queue overruns");
+}
+
+void Notes::paced(const Hit& hit, const Qp& qp) {
+  say(hit, qp.number, "leaves later, as those behind it will");
+}
+
+void Notes::timed(const Rule& rule, const char* what) {
+  char line[200];
+  std::snprintf(line, sizeof line, "line %d: device %s: %s", rule.line, rule.device.c_str(), what);
+  say(rule, line);
+}
+
+void Notes::say(const Rule& rule, const char* line) {
+  carried_out(rule);
   lines_.emplace_back(line);
 }
 
-void Notes::request(const Hit& hit, const Qp& qp) {
-  char line[160], what[80];
-  if (hit.rule->action == Action::kStatus)
-    std::snprintf(what, sizeof what, "completes with IBV_WC_%s",
-                  name_of(hit.rule->event == Event::kRecv ? receive_status_names() : status_names(),
-                          hit.rule->status));
-  else
-    std::snprintf(what, sizeof what, "has its completion handed out %.3f ms late",
-                  static_cast<double>(hit.delay) / core::kMillisecond);
-  std::snprintf(line, sizeof line, "line %d: queue pair 0x%06x: %s, number %llu, %s",
-                hit.rule->line, qp.number, info(hit.rule->event).title,
-                static_cast<unsigned long long>(hit.number), what);
-  lines_.emplace_back(line);
+// `qp_num` 0: of none.
+void Notes::say(const Hit& hit, uint32_t qp_num, const char* what) {
+  char of[32] = "", line[200];
+  if (qp_num) std::snprintf(of, sizeof of, "queue pair 0x%06x: ", qp_num);
+  std::snprintf(line, sizeof line, "line %d: %s%s, number %llu, %s", hit.rule->line, of,
+                info(hit.rule->event).title, static_cast<unsigned long long>(hit.number), what);
+  say(*hit.rule, line);
 }
 
 int failing(Event event, Stream& stream, Notes& notes) {
@@ -70,13 +155,20 @@ int failing(Event event, Stream& stream, Notes& notes) {
   return hit->rule->error;
 }
 
-int failing(Event event) {
+std::optional<Hit> next_of_process(const Occasion& happens) {
   static constinit core::PerProcess<Process> processes;
-  Notes notes;
   Process* const process = processes.get();
-  if (!process) return 0;
+  if (!process) return {};
   const std::lock_guard lock(process->mutex);
-  return failing(event, process->stream, notes);
+  return process->stream.next(rules(), happens);
+}
+
+int failing(Event event) {
+  Notes notes;
+  const std::optional<Hit> hit = next_of_process({.event = event});
+  if (!hit) return 0;
+  notes.call(*hit);
+  return hit->rule->error;
 }
 
 int failing(Event event, Qp& qp) {

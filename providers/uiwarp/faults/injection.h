@@ -13,6 +13,9 @@ namespace uiw::faults {
 bool configure(const char* path);
 const Rules& rules();
 
+// The process has opened a device: when it ends, rules that met nothing are told.
+void device_is_open();
+
 // Says of each rule that was carried out, in a line at the default level, when it goes: with no
 // lock held.
 class Notes {
@@ -23,12 +26,27 @@ class Notes {
 
   // A call that fails.
   void call(const Hit& hit);
-  // A request of that queue pair that meets a rule.
-  void request(const Hit& hit, const Qp& qp);
+  // A request of that queue pair that meets a rule, and completes with `status`.
+  void request(const Hit& hit, const Qp& qp, ibv_wc_status status);
+  void late(const Hit& hit, const Qp& qp);
+  // A connection, of that queue pair or none yet.
+  void connection(const Hit& hit, uint32_t qp_num);
+  // A completion of that queue pair that is lost.
+  void overrun(const Hit& hit, uint32_t qp_num);
+  // That a rule paces what this queue pair sends.
+  void paced(const Hit& hit, const Qp& qp);
+  // Of a rule whose time has come.
+  void timed(const Rule& rule, const char* what);
 
  private:
+  void say(const Hit& hit, uint32_t qp_num, const char* what);
+  void say(const Rule& rule, const char* line);
+
   std::vector<std::string> lines_;
 };
+
+// An event that is counted for the process: the rule that it meets.
+std::optional<Hit> next_of_process(const Occasion& happens);
 
 // A call that is counted for the process, or in `stream`: 0, or the errno it is to fail with, of
 // which has been said. Thread: any; the stream's.

@@ -6,10 +6,14 @@
 // tried, Qp::mutex.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -22,12 +26,27 @@ namespace uiw::faults {
 
 struct Cq;
 
+// A request on its way to the next table, with all that it refers to.
+struct Parcel {
+  ibv_send_wr wr;
+  std::vector<ibv_sge> sges;
+  std::vector<uint8_t> inline_data;
+  core::Nanoseconds due;  // core::now()
+};
+
 // How far a queue pair is on its way to ERR by a rule.
 enum class Fate : uint8_t {
   kNone,     // no rule has met it
   kFailing,  // a stand-in is posted for the request that is to fail; what comes behind is held
   kFailed,   // that has completed, or a receive has failed; it is to be moved to ERR
   kOver,     // it has been moved to ERR, and what was held has been posted
+};
+
+// What ends a connection that a rule has met, with the request that would be beyond rule->bytes.
+struct Doom {
+  Hit hit;
+  bool is_by_cm;         // else by number
+  uint64_t carried = 0;  // bytes of requests that were posted since
 };
 
 struct Qp {
@@ -37,13 +56,17 @@ struct Qp {
   std::shared_ptr<Cq> send_cq, recv_cq;
   uint32_t number = 0;
   uint32_t most_sends = 0;  // outstanding
+  std::string device;
   bool is_for_datagrams = false;
   bool signal_all = false;
   const unsigned process = core::generation();
 
   // From what a rule says of a request until it is posted; from batch_begin() to batch_end().
   std::mutex posting;
-  size_t batch_added = 0, batch_held = 0;  // since batch_begin(); under posting
+  // Since batch_begin(); under posting.
+  size_t batch_added = 0, batch_held = 0, batch_kept = 0;
+  std::deque<Parcel> parcels;  // under posting: what is kept back, in order
+  bool has_courier = false;    // under posting: deliver() is to come
 
   std::mutex mutex;
   Stream stream;                    // under mutex
@@ -51,6 +74,10 @@ struct Qp {
   std::vector<Sent> held;           // under mutex
   Fate fate = Fate::kNone;          // under mutex
   bool has_failed_receive = false;  // under mutex: messages that come behind it are none
+  bool is_injected = false;         // under mutex: it is a rule that it fails by
+  std::optional<Doom> doom;         // under mutex: its connection is to end
+  in6_addr peer{};                  // under mutex; all zero: not known
+  bool is_paced = false;            // under mutex: and that was said
 
   bool is_leaving = false;  // under Cq::mutex of both queues: it is being destroyed
 
@@ -76,6 +103,8 @@ struct Cq {
   std::deque<Withheld> withheld;          // under mutex, in the order of completion
   std::unordered_map<uint32_t, Qp*> qps;  // under mutex, by number: who completes here
   bool is_destroyed = false;              // under mutex
+  std::string device;                     // under mutex; empty: no queue pair completes here yet
+  std::optional<bool> arm_later;          // under mutex: when the port is up; solicited only
   bool is_watched = false;                // under mutex
 
   bool foreign() const { return process != core::generation(); }

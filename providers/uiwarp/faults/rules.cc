@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "faults/rules.h"
 
+#include <arpa/inet.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "core/gid.h"
 #include "core/read_file.h"
 
 namespace uiw::faults {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r";
-// Rules that the language will have.
-constexpr std::string_view kLater[] = {"connect", "dev", "gid", "cq", "peer"};
-
-std::vector<std::string_view> words_of(std::string_view line) {
+std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> words;
   line = line.substr(0, line.find('#'));
   for (size_t at = 0; (at = line.find_first_not_of(kSpace, at)) != line.npos;) {
@@ -38,7 +41,7 @@ std::optional<Number> number(std::string_view text) {
   return value;
 }
 
-std::optional<core::Nanoseconds> duration(std::string_view text) {
+std::optional<core::Nanoseconds> duration(std::string_view text, core::Nanoseconds most) {
   struct Unit {
     std::string_view name;
     core::Nanoseconds length;
@@ -48,8 +51,24 @@ std::optional<core::Nanoseconds> duration(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (!text.ends_with(unit.name)) continue;
     const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
-    if (!count || *count > kLongestDelay / unit.length) return {};
+    if (!count || *count > most / unit.length) return {};
     return *count * unit.length;
+  }
+  return {};
+}
+
+// Bytes.
+std::optional<uint64_t> size(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    unsigned shift;
+  };
+  constexpr Unit kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"", 0}};
+  for (const Unit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
+    if (!count) return {};
+    return uint64_t{*count} << unit.shift;
   }
   return {};
 }
@@ -66,20 +85,30 @@ std::string list(std::span<const Name> names) {
   return all;
 }
 
-std::string list_of_events(bool requests) {
+std::string list_of_events(Form form) {
   std::string all;
-  for (size_t i = 0; i < kEvents; ++i)
-    if (is_request(static_cast<Event>(i)) == requests)
-      all += (all.empty() ? "" : ", ") + std::string(event_table()[i].name);
+  for (const EventInfo& event : event_table())
+    if (event.form == form) all += (all.empty() ? "" : ", ") + std::string(event.name);
   return all;
 }
 
-std::optional<Event> event_named(std::string_view name, bool request) {
-  for (size_t i = 0; i < kEvents; ++i) {
-    const auto event = static_cast<Event>(i);
-    if (is_request(event) == request && name == info(event).name) return event;
-  }
-  return {};
+std::string quoted(std::string_view word) {
+  return "'" + std::string(word) + "'";
+}
+
+std::string all_words() {
+  std::string all = "seed N";
+  for (const Word& word : word_table()) all += ", " + written(word);
+  return all;
+}
+
+const Word* find_word(std::string_view name) {
+  const auto found = std::ranges::find(word_table(), name, &Word::name);
+  return found == word_table().end() ? nullptr : &*found;
+}
+
+Key key_of(const Word& word) {
+  return static_cast<Key>(&word - word_table().data());
 }
 
 // One line. Each function returns what is wrong, without the line's number.
@@ -87,7 +116,13 @@ class Line {
  public:
   std::string parse(std::span<const std::string_view> words) {
     for (const std::string_view word : words) {
-      const std::string problem = take(word);
+      const std::string problem = look(word);
+      if (!problem.empty()) return problem;
+    }
+    if (!form_)
+      return quoted(words.front()) + ": a rule needs a word that says what it is about: " + forms();
+    for (Said& said : said_) {
+      const std::string problem = take(said);
       if (!problem.empty()) return problem;
     }
     return whole(words.front());
@@ -95,130 +130,274 @@ class Line {
   const Rule& rule() const { return rule_; }
 
  private:
-  static std::string quoted(std::string_view word) { return "'" + std::string(word) + "'"; }
+  struct Said {
+    std::string_view text;  // all of it
+    const Word* word;
+    std::string_view value;
+  };
 
-  std::string take(std::string_view word) {
-    const size_t equals = word.find('=');
-    const std::string_view name = word.substr(0, equals);
-    if (std::ranges::find(kLater, name) != std::end(kLater))
-      return quoted(word) + ": rules of '" + std::string(name) +
-             "' are not there yet; there are verb=NAME errno=E, op=NAME status=S and op=NAME "
-             "delay=MIN..MAX";
-    for (const Key& key : kKeys) {
-      if (name != key.name) continue;
-      if (equals == word.npos) return quoted(word) + " needs a value: " + key.name + "=...";
-      if (std::ranges::find(seen_, name) != seen_.end())
-        return quoted(word) + ": " + key.name + " is there twice";
-      seen_.push_back(name);
-      const std::string allowed = (this->*key.take)(word.substr(equals + 1));
-      return allowed.empty() ? "" : quoted(word) + ": allowed for " + key.name + ": " + allowed;
+  static std::string forms() {
+    std::string all;
+    for (const Word& word : word_table())
+      if (word.role == Role::kForm) all += (all.empty() ? "" : ", ") + written(word);
+    return all;
+  }
+
+  // Whether there is such a word, once.
+  std::string look(std::string_view text) {
+    const size_t equals = text.find('=');
+    const Word* const word = find_word(text.substr(0, equals));
+    if (!word) return "there is no " + quoted(text) + "; allowed: " + all_words();
+    if (find(word->name)) return quoted(text) + ": " + word->name + " is there twice";
+    said_.push_back({text, word, equals == text.npos ? "" : text.substr(equals + 1)});
+    if (word->role != Role::kForm) return "";
+    if (form_) return quoted(text) + ": a rule is about one of " + forms();
+    form_ = static_cast<Form>(std::countr_zero(word->forms));
+    return "";
+  }
+
+  const Said* find(std::string_view name) const {
+    const auto found =
+        std::ranges::find_if(said_, [&](const Said& each) { return each.word->name == name; });
+    return found == said_.end() ? nullptr : &*found;
+  }
+
+  // Whether it may be in such a rule, with this value.
+  std::string take(Said& said) {
+    // Several may have this name.
+    for (const Word& word : word_table())
+      if (word.fits(*form_) && std::string_view(word.name) == said.word->name) said.word = &word;
+    const Role role = said.word->role;
+    const bool has_value = said.text.find('=') != said.text.npos;
+    if (!said.word->fits(*form_)) {
+      std::string allowed;
+      for (const Role each : {Role::kWhich, Role::kWhat, Role::kDetail}) {
+        const std::string words = words_of(*form_, each, ", ");
+        if (!words.empty()) allowed += (allowed.empty() ? "" : ", ") + words;
+      }
+      return quoted(said.text) + ": with " + form_word(*form_) + " a rule has " + allowed;
     }
-    return "there is no " + quoted(word) +
-           "; allowed: seed N, verb=, qp=*, op=, nth=, every=, probability=, errno=, status=, "
-           "delay=";
+    if (said.word->value && !has_value)
+      return quoted(said.text) + " needs a value: " + said.word->name + "=...";
+    if (!said.word->value && has_value)
+      return quoted(said.text) + ": " + said.word->name + " has no value";
+    if (role == Role::kWhich && std::exchange(has_which_, true))
+      return quoted(said.text) + ": a rule has one of " + words_of(*form_, role, ", ");
+    if (role == Role::kWhat && std::exchange(has_what_, true))
+      return quoted(said.text) + ": a rule has one of " + words_of(*form_, role, ", ");
+    const std::string allowed = value(key_of(*said.word), said.value);
+    if (allowed.empty()) return "";
+    return quoted(said.text) + ": allowed for " + said.word->name + ": " + allowed;
   }
 
-  // What a key takes; they return what is allowed when the value is not.
-  std::string verb(std::string_view text) {
-    verb_ = event_named(text, false);
-    return verb_ ? "" : list_of_events(false);
+  // What is allowed, when the value is not.
+  std::string value(Key key, std::string_view text) {
+    switch (key) {
+      case Key::kVerb:
+      case Key::kOp:
+        return event(text);
+      case Key::kConnect:
+        rule_.event = Event::kConnect;
+        return "";
+      case Key::kQp:
+        return text == "*" ? "" : "*, since each queue pair counts for itself";
+      case Key::kPort:
+        return port(text);
+      case Key::kNth:
+        return count(text, When::kNth);
+      case Key::kEvery:
+        return count(text, When::kEvery);
+      case Key::kProbability:
+        return probability(text);
+      case Key::kErrno:
+        return error(text);
+      case Key::kStatus:
+        rule_.action = Action::kStatus;
+        return "";  // whole() looks at it
+      case Key::kDelay:
+        return delay(text);
+      case Key::kReject:
+        rule_.action = Action::kReject;
+        return "";
+      case Key::kTimeout:
+        rule_.action = Action::kTimeOut;
+        return "";
+      case Key::kUnreachable:
+        rule_.action = Action::kUnreachable;
+        return "";
+      case Key::kReset:
+        rule_.action = Action::kReset;
+        return "";
+      case Key::kAfter:
+        return after(text);
+      case Key::kDevice:
+        rule_.event = Event::kTime;
+        rule_.device = text;
+        return text.empty() ? "NAME or *" : "";
+      case Key::kGid:
+        rule_.event = Event::kTime;
+        rule_.device = "*";
+        rule_.action = Action::kShiftGids;
+        return text == "shift" ? "" : "shift";
+      case Key::kCq:
+        rule_.event = Event::kCompletion;
+        return text == "*" ? "" : "*, since each completion queue counts for itself";
+      case Key::kAt:
+        return time(text, rule_.at);
+      case Key::kFor:
+        return time(text, rule_.lasts);
+      case Key::kPortDown:
+        rule_.action = Action::kPortDown;
+        return text == "down" ? "" : "down";
+      case Key::kEvent:
+        return async(text);
+      case Key::kPeer:
+        return peer(text);
+      case Key::kRate:
+        return rate(text);
+      case Key::kPeerDelay: {
+        const std::string wrong = delay(text);
+        rule_.action = Action::kPace;
+        return wrong;
+      }
+      case Key::kOverrun:
+        rule_.action = Action::kOverrun;
+        return "";
+    }
+    return "";
   }
-  std::string op(std::string_view text) {
-    op_ = event_named(text, true);
-    return op_ ? "" : list_of_events(true);
+
+  std::string event(std::string_view text) {
+    for (size_t i = 0; i < kEvents; ++i) {
+      rule_.event = static_cast<Event>(i);
+      if (info(rule_.event).form == *form_ && text == info(rule_.event).name) return "";
+    }
+    return list_of_events(*form_);
   }
-  std::string qp(std::string_view text) {
-    return text == "*" ? "" : "*, since each queue pair counts for itself";
+  std::string port(std::string_view text) {
+    const auto value = number<uint16_t>(text);
+    if (!value || *value == 0) return "a number from 1 to 65535";
+    rule_.port = *value;
+    return "";
   }
-  std::string nth(std::string_view text) { return count(text, When::kNth); }
-  std::string every(std::string_view text) { return count(text, When::kEvery); }
   std::string count(std::string_view text, When when) {
     const auto value = number<uint64_t>(text);
     if (!value || *value == 0) return "a number from 1 on";
     rule_.number = *value;
-    return only(when);
+    rule_.when = when;
+    return "";
   }
   std::string probability(std::string_view text) {
     const auto value = number<double>(text);
     if (!value || !(*value > 0 && *value <= 1)) return "a number above 0 and at most 1, as 0.01";
     rule_.probability = *value;
-    return only(When::kProbability);
-  }
-  std::string only(When when) {
-    if (rule_.when != When::kAlways) return "one of nth, every and probability in a rule";
-    rule_.when = when;
+    rule_.when = When::kProbability;
     return "";
   }
   std::string error(std::string_view text) {
     const auto value = value_of(errno_names(), text);
     if (!value) return list(errno_names());
     rule_.error = *value;
-    return act(Action::kErrno);
-  }
-  std::string status(std::string_view text) {
-    constexpr std::string_view kPrefix = "IBV_WC_";
-    if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
-    status_ = text;
-    return act(Action::kStatus);
+    rule_.action = Action::kErrno;
+    return "";
   }
   std::string delay(std::string_view text) {
     const size_t dots = text.find("..");
-    const auto least = duration(text.substr(0, dots));
-    const auto most = dots == text.npos ? least : duration(text.substr(dots + 2));
+    const auto least = duration(text.substr(0, dots), kLongestDelay);
+    const auto most = dots == text.npos ? least : duration(text.substr(dots + 2), kLongestDelay);
     if (!least || !most || *most < *least || *most == 0)
       return "TIME or MIN..MAX, as 5ms..20ms, with us, ms or s, at most 60s";
     rule_.least = *least;
     rule_.most = *most;
-    return act(Action::kDelay);
+    rule_.action = Action::kDelay;
+    return "";
   }
-  std::string act(Action action) {
-    if (acts_) return "one of errno, status and delay in a rule";
-    rule_.action = action;
-    acts_ = true;
+  std::string peer(std::string_view text) {
+    const std::string address(text);
+    rule_.event = Event::kDeparture;
+    rule_.action = Action::kPace;
+    if (address == "*") return "";
+    in_addr ipv4;
+    if (inet_pton(AF_INET, address.c_str(), &ipv4) == 1) {
+      rule_.peer = core::mapped(ipv4);
+      return "";
+    }
+    if (inet_pton(AF_INET6, address.c_str(), &rule_.peer) == 1) return "";
+    return "an address, as 10.0.0.2 or fd00::2, or *, any";
+  }
+  std::string rate(std::string_view text) {
+    struct Unit {
+      std::string_view name;
+      uint64_t bits;
+    };
+    constexpr Unit kUnits[] = {{"Gbit", 1000000000}, {"Mbit", 1000000}, {"Kbit", 1000}};
+    for (const Unit& unit : kUnits) {
+      if (!text.ends_with(unit.name)) continue;
+      const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
+      if (!count || *count == 0 || *count > 1000000) break;
+      rule_.rate = *count * unit.bits;
+      return "";
+    }
+    return "a number from 1 to 1000000 with Kbit, Mbit or Gbit, as 1Gbit";
+  }
+  std::string time(std::string_view text, core::Nanoseconds& out) {
+    const auto value = duration(text, kLatest);
+    if (!value || *value == 0)
+      return "TIME above 0, as 500ms or 3s, with us, ms or s, at most 86400s";
+    out = *value;
+    return "";
+  }
+  std::string async(std::string_view text) {
+    constexpr std::string_view kPrefix = "IBV_EVENT_";
+    if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
+    const auto value = value_of(async_names(), text);
+    if (!value) return list(async_names());
+    rule_.async = static_cast<ibv_event_type>(*value);
+    rule_.action = Action::kAsync;
+    return "";
+  }
+  std::string after(std::string_view text) {
+    const auto bytes = size(text);
+    if (!bytes) return "a number of bytes, as 100, 2KiB, 1MiB or 1GiB";
+    rule_.bytes = *bytes;
+    return "";
+  }
+  // Which ones are allowed the request says.
+  std::string status(const Said& said) {
+    constexpr std::string_view kPrefix = "IBV_WC_";
+    std::string_view text = said.value;
+    if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
+    const auto names = rule_.event == Event::kRecv ? receive_status_names() : status_names();
+    const auto value = value_of(names, text);
+    if (!value)
+      return quoted(said.text) + ": allowed for op=" + info(rule_.event).name + ": " + list(names);
+    rule_.status = static_cast<ibv_wc_status>(*value);
     return "";
   }
 
   // Whether the words make a rule together.
   std::string whole(std::string_view first) {
-    if (verb_ && op_) return quoted(first) + ": a rule has either verb= or op=";
-    if (!verb_ && !op_) return quoted(first) + ": a rule needs verb=NAME or op=NAME";
-    if (!acts_)
-      return quoted(first) + ": what is to happen? A rule needs " +
-             (verb_ ? "errno=E" : "status=S or delay=MIN..MAX");
-    if (verb_ && rule_.action != Action::kErrno)
-      return quoted(first) + ": with verb= a rule has errno=, not status= or delay=";
-    if (op_ && rule_.action == Action::kErrno)
-      return quoted(first) + ": with op= a rule has status= or delay=, not errno=";
-    if (verb_ && std::ranges::find(seen_, "qp") != seen_.end())
-      return quoted(first) + ": qp= goes with op=; calls are counted as doc/faults.md says";
-    rule_.event = verb_ ? *verb_ : *op_;
-    if (rule_.action != Action::kStatus) return "";
-    const auto names = rule_.event == Event::kRecv ? receive_status_names() : status_names();
-    const auto value = value_of(names, status_);
-    if (!value)
-      return "'status=" + std::string(status_) + "': allowed for op=" + info(rule_.event).name +
-             ": " + list(names);
-    rule_.status = static_cast<ibv_wc_status>(*value);
-    return "";
+    const std::string whats = words_of(*form_, Role::kWhat, " or ");
+    if (!has_what_ && !whats.empty())
+      return quoted(first) + ": what is to happen? A rule with " + form_word(*form_) + " needs " +
+             whats;
+    if (const Said* const said = find("after"); said && rule_.action != Action::kReset)
+      return quoted(said->text) + ": after= goes with reset";
+    if (const Said* const said = find("for"); said && rule_.action != Action::kPortDown)
+      return quoted(said->text) + ": for= goes with port=down";
+    if (rule_.event == Event::kTime && !find("at"))
+      return quoted(first) + ": when? A rule with " + form_word(*form_) + " needs at=TIME";
+    if (rule_.event == Event::kDeparture && !find("rate") && !find("delay"))
+      return quoted(first) + ": what is to happen? A rule with " + form_word(*form_) +
+             " needs rate=BITS or delay=MIN..MAX, or both";
+    const Said* const said = find("status");
+    return said ? status(*said) : "";
   }
 
-  struct Key {
-    const char* name;
-    std::string (Line::*take)(std::string_view);
-  };
-  static const Key kKeys[9];
-
   Rule rule_;
-  bool acts_ = false;
-  std::optional<Event> verb_, op_;
-  std::string_view status_;
-  std::vector<std::string_view> seen_;
-};
-
-const Line::Key Line::kKeys[9] = {
-    {"verb", &Line::verb},   {"op", &Line::op},         {"qp", &Line::qp},
-    {"nth", &Line::nth},     {"every", &Line::every},   {"probability", &Line::probability},
-    {"errno", &Line::error}, {"status", &Line::status}, {"delay", &Line::delay},
+  std::optional<Form> form_;
+  bool has_which_ = false, has_what_ = false;
+  std::vector<Said> said_;
 };
 
 std::string parse_seed(std::span<const std::string_view> words, bool& seen, uint64_t& seed) {
@@ -237,7 +416,7 @@ std::string parse(std::string_view text, Rules& out) {
   bool seeded = false;
   for (int line = 1; !text.empty(); ++line) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const auto words = words_of(text.substr(0, end));
+    const auto words = split(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (words.empty()) continue;
     Line parsed;
@@ -253,6 +432,10 @@ std::string parse(std::string_view text, Rules& out) {
 
 std::string load(const std::string& path, Rules& out) {
   std::string text;
+  // Who writes to a FIFO may never do so.
+  struct stat file {};
+  if (stat(path.c_str(), &file) == 0 && !S_ISREG(file.st_mode))
+    return path + ": it is no regular file";
   if (const int error = core::read_file(path, text)) return path + ": " + std::strerror(error);
   const std::string problem = parse(text, out);
   return problem.empty() ? "" : path + ": " + problem;

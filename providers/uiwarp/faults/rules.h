@@ -2,6 +2,8 @@
 // The file of --faults: one rule a line (doc/faults.md). Pure.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,9 +23,25 @@ enum class When : uint8_t {
 };
 
 enum class Action : uint8_t {
-  kErrno,   // a call fails
-  kStatus,  // a request completes with an error, and its queue pair fails
-  kDelay,   // the completion of a request is handed out later
+  kErrno,        // a call fails
+  kStatus,       // a request completes with an error, and its queue pair fails
+  kDelay,        // the completion of a request is handed out later
+  kReject,       // the peer's program rejects a connection
+  kTimeOut,      // nobody answers who is to be connected to
+  kUnreachable,  // there is no way to who is to be connected to
+  kReset,        // a connection is reset when it has carried so much
+  kPortDown,     // the port of a device is down
+  kAsync,        // an asynchronous event comes
+  kShiftGids,    // GIDs are at another index
+  kOverrun,      // a completion is lost
+  kPace,         // requests leave later
+};
+
+// Something that rules may meet.
+struct Occasion {
+  Event event{};
+  uint16_t port = 0;  // of the peer of a connection by rdma_cm
+  in6_addr peer{};    // of kDeparture
 };
 
 struct Rule {
@@ -35,15 +53,31 @@ struct Rule {
   Action action{};
   int error = 0;                          // of kErrno
   ibv_wc_status status{};                 // of kStatus
-  core::Nanoseconds least = 0, most = 0;  // of kDelay
+  core::Nanoseconds least = 0, most = 0;  // of kDelay and kPace
+  uint16_t port = 0;                      // of a connection's peer; 0: any, and by number
+  uint64_t bytes = 0;                     // of kReset
+  std::string device;                     // or "*"; of Event::kTime
+  core::Nanoseconds at = 0;               // of Event::kTime: from the first device's opening on
+  core::Nanoseconds lasts = 0;            // of kPortDown; 0: for good
+  ibv_event_type async{};                 // of kAsync
+  in6_addr peer{};                        // of kDeparture; IPv4 mapped; all zero: any
+  uint64_t rate = 0;                      // of kPace, bits a second; 0: any
+
+  bool is_for(const Occasion& happens) const {
+    return event == happens.event && (port == 0 || port == happens.port) &&
+           (event != Event::kDeparture || IN6_IS_ADDR_UNSPECIFIED(&peer) ||
+            IN6_ARE_ADDR_EQUAL(&peer, &happens.peer));
+  }
 };
 
 struct Rules {
   uint64_t seed = 0;
+  uint64_t edition = 0;    // which ones of the process these are: counts begin anew with each
   std::vector<Rule> list;  // in the order of the file
 };
 
 inline constexpr core::Nanoseconds kLongestDelay = 60 * core::kSecond;
+inline constexpr core::Nanoseconds kLatest = 86400 * core::kSecond;
 
 // Parses the text of a file. Returns the empty string, or what is wrong: the line, the word, and
 // what is allowed; `out` is undefined then.

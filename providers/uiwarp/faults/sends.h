@@ -21,7 +21,7 @@ struct Sent {
   std::optional<Hit> hit{};  // the rule that it met
   bool is_replaced = false;  // the next table has got another one for it
 
-  bool fails() const { return hit && hit->rule->action == Action::kStatus; }
+  bool fails() const { return hit && hit->rule->action != Action::kDelay; }
 };
 
 // Thread: one at a time.

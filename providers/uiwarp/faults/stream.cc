@@ -39,18 +39,23 @@ bool Stream::meets(const Rules& rules, size_t index, uint64_t number) const {
   return false;
 }
 
-std::optional<Hit> Stream::next(const Rules& rules, Event event) {
-  const uint64_t number = ++counts_[static_cast<size_t>(event)];
+std::optional<Hit> Stream::next(const Rules& rules, const Occasion& happens) {
+  if (counts_.size() != rules.list.size() || edition_ != rules.edition) {
+    counts_.assign(rules.list.size(), 0);
+    edition_ = rules.edition;
+  }
+  std::optional<Hit> hit;
   for (size_t i = 0; i < rules.list.size(); ++i) {
     const Rule& rule = rules.list[i];
-    if (rule.event != event || !meets(rules, i, number)) continue;
-    Hit hit{&rule, number, rule.least};
+    if (!rule.is_for(happens)) continue;
+    const uint64_t number = ++counts_[i];
+    if (hit || !meets(rules, i, number)) continue;
+    hit = Hit{&rule, number, rule.least};
     if (rule.most > rule.least)
-      hit.delay += static_cast<core::Nanoseconds>(
+      hit->delay += static_cast<core::Nanoseconds>(
           chance(rules.seed, i, number, 1) % static_cast<uint64_t>(rule.most - rule.least + 1));
-    return hit;
   }
-  return {};
+  return hit;
 }
 
 }  // namespace uiw::faults

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "faults/rules.h"
 
@@ -12,8 +13,8 @@ namespace uiw::faults {
 
 struct Hit {
   const Rule* rule;
-  uint64_t number;          // which event of its kind in this scope, from 1
-  core::Nanoseconds delay;  // of kDelay
+  uint64_t number;          // which of the rule's events in this scope, from 1
+  core::Nanoseconds delay;  // of kDelay and kPace
 };
 
 // The events of one scope. Thread: one at a time.
@@ -22,9 +23,11 @@ class Stream {
   // `ordinal`: which queue pair, or completion queue, of the process this is.
   Stream(Scope scope, uint64_t ordinal) : scope_(scope), ordinal_(ordinal) {}
 
-  // `event`, whose scope is ours, happens: the first rule that meets it. Each rule counts all
-  // events, also those that another rule has met. `rules` must be the same ones each time.
-  std::optional<Hit> next(const Rules& rules, Event event);
+  // Something whose scope is ours happens: the first rule that meets it.
+  // Each rule counts all events that it is for, also those that another rule has met. Of
+  // rules of another edition than before nothing is counted yet.
+  std::optional<Hit> next(const Rules& rules, const Occasion& happens);
+  std::optional<Hit> next(const Rules& rules, Event event) { return next(rules, {.event = event}); }
 
  private:
   // Of 64 bits; `draw` tells several of one event and rule apart.
@@ -33,7 +36,8 @@ class Stream {
 
   Scope scope_;
   uint64_t ordinal_;
-  uint64_t counts_[kEvents] = {};
+  std::vector<uint64_t> counts_;  // of each rule of this edition
+  uint64_t edition_ = 0;
 };
 
 }  // namespace uiw::faults

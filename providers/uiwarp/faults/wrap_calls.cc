@@ -7,7 +7,11 @@ namespace uiw::faults::wrap {
 int context_open(const uiwarp_device* device, uint64_t command, uiwarp_context** context,
                  int* async_fd) {
   if (const int error = failing(Event::kOpenDevice)) return error;
-  return next->context_open(device, command, context, async_fd);
+  const int error = next->context_open(device, command, context, async_fd);
+  if (error) return error;
+  device_is_open();
+  start_clock();
+  return 0;
 }
 
 int query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_t size) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/cause.h"
 #include "core/no_cancellation.h"
 #include "core/verbs_names.h"
 #include "faults/wraps.h"
@@ -43,6 +44,7 @@ class Arrived {
     const std::optional<Sent> sent = qp_.sends.complete(wc_.wr_id, succeeded());
     // Whatever has failed, a stand-in flushes with the rest, and what is held may follow.
     if (!succeeded() && qp_.fate == Fate::kFailing) qp_.fate = Fate::kFailed;
+    blame_rule();
     if (!sent) return 0;
     if (sent->is_replaced) wc_.opcode = completes_as(sent->opcode);
     if (!sent->hit || !succeeded()) return 0;
@@ -52,9 +54,11 @@ class Arrived {
   }
 
   core::Nanoseconds receive() {
+    blame_rule();
     if (!succeeded()) return 0;
     if (qp_.has_failed_receive) {
       wc_.status = IBV_WC_WR_FLUSH_ERR;
+      blame_rule();
       return 0;
     }
     const std::optional<Hit> hit = qp_.stream.next(rules(), Event::kRecv);
@@ -69,13 +73,26 @@ class Arrived {
   bool succeeded() const { return wc_.status == IBV_WC_SUCCESS; }
 
   void fail(const Hit& hit) {
-    wc_.status = hit.rule->status;
     if (qp_.fate != Fate::kOver) qp_.fate = Fate::kFailed;
-    notes_.request(hit, qp_);
+    qp_.is_injected = true;
+    if (hit.rule->action == Action::kStatus) {
+      wc_.status = hit.rule->status;
+      notes_.request(hit, qp_, wc_.status);
+    } else {
+      wc_.status = qp_.doom && qp_.doom->is_by_cm ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
+      notes_.connection(hit, qp_.number);
+    }
+    blame_rule();
+  }
+
+  // What flushes behind one that failed by a rule has failed by it, too.
+  void blame_rule() {
+    if (qp_.is_injected && !succeeded())
+      wc_.vendor_err = static_cast<uint32_t>(core::Cause::kInjected);
   }
 
   core::Nanoseconds delay(const Hit& hit) {
-    notes_.request(hit, qp_);
+    notes_.late(hit, qp_);
     return core::now() + hit.delay;
   }
 
@@ -93,7 +110,20 @@ void keep(Cq& cq, ibv_wc wc, Notes& notes) {
     Arrived arrived(*qp, wc, notes);
     due = wc.opcode & IBV_WC_RECV ? arrived.receive() : arrived.send();
   }
+  if (const std::optional<Hit> hit = cq.stream.next(rules(), Event::kCompletion)) {
+    notes.overrun(*hit, wc.qp_num);
+    next->cq_overrun(cq.next);
+    return;
+  }
   cq.withheld.push_back({wc, qp, due});
+}
+
+// qp.mutex is held.
+void end_connection(Qp& qp) {
+  if (qp.doom && qp.doom->is_by_cm) next->qp_break(qp.next);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  next->qp_modify(qp.next, &attr, IBV_QP_STATE);
 }
 
 // To ERR with a queue pair that has failed, and behind that what was held. False: later, since
@@ -103,9 +133,7 @@ bool settle(Qp& qp) {
   if (!posting) return false;
   const std::lock_guard lock(qp.mutex);
   if (qp.fate != Fate::kFailed) return true;
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_ERR;
-  next->qp_modify(qp.next, &attr, IBV_QP_STATE);
+  end_connection(qp);
   size_t posted = 0;
   for (; posted < qp.held.size(); ++posted) {
     ibv_send_wr empty{}, *ignored = nullptr;
@@ -211,6 +239,7 @@ int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
     Notes notes;
     const std::lock_guard lock(cq.mutex);
     if (const int error = failing(Event::kPollCq, cq.stream, notes)) return -error;
+    if (down_until(cq.device)) return 0;
     const Taken taken = take_completions(cq, notes);
     is_unsettled = taken.is_unsettled;
     if (taken.error && cq.withheld.empty()) return taken.error;
@@ -234,12 +263,21 @@ int cq_arm(uiwarp_cq* handle, int solicited_only) {
     Notes notes;
     const std::lock_guard lock(cq.mutex);
     if (const int error = failing(Event::kReqNotifyCq, cq.stream, notes)) return error;
+    // Whoever waits for an event gets it when the port is up.
+    if (down_until(cq.device)) {
+      cq.arm_later = solicited_only && cq.arm_later.value_or(true);
+      return 0;
+    }
     if (const int error = next->cq_arm(cq.next, solicited_only)) return error;
     take_completions(cq, notes);
     for (const Withheld& each : cq.withheld) due = std::max(due, each.due);
   }
   if (due) sleep_until(due);
   return 0;
+}
+
+void cq_overrun(uiwarp_cq* cq) {
+  next->cq_overrun(of(cq)->next);
 }
 
 int cq_has_overflowed(uiwarp_cq* cq) {

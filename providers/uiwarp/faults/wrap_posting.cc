@@ -26,6 +26,15 @@ ibv_send_wr stand_in_for(const ibv_send_wr& wr) {
   return empty;
 }
 
+// Whether the connection ends with this request. qp.mutex is held.
+bool is_doomed(Qp& qp, const ibv_send_wr& wr) {
+  if (!qp.doom || qp.fate != Fate::kNone) return false;
+  Doom& doom = *qp.doom;
+  for (int i = 0; i < wr.num_sge; ++i) doom.carried += wr.sg_list[i].length;
+  const Rule& rule = *doom.hit.rule;
+  return rule.bytes == 0 || doom.carried > rule.bytes;
+}
+
 // qp.posting is held, by which requests come here in the order in which they are posted.
 Course decide(Qp& qp, const ibv_send_wr& wr) {
   const std::lock_guard lock(qp.mutex);
@@ -41,6 +50,7 @@ Course decide(Qp& qp, const ibv_send_wr& wr) {
   Event event;
   if (qp.fate == Fate::kNone && event_of(wr.opcode, event))
     sent.hit = qp.stream.next(rules(), event);
+  if (!sent.fails() && is_doomed(qp, wr)) sent.hit = qp.doom->hit;
   if (sent.fails()) {
     sent.signaled = sent.is_replaced = true;
     qp.fate = Fate::kFailing;
@@ -78,6 +88,14 @@ int post_one(Qp& qp, const ibv_send_wr& wr, Post post) {
     case Course::kPass:
       one.next = nullptr;
       break;
+  }
+  if (qp.parcels.size() >= qp.most_sends) {
+    take_back(qp, 1, 0);
+    return ENOMEM;
+  }
+  if (keep_back(qp, one)) {
+    ++qp.batch_kept;
+    return 0;
   }
   if (const int error = post(one)) {
     take_back(qp, 1, 0);
@@ -117,7 +135,7 @@ void qp_batch_begin(uiwarp_qp* handle) {
   Qp& qp = of(handle);
   if (qp.foreign()) return next->qp_batch_begin(qp.next);
   qp.posting.lock();
-  qp.batch_added = qp.batch_held = 0;
+  qp.batch_added = qp.batch_held = qp.batch_kept = 0;
   next->qp_batch_begin(qp.next);
 }
 
@@ -136,10 +154,12 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
   if (qp.foreign()) return next->qp_batch_end(qp.next, publish);
   const int refused = publish ? failing(Event::kPostSend, qp) : 0;
   // Where all are held there is nothing to post.
-  const bool all_held = qp.batch_added == 0 && qp.batch_held > 0;
+  const bool all_held = qp.batch_added == 0 && qp.batch_held + qp.batch_kept > 0;
   const int error = next->qp_batch_end(qp.next, publish && !refused && !all_held);
-  if (!publish || refused || error) take_back(qp, qp.batch_added, qp.batch_held);
-  qp.batch_added = qp.batch_held = 0;
+  if (!publish || refused || error) {
+    take_back(qp, qp.batch_added + qp.batch_kept, qp.batch_held);
+    drop_parcels(qp, qp.batch_kept);
+  }
   qp.posting.unlock();
   if (is_failing(qp)) watch(qp.send_cq);
   return refused ? refused : error;

@@ -46,7 +46,12 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   ours->most_sends = inner.cap.max_send_wr;
   ours->is_for_datagrams = init->qp_type == IBV_QPT_UD;
   ours->signal_all = init->sq_sig_all != 0;
-  each_cq(*ours, [&](Cq& cq) { cq.qps[ours->number] = ours; });
+  ours->device = next->pd_device(pd);
+  each_cq(*ours, [&](Cq& cq) {
+    cq.qps[ours->number] = ours;
+    cq.device = ours->device;
+  });
+  list(*ours);
   *qp = reinterpret_cast<uiwarp_qp*>(ours);
   return 0;
 }
@@ -55,8 +60,10 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   Qp* const qp = &of(handle);
   if (qp->foreign()) return next->qp_destroy(qp->next, async_events);
   set_leaving(*qp, true);
+  unlist(*qp);
   if (const int error = next->qp_destroy(qp->next, async_events)) {
     set_leaving(*qp, false);
+    list(*qp);
     return error;
   }
   each_cq(*qp, [&](Cq& cq) {
@@ -73,14 +80,22 @@ int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   Qp& qp = of(handle);
   if (const int error = failing(Event::kModifyQp, qp)) return error;
   const int error = next->qp_modify(qp.next, attr, mask);
-  if (error || !(mask & IBV_QP_STATE) || attr->qp_state != IBV_QPS_RESET) return error;
+  if (error || !(mask & IBV_QP_STATE)) return error;
+  if (attr->qp_state == IBV_QPS_RTR) connect_by_number(qp, *attr, mask);
+  if (attr->qp_state == IBV_QPS_ERR) hurry(qp);
+  if (attr->qp_state != IBV_QPS_RESET) return 0;
+  {
+    const std::lock_guard lock(qp.posting);
+    qp.parcels.clear();
+  }
   // It begins anew.
   each_cq(qp, [&](Cq& cq) { forget_completions(cq, qp); });
   const std::lock_guard lock(qp.mutex);
   qp.sends.clear();
   qp.held.clear();
   qp.fate = Fate::kNone;
-  qp.has_failed_receive = false;
+  qp.has_failed_receive = qp.is_injected = false;
+  qp.doom.reset();
   return 0;
 }
 

@@ -3,6 +3,9 @@
 // fail, and else calls that of the next table. Contracts are those of uiwarp-abi.h.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "faults/injection.h"
 #include "faults/objects.h"
 #include "uiwarp/uiwarp-verbs.h"
@@ -27,6 +30,31 @@ void watch(const std::shared_ptr<Cq>& cq);
 // Forgets completions of a queue pair that were not handed out. cq.mutex is held.
 void forget_completions(Cq& cq, const Qp& qp);
 
+// Queue pairs of this process by number, for who knows nothing else of one.
+void list(Qp& qp);
+void unlist(const Qp& qp);
+// Of the one with this number, if there is one, and of all. None is destroyed meanwhile; engines
+// may wait for it, so that it must not wait for them.
+void visit(uint32_t qp_num, const std::function<void(Qp&)>& visit_it);
+void visit_all(const std::function<void(Qp&)>& visit_it);
+
+// What is posted with post_one() and is not to leave yet: see courier.cc. qp.posting is held.
+// False: nothing holds it up, and it is to be posted.
+bool keep_back(Qp& qp, const ibv_send_wr& wr);
+// What was kept back leaves now, if nobody posts. No lock is held.
+void hurry(Qp& qp);
+// The newest that were kept back are not posted after all; all of them. qp.posting is held.
+void drop_parcels(Qp& qp, size_t count);
+
+// The process has a device open: the times of rules begin, unless they have.
+void start_clock();
+
+// Ports that rules hold down. Thread: any.
+core::Nanoseconds down_until(const std::string& device);  // 0: it is not down
+
+// A queue pair has gone to RTR, with these attributes: if they name its peer, a connection begins.
+void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask);
+
 // X(name) for each; the others meet no rule, and know no object of ours.
 // clang-format off
 #define UIW_FAULTY_VERBS(X) \
@@ -34,7 +62,8 @@ void forget_completions(Cq& cq, const Qp& qp);
   X(ah_create) X(cq_create) X(cq_destroy) X(cq_resize) X(cq_poll) X(cq_arm) \
   X(cq_has_overflowed) X(cq_waiting) X(cq_single_threaded) X(srq_create) X(srq_modify) \
   X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) \
-  X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end)
+  X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) \
+  X(cm_connecting) X(cm_connected) X(qp_break) X(cq_overrun)
 // clang-format on
 
 namespace wrap {

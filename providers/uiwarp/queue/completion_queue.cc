@@ -95,7 +95,11 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
   }
   // Outside the lock, because telling is a system call.
   if (told) events_->on_completion_event();
-  if (lost && !overflowed_.exchange(true, std::memory_order_acq_rel)) events_->on_overflow();
+  if (lost) overrun();
+}
+
+void CompletionQueue::overrun() {
+  if (!overflowed_.exchange(true, std::memory_order_acq_rel)) events_->on_overflow();
 }
 
 int CompletionQueue::poll(int count, ibv_wc* out) {

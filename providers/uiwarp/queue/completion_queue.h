@@ -116,6 +116,8 @@ class CompletionQueue : public std::enable_shared_from_this<CompletionQueue> {
     progress_.store(progress.release(), std::memory_order_release);
   }
 
+  // As if it had lost a completion: told once. Thread: any.
+  void overrun();
   bool overflowed() const { return overflowed_.load(std::memory_order_acquire); }
 
   ~CompletionQueue();

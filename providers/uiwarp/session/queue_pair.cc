@@ -169,6 +169,10 @@ void QueuePair::fail() {
   state_->ring(kFail);
 }
 
+void QueuePair::break_connection() {
+  if (!state_->engine.in_child()) state_->ring_and_wait(kBreak);
+}
+
 bool QueuePair::supports(ibv_wr_opcode opcode, core::Service service, bool send_with_immediate) {
   return qp::opcodes_of(service, send_with_immediate) >> opcode & 1;
 }
@@ -248,11 +252,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     case IBV_QPS_SQE:
       return no_way(", which no program asks for");
     case IBV_QPS_ERR:
-      s.ring(kToError);
-      for (bool done = false; !done;) {
-        s.engine.run_sync([&] { done = !(s.doorbell.load(std::memory_order_acquire) & kToError); });
-        if (!done) sched_yield();  // another thread is receiving
-      }
+      s.ring_and_wait(kToError);
       return 0;
     default:
       return EINVAL;

@@ -80,6 +80,10 @@ class QueuePair {
   // Terminate. Rings the engine's doorbell. Thread: any.
   void fail();
 
+  // The connection, if there is one, is reset, and this end finds it so: in ERR, when this returns.
+  // Thread: any but an engine's.
+  void break_connection();
+
   // ibv_modify_qp, ibv_query_qp. 0 or errno. Thread: any but the engine's.
   int modify(const ibv_qp_attr& attr, int mask);
   int query(ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) const;

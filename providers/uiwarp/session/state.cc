@@ -2,6 +2,8 @@
 // What the engine does when its doorbell was rung. Thread: engine.
 #include "session/state.h"
 
+#include <sched.h>
+
 #include <cerrno>
 
 namespace uiw::session {
@@ -33,6 +35,7 @@ void State::run() {
                  .cause = core::Cause::kQueueOverflow,
                  .error = EIO});
   if (seen & kToError) begin_error({.cause = core::Cause::kModifiedToError});
+  if (seen & kBreak) reset_connection();
   if (seen & kErrorHandled) error_handled_by_sender();
   if (seen & kSendFailed) on_send_failed();
   if (seen & kFinSent) on_fin_sent();
@@ -49,6 +52,14 @@ void State::run() {
 
 void State::ring(uint32_t bits) {
   if (doorbell.fetch_or(bits, std::memory_order_acq_rel) == 0) engine.post(*this);
+}
+
+void State::ring_and_wait(uint32_t bit) {
+  ring(bit);
+  for (bool done = false; !done;) {
+    engine.run_sync([&] { done = !(doorbell.load(std::memory_order_acquire) & bit); });
+    if (!done) sched_yield();  // another thread is receiving
+  }
 }
 
 }  // namespace uiw::session

@@ -50,6 +50,7 @@ enum Doorbell : uint32_t {
   kSendsComplete = 1u << 18,  // what TCP had taken is complete: what waited for that is received
   kPeerSilent = 1u << 19,     // the peer's host does not answer any more
   kToError = 1u << 20,        // from any thread: ibv_modify_qp to ERR
+  kBreak = 1u << 21,          // from any thread: an instrument resets the connection
 };
 // What the engine can do while pollers receive.
 constexpr uint32_t kNeedsNoReceiver =
@@ -114,7 +115,9 @@ class State final : public engine::Task, public progress::Member {
 
   // any thread
   void ring(uint32_t bits);  // the engine's doorbell
-  int check_post() const;    // ibv_post_send: 0 or errno
+  // Until the engine has done it. Not an engine's thread.
+  void ring_and_wait(uint32_t bit);
+  int check_post() const;  // ibv_post_send: 0 or errno
   void end_refused(bool publish);
   // In an error state. What is posted before fail_receives() waits for it: the receive that a
   // message has taken completes first.
@@ -174,6 +177,7 @@ class State final : public engine::Task, public progress::Member {
   void on_fin_sent();
   void on_send_failed();
   void break_off(int error);
+  void reset_connection();
   void fail_connection(const EndPlan& why);
   EndPlan plan_for_broken_stream(int stream_error) const;
   uint64_t octets_moved() const { return sender.bytes_sent() + receiver.arrivals(); }

@@ -354,6 +354,13 @@ void TcpStream::probe_idle(core::Nanoseconds within) {
   transport::probe_idle(impl_->fd, within);
 }
 
+// tcp(7): "disconnects" a socket, which is a reset to the peer.
+void TcpStream::cut() {
+  sockaddr nobody{};
+  nobody.sa_family = AF_UNSPEC;
+  sys::connect(impl_->fd, &nobody, sizeof nobody);
+}
+
 void TcpStream::set_abortive() {
   const linger at_once{1, 0};
   sys::setsockopt(impl_->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -100,6 +100,8 @@ class TcpStream {
   void probe_idle(core::Nanoseconds within);
   // Next close sends RST. Thread: engine.
   void set_abortive();
+  // RST now: it takes and brings nothing any more. Thread: engine.
+  void cut();
 
   bool peer_is_local() const { return peer_is_local_; }  // both ends on this host
   core::Nanoseconds age() const { return core::now() - adopted_at_; }

@@ -66,7 +66,16 @@ void uiwarp_context::device_changed(const device::Device& changed, device::Chang
     case device::Change::kGids:
       return async.send(port_events, IBV_EVENT_GID_CHANGE);
     case device::Change::kGone:
+    case device::Change::kFatal:
       return async.send(device_events, IBV_EVENT_DEVICE_FATAL);
+    case device::Change::kLids:
+      return async.send(port_events, IBV_EVENT_LID_CHANGE);
+    case device::Change::kPkeys:
+      return async.send(port_events, IBV_EVENT_PKEY_CHANGE);
+    case device::Change::kSubnetManager:
+      return async.send(port_events, IBV_EVENT_SM_CHANGE);
+    case device::Change::kReregister:
+      return async.send(port_events, IBV_EVENT_CLIENT_REREGISTER);
   }
 }
 

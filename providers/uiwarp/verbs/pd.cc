@@ -73,6 +73,10 @@ int uiwarp_pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
   return 0;
 }
 
+const char* uiwarp_pd_device(uiwarp_pd* pd) {
+  return pd->context->device->name.c_str();
+}
+
 int uiwarp_pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td,
                            uiwarp_pd** parent) {
   if (context->in_child()) return ENODEV;

@@ -9,11 +9,11 @@
 #include <span>
 
 #include "core/log.h"
+#include "core/qp_number.h"
 #include "core/verbs_names.h"
 #include "device/face.h"
 #include "queue/attribute_masks.h"
 #include "verbs/affinity.h"
-#include "verbs/cm_number.h"
 #include "verbs/peer_address.h"
 #include "verbs/qp.h"
 #include "verbs/ud.h"
@@ -191,7 +191,7 @@ int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
 // will.
 bool is_named_by_cm(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   return qp.qp_type == IBV_QPT_RC && (mask & IBV_QP_DEST_QPN) &&
-         attr.dest_qp_num == verbs::kCmQpNum &&
+         attr.dest_qp_num == core::kCmQpNumber &&
          qp.pd->context->face->cm == device::CmRules::kInfiniband;
 }
 
@@ -382,6 +382,10 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
     });
   }
   return 0;
+}
+
+void uiwarp_qp_break(uiwarp_qp* qp) {
+  if (qp->session) qp->session->break_connection();
 }
 
 int uiwarp_qp_query(uiwarp_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kBuckets = 4096;
 // Numbers without a port: below 1024, which no port of ours is. 0 and 1 are special QPs in
-// InfiniBand (verbs/cm_number.h).
+// InfiniBand (core/qp_number.h).
 constexpr uint32_t kPortless = 1024u << 8, kReserved = 2;
 
 // Differs from process to process, so that a stale number of another one finds nothing.

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "verbs/cm_number.h"
+#include "core/qp_number.h"
 #include "vkernel/ucma_file.h"
 #include "vkernel/ucma_path.h"
 
@@ -56,7 +56,7 @@ int infiniband_attributes(uint32_t state, const cm::Route& route, ib_uverbs_qp_a
                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
       attr.ah_attr = address_vector(route);
       attr.path_mtu = path_mtu(route);
-      attr.dest_qp_num = verbs::kCmQpNum;
+      attr.dest_qp_num = core::kCmQpNumber;
       attr.max_dest_rd_atomic = route.terms.responder_resources;
       return 0;
     case IBV_QPS_RTS:

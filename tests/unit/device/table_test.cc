@@ -88,6 +88,38 @@ TEST_F(TableTest, OnlyThoseUpWithAnAddressBecomeDevices) {
   EXPECT_EQ(device(1).ifindex, 2u);
 }
 
+TEST_F(TableTest, APortThatIsHeldDownIsDownUntilItIsLetGo) {
+  interfaces = {ethernet("eth0", 2, 2)};
+  update();
+  const uint64_t before = table.version();
+  EXPECT_THAT(table.hold_down(device(0), true),
+              ElementsAre(Noticed{&device(0), Change::kPortDown}));
+  EXPECT_FALSE(state(0).active);
+  EXPECT_GT(table.version(), before);
+  EXPECT_THAT(table.hold_down(device(0), true), IsEmpty());
+  EXPECT_THAT(update(), IsEmpty());
+  EXPECT_FALSE(state(0).active);
+  interfaces[0].carrier = false;
+  EXPECT_THAT(update(), IsEmpty());
+  EXPECT_THAT(table.hold_down(device(0), false), IsEmpty());  // the cable is out, too
+  interfaces[0].carrier = true;
+  EXPECT_THAT(update(), ElementsAre(Noticed{&device(0), Change::kPortActive}));
+  table.hold_down(device(0), true);
+  EXPECT_THAT(table.hold_down(device(0), false),
+              ElementsAre(Noticed{&device(0), Change::kPortActive}));
+}
+
+TEST_F(TableTest, AddressesMoveOneSlotUpAndANewOneTakesTheFirst) {
+  interfaces = {ethernet("eth0", 2, 2)};
+  update();
+  EXPECT_THAT(table.shift_addresses(device(0)), ElementsAre(Noticed{&device(0), Change::kGids}));
+  EXPECT_THAT(texts(state(0).addresses), ElementsAre("::", "::ffff:192.0.2.1"));
+  EXPECT_THAT(update(), IsEmpty());
+  interfaces[0].addresses.push_back(v4("192.0.2.9"));
+  update();
+  EXPECT_THAT(texts(state(0).addresses), ElementsAre("::ffff:192.0.2.9", "::ffff:192.0.2.1"));
+}
+
 TEST_F(TableTest, NoInterfacesNoDevices) {
   EXPECT_THAT(update(), IsEmpty());
   EXPECT_EQ(size(), 0u);

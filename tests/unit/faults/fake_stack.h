@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <deque>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "uiwarp/uiwarp-verbs.h"
@@ -14,6 +15,7 @@ namespace uiw::faults::fake {
 
 struct Cq {
   std::deque<ibv_wc> completions;
+  int overruns = 0;
 };
 
 struct Qp {
@@ -24,6 +26,8 @@ struct Qp {
   std::deque<ibv_send_wr> posted;  // and not completed
   std::vector<ibv_wr_opcode> seen;
   std::vector<ibv_send_wr> batch;
+  std::string inlined;  // inline data of the last request that had any
+  int breaks = 0;       // how often its connection was reset
 };
 
 inline std::mutex mutex;
@@ -43,6 +47,18 @@ inline void flush(Qp& qp) {
   for (const ibv_send_wr& wr : qp.posted)
     push(*qp.send_cq, qp, wr.wr_id, IBV_WC_WR_FLUSH_ERR, IBV_WC_SEND);
   qp.posted.clear();
+}
+
+// What happened to devices, in order.
+inline std::vector<std::string> happenings;
+inline int happened(const char* device, const std::string& what) {
+  const std::lock_guard lock(mutex);
+  happenings.push_back(std::string(device) + " " + what);
+  return 0;
+}
+inline std::vector<std::string> all_that_happened() {
+  const std::lock_guard lock(mutex);
+  return happenings;
 }
 
 inline Qp& of(uiwarp_qp* handle) {
@@ -75,6 +91,8 @@ inline ibv_qp_state state_of(Qp& qp) {
 inline void take(Qp& qp, const ibv_send_wr& wr) {
   qp.posted.push_back(wr);
   qp.seen.push_back(wr.opcode);
+  if (wr.send_flags & IBV_SEND_INLINE)
+    qp.inlined.assign(reinterpret_cast<const char*>(wr.sg_list->addr), wr.sg_list->length);
   if (qp.state == IBV_QPS_ERR) flush(qp);
 }
 
@@ -104,7 +122,7 @@ inline uiwarp_verbs table() {
   verbs.qp_create = [](uiwarp_pd*, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* number) {
     *number = ++last_number;
     *qp = reinterpret_cast<uiwarp_qp*>(
-        new Qp{&of(init->send_cq), &of(init->recv_cq), *number, IBV_QPS_RTS, {}, {}, {}});
+        new Qp{&of(init->send_cq), &of(init->recv_cq), *number, IBV_QPS_RTS, {}, {}, {}, {}, 0});
     return 0;
   };
   verbs.qp_destroy = [](uiwarp_qp* qp, uint32_t*) {
@@ -125,6 +143,27 @@ inline uiwarp_verbs table() {
     for (; wr; wr = wr->next) take(of(qp), *wr);
     return 0;
   };
+  verbs.qp_break = [](uiwarp_qp* qp) {
+    const std::lock_guard lock(mutex);
+    ++of(qp).breaks;
+    of(qp).state = IBV_QPS_ERR;
+    flush(of(qp));
+  };
+  verbs.context_open = [](const uiwarp_device*, uint64_t, uiwarp_context**, int*) { return 0; };
+  verbs.cm_connected = [](uint32_t, const sockaddr_storage*) {};
+  verbs.pd_device = [](uiwarp_pd*) { return "uiw_fake"; };
+  verbs.cq_overrun = [](uiwarp_cq* cq) {
+    const std::lock_guard lock(mutex);
+    ++of(cq).overruns;
+  };
+  verbs.device_hold_down = [](const char* name, int down) {
+    return happened(name, down ? "down" : "up");
+  };
+  verbs.device_pretend = [](const char* name, ibv_event_type event) {
+    return happened(name, std::to_string(event));
+  };
+  verbs.device_shift_gids = [](const char* name) { return happened(name, "shift"); };
+  verbs.cm_connecting = [](uint16_t, uint32_t) { return UIWARP_CONNECT_GOES_ON; };
   verbs.qp_post_recv = [](uiwarp_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; };
   verbs.qp_batch_begin = [](uiwarp_qp* qp) { of(qp).batch.clear(); };
   verbs.qp_batch_add = [](uiwarp_qp* qp, const ibv_send_wr* wr) {

@@ -63,6 +63,22 @@ TEST(FaultStream, EventsOfOtherKindsAreNotCounted) {
   EXPECT_TRUE(stream.next(rules, Event::kWrite));
 }
 
+TEST(FaultStream, ARuleCountsTheConnectionsOfItsPortOnly) {
+  const Rules rules = rules_of("connect port=7 nth=2 reject\nconnect nth=3 timeout");
+  Stream stream(Scope::kProcess, 0);
+  EXPECT_FALSE(stream.next(rules, {.event = Event::kConnect, .port = 7}));
+  EXPECT_FALSE(stream.next(rules, {.event = Event::kConnect, .port = 8}));
+  const auto both = stream.next(rules, {.event = Event::kConnect, .port = 7});
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->rule->line, 1);
+  EXPECT_EQ(both->number, 2u);
+  EXPECT_FALSE(stream.next(rules, {.event = Event::kConnect, .port = 0}));
+  Stream another(Scope::kProcess, 0);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_FALSE(another.next(rules, {.event = Event::kConnect, .port = 0}));
+  EXPECT_EQ(another.next(rules, {.event = Event::kConnect, .port = 0})->rule->line, 2);
+}
+
 TEST(FaultStream, ADelayIsWithinItsBounds) {
   const Rules rules = rules_of("seed 3\nop=SEND delay=5us..6us");
   const auto met = sequence(rules, {Scope::kQueuePair, 1}, Event::kSend, 1000);

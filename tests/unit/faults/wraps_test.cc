@@ -5,92 +5,20 @@
 
 #include <ctime>
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <string>
 #include <thread>
 #include <vector>
 
+#include "core/cause.h"
+#include "core/qp_number.h"
 #include "faults/instrument.h"
 #include "faults/objects.h"
-#include "unit/faults/fake_stack.h"
+#include "unit/faults/faulty.h"
 
 namespace uiw::faults {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-using Completion = std::pair<uint64_t, ibv_wc_status>;
-
-class FaultyVerbs : public testing::Test {
- protected:
-  // With these rules, a queue pair that has room for `depth` requests.
-  void begin(const std::string& text, uint32_t depth = 8) {
-    const std::string path = testing::TempDir() + "uiwarp-faults-" + std::to_string(getpid());
-    FILE* const file = std::fopen(path.c_str(), "w");
-    ASSERT_TRUE(file);
-    std::fputs(text.c_str(), file);
-    std::fclose(file);
-    ASSERT_EQ(make_table(path.c_str(), &behind_, &verbs_), 0);
-    std::remove(path.c_str());
-    int actual = 0;
-    ASSERT_EQ(verbs_->cq_create(nullptr, 64, -1, 0, nullptr, nullptr, &sends_, &actual), 0);
-    ASSERT_EQ(verbs_->cq_create(nullptr, 64, -1, 0, nullptr, nullptr, &receives_, &actual), 0);
-    qp_ = make_qp(depth);
-    behind_qp_ = &fake::of(of(qp_).next);
-  }
-  uiwarp_qp* make_qp(uint32_t depth = 8) {
-    uiwarp_qp_init init{};
-    init.send_cq = sends_;
-    init.recv_cq = receives_;
-    init.cap.max_send_wr = depth;
-    init.qp_type = IBV_QPT_RC;
-    uiwarp_qp* qp = nullptr;
-    uint32_t number = 0;
-    EXPECT_EQ(verbs_->qp_create(nullptr, &init, &qp, &number), 0);
-    return qp;
-  }
-  void TearDown() override {
-    if (!qp_) return;
-    uint32_t events;
-    EXPECT_EQ(verbs_->qp_destroy(qp_, &events), 0);
-    EXPECT_EQ(verbs_->cq_destroy(sends_, &events, &events), 0);
-    EXPECT_EQ(verbs_->cq_destroy(receives_, &events, &events), 0);
-  }
-
-  static ibv_send_wr request(uint64_t wr_id, ibv_wr_opcode opcode = IBV_WR_SEND,
-                             unsigned flags = IBV_SEND_SIGNALED) {
-    ibv_send_wr wr{};
-    wr.wr_id = wr_id;
-    wr.opcode = opcode;
-    wr.send_flags = flags;
-    return wr;
-  }
-  int post(ibv_send_wr wr) {
-    ibv_send_wr* bad = nullptr;
-    return verbs_->qp_post_send(qp_, &wr, &bad);
-  }
-  std::vector<ibv_wc> poll_all(uiwarp_cq* cq) {
-    std::vector<ibv_wc> all(32);
-    const int count = verbs_->cq_poll(cq, 32, all.data());
-    EXPECT_GE(count, 0);
-    all.resize(static_cast<size_t>(std::max(count, 0)));
-    return all;
-  }
-  std::vector<Completion> poll(uiwarp_cq* cq) {
-    std::vector<Completion> list;
-    for (const ibv_wc& wc : poll_all(cq)) list.emplace_back(wc.wr_id, wc.status);
-    return list;
-  }
-
-  const uiwarp_verbs behind_ = fake::table();
-  const uiwarp_verbs* verbs_ = nullptr;
-  uiwarp_cq *sends_ = nullptr, *receives_ = nullptr;
-  uiwarp_qp* qp_ = nullptr;
-  fake::Qp* behind_qp_ = nullptr;
-};
 
 TEST_F(FaultyVerbs, ARequestFailsBehindThoseBeforeItAndWhatFollowsFlushes) {
   begin("op=READ nth=1 status=RETRY_EXC_ERR");
@@ -108,6 +36,7 @@ TEST_F(FaultyVerbs, ARequestFailsBehindThoseBeforeItAndWhatFollowsFlushes) {
   EXPECT_EQ(all[0].status, IBV_WC_SUCCESS);
   EXPECT_EQ(all[1].status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(all[1].wr_id, 2u);
+  EXPECT_EQ(all[1].vendor_err, static_cast<uint32_t>(core::Cause::kInjected));
   EXPECT_EQ(all[1].opcode, IBV_WC_RDMA_READ);
   EXPECT_EQ(all[2].status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(all[2].wr_id, 3u);
@@ -289,6 +218,60 @@ TEST_F(FaultyVerbs, CallsFailWithTheErrnoAndAreCountedPerObject) {
   const int arms = fake::arms;
   EXPECT_EQ(verbs_->cq_arm(receives_, 0), EBUSY);
   EXPECT_EQ(fake::arms, arms);
+}
+
+TEST_F(FaultyVerbs, AConnectionMeetsItsRuleByPortAndCount) {
+  begin(
+      "connect port=7 nth=2 reject\nconnect port=8 timeout\nconnect port=9 unreachable\n"
+      "connect port=10 reset");
+  EXPECT_EQ(verbs_->cm_connecting(7, 1), UIWARP_CONNECT_GOES_ON);
+  EXPECT_EQ(verbs_->cm_connecting(8, 1), UIWARP_CONNECT_UNANSWERED);
+  EXPECT_EQ(verbs_->cm_connecting(7, 1), UIWARP_CONNECT_REJECTED);
+  EXPECT_EQ(verbs_->cm_connecting(9, 1), UIWARP_CONNECT_UNREACHABLE);
+  EXPECT_EQ(verbs_->cm_connecting(10, 0), UIWARP_CONNECT_GOES_ON);
+}
+
+TEST_F(FaultyVerbs, AConnectionIsResetWithTheRequestBeyondItsBytes) {
+  begin("connect port=7 reset after=100");
+  EXPECT_EQ(verbs_->cm_connecting(7, of(qp_).number), UIWARP_CONNECT_GOES_ON);
+  ibv_sge sge{0, 60, 0};
+  for (uint64_t i = 1; i <= 3; ++i) {
+    ibv_send_wr wr = request(i);
+    if (i == 2) wr.num_sge = 0;  // of no bytes
+    if (i != 2) wr.num_sge = 1, wr.sg_list = &sge;
+    EXPECT_EQ(post(wr), 0);
+  }
+  EXPECT_EQ(post(request(4)), 0);
+  EXPECT_EQ(behind_qp_->breaks, 0);
+  fake::complete_sends(*behind_qp_);
+  const std::vector<ibv_wc> all = poll_all(sends_);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[1].status, IBV_WC_SUCCESS);
+  for (size_t i = 2; i < 4; ++i) {
+    EXPECT_EQ(all[i].wr_id, i + 1);
+    EXPECT_EQ(all[i].status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(all[i].vendor_err, static_cast<uint32_t>(core::Cause::kInjected));
+  }
+  EXPECT_EQ(behind_qp_->breaks, 1);
+}
+
+TEST_F(FaultyVerbs, AConnectionByNumberFailsWithItsFirstRequest) {
+  begin("connect nth=1 unreachable");
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.dest_qp_num = core::kCmQpNumber;  // rdma_cm has found it
+  EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+  EXPECT_FALSE(of(qp_).doom);
+  attr.dest_qp_num = 0x123456;
+  attr.ah_attr.grh.dgid.raw[15] = 9;
+  EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+  EXPECT_EQ(of(qp_).peer.s6_addr[15], 9);
+  EXPECT_EQ(post(request(1)), 0);
+  EXPECT_EQ(post(request(2)), 0);
+  fake::complete_sends(*behind_qp_);
+  EXPECT_THAT(poll(sends_),
+              ElementsAre(Completion(1, IBV_WC_RETRY_EXC_ERR), Completion(2, IBV_WC_WR_FLUSH_ERR)));
+  EXPECT_EQ(behind_qp_->breaks, 0);
 }
 
 TEST_F(FaultyVerbs, AFileWithAWrongRuleGivesNoTable) {

@@ -298,6 +298,27 @@ TEST_F(QueuePair, SaysOnceThatItsPeerIsLostIfAnythingIsLostByIt) {
   }
 }
 
+TEST_F(QueuePair, BothEndsFindAConnectionResetThatIsBroken) {
+  Host host(*engine, {.initiator = true});
+  host.qp->break_connection();  // there is none
+  EXPECT_EQ(host.state(), IBV_QPS_INIT);
+  const SocketEnds sockets = connect_sockets();
+  RawPeer peer(sockets.theirs);
+  ASSERT_EQ(host.attach(sockets.ours), 0);
+  EXPECT_EQ(host.receive(RecvWr()), 0);
+  host.qp->break_connection();
+  EXPECT_EQ(host.state(), IBV_QPS_ERR);
+  ASSERT_TRUE(host.wait_for_end());
+  EXPECT_EQ(host.end_error(), ECONNRESET);
+  EXPECT_EQ(host.events(), std::vector{IBV_EVENT_QP_FATAL});
+  ASSERT_EQ(host.received().size(), 1u);
+  EXPECT_EQ(host.received()[0].status, IBV_WC_WR_FLUSH_ERR);
+  uint8_t octet;
+  EXPECT_EQ(recv(sockets.theirs, &octet, 1, 0), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  host.qp->break_connection();  // there is none any more
+}
+
 TEST_F(QueuePair, TakesOneConnectionAtATime) {
   Host host(*engine);
   const SocketEnds first = connect_sockets(), second = connect_sockets();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Queue pairs that a program moves to RTS for a connection of rdma_cm. With the face that has this:
 // UIWARP_FACE=roce.
-#include "verbs/cm_number.h"
+#include "core/qp_number.h"
 
 #include <cerrno>
 
@@ -35,7 +35,7 @@ class ForConnectionOfRdmaCm : public test::OpenDevice {
     attr.port_num = 1;
     attr.ah_attr.is_global = 1;
     attr.ah_attr.grh.dgid.raw[15] = 1;
-    attr.dest_qp_num = kCmQpNum;
+    attr.dest_qp_num = core::kCmQpNumber;
     attr.max_dest_rd_atomic = 4;
     attr.max_rd_atomic = 3;
     attr.timeout = 9;
@@ -60,7 +60,7 @@ TEST_F(ForConnectionOfRdmaCm, GoesToRtsAndWhatIsPostedWaits) {
   ASSERT_EQ(to_rts(), 0);
   const ibv_qp_attr attr = queried();
   EXPECT_EQ(attr.qp_state, IBV_QPS_RTS);
-  EXPECT_EQ(attr.dest_qp_num, kCmQpNum);
+  EXPECT_EQ(attr.dest_qp_num, core::kCmQpNumber);
   EXPECT_EQ(attr.timeout, 9);
   EXPECT_EQ(attr.max_rd_atomic, 3);
   ibv_send_wr wr{}, *bad = nullptr;

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Requests that are not to leave yet: a rule paces what goes to their peer, or holds the port down.
+// They are kept, with all that they refer to but the memory of their SGEs, and posted later, in
+// their order, by the thread of later().
+#include <cerrno>
+#include <utility>
+
+#include "core/log.h"
+#include "core/per_process.h"
+#include "core/tuning.h"
+#include "faults/later.h"
+#include "faults/pace.h"
+#include "faults/wraps.h"
+
+namespace uiw::faults {
+namespace {
+
+struct Links {
+  std::mutex mutex;
+  std::unordered_map<const Rule*, Pace> by_rule;  // under mutex
+};
+
+uint64_t bytes_of(const ibv_send_wr& wr) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+  return bytes;
+}
+
+Parcel parcel_of(const ibv_send_wr& wr, core::Nanoseconds due) {
+  Parcel parcel{
+      .wr = wr, .sges = {wr.sg_list, wr.sg_list + wr.num_sge}, .inline_data = {}, .due = due};
+  parcel.wr.next = nullptr;
+  if (!(wr.send_flags & IBV_SEND_INLINE)) return parcel;
+  for (const ibv_sge& sge : parcel.sges) {
+    const auto* const from = reinterpret_cast<const uint8_t*>(sge.addr);
+    parcel.inline_data.insert(parcel.inline_data.end(), from, from + sge.length);
+  }
+  return parcel;
+}
+
+// When a request may leave; 0: at once. qp.posting is held.
+core::Nanoseconds departure(Qp& qp, const ibv_send_wr& wr) {
+  const core::Nanoseconds up = down_until(qp.device);
+  Notes notes;
+  const std::lock_guard lock(qp.mutex);
+  if (IN6_IS_ADDR_UNSPECIFIED(&qp.peer)) return up;
+  const std::optional<Hit> hit =
+      qp.stream.next(rules(), {.event = Event::kDeparture, .peer = qp.peer});
+  if (!hit) return up;
+  if (!std::exchange(qp.is_paced, true)) notes.paced(*hit, qp);
+  static constinit core::PerProcess<Links> all;
+  Links* const links = all.get();
+  if (!links) return up;
+  const std::lock_guard hold(links->mutex);
+  Pace& link = links->by_rule[hit->rule];
+  return std::max(up, link.departure(core::now(), bytes_of(wr), hit->rule->rate) + hit->delay);
+}
+
+int post(Qp& qp, Parcel& parcel) {
+  parcel.wr.sg_list = parcel.sges.data();
+  uint64_t at = 0;
+  if (parcel.wr.send_flags & IBV_SEND_INLINE)
+    for (ibv_sge& sge : parcel.sges) {
+      sge.addr = reinterpret_cast<uint64_t>(parcel.inline_data.data() + at);
+      at += sge.length;
+    }
+  ibv_send_wr* ignored = nullptr;
+  return next->qp_post_send(qp.next, &parcel.wr, &ignored);
+}
+
+// The program was told that it is posted: it flushes, and the queue pair ends.
+void refuse(Qp& qp, const Parcel& parcel, int error) {
+  core::log(core::LogLevel::kWarn,
+            "faults: queue pair 0x%06x: a request that a rule had kept back was refused then: %s",
+            qp.number, strerrordesc_np(error));
+  const std::lock_guard lock(qp.mutex);
+  qp.held.push_back({.wr_id = parcel.wr.wr_id,
+                     .signaled = true,
+                     .opcode = parcel.wr.opcode,
+                     .is_replaced = true});
+  qp.fate = Fate::kFailed;
+}
+
+void deliver(uint32_t qp_num);
+
+// qp.posting is held.
+void call_again(Qp& qp, core::Nanoseconds when) {
+  qp.has_courier = later(when, [number = qp.number] { deliver(number); });
+}
+
+// Whether one was refused. qp.posting is held.
+bool deliver_due(Qp& qp, core::Nanoseconds now) {
+  while (!qp.parcels.empty()) {
+    Parcel& first = qp.parcels.front();
+    first.due = std::max(first.due, down_until(qp.device));
+    if (first.due > now) return call_again(qp, first.due), false;
+    const int error = post(qp, first);
+    // Its queue is full of those before it.
+    if (error == ENOMEM) return call_again(qp, now + core::tuning::kFailingQueueLook), false;
+    if (error) refuse(qp, first, error);
+    qp.parcels.pop_front();
+    if (error) return call_again(qp, now), true;
+  }
+  return false;
+}
+
+void deliver(uint32_t qp_num) {
+  std::shared_ptr<Cq> failed;
+  visit(qp_num, [&](Qp& qp) {
+    const std::unique_lock posting(qp.posting, std::try_to_lock);
+    const core::Nanoseconds now = core::now();
+    if (!posting) {
+      later(now + core::tuning::kFailingQueueLook, [qp_num] { deliver(qp_num); });
+      return;
+    }
+    qp.has_courier = false;
+    if (deliver_due(qp, now)) failed = qp.send_cq;
+  });
+  if (failed) watch(failed);
+}
+
+}  // namespace
+
+bool keep_back(Qp& qp, const ibv_send_wr& wr) {
+  const core::Nanoseconds due = departure(qp, wr);
+  if (due == 0 && qp.parcels.empty()) return false;
+  const core::Nanoseconds behind = qp.parcels.empty() ? 0 : qp.parcels.back().due;
+  qp.parcels.push_back(parcel_of(wr, std::max(due, behind)));
+  if (!qp.has_courier) call_again(qp, qp.parcels.front().due);
+  // Without a thread nothing is kept.
+  if (!qp.has_courier) qp.parcels.clear();
+  return qp.has_courier;
+}
+
+void hurry(Qp& qp) {
+  const std::unique_lock posting(qp.posting, std::try_to_lock);
+  if (!posting) return;  // somebody posts: then they leave when they are due
+  for (Parcel& parcel : qp.parcels) {
+    if (post(qp, parcel) == 0) continue;
+    const std::lock_guard hold(qp.mutex);
+    qp.sends.take_back(1);
+  }
+  qp.parcels.clear();
+}
+
+void drop_parcels(Qp& qp, size_t count) {
+  qp.parcels.resize(qp.parcels.size() - std::min(count, qp.parcels.size()));
+}
+
+}  // namespace uiw::faults

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Rules that meet a time, from the process' first device on.
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <utility>
+
+#include "core/per_process.h"
+#include "faults/later.h"
+#include "faults/wraps.h"
+
+namespace uiw::faults {
+namespace {
+
+constexpr core::Nanoseconds kForGood = std::numeric_limits<core::Nanoseconds>::max() / 2;
+
+struct Times {
+  std::mutex mutex;
+  core::Nanoseconds begin = 0;                              // under mutex; 0: not yet
+  uint64_t edition = 0;                                     // under mutex: whose times are set
+  std::unordered_map<std::string, core::Nanoseconds> down;  // under mutex: until when
+  std::atomic<bool> any_down{false};
+};
+constinit core::PerProcess<Times> all;
+
+bool is_of(const Rule& rule, const std::string& device) {
+  return rule.device == "*" || rule.device == device;
+}
+
+void arm_late(const std::shared_ptr<Cq>& cq) {
+  const std::lock_guard lock(cq->mutex);
+  const std::optional<bool> solicited = std::exchange(cq->arm_later, {});
+  if (solicited && !cq->is_destroyed) next->cq_arm(cq->next, *solicited);
+}
+
+// Each completion queue of its queue pairs once or twice.
+std::vector<std::shared_ptr<Cq>> queues_of(const Rule& rule) {
+  std::vector<std::shared_ptr<Cq>> queues;
+  visit_all([&](Qp& qp) {
+    if (!is_of(rule, qp.device)) return;
+    queues.push_back(qp.send_cq);
+    queues.push_back(qp.recv_cq);
+  });
+  return queues;
+}
+
+// What a device that has failed does.
+void fail_queue_pairs(const Rule& rule) {
+  visit_all([&](Qp& qp) {
+    if (!is_of(rule, qp.device) || qp.is_for_datagrams) return;
+    const std::lock_guard lock(qp.mutex);
+    qp.is_injected = true;
+    if (qp.fate != Fate::kOver) qp.fate = Fate::kFailed;
+  });
+  for (const auto& cq : queues_of(rule)) watch(cq);
+}
+
+void set_down(const Rule& rule, core::Nanoseconds until) {
+  Times* const times = all.get();
+  const std::lock_guard lock(times->mutex);
+  if (until)
+    times->down[rule.device] = until;
+  else
+    times->down.erase(rule.device);
+  times->any_down = !times->down.empty();
+}
+
+void lift(const Rule& rule) {
+  Notes notes;
+  set_down(rule, 0);
+  if (next->device_hold_down(rule.device.c_str(), 0)) return;
+  notes.timed(rule, "its port is up again");
+  for (const auto& cq : queues_of(rule)) arm_late(cq);
+}
+
+void take_down(const Rule& rule) {
+  Notes notes;
+  const core::Nanoseconds until = rule.lasts ? core::now() + rule.lasts : kForGood;
+  set_down(rule, until);
+  if (next->device_hold_down(rule.device.c_str(), 1)) {
+    set_down(rule, 0);
+    return notes.timed(rule, "there is no such device, whose port could go down");
+  }
+  notes.timed(rule, "its port is down");
+  if (rule.lasts) later(until, [&rule] { lift(rule); });
+}
+
+void raise(const Rule& rule) {
+  Notes notes;
+  char what[60];
+  std::snprintf(what, sizeof what, "IBV_EVENT_%s", name_of(async_names(), rule.async));
+  if (next->device_pretend(rule.device.c_str(), rule.async))
+    return notes.timed(rule, "there is no such device, of which an event could come");
+  notes.timed(rule, what);
+  if (rule.async == IBV_EVENT_DEVICE_FATAL) fail_queue_pairs(rule);
+}
+
+void happen(const Rule& rule) {
+  switch (rule.action) {
+    case Action::kPortDown:
+      return take_down(rule);
+    case Action::kAsync:
+      return raise(rule);
+    default: {
+      Notes notes;
+      notes.timed(rule, "GIDs move one index up");
+      next->device_shift_gids(rule.device.c_str());
+    }
+  }
+}
+
+}  // namespace
+
+core::Nanoseconds down_until(const std::string& device) {
+  Times* const times = all.get();
+  if (!times || !times->any_down.load(std::memory_order_relaxed)) return 0;
+  const std::lock_guard lock(times->mutex);
+  core::Nanoseconds until = 0;
+  for (const std::string& name : {device, std::string("*")})
+    if (const auto found = times->down.find(name); found != times->down.end())
+      until = std::max(until, found->second);
+  return until > core::now() ? until : 0;
+}
+
+void start_clock() {
+  Times* const times = all.get();
+  if (!times) return;
+  const std::lock_guard lock(times->mutex);
+  if (!times->begin) times->begin = core::now();
+  const Rules& now = rules();
+  if (std::exchange(times->edition, now.edition) == now.edition) return;
+  std::vector<const Rule*> timed;
+  for (const Rule& rule : now.list)
+    if (rule.event == Event::kTime) timed.push_back(&rule);
+  // The first one first, whatever has passed already.
+  std::ranges::stable_sort(timed, {}, &Rule::at);
+  for (const Rule* const rule : timed)
+    later(times->begin + rule->at, [rule, edition = now.edition] {
+      if (rules().edition == edition) happen(*rule);
+    });
+}
+
+}  // namespace uiw::faults

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Connections of which an instrument says what becomes of them.
+#include <poll.h>
+
+#include "core/instrumented.h"
+#include "uiwarp/uiwarp-verbs.h"
+#include "unit/cm/rig.h"
+
+namespace uiw::cm::test {
+namespace {
+
+// What an instrument wants of a connection.
+class ConnectFate : public ConnectionTest {
+ protected:
+  void SetUp() override {
+    settings_.connect_timeout_ms = 50;
+    ConnectionTest::SetUp();
+    to_ = listener_.listen();
+    table_.cm_connecting = [](uint16_t port, uint32_t qp_num) {
+      EXPECT_EQ(port, expected_port);
+      EXPECT_EQ(qp_num, 1u);
+      return fate;
+    };
+    core::instrumented = &table_;
+  }
+  void TearDown() override {
+    core::instrumented = nullptr;
+    ConnectionTest::TearDown();
+  }
+  void begin(uiwarp_connect_fate how) {
+    fate = how;
+    expected_port = transport::port_of(to_);
+    ASSERT_EQ(0, connect(new_resolved(11, to_), conn_param(1)));
+  }
+  static uint16_t expected_port;
+  static uiwarp_connect_fate fate;
+  uiwarp_verbs table_{};
+  RawPeer listener_;
+  sockaddr_storage to_{};
+};
+uint16_t ConnectFate::expected_port = 0;
+uiwarp_connect_fate ConnectFate::fate = UIWARP_CONNECT_GOES_ON;
+
+TEST_F(ConnectFate, TheProgramGetsTheEventOfSuchAFailureAndThePeerHearsNothing) {
+  begin(UIWARP_CONNECT_REJECTED);
+  channel_.expect(EventType::kRejected, -ECONNREFUSED);
+  begin(UIWARP_CONNECT_UNANSWERED);
+  channel_.expect(EventType::kUnreachable, -ETIMEDOUT);
+  begin(UIWARP_CONNECT_UNREACHABLE);
+  channel_.expect(EventType::kConnectError, -EHOSTUNREACH);
+  pollfd anybody{listener_.fd(), POLLIN, 0};
+  EXPECT_EQ(0, poll(&anybody, 1, 0));
+  begin(UIWARP_CONNECT_GOES_ON);
+  RawPeer peer = listener_.accept();
+  EXPECT_EQ(2, peer.receive_frame(mpa::FrameKind::kRequest).revision);
+}
+
+}  // namespace
+}  // namespace uiw::cm::test

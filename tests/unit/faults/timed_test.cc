@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Rules that meet a time, a completion or a host.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+
+#include "core/cause.h"
+#include "core/gid.h"
+#include "unit/faults/faulty.h"
+
+namespace uiw::faults {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class TimedFaults : public FaultyVerbs {
+ protected:
+  void SetUp() override { fake::happenings.clear(); }
+  void open_device() {
+    uiwarp_context* context = nullptr;
+    int fd = -1;
+    EXPECT_EQ(verbs_->context_open(nullptr, 0, &context, &fd), 0);
+  }
+  bool has_happened(const char* what) {
+    return comes_true([&] {
+      const auto all = fake::all_that_happened();
+      return std::ranges::find(all, what) != all.end();
+    });
+  }
+  std::vector<ibv_wr_opcode> seen() {
+    const std::lock_guard lock(fake::mutex);
+    return behind_qp_->seen;
+  }
+  void connect_to(const char* address) {
+    sockaddr_storage peer{};
+    peer.ss_family = AF_INET;
+    inet_pton(AF_INET, address, &reinterpret_cast<sockaddr_in&>(peer).sin_addr);
+    verbs_->cm_connected(of(qp_).number, &peer);
+  }
+};
+
+TEST_F(TimedFaults, HappenInTheirOrderAfterTheFirstDeviceIsOpen) {
+  begin("dev=* at=3ms event=LID_CHANGE\ngid=shift at=2ms\ndev=uiw_fake at=1ms event=PORT_ERR");
+  open_device();
+  open_device();
+  ASSERT_TRUE(has_happened("* 11"));
+  EXPECT_THAT(fake::all_that_happened(), ElementsAre("uiw_fake 10", "* shift", "* 11"));
+}
+
+TEST_F(TimedFaults, QueuePairsOfADeviceThatFailsGoToErr) {
+  begin("dev=uiw_fake at=1ms event=DEVICE_FATAL");
+  EXPECT_EQ(post(request(1)), 0);
+  open_device();
+  ASSERT_TRUE(has_happened("uiw_fake 8"));
+  ASSERT_TRUE(comes_true([&] { return fake::state_of(*behind_qp_) == IBV_QPS_ERR; }));
+  const std::vector<ibv_wc> all = poll_all(sends_);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(all[0].vendor_err, static_cast<uint32_t>(core::Cause::kInjected));
+}
+
+TEST_F(TimedFaults, NothingLeavesOrComesWhileThePortIsDown) {
+  begin("dev=uiw_fake at=1ms port=down for=300ms");
+  EXPECT_EQ(post(request(1)), 0);
+  open_device();
+  ASSERT_TRUE(has_happened("uiw_fake down"));
+  const core::Nanoseconds down = core::now();
+  fake::complete_sends(*behind_qp_);
+  fake::receive(*behind_qp_, 9);
+  EXPECT_EQ(post(request(2, IBV_WR_RDMA_WRITE)), 0);
+  EXPECT_EQ(post(request(3)), 0);
+  const int arms = fake::arms;
+  EXPECT_EQ(verbs_->cq_arm(receives_, 0), 0);
+  const std::vector<Completion> sent = poll(sends_), received = poll(receives_);
+  const std::vector<ibv_wr_opcode> posted = seen();
+  const int armed = fake::arms;
+  if (core::now() < down + 250 * core::kMillisecond) {  // else this thread was kept waiting
+    EXPECT_THAT(sent, IsEmpty());
+    EXPECT_THAT(received, IsEmpty());
+    EXPECT_THAT(posted, ElementsAre(IBV_WR_SEND));
+    EXPECT_EQ(armed, arms);
+  }
+  ASSERT_TRUE(has_happened("uiw_fake up"));
+  ASSERT_TRUE(comes_true([&] { return seen().size() == 3; }));
+  EXPECT_THAT(seen(), ElementsAre(IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_SEND));
+  EXPECT_TRUE(comes_true([&] {
+    const std::lock_guard lock(fake::mutex);
+    return fake::arms == arms + 1;
+  }));
+  fake::complete_sends(*behind_qp_);
+  std::vector<Completion> all = sent;
+  for (const Completion& each : poll(sends_)) all.push_back(each);
+  EXPECT_THAT(all, ElementsAre(Completion(1, IBV_WC_SUCCESS), Completion(2, IBV_WC_SUCCESS),
+                               Completion(3, IBV_WC_SUCCESS)));
+}
+
+TEST_F(TimedFaults, ACompletionIsLostAndItsQueueOverruns) {
+  begin("cq=* nth=2 overrun");
+  for (uint64_t i = 1; i <= 3; ++i) EXPECT_EQ(post(request(i)), 0);
+  fake::complete_sends(*behind_qp_);
+  EXPECT_THAT(poll(sends_),
+              ElementsAre(Completion(1, IBV_WC_SUCCESS), Completion(3, IBV_WC_SUCCESS)));
+  EXPECT_EQ(behind_qp_->send_cq->overruns, 1);
+  EXPECT_EQ(behind_qp_->recv_cq->overruns, 0);
+}
+
+TEST_F(TimedFaults, WhatGoesToAPacedHostLeavesLaterInItsOrder) {
+  begin("peer=10.0.0.2 delay=50ms");
+  connect_to("10.0.0.3");
+  EXPECT_EQ(post(request(1)), 0);
+  EXPECT_EQ(seen().size(), 1u);
+  connect_to("10.0.0.2");
+  const core::Nanoseconds start = core::now();
+  char octets[4] = "abc";
+  ibv_sge sge{reinterpret_cast<uint64_t>(octets), 3, 0};
+  ibv_send_wr wr = request(2, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+  wr.num_sge = 1;
+  wr.sg_list = &sge;
+  EXPECT_EQ(post(wr), 0);
+  octets[0] = 'x';  // inline data was taken
+  EXPECT_EQ(post(request(3)), 0);
+  ASSERT_TRUE(comes_true([&] { return seen().size() == 3; }));
+  EXPECT_GE(core::now(), start + 50 * core::kMillisecond);
+  EXPECT_THAT(seen(), ElementsAre(IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_SEND));
+  {
+    const std::lock_guard lock(fake::mutex);
+    EXPECT_EQ(behind_qp_->inlined, "abc");
+  }
+  fake::complete_sends(*behind_qp_);
+  EXPECT_THAT(poll(sends_),
+              ElementsAre(Completion(1, IBV_WC_SUCCESS), Completion(2, IBV_WC_SUCCESS),
+                          Completion(3, IBV_WC_SUCCESS)));
+}
+
+TEST_F(TimedFaults, NoMoreIsKeptBackThanTheQueueHasRoomFor) {
+  begin("peer=10.0.0.2 delay=60s", 2);
+  connect_to("10.0.0.2");
+  EXPECT_EQ(post(request(1)), 0);
+  EXPECT_EQ(post(request(2)), 0);
+  EXPECT_EQ(post(request(3)), ENOMEM);
+  // What is kept back flushes with the rest.
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE), 0);
+  EXPECT_THAT(poll(sends_),
+              ElementsAre(Completion(1, IBV_WC_WR_FLUSH_ERR), Completion(2, IBV_WC_WR_FLUSH_ERR)));
+}
+
+TEST_F(TimedFaults, ABatchIsKeptBackAsAWhole) {
+  begin("peer=10.0.0.2 delay=1ms");
+  connect_to("10.0.0.2");
+  const ibv_send_wr first = request(1), second = request(2, IBV_WR_RDMA_WRITE);
+  verbs_->qp_batch_begin(qp_);
+  EXPECT_EQ(verbs_->qp_batch_add(qp_, &first), 0);
+  EXPECT_EQ(verbs_->qp_batch_end(qp_, 0), 0);  // not after all
+  verbs_->qp_batch_begin(qp_);
+  EXPECT_EQ(verbs_->qp_batch_add(qp_, &second), 0);
+  EXPECT_EQ(verbs_->qp_batch_end(qp_, 1), 0);
+  ASSERT_TRUE(comes_true([&] { return !seen().empty(); }));
+  EXPECT_THAT(seen(), ElementsAre(IBV_WR_RDMA_WRITE));
+}
+
+}  // namespace
+}  // namespace uiw::faults
