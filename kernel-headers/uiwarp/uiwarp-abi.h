@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 9
+#define UIWARP_ABI_VERSION 10
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -48,10 +48,11 @@ UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, u
 
 /*
  * Told to instruments only, by the stack's own threads or whoever polls: the peer of the queue pair named memory that
- * it may not use, `length` bytes or a segment's; and a message of the peer has waited that long for a receive, which
- * was posted then, or the connection has ended.
+ * it may not use, `length` bytes or a segment's (1: that was reported with what is wrong, so that a warning has nothing
+ * to add); and a message of the peer has waited that long for a receive, which was posted then, or the connection has
+ * ended.
  */
-UIWARP_EXPORT void uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
+UIWARP_EXPORT int uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
 UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds);
 
 /*

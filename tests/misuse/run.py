@@ -34,6 +34,13 @@ def run(uiwarp, program, hints, *arguments):
     return [line for line in map(json.loads, lines) if "kind" in line], ended.returncode, ended.stdout
 
 
+# Whose warnings say more than their finding, or earlier.
+SAID_TWICE = {"short_receive": "how long the message was", "small_queue": "at once",
+              "overflown_queue": "at once"}
+# The other end, which is in the same process here, tells of itself.
+WARNING = r"^uiwarp: (?!.*the peer (ended the connection|refused wr_id))"
+
+
 def problems(uiwarp, program, source):
     kind, is_hint = expected(source)
     cases = [("as it is", {kind}, FOUND, is_hint, ()), ("clean", set(), 0, True, ("clean",))]
@@ -44,6 +51,8 @@ def problems(uiwarp, program, source):
         got = {finding["kind"] for finding in findings}
         if (got, ended) != (kinds, status):
             yield f"{source.name}, {what}: kinds {got}, status {ended}; expected {kinds}, {status}\n{said}"
+        if kinds and source.stem not in SAID_TWICE and re.search(WARNING, said, re.MULTILINE):
+            yield f"{source.name}, {what}: a warning says what the finding says\n{said}"
 
 
 def places(uiwarp, folder):
@@ -70,6 +79,21 @@ def without_instruments(uiwarp, program):
         ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
         if ended.returncode != 1 or ended.stdout.count("UIWARP_CHECK is set, but libuiwarp-instruments.so cannot be loaded") != 1:
             yield f"without libuiwarp-instruments.so: status {ended.returncode}\n{ended.stdout}"
+
+
+def spellings(uiwarp, program):
+    """What people write for --check works, or it is said what was meant."""
+    def ended(words, value=None):
+        environment = {**os.environ, **({"UIWARP_CHECK": value} if value else {})}
+        done = subprocess.run([uiwarp, "run", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT,
+                              check=False, env=environment)
+        return done.returncode, done.stdout
+    for words, value, status in (([program], "1", FOUND), ([program], "0", 0), (["--check=1", program], None, FOUND)):
+        if ended(words, value)[0] != status:
+            yield f"{words} with UIWARP_CHECK={value}: {ended(words, value)}"
+    status, said = ended(["--check", "hints=1", program])
+    if status != 2 or "--check=hints=1" not in said:
+        yield f"--check hints=1: {status}, {said}"
 
 
 # Misuse that is said without --check, too, once: what would wait for ever, or fail unheard.
@@ -111,6 +135,7 @@ def main():
     found = [problem for source in sources for problem in problems(uiwarp, f"{folder}/misuse_{source.stem}", source)]
     if not names:
         found += places(uiwarp, folder)
+        found += spellings(uiwarp, f"{folder}/misuse_busy_domain")
         found += without_check(uiwarp, folder)
         found += in_python(uiwarp)
         found += without_instruments(uiwarp, f"{folder}/misuse_{sources[0].stem}")

@@ -35,7 +35,7 @@ constexpr KindInfo kInfos[] = {
      "the others end the request with IBV_WC_LOC_PROT_ERR or IBV_WC_REM_ACCESS_ERR.",
      "SGEs take the lkey of memory of this end; wr.rdma.rkey and wr.atomic.rkey take the rkey that "
      "the peer sent."},
-    {Kind::kLocalProtection, "local-protection", "an SGE outside of the memory it names",
+    {Kind::kLocalProtection, "local-protection", "an SGE of memory that its request may not use",
      "The request ends with IBV_WC_LOC_PROT_ERR, and the queue pair is in the error state.",
      "Compare the SGE with the region that is named above: its bounds, its protection domain, its "
      "access flags, and whether it is still registered."},

@@ -48,7 +48,8 @@ void stop_listening(const Qp& qp) {
 
 namespace wrap {
 
-void peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length) {
+int peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length) {
+  bool said = false;
   with(qp_num, [&](const Qp& qp) {
     Context& context = *qp.pd->context;
     std::optional<Finding> finding;
@@ -67,8 +68,9 @@ void peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t len
           {{"memory registered", region->registered}, {"queue pair created", qp.created()}}};
     }
     Report::instance().add(*finding);
+    said = true;
   });
-  next->peer_refused(qp_num, rkey, address, length);
+  return next->peer_refused(qp_num, rkey, address, length) || said;
 }
 
 void receive_awaited(uint32_t qp_num, uint64_t nanoseconds) {

@@ -279,7 +279,7 @@ void QueuePair::send_added() {
       cause = too_long ? core::Cause::kDatagramTooLong : explain_memory(*request);
       if (too_long)
         core::explain(told_,
-                      "queue pair 0x%06x: wr_id %" PRIu64
+                      "queue pair 0x%06x: wr_id 0x%" PRIx64
                       ": a datagram of %u bytes, the port's active_mtu is %u (ibv_query_port)",
                       options_.qp_num, request->wr_id, request->length, options_.mtu);
       complete(*request, send_queue_->frees(), too_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR,

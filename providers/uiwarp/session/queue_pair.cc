@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/settings.h"
 #include "core/verbs_names.h"
 #include "session/relay.h"
 #include "session/state.h"
@@ -43,6 +44,7 @@ int State::check_post() const {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   if (now == IBV_QPS_RTR && by_number.load(std::memory_order_relaxed)) return 0;
   if (!is_idle(now)) return 0;
+  if (core::settings().checked()) return EINVAL;  // its finding says the same
   return core::refuse(
       connection->shared.told, EINVAL,
       "ibv_post_send: queue pair 0x%06x is in %s and has no peer: post when it is in RTS, after "
