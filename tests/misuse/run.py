@@ -97,7 +97,9 @@ def spellings(uiwarp, program):
 
 
 # Misuse that is said without --check, too, once: what would wait for ever, or fail unheard.
-SAID_ALWAYS = {"unacknowledged_event": "ibv_destroy_cq waits: ",
+SAID_ALWAYS = {"used_in_child": "uses verbs objects of the process that it is a fork of",
+               "swapped_bytes": "with its bytes in the other order it is lkey 0x",
+               "unacknowledged_event": "ibv_destroy_cq waits: ",
                "busy_domain": "ibv_dealloc_pd: in use by 2 queue pairs, 1 memory region: "}
 
 
