@@ -22,7 +22,7 @@ int uiwarp_refuse(int error, const char* sentence, ...) {
 int uiwarp_peer_refused(uint32_t, uint32_t, uint64_t, uint64_t) {
   return 0;
 }
-void uiwarp_receive_awaited(uint32_t, uint64_t) {}
+void uiwarp_receive_awaited(uint32_t, uint64_t, int) {}
 void uiwarp_cm_event_taken(uint64_t) {}
 void uiwarp_cm_id_destroyed(uint64_t, uint32_t) {}
 

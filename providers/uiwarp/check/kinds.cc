@@ -112,12 +112,16 @@ constexpr KindInfo kInfos[] = {
      "adapters end the connection at once.",
      "Post receives before the peer may send, and new ones as soon as they complete; let the peer "
      "send no more than it knows there are."},
+    {Kind::kRemoteAccess, "remote-access", "a request for memory that the peer does not allow",
+     "The request ends with IBV_WC_REM_ACCESS_ERR, and both queue pairs are in the error state.",
+     "Compare rkey, remote address and length with what the peer registered, and with which access "
+     "flags; the peer's own messages name the region."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kNoReceive) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kRemoteAccess) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

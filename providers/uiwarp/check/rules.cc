@@ -147,6 +147,22 @@ std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc) 
                  {}};
 }
 
+std::optional<Verdict> why_peer_refused(const Request& request, const ibv_wc& wc, bool certain) {
+  const auto base = static_cast<uint32_t>(core::Cause::kPeerTerminated);
+  if (wc.status != IBV_WC_REM_ACCESS_ERR || (wc.vendor_err & ~0xffffu) != base) return {};
+  const auto code = static_cast<core::TermCode>(wc.vendor_err & 0xffff);
+  std::string of;
+  if (certain)
+    of = text(" of %" PRIu64 " bytes, rkey 0x%x, remote address 0x%" PRIx64, request.bytes(),
+              request.rkey, request.remote_address);
+  return Verdict{
+      Kind::kRemoteAccess,
+      text("the peer refused the request%s, and ended the connection: Terminate 0x%04x, "
+           "%s (%s)",
+           of.c_str(), static_cast<unsigned>(code), core::describe(code), core::advice(code)),
+      {}};
+}
+
 std::string list_of(const std::vector<uint64_t>& wr_ids) {
   constexpr size_t kShown = 8;
   std::string list = "wr_id";

@@ -44,6 +44,10 @@ std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
 // A request of a send queue that ended so, since the connection was agreed on without Reads.
 std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc);
 
+// A request that the peer refused, since it may not have that memory. `certain`: it is the one of
+// its wr_id that failed.
+std::optional<Verdict> why_peer_refused(const Request& request, const ibv_wc& wc, bool certain);
+
 // "wr_id 0x7, 0x8 and 3 more".
 std::string list_of(const std::vector<uint64_t>& wr_ids);
 

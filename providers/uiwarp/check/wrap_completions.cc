@@ -73,13 +73,14 @@ class Completed {
     std::optional<Verdict> verdict =
         why_refused(request, wc_.status, context_.regions, pd, qp_.type);
     if (!verdict) verdict = why_unanswered(request, wc_);
+    if (!verdict) verdict = why_peer_refused(request, wc_, !is_guess);
     if (!verdict) return;
     Finding finding{verdict->kind,
                     qp_.name(),
                     request.wr_id,
                     verdict->what,
                     {{"posted", request.posted}, {"queue pair created", qp_.created()}},
-                    is_guess};
+                    is_guess && verdict->kind != Kind::kRemoteAccess};
     finding.places.insert(finding.places.end(), verdict->places.begin(), verdict->places.end());
     Report::instance().add(finding);
   }

@@ -21,6 +21,9 @@ Request request_of(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
   request.role = role_of(wr);
   request.signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED);
   if (request.role != Role::kNothing) request.keep(wr.sg_list, wr.num_sge);
+  const Remote remote = remote_of(wr);
+  request.remote_address = remote.address;
+  request.rkey = remote.rkey;
   // What a Read before it brings is waited for by a fenced one.
   if (wants.hints && !(wr.send_flags & IBV_SEND_FENCE))
     request.fingerprint = memory_of(request, context.regions).fingerprint;

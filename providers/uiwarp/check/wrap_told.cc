@@ -73,20 +73,22 @@ int peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t leng
   return next->peer_refused(qp_num, rkey, address, length) || said;
 }
 
-void receive_awaited(uint32_t qp_num, uint64_t nanoseconds) {
-  if (wants.hints)
+void receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up) {
+  if (wants.hints || gave_up)
     with(qp_num, [&](const Qp& qp) {
-      Report::instance().add({Kind::kNoReceive,
-                              qp.name(),
-                              {},
-                              text("a message of the peer came when no receive was posted%s, and "
-                                   "waited %.3f ms",
-                                   qp.srq ? " to its shared receive queue" : "",
-                                   static_cast<double>(nanoseconds) * 1e-6),
-                              {{"queue pair created", qp.created()}},
-                              true});
+      Report::instance().add(
+          {Kind::kNoReceive,
+           qp.name(),
+           {},
+           text("a message of the peer came when no receive was posted%s, and "
+                "waited %.3f ms%s",
+                qp.srq ? " to its shared receive queue" : "",
+                static_cast<double>(nanoseconds) * 1e-6,
+                gave_up ? " (UIWARP_RNR_WAIT_MS) in vain: the connection ends" : ""),
+           {{"queue pair created", qp.created()}},
+           !gave_up});
     });
-  next->receive_awaited(qp_num, nanoseconds);
+  next->receive_awaited(qp_num, nanoseconds, gave_up);
 }
 
 }  // namespace wrap

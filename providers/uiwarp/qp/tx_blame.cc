@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "core/settings.h"
 #include "core/verbs_names.h"
 #include "qp/opcode_rules.h"
 #include "qp/tx.h"
@@ -81,6 +82,8 @@ bool Tx::blame(const rdmap::Terminate& t) {
     // All before it was received without a fault.
     if (acknowledgements_ != Acknowledgements::kNone)
       shared_->arrived.store(i, std::memory_order_relaxed);
+    // --check has a finding for its completion.
+    if (wr.status == IBV_WC_REM_ACCESS_ERR && core::settings().checked()) return true;
     core::explain(shared_->told,
                   "queue pair 0x%06x: the peer refused wr_id 0x%" PRIx64
                   " (IBV_WR_%s, %u bytes%s) and ended the connection: Terminate 0x%04x, %s: %s",

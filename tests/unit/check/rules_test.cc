@@ -140,6 +140,26 @@ TEST_F(FailedCompletions, OfDatagramsSayWhatTheGrhTakes) {
   EXPECT_THAT(verdict->what, HasSubstr("45 bytes, of which the first 40"));
 }
 
+TEST_F(FailedCompletions, OfWhatThePeerRefusedSayWhatAndWhy) {
+  ibv_wc wc{};
+  wc.status = IBV_WC_REM_ACCESS_ERR;
+  wc.vendor_err = 0x10101;
+  Request read = request(Role::kSink, {{0x1000, 8, lkey_}});
+  read.rkey = 0x1234;
+  read.remote_address = 0x5000;
+  const auto verdict = why_peer_refused(read, wc, true);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->kind, Kind::kRemoteAccess);
+  EXPECT_THAT(verdict->what, HasSubstr("of 8 bytes, rkey 0x1234, remote address 0x5000"));
+  EXPECT_THAT(verdict->what, HasSubstr("Terminate 0x0101, RDMAP: remote protection error"));
+  EXPECT_THAT(why_peer_refused(read, wc, false)->what, Not(HasSubstr("0x1234")));
+  wc.vendor_err = 0x20101;  // told by this end
+  EXPECT_FALSE(why_peer_refused(read, wc, true));
+  wc.vendor_err = 0x10101;
+  wc.status = IBV_WC_WR_FLUSH_ERR;
+  EXPECT_FALSE(why_peer_refused(read, wc, true));
+}
+
 TEST_F(FailedCompletions, OfReadsSayThatNoneWereAgreedOn) {
   ibv_wc wc{};
   wc.status = IBV_WC_LOC_QP_OP_ERR;
