@@ -35,7 +35,8 @@ def run(uiwarp, program, hints, *arguments):
 
 
 # Whose warnings say more than their finding, or earlier.
-SAID_TWICE = {"short_receive": "how long the message was", "refused_read": "by the end that refused it", "small_queue": "at once",
+SAID_TWICE = {"short_receive": "how long the message was", "refused_read": "by the end that refused it",
+              "unpolled_full_queue": "without hints, too", "small_queue": "at once",
               "overflown_queue": "at once"}
 # The other end, which is in the same process here, tells of itself.
 WARNING = r"^uiwarp: (?!.*the peer ended the connection)"

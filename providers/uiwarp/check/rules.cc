@@ -62,6 +62,14 @@ std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_s
   return inline_not_asked(wr, cap.max_inline_data);
 }
 
+std::optional<Fault> not_polled(int error, const Requests& outstanding, uint32_t waiting) {
+  if (error != ENOMEM || waiting == 0) return {};
+  return Fault{Kind::kSendQueueFull,
+               text("ibv_post_send failed with ENOMEM: the send queue holds %zu requests, while %u "
+                    "completions wait to be polled in its completion queue",
+                    outstanding.all().size(), waiting)};
+}
+
 std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has_srq) {
   if (error != EINVAL) return {};
   if (has_srq)

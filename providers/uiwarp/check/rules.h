@@ -21,6 +21,8 @@ struct Fault {
 // Why a post of sends failed with `error`, which `wr` is to blame for. Nothing: it may be no fault.
 std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_state state,
                                       const ibv_qp_cap& cap, const Requests& outstanding);
+// The send queue is full while `waiting` completions wait to be polled where it completes: a hint.
+std::optional<Fault> not_polled(int error, const Requests& outstanding, uint32_t waiting);
 std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has_srq);
 
 // A send of a queue pair that its program has moved to RTR and not to RTS, where it waits here.

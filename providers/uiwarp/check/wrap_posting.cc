@@ -41,13 +41,15 @@ Request request_of(const ibv_recv_wr& wr, const Stack& posted) {
   return request;
 }
 
-void report(const Qp& qp, uint64_t wr_id, const std::optional<Fault>& fault, const Stack& posted) {
+void report(const Qp& qp, uint64_t wr_id, const std::optional<Fault>& fault, const Stack& posted,
+            bool is_hint = false) {
   if (!fault) return;
   Report::instance().add({fault->kind,
                           qp.name(),
                           wr_id,
                           fault->what,
-                          {{"posted", posted}, {"queue pair created", qp.created()}}});
+                          {{"posted", posted}, {"queue pair created", qp.created()}},
+                          is_hint});
 }
 
 // What the stack takes, and adapters do not. The queue pair's mutex is held.
@@ -59,11 +61,15 @@ void report_taken(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
 
 void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& posted) {
   const ibv_qp_state state = state_of(qp);
-  std::optional<Fault> fault;
+  uint32_t messages;
+  const uint32_t waiting = next->cq_waiting(qp.send_cq->next, &messages);
+  std::optional<Fault> fault, hint;
   {
     const std::lock_guard lock(qp.mutex);
     fault = why_send_refused(wr, error, state, qp.cap, qp.sends);
+    hint = not_polled(error, qp.sends, waiting);
   }
+  if (!fault) report(qp, wr.wr_id, hint, posted, true);
   // That was said before it was posted.
   if (fault && fault->kind == Kind::kInline) return;
   report(qp, wr.wr_id, fault, posted);
@@ -135,15 +141,19 @@ int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Stack posted;
   capture(posted);
   const Alone alone(qp.receiving, qp.pd->promise, &qp, "ibv_post_recv");
-  return post_all(
+  const int error = post_all(
       *qp.pd->context, qp.mutex, qp.receives, wr, bad,
       [&](ibv_recv_wr* first, ibv_recv_wr** stopped) {
         return next->qp_post_recv(qp.next, first, stopped);
       },
       [&](const ibv_recv_wr& each) { return request_of(each, posted); },
-      [&](const ibv_recv_wr& each, int error) {
-        report(qp, each.wr_id, why_receive_refused(error, state_of(qp), qp.srq != nullptr), posted);
+      [&](const ibv_recv_wr& each, int why) {
+        report(qp, each.wr_id, why_receive_refused(why, state_of(qp), qp.srq != nullptr), posted);
       });
+  if (error) return error;
+  const std::lock_guard lock(qp.mutex);
+  qp.moves.receive_taken(posted);
+  return 0;
 }
 
 int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {

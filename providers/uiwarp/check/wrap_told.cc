@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What the stack tells of queue pairs that no call shows: what their peers do.
+#include <rdma/rdma_cma.h>
+
 #include <cinttypes>
+#include <cstddef>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "check/blocked_thread.h"
 #include "check/text.h"
 #include "check/wraps.h"
 #include "core/per_process.h"
@@ -44,6 +48,25 @@ void stop_listening(const Qp& qp) {
   Watched& all = watched();
   const std::lock_guard lock(all.mutex);
   all.by_number.erase(qp.number);
+}
+
+void report_queue_pair_of(uint64_t uid, const Stack& here) {
+  rdma_cm_id id;
+  ibv_qp named;
+  if (!read_own_memory(uid, &id, offsetof(rdma_cm_id, route)) || !id.qp ||
+      !read_own_memory(reinterpret_cast<uintptr_t>(id.qp), &named, sizeof named))
+    return;
+  with(named.qp_num, [&](const Qp& qp) {
+    // The manual forbids it. Programs that call ibv_destroy_qp() afterwards, as rping, get away
+    // with that everywhere.
+    Report::instance().add({Kind::kDestroyOrder,
+                            qp.name(),
+                            {},
+                            "rdma_destroy_id is called, but rdma_destroy_qp was not called before "
+                            "for the queue pair of this id, which goes on being there",
+                            {{"called", here}, {"queue pair created", qp.created()}},
+                            true});
+  });
 }
 
 namespace wrap {

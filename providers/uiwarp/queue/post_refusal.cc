@@ -108,9 +108,10 @@ void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused) {
             told,
             "ibv_post_send: queue pair 0x%06x: wr_id 0x%" PRIx64
             ": the send queue is full: all %" PRIu64 " places (max_send_wr) are taken, %" PRIu64
-            " of them by requests that are not signalled; a place is free when its "
-            "completion, or a later one's, was polled",
-            qp_num, wr_id, allowed, asked);
+            " of them by requests that are not signalled, %" PRIu64
+            " by ones that are done; a place is free when its completion, or a later one's, was "
+            "polled (ibv_poll_cq)",
+            qp_num, wr_id, allowed, asked, refused.waiting);
       return core::explain(
           told,
           "ibv_post_send: queue pair 0x%06x: wr_id 0x%" PRIx64

@@ -63,6 +63,17 @@ TEST(Refusals, SendsAreForRts) {
   EXPECT_FALSE(why_send_refused(wr, ENODEV, IBV_QPS_RESET, kCap, {}));
 }
 
+TEST(Refusals, AFullQueueWhoseCompletionsWaitIsNotPolled) {
+  Requests requests;
+  requests.add({});
+  EXPECT_FALSE(not_polled(ENOMEM, requests, 0));
+  EXPECT_FALSE(not_polled(EINVAL, requests, 3));
+  const auto fault = not_polled(ENOMEM, requests, 3);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->kind, Kind::kSendQueueFull);
+  EXPECT_THAT(fault->what, HasSubstr("holds 1 requests, while 3 completions wait"));
+}
+
 TEST(Refusals, ReceivesAreNotForResetOrBesideASharedQueue) {
   EXPECT_EQ(why_receive_refused(EINVAL, IBV_QPS_RESET, false)->kind, Kind::kWrongState);
   EXPECT_EQ(why_receive_refused(EINVAL, IBV_QPS_RTS, true)->kind, Kind::kWrongState);

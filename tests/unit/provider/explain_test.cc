@@ -67,7 +67,7 @@ TEST_F(Explained, AFullSendQueueByHowManyRequestsAreNotSignalled) {
   EXPECT_EQ(write(ends.a->qp, 16), ENOMEM);
   EXPECT_THAT(said(),
               HasSubstr("wr_id 0x10: the send queue is full: all 16 places (max_send_wr) are "
-                        "taken, 15 of them by requests that are not signalled"));
+                        "taken, 15 of them by requests that are not signalled, "));
   listen();
   for (uint64_t i = 0; i < 16; ++i)
     EXPECT_EQ(post(silent, IBV_WR_RDMA_WRITE, i, {our_address(0), 8, mr_->lkey}, their_address(0),
