@@ -116,12 +116,16 @@ constexpr KindInfo kInfos[] = {
      "The request ends with IBV_WC_REM_ACCESS_ERR, and both queue pairs are in the error state.",
      "Compare rkey, remote address and length with what the peer registered, and with which access "
      "flags; the peer's own messages name the region."},
+    {Kind::kUsedAfterDestroy, "used-after-destroy", "a call on a queue that is destroyed",
+     "Its memory is freed: the call crashes, or works on what has that memory by then.",
+     "Let the threads that poll and post end, or know that they are not to, before the queue is "
+     "destroyed."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kRemoteAccess) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kUsedAfterDestroy) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

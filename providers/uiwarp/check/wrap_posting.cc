@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "check/destroyed.h"
 #include "check/forks.h"
 #include "check/rewritten.h"
 #include "check/thread_rules.h"
@@ -110,12 +111,21 @@ int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkReques
   return 0;
 }
 
+// What a call on a destroyed queue answers.
+template <class WorkRequest>
+int refuse_all(WorkRequest* wr, WorkRequest** bad) {
+  if (bad) *bad = wr;
+  return EINVAL;
+}
+
 }  // namespace
 
 namespace wrap {
 
 int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_post_send");
+  if (!inside) return refuse_all(wr, bad);
   if (is_inherited(*qp.pd->context, &qp, "ibv_post_send"))
     return next->qp_post_send(qp.next, wr, bad);
   Stack posted;
@@ -136,6 +146,8 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
 
 int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_post_recv");
+  if (!inside) return refuse_all(wr, bad);
   if (is_inherited(*qp.pd->context, &qp, "ibv_post_recv"))
     return next->qp_post_recv(qp.next, wr, bad);
   Stack posted;
@@ -158,6 +170,8 @@ int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Srq& srq = of(handle);
+  const Inside inside(srq.life, &srq, "ibv_post_srq_recv");
+  if (!inside) return refuse_all(wr, bad);
   if (is_inherited(*srq.pd->context, &srq, "ibv_post_srq_recv"))
     return next->srq_post_recv(srq.next, wr, bad);
   Stack posted;
