@@ -48,11 +48,12 @@ UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, u
 
 /*
  * Told to instruments only, by the stack's own threads or whoever polls: the peer of the queue pair named memory that
- * it may not use, `length` bytes or a segment's; and a message of the peer has waited that long for a receive, which
- * was posted then, or the connection has ended.
+ * it may not use, `length` bytes or a segment's (1: that was reported with what is wrong, so that a warning has nothing
+ * to add); and a message of the peer has waited that long for a receive, which was posted then, or the connection has
+ * ended; for that reason if `gave_up`.
  */
-UIWARP_EXPORT void uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
-UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds);
+UIWARP_EXPORT int uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
+UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up);
 
 /*
  * rdma_cm, told to instruments only: the program has taken an event of the id that it calls `uid` (librdmacm: the

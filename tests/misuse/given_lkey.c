@@ -2,6 +2,7 @@
 /*
  * The peer is given the lkey of memory, and reads it by that.
  * Finding: key-swapped
+ * Finding: remote-access
  */
 #include "misuse.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Runs every program of this folder under `uiwarp run --check`, as it is and clean, and compares the kinds of the
-findings with what its first comment says: "Finding: KIND", or "Hint: KIND" for one that only hints=1 shows.
+findings with what its first comment says: "Finding: KIND", once or more, or "Hint: KIND" for one that only hints=1 shows.
 
     run.py UIWARP-BINARY FOLDER-OF-THE-PROGRAMS [NAME...]
 """
@@ -19,9 +19,9 @@ FOUND = 66
 
 
 def expected(source):
-    """(kind, whether it is a hint)"""
-    level, kind = re.search(r"^ \* (Finding|Hint): (\S+)$", source.read_text(), re.MULTILINE).groups()
-    return kind, level == "Hint"
+    """(kinds, whether they are hints)"""
+    found = re.findall(r"^ \* (Finding|Hint): (\S+)$", source.read_text(), re.MULTILINE)
+    return {kind for _, kind in found}, found[0][0] == "Hint"
 
 
 def run(uiwarp, program, hints, *arguments):
@@ -34,9 +34,17 @@ def run(uiwarp, program, hints, *arguments):
     return [line for line in map(json.loads, lines) if "kind" in line], ended.returncode, ended.stdout
 
 
+# Whose warnings say more than their finding, or earlier.
+SAID_TWICE = {"short_receive": "how long the message was", "refused_read": "by the end that refused it",
+              "unpolled_full_queue": "without hints, too", "small_queue": "at once",
+              "overflown_queue": "at once"}
+# The other end, which is in the same process here, tells of itself.
+WARNING = r"^uiwarp: (?!.*the peer ended the connection)"
+
+
 def problems(uiwarp, program, source):
-    kind, is_hint = expected(source)
-    cases = [("as it is", {kind}, FOUND, is_hint, ()), ("clean", set(), 0, True, ("clean",))]
+    kinds, is_hint = expected(source)
+    cases = [("as it is", kinds, FOUND, is_hint, ()), ("clean", set(), 0, True, ("clean",))]
     if is_hint:
         cases.append(("without hints", set(), 0, False, ()))
     for what, kinds, status, hints, arguments in cases:
@@ -44,6 +52,8 @@ def problems(uiwarp, program, source):
         got = {finding["kind"] for finding in findings}
         if (got, ended) != (kinds, status):
             yield f"{source.name}, {what}: kinds {got}, status {ended}; expected {kinds}, {status}\n{said}"
+        if kinds and source.stem not in SAID_TWICE and re.search(WARNING, said, re.MULTILINE):
+            yield f"{source.name}, {what}: a warning says what the finding says\n{said}"
 
 
 def places(uiwarp, folder):
@@ -72,8 +82,25 @@ def without_instruments(uiwarp, program):
             yield f"without libuiwarp-instruments.so: status {ended.returncode}\n{ended.stdout}"
 
 
+def spellings(uiwarp, program):
+    """What people write for --check works, or it is said what was meant."""
+    def ended(words, value=None):
+        environment = {**os.environ, **({"UIWARP_CHECK": value} if value else {})}
+        done = subprocess.run([uiwarp, "run", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT,
+                              check=False, env=environment)
+        return done.returncode, done.stdout
+    for words, value, status in (([program], "1", FOUND), ([program], "0", 0), (["--check=1", program], None, FOUND)):
+        if ended(words, value)[0] != status:
+            yield f"{words} with UIWARP_CHECK={value}: {ended(words, value)}"
+    status, said = ended(["--check", "hints=1", program])
+    if status != 2 or "--check=hints=1" not in said:
+        yield f"--check hints=1: {status}, {said}"
+
+
 # Misuse that is said without --check, too, once: what would wait for ever, or fail unheard.
-SAID_ALWAYS = {"unacknowledged_event": "ibv_destroy_cq waits: ",
+SAID_ALWAYS = {"used_in_child": "uses verbs objects of the process that it is a fork of",
+               "swapped_bytes": "with its bytes in the other order it is lkey 0x",
+               "unacknowledged_event": "ibv_destroy_cq waits: ",
                "busy_domain": "ibv_dealloc_pd: in use by 2 queue pairs, 1 memory region: "}
 
 
@@ -111,6 +138,7 @@ def main():
     found = [problem for source in sources for problem in problems(uiwarp, f"{folder}/misuse_{source.stem}", source)]
     if not names:
         found += places(uiwarp, folder)
+        found += spellings(uiwarp, f"{folder}/misuse_busy_domain")
         found += without_check(uiwarp, folder)
         found += in_python(uiwarp)
         found += without_instruments(uiwarp, f"{folder}/misuse_{sources[0].stem}")

@@ -12,6 +12,7 @@
 #include "core/settings.h"
 #include "faults.h"
 #include "faults/rules.h"
+#include "target.h"
 
 namespace uiw::tool {
 namespace {
@@ -126,6 +127,15 @@ bool choose_check(const std::string& options, std::string& problem) {
   }
   return choose("UIWARP_CHECK", with_absolute_paths(options),
                 "--check: '" + options + "' is too long", problem);
+}
+
+bool is_taken_for_program(const std::string& word, std::string& problem) {
+  core::CheckOptions ignored;
+  int error = 0;
+  if (!core::parse_check_options(word, ignored) || !find_program(word, error).empty()) return false;
+  problem = "there is no program '" + word +
+            "': options of --check follow it after a '=': --check=" + word;
+  return true;
 }
 
 bool choose_faults(const std::string& name, std::string& problem) {

@@ -26,6 +26,9 @@ bool choose_face(const std::string& name, std::string& problem);
 
 // The same of UIWARP_CHECK and the options of --check.
 bool choose_check(const std::string& options, std::string& problem);
+// Whether `word`, in the place of the program behind "--check", is no program but such options;
+// `problem` says then how they are given.
+bool is_taken_for_program(const std::string& word, std::string& problem);
 
 // The same of UIWARP_FAULTS and the file of --faults, whose rules are looked at.
 bool choose_faults(const std::string& path, std::string& problem);

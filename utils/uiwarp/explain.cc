@@ -19,6 +19,12 @@ constexpr size_t kIndent = 4;
 constexpr char kMark[] = "- ";
 constexpr char kFindings[] = "Findings of --check";
 constexpr char kVendorErrKind[] = "vendor_err";
+constexpr char kTerminateKind[] = "Terminate code";
+constexpr char kWordsTaken[] =
+    "It takes the name, number or text of a completion status (IBV_WC_LOC_PROT_ERR, 4, 'local "
+    "protection error'), of an asynchronous or rdma_cm event (IBV_EVENT_CQ_ERR; REJECTED -111), of "
+    "an errno (EINVAL, also with its call: EINVAL ibv_post_send); a vendor_err (0x15) or Terminate "
+    "code (0x1202) as messages have it; a kind of finding of --check (event-lost).";
 constexpr const char* kPrefixes[] = {"ibv_wc_", "ibv_event_", "rdma_cm_event_"};
 
 struct Table {
@@ -73,6 +79,28 @@ bool find_vendor_err(long number, VendorErr& out) {
   return true;
 }
 
+// As warnings have it: by four digits. Smaller numbers with less are something else.
+struct Terminate {
+  std::string name, here, advice;
+};
+bool find_terminate(const std::string& word, Terminate& out) {
+  constexpr size_t kDigits = 6;  // with 0x
+  long number;
+  if (!number_of(word, number) || !lower(word).starts_with("0x") || word.size() != kDigits)
+    return false;
+  const auto code = static_cast<core::TermCode>(number);
+  if (!core::is_defined(code)) return false;
+  char name[16], here[256];
+  std::snprintf(name, sizeof name, "0x%04lx ", static_cast<unsigned long>(number));
+  std::snprintf(here, sizeof here,
+                "One end ended the connection by a Terminate message with this code. As vendor_err "
+                "it is 0x1%04lx where the peer sent it, 0x2%04lx where this end did.",
+                static_cast<unsigned long>(number), static_cast<unsigned long>(number));
+  out = {std::string(name) + core::describe(code), here,
+         std::string("At the end that received it: ") + core::advice(code) + "."};
+  return true;
+}
+
 void print_wrapped(const std::string& text, size_t indent, size_t hang = 0) {
   fputs(core::wrapped(text, indent, hang).c_str(), stdout);
 }
@@ -86,6 +114,7 @@ void print_list(const char* title, const std::vector<const char*>& texts) {
 
 std::string title_of(const Explanation& row) {
   std::string title = row.name;
+  if (row.kind == kTerminateKind) return title + " (" + row.kind + ")";
   if (row.value == kNoNumber) return title + ": " + row.also + " (" + row.kind + ")";
   if (row.also) title += std::string(row.kind) == "errno" ? " of " : ", ";
   const bool status_of_event = row.value < 0 || (row.also && title.starts_with("RDMA_CM"));
@@ -174,16 +203,36 @@ size_t distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+// Names that the word may be meant for: it is a part of them, or few letters are wrong.
 std::vector<std::string> nearest(const std::string& word) {
+  constexpr size_t kMost = 3, kShortest = 3, kLettersForOneWrong = 4;
+  const std::string meant = short_name(word);
+  if (meant.size() < kShortest) return {};
   std::vector<std::pair<size_t, std::string>> all;
   for (const Table& table : tables())
-    for (const Explanation& row : table.rows)
-      all.emplace_back(distance(short_name(word), short_name(row.name)), row.name);
+    for (const Explanation& row : table.rows) {
+      const std::string name = short_name(row.name);
+      const size_t away = distance(meant, name);
+      if (name.find(meant) != std::string::npos)
+        all.emplace_back(0, row.name);
+      else if (away <= meant.size() / kLettersForOneWrong)
+        all.emplace_back(away, row.name);
+    }
   std::ranges::sort(all);
   std::vector<std::string> names;
   for (const auto& [away, name] : all)
-    if (names.size() < 3 && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    if (names.size() < kMost && std::ranges::find(names, name) == names.end())
+      names.push_back(name);
   return names;
+}
+
+void print_unknown(const std::string& word) {
+  std::string line = "uiwarp: there is nothing called '" + word + "' here.";
+  const std::vector<std::string> names = nearest(word);
+  for (size_t i = 0; i < names.size(); ++i) line += (i ? ", " : " Perhaps: ") + names[i];
+  if (!names.empty()) line += ".";
+  fputs(core::wrapped(line + " " + kWordsTaken, 0).c_str(), stderr);
+  fprintf(stderr, "`uiwarp explain` alone lists all.\n");
 }
 
 void list_all(ExplainAs as) {
@@ -197,7 +246,9 @@ void list_all(ExplainAs as) {
     puts("\n]");
     return;
   }
-  puts("uiwarp explain WORD: a name below, a number, or the text that programs print.");
+  puts(
+      "uiwarp explain WORD: a name below, a number, the text that programs print, or a Terminate "
+      "code.");
   for (const Table& table : tables()) {
     printf("\n%s\n", table.title);
     std::string line, last;
@@ -231,10 +282,10 @@ int explain(const std::vector<std::string>& words, ExplainAs as) {
     explain({words.front()}, as);
     return 2;
   }
-  if (found.empty() && !is_vendor) {
-    fprintf(stderr, "uiwarp: there is nothing called '%s' here. Nearest:", words.front().c_str());
-    for (const std::string& name : nearest(words.front())) fprintf(stderr, " %s", name.c_str());
-    fprintf(stderr, "\nuiwarp: `uiwarp explain` lists all.\n");
+  Terminate terminate;
+  const bool is_terminate = words.size() == 1 && find_terminate(words[0], terminate);
+  if (found.empty() && !is_vendor && !is_terminate) {
+    print_unknown(words.front());
     return 2;
   }
   const Explanation vendor_row{kVendorErrKind, vendor.name.c_str(), number, nullptr,
@@ -252,6 +303,15 @@ int explain(const std::vector<std::string>& words, ExplainAs as) {
   };
   // Who writes it as messages and doc/errors.md do means a vendor_err.
   const bool is_vendor_first = is_vendor && words[0].starts_with("0x");
+  if (is_terminate)
+    show({kTerminateKind,
+          terminate.name.c_str(),
+          number,
+          nullptr,
+          terminate.here.c_str(),
+          nullptr,
+          {},
+          {terminate.advice.c_str(), "The other end's own messages."}});
   if (is_vendor_first) show(vendor_row);
   for (const Explanation* row : found) show(*row);
   if (is_vendor && !is_vendor_first) show(vendor_row);

@@ -42,7 +42,8 @@ const Explanation kStatuses[] = {
      "The request is malformed, or not possible on this queue pair: too many SGEs, Reads with a "
      "depth of 0, a bad opcode.",
      {"max_rd_atomic here, or max_dest_rd_atomic at the peer, is 0.",
-      "initiator_depth or responder_resources of rdma_connect or rdma_accept is 0."},
+      "initiator_depth or responder_resources of rdma_connect or rdma_accept is 0, and the peer is "
+      "no uiwarp: two of them agree on one Read at least."},
      {"rdma_conn_param at both ends.", "ibv_query_qp: max_rd_atomic, max_dest_rd_atomic."}},
     {kKind,
      "IBV_WC_LOC_EEC_OP_ERR",

@@ -65,7 +65,9 @@ int run_command(int argc, char** argv) {
     } else if (option.starts_with(faults_equals)) {
       good = uiw::tool::choose_faults(option.substr(faults_equals.size()), problem);
     } else if (option == check) {
-      good = uiw::tool::choose_check("on", problem);
+      const std::string next = first + 1 < argc ? argv[first + 1] : "";
+      good =
+          !uiw::tool::is_taken_for_program(next, problem) && uiw::tool::choose_check("on", problem);
     } else if (option.starts_with(check_equals)) {
       good = uiw::tool::choose_check(option.substr(check_equals.size()), problem);
     } else {

@@ -35,7 +35,7 @@ constexpr KindInfo kInfos[] = {
      "the others end the request with IBV_WC_LOC_PROT_ERR or IBV_WC_REM_ACCESS_ERR.",
      "SGEs take the lkey of memory of this end; wr.rdma.rkey and wr.atomic.rkey take the rkey that "
      "the peer sent."},
-    {Kind::kLocalProtection, "local-protection", "an SGE outside of the memory it names",
+    {Kind::kLocalProtection, "local-protection", "an SGE of memory that its request may not use",
      "The request ends with IBV_WC_LOC_PROT_ERR, and the queue pair is in the error state.",
      "Compare the SGE with the region that is named above: its bounds, its protection domain, its "
      "access flags, and whether it is still registered."},
@@ -112,12 +112,20 @@ constexpr KindInfo kInfos[] = {
      "adapters end the connection at once.",
      "Post receives before the peer may send, and new ones as soon as they complete; let the peer "
      "send no more than it knows there are."},
+    {Kind::kRemoteAccess, "remote-access", "a request for memory that the peer does not allow",
+     "The request ends with IBV_WC_REM_ACCESS_ERR, and both queue pairs are in the error state.",
+     "Compare rkey, remote address and length with what the peer registered, and with which access "
+     "flags; the peer's own messages name the region."},
+    {Kind::kUsedAfterDestroy, "used-after-destroy", "a call on a queue that is destroyed",
+     "Its memory is freed: the call crashes, or works on what has that memory by then.",
+     "Let the threads that poll and post end, or know that they are not to, before the queue is "
+     "destroyed."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kNoReceive) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kUsedAfterDestroy) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

@@ -29,6 +29,8 @@ enum class Kind : uint8_t {
   kAttributesMissing,  // of ibv_modify_qp(): adapters refuse the move without them
   kReadDepth,          // a Read or atomic where there are to be none
   kNoReceive,          // a message came and found no receive
+  kRemoteAccess,       // the peer refused what a request asks of its memory
+  kUsedAfterDestroy,   // a queue that has gone, or goes at that moment
 };
 
 struct KindInfo {

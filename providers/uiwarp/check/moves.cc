@@ -51,6 +51,10 @@ std::optional<Fault> Moves::no_depth_for(const ibv_send_wr& wr) const {
                     core::name_of(wr.opcode), max_dest_rd_atomic_)};
 }
 
+void Moves::receive_taken(const Stack& posted) {
+  if (state_ == IBV_QPS_RESET && !early_receive_) early_receive_ = posted;
+}
+
 std::vector<MoveFault> Moves::made(const ibv_qp_attr& attr, int mask, const Stack& called) {
   std::vector<MoveFault> found;
   if (mask & IBV_QP_MAX_QP_RD_ATOMIC) max_rd_atomic_ = attr.max_rd_atomic;
@@ -70,6 +74,12 @@ std::vector<MoveFault> Moves::made(const ibv_qp_attr& attr, int mask, const Stac
     case IBV_QPS_RTR:
       if (!names_peer(attr, mask)) break;
       peer_ = Peer::kByNumber;
+      if (early_receive_)
+        found.push_back({{Kind::kWrongState,
+                          "ibv_post_recv before the queue pair was moved from RESET to INIT: "
+                          "adapters refuse it with EINVAL"},
+                         *early_receive_});
+      early_receive_.reset();
       if (from == IBV_QPS_RESET)
         found.push_back({{Kind::kAttributesMissing,
                           "ibv_modify_qp from RESET to RTR: the queue pair was never moved to "

@@ -30,6 +30,9 @@ class Moves {
   // ibv_modify_qp() succeeded, at `called`. What is found may be about an earlier call.
   std::vector<MoveFault> made(const ibv_qp_attr& attr, int mask, const Stack& called);
 
+  // A receive was posted, at `posted`, and taken: adapters take none before the move to INIT.
+  void receive_taken(const Stack& posted);
+
   // A Read or atomic is posted on a queue pair that the program has given no depth for them.
   std::optional<Fault> no_depth_for(const ibv_send_wr& wr) const;
 
@@ -45,6 +48,7 @@ class Moves {
   Peer peer_ = Peer::kUnknown;
   int missing_at_init_ = 0;
   Stack init_called_;
+  std::optional<Stack> early_receive_;    // the first one before the move to INIT
   std::optional<uint8_t> max_rd_atomic_;  // as they were set
   uint8_t max_dest_rd_atomic_ = 0;
 };

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "check/life.h"
 #include "check/lost_event.h"
 #include "check/moves.h"
 #include "check/one_thread.h"
@@ -66,6 +67,7 @@ struct Mr {
 
 struct Cq {
   uiwarp_cq* next = nullptr;
+  Life life;
   Context* context = nullptr;
   int entries = 0;                        // as asked; there may be more
   std::atomic<int64_t> promised{0};       // depths of the work queues that complete here
@@ -90,6 +92,7 @@ struct Cq {
 
 struct Srq {
   uiwarp_srq* next = nullptr;
+  Life life;
   Pd* pd = nullptr;
   OneAtATime receiving;
   std::mutex mutex;
@@ -98,6 +101,7 @@ struct Srq {
 
 struct Qp {
   uiwarp_qp* next = nullptr;
+  Life life;
   Pd* pd = nullptr;
   Cq* send_cq = nullptr;
   Cq* recv_cq = nullptr;

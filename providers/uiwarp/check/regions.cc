@@ -24,6 +24,11 @@ std::string where(const ibv_sge& sge) {
               sge.addr + sge.length, sge.length, sge.lkey);
 }
 
+ibv_sge with_swapped_address(ibv_sge sge) {
+  sge.addr = __builtin_bswap64(sge.addr);
+  return sge;
+}
+
 std::string outside(const Region& region, const ibv_sge& sge) {
   const uint64_t end = region.start + region.length, sge_end = sge.addr + sge.length;
   if (sge.addr < region.start)
@@ -109,6 +114,14 @@ Verdict Regions::judge(const ibv_sge& sge, const void* pd, bool written) const {
   if (const Region* const region = find(sge.lkey)) {
     if (region->pd != pd)
       verdict.what = where(sge) + " names " + region->name() + ", of another protection domain";
+    else if (!region->holds(sge) && region->holds(with_swapped_address(sge)))
+      verdict.what =
+          where(sge) + text(
+                           " is outside of %s, but with its bytes in the other order its address, "
+                           "0x%" PRIx64
+                           ", lies within: give it in one byte order at both ends "
+                           "(htobe64, be64toh)",
+                           region->name().c_str(), with_swapped_address(sge).addr);
     else if (!region->holds(sge))
       verdict.what = where(sge) + " " + outside(*region, sge) + " " + region->name();
     else if (written && !(region->access & IBV_ACCESS_LOCAL_WRITE))
@@ -129,6 +142,14 @@ Verdict Regions::judge(const ibv_sge& sge, const void* pd, bool written) const {
     verdict.what = where(sge) + " names " + gone->name() + ", which is deregistered";
     about(*gone);
     verdict.places.push_back({"memory deregistered", gone->deregistered});
+    return verdict;
+  }
+  if (const Region* const turned = find(__builtin_bswap32(sge.lkey))) {
+    verdict.what = where(sge) +
+                   " has a key that no memory region has, but with its bytes in the other order it "
+                   "is the lkey of " +
+                   turned->name() + ": give it in one byte order at both ends (htonl, ntohl)";
+    about(*turned);
     return verdict;
   }
   verdict.what = where(sge) + " has a key that no memory region has";

@@ -37,6 +37,25 @@ inline Role role_of(const ibv_send_wr& wr) {
   }
 }
 
+// What it asks of the peer's memory.
+struct Remote {
+  uint64_t address = 0;
+  uint32_t rkey = 0;
+};
+inline Remote remote_of(const ibv_send_wr& wr) {
+  switch (core::value_of(wr.opcode)) {
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return {wr.wr.rdma.remote_addr, wr.wr.rdma.rkey};
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return {wr.wr.atomic.remote_addr, wr.wr.atomic.rkey};
+    default:
+      return {};
+  }
+}
+
 struct Request {
   static constexpr uint32_t kKept = 16;   // SGEs; a request with more is refused
   static constexpr uint32_t kWithin = 2;  // of them; few requests have more
@@ -48,11 +67,15 @@ struct Request {
   uint32_t sge_count = 0;
   ibv_sge first[kWithin] = {};
   std::vector<ibv_sge> rest;
+  uint32_t rkey = 0;                    // of the peer's memory that it asks for, if any
   std::optional<uint32_t> fingerprint;  // of a source's bytes when it was posted
   Stack posted;
+  uint64_t remote_address = 0;  // with rkey
 
   void keep(const ibv_sge* list, int count) {
     sge_count = count > 0 && count <= static_cast<int>(kKept) ? static_cast<uint32_t>(count) : 0;
+    rest.clear();
+    if (sge_count == 0) return;
     const uint32_t within = std::min(sge_count, kWithin);
     std::copy_n(list, within, first);
     rest.assign(list + within, list + sge_count);
@@ -71,7 +94,7 @@ struct Request {
 };
 
 // One is kept for each entry of a queue that is in use.
-static_assert(sizeof(Request) <= 208);
+static_assert(sizeof(Request) <= 216);
 
 // Thread: one at a time.
 class Requests {

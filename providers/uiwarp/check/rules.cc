@@ -62,6 +62,14 @@ std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_s
   return inline_not_asked(wr, cap.max_inline_data);
 }
 
+std::optional<Fault> not_polled(int error, const Requests& outstanding, uint32_t waiting) {
+  if (error != ENOMEM || waiting == 0) return {};
+  return Fault{Kind::kSendQueueFull,
+               text("ibv_post_send failed with ENOMEM: the send queue holds %zu requests, while %u "
+                    "completions wait to be polled in its completion queue",
+                    outstanding.all().size(), waiting)};
+}
+
 std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has_srq) {
   if (error != EINVAL) return {};
   if (has_srq)
@@ -145,6 +153,22 @@ std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc) 
                  "initiator_depth of this end (max_rd_atomic) or responder_resources of the peer "
                  "(max_dest_rd_atomic) was 0",
                  {}};
+}
+
+std::optional<Verdict> why_peer_refused(const Request& request, const ibv_wc& wc, bool certain) {
+  const auto base = static_cast<uint32_t>(core::Cause::kPeerTerminated);
+  if (wc.status != IBV_WC_REM_ACCESS_ERR || (wc.vendor_err & ~0xffffu) != base) return {};
+  const auto code = static_cast<core::TermCode>(wc.vendor_err & 0xffff);
+  std::string of;
+  if (certain)
+    of = text(" of %" PRIu64 " bytes, rkey 0x%x, remote address 0x%" PRIx64, request.bytes(),
+              request.rkey, request.remote_address);
+  return Verdict{
+      Kind::kRemoteAccess,
+      text("the peer refused the request%s, and ended the connection: Terminate 0x%04x, "
+           "%s (%s)",
+           of.c_str(), static_cast<unsigned>(code), core::describe(code), core::advice(code)),
+      {}};
 }
 
 std::string list_of(const std::vector<uint64_t>& wr_ids) {

@@ -21,6 +21,8 @@ struct Fault {
 // Why a post of sends failed with `error`, which `wr` is to blame for. Nothing: it may be no fault.
 std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_state state,
                                       const ibv_qp_cap& cap, const Requests& outstanding);
+// The send queue is full while `waiting` completions wait to be polled where it completes: a hint.
+std::optional<Fault> not_polled(int error, const Requests& outstanding, uint32_t waiting);
 std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has_srq);
 
 // A send of a queue pair that its program has moved to RTR and not to RTS, where it waits here.
@@ -43,6 +45,10 @@ std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
 
 // A request of a send queue that ended so, since the connection was agreed on without Reads.
 std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc);
+
+// A request that the peer refused, since it may not have that memory. `certain`: it is the one of
+// its wr_id that failed.
+std::optional<Verdict> why_peer_refused(const Request& request, const ibv_wc& wc, bool certain);
 
 // "wr_id 0x7, 0x8 and 3 more".
 std::string list_of(const std::vector<uint64_t>& wr_ids);

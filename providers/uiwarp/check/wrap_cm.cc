@@ -19,6 +19,7 @@ void cm_id_destroyed(uint64_t uid, uint32_t events) {
   const core::NoCancellation whole;
   Stack here;
   capture(here);
+  report_queue_pair_of(uid, here);
   watch::id_destroyed(uid, events, here);
 }
 

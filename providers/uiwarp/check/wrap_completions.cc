@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include "check/destroyed.h"
 #include "check/forks.h"
 #include "check/text.h"
 #include "check/thread_rules.h"
@@ -73,13 +74,14 @@ class Completed {
     std::optional<Verdict> verdict =
         why_refused(request, wc_.status, context_.regions, pd, qp_.type);
     if (!verdict) verdict = why_unanswered(request, wc_);
+    if (!verdict) verdict = why_peer_refused(request, wc_, !is_guess);
     if (!verdict) return;
     Finding finding{verdict->kind,
                     qp_.name(),
                     request.wr_id,
                     verdict->what,
                     {{"posted", request.posted}, {"queue pair created", qp_.created()}},
-                    is_guess};
+                    is_guess && verdict->kind != Kind::kRemoteAccess};
     finding.places.insert(finding.places.end(), verdict->places.begin(), verdict->places.end());
     Report::instance().add(finding);
   }
@@ -165,14 +167,15 @@ int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events)
   Cq* const cq = &of(handle);
   if (is_inherited(*cq->context, cq, "ibv_destroy_cq", Use::kDestroys))
     return next->cq_destroy(cq->next, comp_events, async_events);
+  end_life(cq->life, cq, "ibv_destroy_cq");
   report_overflow(*cq);
   if (cq->channel_fd >= 0) watch::remove(*cq);
   const int error = next->cq_destroy(cq->next, comp_events, async_events);
+  if (error) cq->life.go_on();
   if (error && cq->channel_fd >= 0) watch::add(*cq);
   if (error == EBUSY) report_busy("ibv_destroy_cq", cq, "by queue pairs");
   if (error) return error;
-  Objects::instance().remove(cq);
-  delete cq;
+  bury(cq);
   return 0;
 }
 
@@ -185,6 +188,8 @@ int cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
 
 int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
   Cq& cq = of(handle);
+  const Inside inside(cq.life, &cq, "ibv_poll_cq");
+  if (!inside) return -EINVAL;
   const Alone alone(cq.polling, cq.promise, &cq, "ibv_poll_cq");
   const int taken = next->cq_poll(cq.next, count, wc);
   if (is_inherited(*cq.context, &cq, "ibv_poll_cq")) return taken;
@@ -201,6 +206,8 @@ void cq_single_threaded(uiwarp_cq* cq) {
 
 int cq_arm(uiwarp_cq* handle, int solicited_only) {
   Cq& cq = of(handle);
+  const Inside inside(cq.life, &cq, "ibv_req_notify_cq");
+  if (!inside) return EINVAL;
   if (!is_inherited(*cq.context, &cq, "ibv_req_notify_cq") && cq.channel_fd >= 0) {
     cq.usage.armed(thread_id());
     using enum Arming::How;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "check/destroyed.h"
 #include "check/forks.h"
 #include "check/rewritten.h"
 #include "check/thread_rules.h"
@@ -21,6 +22,9 @@ Request request_of(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
   request.role = role_of(wr);
   request.signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED);
   if (request.role != Role::kNothing) request.keep(wr.sg_list, wr.num_sge);
+  const Remote remote = remote_of(wr);
+  request.remote_address = remote.address;
+  request.rkey = remote.rkey;
   // What a Read before it brings is waited for by a fenced one.
   if (wants.hints && !(wr.send_flags & IBV_SEND_FENCE))
     request.fingerprint = memory_of(request, context.regions).fingerprint;
@@ -38,13 +42,15 @@ Request request_of(const ibv_recv_wr& wr, const Stack& posted) {
   return request;
 }
 
-void report(const Qp& qp, uint64_t wr_id, const std::optional<Fault>& fault, const Stack& posted) {
+void report(const Qp& qp, uint64_t wr_id, const std::optional<Fault>& fault, const Stack& posted,
+            bool is_hint = false) {
   if (!fault) return;
   Report::instance().add({fault->kind,
                           qp.name(),
                           wr_id,
                           fault->what,
-                          {{"posted", posted}, {"queue pair created", qp.created()}}});
+                          {{"posted", posted}, {"queue pair created", qp.created()}},
+                          is_hint});
 }
 
 // What the stack takes, and adapters do not. The queue pair's mutex is held.
@@ -56,11 +62,15 @@ void report_taken(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
 
 void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& posted) {
   const ibv_qp_state state = state_of(qp);
-  std::optional<Fault> fault;
+  uint32_t messages;
+  const uint32_t waiting = next->cq_waiting(qp.send_cq->next, &messages);
+  std::optional<Fault> fault, hint;
   {
     const std::lock_guard lock(qp.mutex);
     fault = why_send_refused(wr, error, state, qp.cap, qp.sends);
+    hint = not_polled(error, qp.sends, waiting);
   }
+  if (!fault) report(qp, wr.wr_id, hint, posted, true);
   // That was said before it was posted.
   if (fault && fault->kind == Kind::kInline) return;
   report(qp, wr.wr_id, fault, posted);
@@ -101,12 +111,21 @@ int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkReques
   return 0;
 }
 
+// What a call on a destroyed queue answers.
+template <class WorkRequest>
+int refuse_all(WorkRequest* wr, WorkRequest** bad) {
+  if (bad) *bad = wr;
+  return EINVAL;
+}
+
 }  // namespace
 
 namespace wrap {
 
 int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_post_send");
+  if (!inside) return refuse_all(wr, bad);
   if (is_inherited(*qp.pd->context, &qp, "ibv_post_send"))
     return next->qp_post_send(qp.next, wr, bad);
   Stack posted;
@@ -127,24 +146,32 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
 
 int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_post_recv");
+  if (!inside) return refuse_all(wr, bad);
   if (is_inherited(*qp.pd->context, &qp, "ibv_post_recv"))
     return next->qp_post_recv(qp.next, wr, bad);
   Stack posted;
   capture(posted);
   const Alone alone(qp.receiving, qp.pd->promise, &qp, "ibv_post_recv");
-  return post_all(
+  const int error = post_all(
       *qp.pd->context, qp.mutex, qp.receives, wr, bad,
       [&](ibv_recv_wr* first, ibv_recv_wr** stopped) {
         return next->qp_post_recv(qp.next, first, stopped);
       },
       [&](const ibv_recv_wr& each) { return request_of(each, posted); },
-      [&](const ibv_recv_wr& each, int error) {
-        report(qp, each.wr_id, why_receive_refused(error, state_of(qp), qp.srq != nullptr), posted);
+      [&](const ibv_recv_wr& each, int why) {
+        report(qp, each.wr_id, why_receive_refused(why, state_of(qp), qp.srq != nullptr), posted);
       });
+  if (error) return error;
+  const std::lock_guard lock(qp.mutex);
+  qp.moves.receive_taken(posted);
+  return 0;
 }
 
 int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Srq& srq = of(handle);
+  const Inside inside(srq.life, &srq, "ibv_post_srq_recv");
+  if (!inside) return refuse_all(wr, bad);
   if (is_inherited(*srq.pd->context, &srq, "ibv_post_srq_recv"))
     return next->srq_post_recv(srq.next, wr, bad);
   Stack posted;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include "check/destroyed.h"
 #include "check/forks.h"
 #include "check/text.h"
 #include "check/thread_rules.h"
@@ -121,6 +122,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   Context& context = *qp->pd->context;
   if (is_inherited(context, qp, "ibv_destroy_qp", Use::kDestroys))
     return next->qp_destroy(qp->next, async_events);
+  end_life(qp->life, qp, "ibv_destroy_qp");
   stop_listening(*qp);
   {
     // From here on no poller finds it.
@@ -131,19 +133,21 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   if (wants.hints) hint_at_outstanding(*qp);
   if (const int error = next->qp_destroy(qp->next, async_events)) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
+    qp->life.go_on();
     const std::lock_guard lock(context.mutex);
     context.qps[qp->number] = qp;
     listen_for(*qp);
     return error;
   }
   promise_all(*qp, -1);
-  Objects::instance().remove(qp);
-  delete qp;
+  bury(qp);
   return 0;
 }
 
 int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_modify_qp");
+  if (!inside) return EINVAL;
   is_inherited(*qp.pd->context, &qp, "ibv_modify_qp");
   const int error = next->qp_modify(qp.next, attr, mask);
   if (!error && qp.type == IBV_QPT_RC && !qp.pd->context->foreign()) {
@@ -164,6 +168,8 @@ int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
 
 int qp_query(uiwarp_qp* handle, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_query_qp");
+  if (!inside) return EINVAL;
   const int error = next->qp_query(qp.next, attr, mask, init);
   if (!error) init->cap.max_inline_data = attr->cap.max_inline_data = qp.cap.max_inline_data;
   return error;
@@ -208,11 +214,12 @@ int srq_destroy(uiwarp_srq* handle, uint32_t* async_events) {
   Srq* const srq = &of(handle);
   if (is_inherited(*srq->pd->context, srq, "ibv_destroy_srq", Use::kDestroys))
     return next->srq_destroy(srq->next, async_events);
+  end_life(srq->life, srq, "ibv_destroy_srq");
   const int error = next->srq_destroy(srq->next, async_events);
+  if (error) srq->life.go_on();
   if (error == EBUSY) report_busy("ibv_destroy_srq", srq, "by queue pairs");
   if (error) return error;
-  Objects::instance().remove(srq);
-  delete srq;
+  bury(srq);
   return 0;
 }
 

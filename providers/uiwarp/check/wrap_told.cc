@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What the stack tells of queue pairs that no call shows: what their peers do.
+#include <rdma/rdma_cma.h>
+
 #include <cinttypes>
+#include <cstddef>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "check/blocked_thread.h"
 #include "check/text.h"
 #include "check/wraps.h"
 #include "core/per_process.h"
@@ -46,9 +50,29 @@ void stop_listening(const Qp& qp) {
   all.by_number.erase(qp.number);
 }
 
+void report_queue_pair_of(uint64_t uid, const Stack& here) {
+  rdma_cm_id id;
+  ibv_qp named;
+  if (!read_own_memory(uid, &id, offsetof(rdma_cm_id, route)) || !id.qp ||
+      !read_own_memory(reinterpret_cast<uintptr_t>(id.qp), &named, sizeof named))
+    return;
+  with(named.qp_num, [&](const Qp& qp) {
+    // The manual forbids it. Programs that call ibv_destroy_qp() afterwards, as rping, get away
+    // with that everywhere.
+    Report::instance().add({Kind::kDestroyOrder,
+                            qp.name(),
+                            {},
+                            "rdma_destroy_id is called, but rdma_destroy_qp was not called before "
+                            "for the queue pair of this id, which goes on being there",
+                            {{"called", here}, {"queue pair created", qp.created()}},
+                            true});
+  });
+}
+
 namespace wrap {
 
-void peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length) {
+int peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length) {
+  bool said = false;
   with(qp_num, [&](const Qp& qp) {
     Context& context = *qp.pd->context;
     std::optional<Finding> finding;
@@ -67,24 +91,27 @@ void peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t len
           {{"memory registered", region->registered}, {"queue pair created", qp.created()}}};
     }
     Report::instance().add(*finding);
+    said = true;
   });
-  next->peer_refused(qp_num, rkey, address, length);
+  return next->peer_refused(qp_num, rkey, address, length) || said;
 }
 
-void receive_awaited(uint32_t qp_num, uint64_t nanoseconds) {
-  if (wants.hints)
+void receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up) {
+  if (wants.hints || gave_up)
     with(qp_num, [&](const Qp& qp) {
-      Report::instance().add({Kind::kNoReceive,
-                              qp.name(),
-                              {},
-                              text("a message of the peer came when no receive was posted%s, and "
-                                   "waited %.3f ms",
-                                   qp.srq ? " to its shared receive queue" : "",
-                                   static_cast<double>(nanoseconds) * 1e-6),
-                              {{"queue pair created", qp.created()}},
-                              true});
+      Report::instance().add(
+          {Kind::kNoReceive,
+           qp.name(),
+           {},
+           text("a message of the peer came when no receive was posted%s, and "
+                "waited %.3f ms%s",
+                qp.srq ? " to its shared receive queue" : "",
+                static_cast<double>(nanoseconds) * 1e-6,
+                gave_up ? " (UIWARP_RNR_WAIT_MS) in vain: the connection ends" : ""),
+           {{"queue pair created", qp.created()}},
+           !gave_up});
     });
-  next->receive_awaited(qp_num, nanoseconds);
+  next->receive_awaited(qp_num, nanoseconds, gave_up);
 }
 
 }  // namespace wrap

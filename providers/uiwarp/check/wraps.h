@@ -26,6 +26,10 @@ ibv_qp_state state_of(const Qp& qp);
 void listen_for(Qp& qp);
 void stop_listening(const Qp& qp);
 
+// The program has destroyed the id of rdma_cm at `uid`, a struct rdma_cm_id, `here`: its queue
+// pair, if it is still there, is reported. Thread: the program's, whose call that is.
+void report_queue_pair_of(uint64_t uid, const Stack& here);
+
 // Destroying `object` failed with EBUSY.
 void report_busy(const char* call, const void* object, const char* otherwise);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "core/check_options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace uiw::core {
 namespace {
@@ -22,6 +24,12 @@ bool path(std::string_view text, std::string_view& out) {
   return !text.empty();
 }
 
+// What other programs have for "on" and "off".
+bool is_yes_or_no(std::string_view text) {
+  constexpr std::string_view kWords[] = {"yes", "no", "true", "false", "ON", "OFF", "y", "n"};
+  return std::ranges::find(kWords, text) != std::end(kWords);
+}
+
 // What is allowed for the option `name`.
 std::string allowed(std::string_view name) {
   if (name == "exit") return "a number 0..255";
@@ -34,15 +42,16 @@ std::string allowed(std::string_view name) {
 std::string problem_with(std::string_view option) {
   const size_t equals = option.find('=');
   const std::string name(option.substr(0, equals)), values = allowed(name);
+  if (is_yes_or_no(option)) return "'" + name + "': say on or off";
   if (values.empty())
     return "there is no option '" + name +
-           "'; allowed: on, exit, halt, hints, json, github, suppressions, max";
+           "'; allowed: on, off, exit, halt, hints, json, github, suppressions, max";
   if (equals == std::string_view::npos) return "'" + name + "' needs a value: " + values;
   return "'" + std::string(option) + "': allowed for " + name + " is " + values;
 }
 
 bool parse_one(std::string_view option, CheckOptions& out) {
-  if (option == "on") return true;
+  if (option == "on" || option == "1") return true;
   const size_t equals = option.find('=');
   if (equals == std::string_view::npos) return false;
   const std::string_view name = option.substr(0, equals), value = option.substr(equals + 1);
@@ -60,7 +69,7 @@ bool parse_one(std::string_view option, CheckOptions& out) {
 
 bool parse_check_options(std::string_view text, CheckOptions& out, std::string* problem) {
   out = {};
-  if (text == "off") return true;
+  if (text == "off" || text == "0") return true;
   out.on = true;
   for (;;) {
     const size_t comma = text.find(',');

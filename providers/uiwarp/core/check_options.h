@@ -19,8 +19,9 @@ struct CheckOptions {
   std::string_view suppressions;  // suppressions=FILE
 };
 
-// Parses "off", "on" or "NAME=VALUE,...". The views of `out` are into `text`. On failure returns
-// false; `out` is undefined then, and `problem` names the word and what is allowed. Thread: any.
+// Parses "off", "on" (or 0, 1) or "NAME=VALUE,...". The views of `out` are into `text`. On failure
+// returns false; `out` is undefined then, and `problem` names the word and what is allowed. Thread:
+// any.
 bool parse_check_options(std::string_view text, CheckOptions& out, std::string* problem = nullptr);
 
 }  // namespace uiw::core

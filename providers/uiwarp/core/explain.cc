@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "core/explain.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdint>
 
+#include "core/generation.h"
 #include "core/log.h"
+#include "core/settings.h"
 #include "core/tuning.h"
 
 namespace uiw::core {
@@ -65,6 +70,20 @@ int refuse(Told& told, int error, const char* sentence, ...) {
   explain_with(told, sentence, arguments);
   va_end(arguments);
   return error;
+}
+
+int refuse_in_child() {
+  static std::atomic<unsigned> told_in{0};
+  const unsigned here = generation();
+  // --check has a finding for it.
+  if (told_in.exchange(here, std::memory_order_relaxed) == here || settings().checked())
+    return ENODEV;
+  log(LogLevel::kWarn,
+      "process %d uses verbs objects of the process that it is a fork of, where they cannot work: "
+      "calls fail with ENODEV. Open the device after fork() or daemon(), in each process that uses "
+      "it",
+      getpid());
+  return ENODEV;
 }
 
 int refuse_because(Told& told, int error, const char* caller, const char* why) {

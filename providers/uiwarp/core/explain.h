@@ -31,6 +31,9 @@ void explain(Told& told, const char* sentence, ...) __attribute__((format(printf
 int refuse(Told& told, int error, const char* sentence, ...) __attribute__((format(printf, 3, 4)));
 // "CALLER: WHY", once for each `why`, which is a literal.
 int refuse_because(Told& told, int error, const char* caller, const char* why);
+// ENODEV, for a call of a child on what its parent has made: said once by each such process.
+
+int refuse_in_child();
 void explain_with(Told& told, const char* sentence, va_list arguments);
 
 }  // namespace uiw::core

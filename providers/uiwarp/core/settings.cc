@@ -182,6 +182,7 @@ bool ports(std::string_view text, uint16_t& first, uint16_t& last) {
 bool check_options(std::string_view text, char (&out)[sizeof Settings::check]) {
   CheckOptions options;
   if (text.size() >= sizeof out || !parse_check_options(text, options)) return false;
+  if (!options.on) text = "off";
   out[text.copy(out, text.size())] = 0;
   return true;
 }

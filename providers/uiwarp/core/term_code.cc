@@ -13,7 +13,7 @@ bool is_local_catastrophic(TermCode code) {
 const char* name_of(TermCode code) {
   switch (code) {
     case TermCode::kLocalCatastrophic:
-      return "RDMAP: local catastrophic error";
+      return "RDMAP: local catastrophic error of the end that says so";
     case TermCode::kRemoteInvalidStag:
       return "RDMAP: remote protection error, invalid STag";
     case TermCode::kRemoteBounds:
@@ -41,7 +41,7 @@ const char* name_of(TermCode code) {
     case TermCode::kRemoteOperationUnspecified:
       return "RDMAP: remote operation error, unspecified";
     case TermCode::kDdpLocalCatastrophic:
-      return "DDP: local catastrophic error";
+      return "DDP: local catastrophic error of the end that says so";
     case TermCode::kTaggedInvalidStag:
       return "DDP: tagged message with an invalid STag";
     case TermCode::kTaggedBounds:
@@ -73,7 +73,7 @@ const char* name_of(TermCode code) {
     case TermCode::kMpaStartupFrame:
       return "MPA: invalid MPA Request or Reply frame";
     case TermCode::kMpaLocalCatastrophic:
-      return "MPA: local catastrophic error";
+      return "MPA: local catastrophic error of the end that says so";
     case TermCode::kMpaInsufficientIrd:
       return "MPA: insufficient inbound read resources (IRD)";
     case TermCode::kMpaNoMatchingRtr:
@@ -106,6 +106,37 @@ const char* describe(TermCode code) {
   if (is_local_catastrophic(code)) code = TermCode::kLocalCatastrophic;
   const char* name = name_of(code);
   return name != nullptr ? name : describe_layer(code);
+}
+
+const char* advice(TermCode code) {
+  switch (code) {
+    case TermCode::kLocalCatastrophic:
+      return "it found an error of its own, which nothing sent from here is to blame for: its own "
+             "messages say which";
+    case TermCode::kRemoteInvalidStag:
+    case TermCode::kTaggedInvalidStag:
+      return "is it the rkey of a region that is still registered there, with remote access?";
+    case TermCode::kRemoteBounds:
+    case TermCode::kTaggedBounds:
+    case TermCode::kRemoteToWrap:
+    case TermCode::kTaggedToWrap:
+      return "do remote address and length lie within the region there?";
+    case TermCode::kRemoteAccess:
+      return "was it registered there with IBV_ACCESS_REMOTE_READ, _WRITE or _ATOMIC?";
+    case TermCode::kRemoteStagNotAssociated:
+    case TermCode::kTaggedStagNotAssociated:
+      return "are region and queue pair there of one protection domain?";
+    case TermCode::kUntaggedNoBuffer:
+      return "the peer has to post receives before it is sent to, and to answer as many Reads as "
+             "are outstanding";
+    case TermCode::kUntaggedTooLong:
+      return "the receive there is shorter than the message";
+    case TermCode::kStreamCatastrophic:
+      return "the receive there names memory that may not be written to, or the target of an "
+             "atomic is misaligned";
+    default:
+      return "the peer's own messages may say more";
+  }
 }
 
 }  // namespace uiw::core

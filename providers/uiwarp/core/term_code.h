@@ -63,4 +63,7 @@ bool is_defined(TermCode code);
 // A sentence for logs and error messages; never null, also for codes that no RFC names.
 const char* describe(TermCode code);
 
+// What whoever received it can look at, a clause; never null.
+const char* advice(TermCode code);
+
 }  // namespace uiw::core

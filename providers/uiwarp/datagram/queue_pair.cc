@@ -38,7 +38,7 @@ void QueuePair::purge_completions() {
 
 int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   int error = 0;
-  if (engine_.in_child()) error = ENODEV;
+  if (engine_.in_child()) error = core::refuse_in_child();
   if (error == 0)
     error = queue::check_post_recv(told_, options_.qp_num, state_.load(std::memory_order_acquire),
                                    options_.srq);
@@ -53,7 +53,7 @@ int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
 }
 
 int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
-  if (engine_.in_child()) return ENODEV;
+  if (engine_.in_child()) return core::refuse_in_child();
   const bool moves = mask & IBV_QP_STATE;
   if (moves && attr.qp_state == IBV_QPS_RESET) {
     if (const int error = check_modify(told_, state_.load(std::memory_order_acquire), attr, mask))

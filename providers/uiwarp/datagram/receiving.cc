@@ -39,7 +39,7 @@ core::Cause QueuePair::explain(const queue::Receive& receive, const Arrival& arr
                                receive.sges, receive.sge_count, size);
   core::explain(
       told_,
-      "queue pair 0x%06x: wr_id %" PRIu64 ": the receive has %" PRIu64
+      "queue pair 0x%06x: wr_id 0x%" PRIx64 ": the receive has %" PRIu64
       " bytes, and the datagram needs %zu: %zu for the GRH, which comes first, and %zu of "
       "its own. It is lost, its sender hears nothing, and the queue pair is in error: "
       "post receives that are %zu bytes longer than the messages",

@@ -54,7 +54,9 @@ int SendQueue::add(const ibv_send_wr& wr, const AddressHandle* ah, bool signal_a
   if (is_inline && length > max_inline_)
     return refused_.note(PostRule::kInline, wr, length, max_inline_);
   if (added_ - freed_.load(std::memory_order_acquire) >= depth_)
-    return refused_.note_full(wr, depth_, [&] { return count_unsignaled(); });
+    return refused_.note_full(
+        wr, depth_, [&] { return count_unsignaled(); },
+        taken_ - freed_.load(std::memory_order_relaxed));
   SendRequest& slot = this->slot(added_);
   slot.wr_id = wr.wr_id;
   slot.ah = ah;

@@ -177,7 +177,7 @@ bool QueuePair::Burst::send(Patience& patience) {
 }
 
 int QueuePair::check_post() const {
-  if (engine_.in_child()) return ENODEV;
+  if (engine_.in_child()) return core::refuse_in_child();
   const ibv_qp_state now = state_.load(std::memory_order_acquire);
   if (now == IBV_QPS_RTS || now == IBV_QPS_ERR) return 0;
   return core::refuse(
@@ -221,19 +221,19 @@ void QueuePair::begin_batch() {
 }
 
 int QueuePair::add_to_batch(const ibv_send_wr& wr) {
-  if (engine_.in_child()) return ENODEV;
+  if (engine_.in_child()) return core::refuse_in_child();
   const bool is_send = SendQueue::supports(wr.opcode);
   const ibv_ah* const ah = is_send ? wr.wr.ud.ah : nullptr;
   return send_queue_->add(wr, ah ? options_.find_address_handle(ah) : nullptr, options_.signal_all);
 }
 
 int QueuePair::set_batch_address(const ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
-  if (engine_.in_child()) return ENODEV;
+  if (engine_.in_child()) return core::refuse_in_child();
   return send_queue_->set_address(options_.find_address_handle(ah), remote_qpn, remote_qkey);
 }
 
 int QueuePair::end_batch(bool publish) {
-  if (engine_.in_child()) return ENODEV;
+  if (engine_.in_child()) return core::refuse_in_child();
   queue::PostRefusal refused;
   int error;
   bool addressed = true;
@@ -279,7 +279,7 @@ void QueuePair::send_added() {
       cause = too_long ? core::Cause::kDatagramTooLong : explain_memory(*request);
       if (too_long)
         core::explain(told_,
-                      "queue pair 0x%06x: wr_id %" PRIu64
+                      "queue pair 0x%06x: wr_id 0x%" PRIx64
                       ": a datagram of %u bytes, the port's active_mtu is %u (ibv_query_port)",
                       options_.qp_num, request->wr_id, request->length, options_.mtu);
       complete(*request, send_queue_->frees(), too_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR,

@@ -14,6 +14,11 @@ Diagnosis::Place place_of(const Region& region) {
   return {region.stag, region.start, region.length, region.access};
 }
 
+bool within(const Diagnosis::Place& region, uint64_t address, uint64_t length) {
+  return address >= region.start && length <= region.length &&
+         address - region.start <= region.length - length;
+}
+
 // Bytes between what is wanted and the region; 0 where they touch or overlap.
 uint64_t distance(const Diagnosis::Place& region, const Wanted& wanted) {
   if (wanted.address >= region.start + region.length)
@@ -37,7 +42,9 @@ Trouble trouble_of(Fault fault, const Region& region, const Stream& stream, cons
     case Fault::kWrap:
       return Trouble::kWraps;
     case Fault::kBounds:
-      return Trouble::kBounds;
+      return within(place_of(region), __builtin_bswap64(wanted.address), wanted.length)
+                 ? Trouble::kSwappedAddress
+                 : Trouble::kBounds;
   }
   return Trouble::kNone;
 }
@@ -70,10 +77,17 @@ class Diagnostician {
     Table::Impl& impl = *table.impl_;
     const std::lock_guard lock(impl.mutex);
     const Table::Impl::Slot* const slot = wanted.key ? impl.with_index(wanted.key) : nullptr;
-    if (slot && slot->live_stag_.load(std::memory_order_relaxed) == wanted.key) {
+    if (has(slot, wanted.key)) {
       out.has_key = true;
       out.region = place_of(*slot);
       out.trouble = check(*slot, out);
+      return out;
+    }
+    const uint32_t swapped = __builtin_bswap32(wanted.key);
+    const Table::Impl::Slot* const other = swapped ? impl.with_index(swapped) : nullptr;
+    if (has(other, swapped)) {
+      out.trouble = Trouble::kSwappedKey;
+      out.region = place_of(*other);
       return out;
     }
     if (slot && slot->is_window()) {
@@ -88,6 +102,9 @@ class Diagnostician {
   }
 
  private:
+  static bool has(const Table::Impl::Slot* slot, uint32_t key) {
+    return slot && slot->live_stag_.load(std::memory_order_relaxed) == key;
+  }
   static Diagnosis::Place nearest(const Table::Impl& impl, uint32_t pd, const Wanted& wanted) {
     Diagnosis::Place found;
     uint64_t least = ~uint64_t{0};
@@ -172,6 +189,19 @@ DiagnosisText describe(const Diagnosis& diagnosis, const Wanted& wanted, const c
       return out;
     case Trouble::kWraps:
       return say("address and length go beyond the end of the address space");
+    case Trouble::kSwappedKey:
+      std::snprintf(out.text, sizeof out.text,
+                    "no memory region has this key, but with its bytes in the other order it is "
+                    "%s 0x%08x, %s: give it in one byte order at both ends (htonl, ntohl)",
+                    key, region.key, place);
+      return out;
+    case Trouble::kSwappedAddress:
+      std::snprintf(out.text, sizeof out.text,
+                    "with its bytes in the other order, 0x%" PRIx64
+                    ", the address lies within the region, which has %s: give it in one byte order "
+                    "at both ends (htobe64, be64toh)",
+                    __builtin_bswap64(wanted.address), place);
+      return out;
     case Trouble::kBounds:
       if (wanted.address < region.start) {
         std::snprintf(out.text, sizeof out.text,
@@ -192,6 +222,7 @@ core::Cause cause_of(Trouble trouble) {
     case Trouble::kNone:
       return core::Cause::kKeyChanged;
     case Trouble::kUnknown:
+    case Trouble::kSwappedKey:
       return core::Cause::kKeyUnknown;
     case Trouble::kDeregistered:
       return core::Cause::kKeyDeregistered;
@@ -207,6 +238,7 @@ core::Cause cause_of(Trouble trouble) {
     case Trouble::kWraps:
       return core::Cause::kAddressWraps;
     case Trouble::kBounds:
+    case Trouble::kSwappedAddress:
       return core::Cause::kOutOfBounds;
   }
   return core::Cause::kNone;

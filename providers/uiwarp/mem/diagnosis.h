@@ -30,12 +30,15 @@ enum class Trouble : uint8_t {
   kStream,       // the region has them, qp_access_flags do not
   kWraps,
   kBounds,
+  kSwappedKey,      // the key of a region with its bytes in the other order
+  kSwappedAddress,  // an address within the region, likewise
 };
 
 struct Diagnosis {
   Trouble trouble = Trouble::kNone;
   uint32_t missing = 0;  // kRights, kStream: Access
-  // What has the key; else that region of the protection domain that is nearest to the address.
+  // What has the key, or would have it with its bytes in the other order; else that region of the
+  // protection domain that is nearest to the address.
   struct Place {
     uint32_t key = 0;  // 0: there is none
     uint64_t start = 0, length = 0;

@@ -23,7 +23,7 @@ void Rx::explain_access(const char* operation, const mem::Wanted& wanted) {
       " bytes): %s";
   explained_ = true;
   if (const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire))
-    told->peer_refused(shared_->qp_num, wanted.key, wanted.address, wanted.length);
+    if (told->peer_refused(shared_->qp_num, wanted.key, wanted.address, wanted.length)) return;
   if (!shared_->told.first(kSentence)) return;
   const mem::Diagnosis found = mem::diagnose_remote(*shared_->memory, shared_->stream(), wanted);
   core::log(core::LogLevel::kWarn, kSentence, shared_->qp_num, operation, wanted.key,
@@ -33,7 +33,7 @@ void Rx::explain_access(const char* operation, const mem::Wanted& wanted) {
 void Rx::explain_short_receive(const Segment& segment, bool last) {
   explained_ = true;
   core::explain(shared_->told,
-                "queue pair 0x%06x: wr_id %" PRIu64 ": the receive has %" PRIu64
+                "queue pair 0x%06x: wr_id 0x%" PRIx64 ": the receive has %" PRIu64
                 " bytes, and the peer's message has %s%" PRIu64 ": post longer receives",
                 shared_->qp_num, receive_.wr_id, receive_.length, last ? "" : "at least ",
                 uint64_t{send_octets_} + segment.payload_size());
@@ -64,7 +64,7 @@ Cause Rx::explain_answer(const SendWqe& wr, uint64_t octets) {
 void Rx::explain_invalidation(uint32_t stag, bool foreign) {
   explained_ = true;
   core::explain(shared_->told,
-                "queue pair 0x%06x: wr_id %" PRIu64
+                "queue pair 0x%06x: wr_id 0x%" PRIx64
                 ": the peer's Send with Invalidate names key 0x%08x: %s",
                 shared_->qp_num, receive_.wr_id, stag,
                 core::find_cause(static_cast<uint32_t>(foreign ? Cause::kInvalidateForeign

@@ -140,7 +140,9 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
 
   const uint64_t index = posted_.load(std::memory_order_relaxed) + added_.requests;
   if (index - freed_.load(std::memory_order_acquire) >= depth_)
-    return refused_.note_full(wr, depth_, [&] { return count_unsignaled(); });
+    return refused_.note_full(
+        wr, depth_, [&] { return count_unsignaled(); },
+        retired() - freed_.load(std::memory_order_relaxed));
   SendWqe& slot = this->slot(index);
   slot.wr_id = wr.wr_id;
   slot.opcode = wr.opcode;

@@ -372,7 +372,7 @@ void Tx::raise_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used) {
 
 void Tx::raise_local(SendWqe& wr, ibv_wc_status status, core::Cause cause) {
   if (cause != core::Cause::kNone && status != IBV_WC_LOC_PROT_ERR)
-    core::explain(shared_->told, "queue pair 0x%06x: wr_id %" PRIu64 " (IBV_WR_%s) failed: %s",
+    core::explain(shared_->told, "queue pair 0x%06x: wr_id 0x%" PRIx64 " (IBV_WR_%s) failed: %s",
                   shared_->qp_num, wr.wr_id, core::name_of(wr.opcode),
                   core::find_cause(static_cast<uint32_t>(cause))->text);
   wr.status = status;

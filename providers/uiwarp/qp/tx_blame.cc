@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "core/settings.h"
 #include "core/verbs_names.h"
 #include "qp/opcode_rules.h"
 #include "qp/tx.h"
@@ -37,39 +38,6 @@ ibv_wc_status blamed_as(core::TermCode code, const OpcodeRule& rule) {
   // The receive that it found is bad.
   if (code == core::TermCode::kStreamCatastrophic) return IBV_WC_REM_OP_ERR;
   return IBV_WC_REM_INV_REQ_ERR;
-}
-
-// What the program can do about it.
-const char* advice(core::TermCode code) {
-  using core::TermCode;
-  switch (code) {
-    case TermCode::kLocalCatastrophic:
-      return "it found an error of its own, which nothing sent from here is to blame for: its own "
-             "messages say which";
-    case TermCode::kRemoteInvalidStag:
-    case TermCode::kTaggedInvalidStag:
-      return "is it the rkey of a region that is still registered there, with remote access?";
-    case TermCode::kRemoteBounds:
-    case TermCode::kTaggedBounds:
-    case TermCode::kRemoteToWrap:
-    case TermCode::kTaggedToWrap:
-      return "do remote address and length lie within the region there?";
-    case TermCode::kRemoteAccess:
-      return "was it registered there with IBV_ACCESS_REMOTE_READ, _WRITE or _ATOMIC?";
-    case TermCode::kRemoteStagNotAssociated:
-    case TermCode::kTaggedStagNotAssociated:
-      return "are region and queue pair there of one protection domain?";
-    case TermCode::kUntaggedNoBuffer:
-      return "the peer has to post receives before it is sent to, and to answer as many Reads as "
-             "are outstanding";
-    case TermCode::kUntaggedTooLong:
-      return "the receive there is shorter than the message";
-    case TermCode::kStreamCatastrophic:
-      return "the receive there names memory that may not be written to, or the target of an "
-             "atomic is misaligned";
-    default:
-      return "the peer's own messages may say more";
-  }
 }
 
 struct Text {
@@ -114,12 +82,14 @@ bool Tx::blame(const rdmap::Terminate& t) {
     // All before it was received without a fault.
     if (acknowledgements_ != Acknowledgements::kNone)
       shared_->arrived.store(i, std::memory_order_relaxed);
+    // --check has a finding for its completion.
+    if (wr.status == IBV_WC_REM_ACCESS_ERR && core::settings().checked()) return true;
     core::explain(shared_->told,
-                  "queue pair 0x%06x: the peer refused wr_id %" PRIu64
+                  "queue pair 0x%06x: the peer refused wr_id 0x%" PRIx64
                   " (IBV_WR_%s, %u bytes%s) and ended the connection: Terminate 0x%04x, %s: %s",
                   shared_->qp_num, wr.wr_id, core::name_of(wr.opcode), wr.length,
                   target_of(wr).text, static_cast<unsigned>(t.code), core::describe(t.code),
-                  advice(t.code));
+                  core::advice(t.code));
     return true;
   }
   core::explain(shared_->told,
@@ -130,7 +100,7 @@ bool Tx::blame(const rdmap::Terminate& t) {
                     ? ", of a request that has completed when TCP had taken it "
                       "(UIWARP_COMPLETIONS=acknowledged has it fail)"
                     : "",
-                advice(t.code));
+                core::advice(t.code));
   return false;
 }
 

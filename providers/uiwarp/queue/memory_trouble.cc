@@ -22,8 +22,9 @@ core::Cause explain_sge(core::Told& told, const mem::Table& memory, const Reques
   const mem::Diagnosis found = mem::diagnose_local(memory, request.pd, wanted);
   if (core::settings().checked()) return mem::cause_of(found.trouble);
   core::explain(told,
-                "queue pair 0x%06x: wr_id %" PRIu64 " (%s): SGE %u (lkey 0x%08x, address 0x%" PRIx64
-                ", %" PRIu64 " bytes) is not memory that it may use: %s",
+                "queue pair 0x%06x: wr_id 0x%" PRIx64
+                " (%s): SGE %u (lkey 0x%08x, address 0x%" PRIx64 ", %" PRIu64
+                " bytes) is not memory that it may use: %s",
                 request.qp_num, request.wr_id, request.what, index, sge.lkey, sge.addr, used,
                 mem::describe(found, wanted, "lkey").text);
   return mem::cause_of(found.trouble);

@@ -31,6 +31,7 @@ enum class PostRule : uint8_t {
 struct PostRefusal {
   PostRule rule = PostRule::kNone;
   uint64_t wr_id = 0, asked = 0, allowed = 0;
+  uint64_t waiting = 0;  // kFull: places whose requests are done, and wait to be polled
 
   int error() const {
     if (rule == PostRule::kNone) return 0;
@@ -45,11 +46,14 @@ class LastRefusal {
   [[gnu::cold, gnu::noinline]] int note(PostRule rule, const ibv_send_wr& wr, uint64_t asked,
                                         uint64_t allowed);
   // All `depth` places are taken. `count` of those that are not signalled is called once: who posts
-  // until a queue is full does so often, and it may be deep.
+  // until a queue is full does so often, and it may be deep. `waiting`: as in PostRefusal.
   template <class Count>
-  [[gnu::cold, gnu::noinline]] int note_full(const ibv_send_wr& wr, uint32_t depth, Count&& count) {
+  [[gnu::cold, gnu::noinline]] int note_full(const ibv_send_wr& wr, uint32_t depth, Count&& count,
+                                             uint64_t waiting) {
     const bool again = std::exchange(was_full_, true);
-    return note(again ? PostRule::kStillFull : PostRule::kFull, wr, again ? 0 : count(), depth);
+    note(again ? PostRule::kStillFull : PostRule::kFull, wr, again ? 0 : count(), depth);
+    refused_.waiting = waiting;
+    return refused_.error();
   }
   // Once.
   PostRefusal take() { return std::exchange(refused_, {}); }

@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/settings.h"
 #include "core/verbs_names.h"
 #include "session/relay.h"
 #include "session/state.h"
@@ -39,10 +40,11 @@ constexpr unsigned peer_may(core::Service service) {
 // directions begin at once, and perftest, which counts on that there, has its receiving end send
 // credits from RTR.
 int State::check_post() const {
-  if (engine.in_child()) return ENODEV;
+  if (engine.in_child()) return core::refuse_in_child();
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   if (now == IBV_QPS_RTR && by_number.load(std::memory_order_relaxed)) return 0;
   if (!is_idle(now)) return 0;
+  if (core::settings().checked()) return EINVAL;  // its finding says the same
   return core::refuse(
       connection->shared.told, EINVAL,
       "ibv_post_send: queue pair 0x%06x is in %s and has no peer: post when it is in RTS, after "
@@ -131,7 +133,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
 int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   State& s = *state_;
   int error = 0;
-  if (s.engine.in_child()) error = ENODEV;
+  if (s.engine.in_child()) error = core::refuse_in_child();
   if (error == 0)
     error = queue::check_post_recv(s.connection->shared.told, s.options.qp_num,
                                    s.state.load(std::memory_order_acquire), s.options.srq);
@@ -148,13 +150,13 @@ void QueuePair::begin_batch() {
 
 int QueuePair::add_to_batch(const ibv_send_wr& wr) {
   State& s = *state_;
-  if (s.engine.in_child()) return ENODEV;
+  if (s.engine.in_child()) return core::refuse_in_child();
   return s.send_queue->add(wr, s.options.signal_all);
 }
 
 int QueuePair::end_batch(bool publish) {
   State& s = *state_;
-  if (s.engine.in_child()) return ENODEV;
+  if (s.engine.in_child()) return core::refuse_in_child();
   if (!publish) {
     s.end_refused(false);
     return 0;
@@ -179,7 +181,7 @@ bool QueuePair::supports(ibv_wr_opcode opcode, core::Service service, bool send_
 
 int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   State& s = *state_;
-  if (s.engine.in_child()) return ENODEV;
+  if (s.engine.in_child()) return core::refuse_in_child();
   core::Told& told = s.connection->shared.told;
   const uint32_t number = s.options.qp_num;
   if ((mask & IBV_QP_PORT) && attr.port_num != 1)
@@ -280,7 +282,7 @@ int QueuePair::query(ibv_qp_attr& attr, int, ibv_qp_init_attr& init) const {
 
 int QueuePair::expect_peer() {
   State& s = *state_;
-  if (s.engine.in_child()) return ENODEV;
+  if (s.engine.in_child()) return core::refuse_in_child();
   ibv_qp_state expected = IBV_QPS_INIT;
   if (s.state.load(std::memory_order_acquire) != expected) return EINVAL;
   // Before RTR can be seen: from there RTS may follow at once.
@@ -299,7 +301,7 @@ void QueuePair::set_ack_timeout(core::Nanoseconds limit, uint8_t timeout) {
 
 int QueuePair::claim() {
   State& s = *state_;
-  if (s.engine.in_child()) return ENODEV;
+  if (s.engine.in_child()) return core::refuse_in_child();
   if (s.options.service == core::Service::kUnreliable) {
     core::log(
         core::LogLevel::kWarn,

@@ -197,7 +197,7 @@ void Receiver::pause_for(Pause reason) {
   if (now_.pause == Pause::kForReceive) {
     owner_.engine.disarm(receive_timer_);
     owner_.receives->stop_waiting(*this);
-    tell_of_wait();
+    tell_of_wait(false);
   }
   now_.pause = reason;
   if (reason != Pause::kNone) return owner_.stream->pause_receive();
@@ -205,11 +205,12 @@ void Receiver::pause_for(Pause reason) {
   if (owner_.life.inbound == Inbound::kFinWaits) on_end_of_stream();
 }
 
-void Receiver::tell_of_wait() {
+void Receiver::tell_of_wait(bool gave_up) {
   const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
   const core::Nanoseconds since = std::exchange(now_.waits_since, 0);
   if (told && since != 0)
-    told->receive_awaited(owner_.options.qp_num, static_cast<uint64_t>(core::now() - since));
+    told->receive_awaited(owner_.options.qp_num, static_cast<uint64_t>(core::now() - since),
+                          gave_up);
 }
 
 // A peer may answer as soon as sendmsg() has handed TCP what it answers, and before the sender has
@@ -231,12 +232,14 @@ void Receiver::on_receive_timeout() {
   qp::Rx& rx = owner_.connection->rx;
   // One may have been posted a moment ago.
   if (!owner_.receives->empty()) return handle(rx.resume());
-  core::explain(
-      owner_.connection->shared.told,
-      "queue pair 0x%06x: the peer has sent a message, and no receive was posted for %u ms "
-      "(UIWARP_RNR_WAIT_MS): the connection ends. Post receives before the peer sends%s",
-      owner_.options.qp_num, static_cast<unsigned>(core::settings().rnr_wait_ms),
-      owner_.options.srq ? ", to the shared receive queue" : "");
+  if (now_.waits_since == 0 || !core::settings().checked())
+    core::explain(
+        owner_.connection->shared.told,
+        "queue pair 0x%06x: the peer has sent a message, and no receive was posted for %u ms "
+        "(UIWARP_RNR_WAIT_MS): the connection ends. Post receives before the peer sends%s",
+        owner_.options.qp_num, static_cast<unsigned>(core::settings().rnr_wait_ms),
+        owner_.options.srq ? ", to the shared receive queue" : "");
+  tell_of_wait(true);
   rx.set_explained();
   handle(rx.give_up_waiting());
 }
@@ -297,7 +300,7 @@ void Receiver::on_sends_complete() {
 }
 
 void Receiver::stop() {
-  if (now_.pause == Pause::kForReceive) tell_of_wait();
+  if (now_.pause == Pause::kForReceive) tell_of_wait(false);
   now_.pause = Pause::kNone;
   owner_.engine.disarm(receive_timer_);
   owner_.engine.disarm(wake_timer_);

@@ -88,7 +88,7 @@ class Receiver final : public transport::StreamHandler,
   void handle(qp::RxStatus status);
   void pause_for(Pause reason);
   void wait_for_receive();
-  void tell_of_wait();
+  void tell_of_wait(bool gave_up);
   void on_receive_timeout();
   void on_silence();
 

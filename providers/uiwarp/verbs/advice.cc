@@ -47,7 +47,7 @@ void page_in(const Range& range, int advice) {
 
 int uiwarp_mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges,
                      uint32_t count) {
-  if (pd->context->in_child()) return ENODEV;
+  if (pd->context->in_child()) return core::refuse_in_child();
   const bool writes = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
   const bool faults = writes || advice == IBV_ADVISE_MR_ADVICE_PREFETCH;
   if (!faults && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return EOPNOTSUPP;

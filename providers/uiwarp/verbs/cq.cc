@@ -55,7 +55,7 @@ void let_go_of_domain(const uiwarp_cq& cq) {
 
 int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
                      uiwarp_pd* parent_domain, void* user, uiwarp_cq** cq, int* actual) {
-  if (context->in_child()) return ENODEV;
+  if (context->in_child()) return core::refuse_in_child();
   core::Told& told = context->told.cq;
   if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe)
     return core::refuse(told, EINVAL,
@@ -128,7 +128,7 @@ int uiwarp_cq_destroy(uiwarp_cq* cq, uint32_t* comp_events, uint32_t* async_even
 void uiwarp_cq_single_threaded(uiwarp_cq*) {}
 
 int uiwarp_cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
-  if (cq->context->in_child()) return ENODEV;
+  if (cq->context->in_child()) return core::refuse_in_child();
   if (cqe < 1 || static_cast<uint32_t>(cqe) > Limits::kMaxCqe)
     return core::refuse(cq->told, EINVAL,
                         "ibv_resize_cq: cqe is %d, it has to be from 1 to %u (ibv_query_device: "
@@ -164,7 +164,7 @@ uint32_t uiwarp_cq_waiting(uiwarp_cq* cq, uint32_t* messages) {
 }
 
 int uiwarp_cq_arm(uiwarp_cq* cq, int solicited_only) {
-  if (cq->context->in_child()) return ENODEV;
+  if (cq->context->in_child()) return core::refuse_in_child();
   cq->queue->arm(solicited_only != 0);
   return 0;
 }

@@ -201,7 +201,7 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
                     uint32_t* lkey, uint32_t* rkey) {
   uiwarp_context& context = *mr->context;
   Region& region = *mr->region;
-  if (context.in_child()) return ENODEV;
+  if (context.in_child()) return core::refuse_in_child();
   if (region.is_destroyed.load(std::memory_order_relaxed))
     return refuse_destroyed(context, "ibv_rereg_mr");
   Wanted changed = as_it_is(region);
@@ -258,7 +258,7 @@ uint32_t uiwarp_mr_handle(uiwarp_mr* mr) {
 int uiwarp_mr_import(uiwarp_pd* pd, uint32_t handle, uiwarp_mr** mr, uint32_t* lkey, uint32_t* rkey,
                      uint64_t* length) {
   uiwarp_context& context = *pd->context;
-  if (context.in_child()) return ENODEV;
+  if (context.in_child()) return core::refuse_in_child();
   std::shared_ptr<Region> region = context.space->regions.find(handle);
   if (!region)
     return core::refuse(context.told.mr, EINVAL,
@@ -306,7 +306,7 @@ int uiwarp_mw_dealloc(uiwarp_mw* mw) {
 }
 
 int uiwarp_mw_next_rkey(uiwarp_mw* mw, uint32_t rkey, uint32_t* next) {
-  if (mw->pd->context->in_child()) return ENODEV;
+  if (mw->pd->context->in_child()) return core::refuse_in_child();
   if (mem::index_of(rkey) != mem::index_of(mw->stag)) return EINVAL;
   auto stag = mw->pd->context->memory.other_key(rkey);
   if (!stag) return stag.error();

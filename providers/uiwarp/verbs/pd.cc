@@ -41,7 +41,7 @@ void end(uiwarp_pd* pd) {
 }  // namespace
 
 int verbs::check_usable(const uiwarp_pd& pd) {
-  if (pd.context->in_child()) return ENODEV;
+  if (pd.context->in_child()) return core::refuse_in_child();
   if (!pd.domain->is_destroyed.load(std::memory_order_relaxed)) return 0;
   return core::refuse(
       pd.context->told.pd, EINVAL,
@@ -63,7 +63,7 @@ void verbs::let_go(uiwarp_pd& pd, User kind) {
 }
 
 int uiwarp_pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
-  if (context->in_child()) return ENODEV;
+  if (context->in_child()) return core::refuse_in_child();
   std::shared_ptr<verbs::Domain> domain(new (std::nothrow) verbs::Domain);
   if (!domain) return ENOMEM;
   domain->id = context->space->last_pd_id.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -79,7 +79,7 @@ const char* uiwarp_pd_device(uiwarp_pd* pd) {
 
 int uiwarp_pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td,
                            uiwarp_pd** parent) {
-  if (context->in_child()) return ENODEV;
+  if (context->in_child()) return core::refuse_in_child();
   if (pd->context != context || (td && td->context != context)) return EINVAL;
   if (const int error = verbs::check_usable(*pd)) return error;
   auto* const made = make_pd(*context, pd->domain);
@@ -117,7 +117,7 @@ uint32_t uiwarp_pd_handle(uiwarp_pd* pd) {
 }
 
 int uiwarp_pd_import(uiwarp_context* context, uint32_t handle, uiwarp_pd** pd) {
-  if (context->in_child()) return ENODEV;
+  if (context->in_child()) return core::refuse_in_child();
   std::shared_ptr<verbs::Domain> domain = context->space->domains.find(handle);
   if (!domain)
     return core::refuse(context->told.pd, EINVAL,
@@ -134,7 +134,7 @@ void uiwarp_pd_unimport(uiwarp_pd* pd) {
 }
 
 int uiwarp_td_alloc(uiwarp_context* context, uiwarp_td** td) {
-  if (context->in_child()) return ENODEV;
+  if (context->in_child()) return core::refuse_in_child();
   *td = make<uiwarp_td>(*context, context->tds);
   return *td ? 0 : ENOMEM;
 }

@@ -16,6 +16,9 @@ namespace {
 // or 2.1 s, a byte is sent four times.
 constexpr core::Nanoseconds kAdaptersTake = 4;
 
+// 0 and 1 are no program's.
+constexpr uint32_t kFirstNumber = 2;
+
 }  // namespace
 
 core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Device& device,
@@ -31,7 +34,16 @@ core::Result<rendezvous::PeerSearchParams> peer_search_params(const device::Devi
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
   if ((mask & kBoth) != kBoth)
     return refuse("address vector and destination queue pair number go together");
-  if (attr.dest_qp_num >> 24) return refuse("a queue pair number has 24 bits");
+  if (attr.dest_qp_num >> 24) {
+    const uint32_t swapped = __builtin_bswap32(attr.dest_qp_num);
+    if (swapped >= kFirstNumber && swapped >> 24 == 0)
+      return core::Errno{core::refuse(told, EINVAL,
+                                      "%s: dest_qp_num is 0x%x, and a queue pair number has 24 "
+                                      "bits: with its bytes in the other order it is one, 0x%06x: "
+                                      "give it in one byte order at both ends (htonl, ntohl)",
+                                      caller, attr.dest_qp_num, swapped)};
+    return refuse("a queue pair number has 24 bits");
+  }
   auto address = resolve(device, face, attr.ah_attr, Destinations::kHosts, told, caller);
   if (!address) return core::Errno{address.error()};
   rendezvous::PeerSearchParams params;

@@ -335,7 +335,7 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
 }
 
 int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
-  if (qp->pd->context->in_child()) return ENODEV;
+  if (qp->pd->context->in_child()) return core::refuse_in_child();
   if (((mask & IBV_QP_STATE) && !is_state(attr->qp_state)) ||
       ((mask & IBV_QP_CUR_STATE) && !is_state(attr->cur_qp_state)))
     return core::refuse(

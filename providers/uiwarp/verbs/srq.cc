@@ -45,7 +45,7 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
 }
 
 int uiwarp_srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
-  if (srq->pd->context->in_child()) return ENODEV;
+  if (srq->pd->context->in_child()) return core::refuse_in_child();
   if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
     return core::refuse(srq->told, EINVAL,
                         "ibv_modify_srq: srq_attr_mask 0x%x has other bits than IBV_SRQ_MAX_WR and "
@@ -77,7 +77,7 @@ int uiwarp_srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
 }
 
 int uiwarp_srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {
-  if (srq->pd->context->in_child()) return ENODEV;
+  if (srq->pd->context->in_child()) return core::refuse_in_child();
   attr->max_wr = srq->queue->depth();
   attr->max_sge = srq->queue->max_sge();
   attr->srq_limit = srq->queue->limit();
@@ -102,7 +102,7 @@ int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
 }
 
 int uiwarp_srq_post_recv(uiwarp_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  const int error = srq->pd->context->in_child() ? ENODEV : srq->queue->post(wr);
+  const int error = srq->pd->context->in_child() ? core::refuse_in_child() : srq->queue->post(wr);
   if (error) *bad = wr;
   if (error == EINVAL || error == ENOMEM) queue::explain(srq->told, *srq->queue, *wr, error);
   return error;

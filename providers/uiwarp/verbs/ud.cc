@@ -88,7 +88,7 @@ std::optional<in6_addr> group_of(const uiwarp_qp& qp, const ibv_gid& gid, int& e
   std::memcpy(&address, &gid, sizeof address);
   address = datagram::address_of_gid(address);
   error = EINVAL;
-  if (qp.pd->context->in_child()) error = ENODEV;
+  if (qp.pd->context->in_child()) error = core::refuse_in_child();
   if (!qp.pd->context->face->has(IBV_QPT_UD)) error = EOPNOTSUPP;
   if (error != EINVAL || !qp.datagrams || !datagram::is_group(address)) return {};
   error = 0;

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <iterator>
 
+#include "core/settings.h"
+
 namespace uiw::verbs {
 namespace {
 
@@ -23,7 +25,8 @@ uint32_t Users::total() const {
 }
 
 int refuse_busy(core::Told& told, const char* call, const Users& users) {
-  char list[256] = "";  // all kinds, each with ten digits, are shorter
+  if (core::settings().checked()) return EBUSY;  // its finding names them
+  char list[256] = "";                           // all kinds, each with ten digits, are shorter
   size_t used = 0;
   for (size_t i = 0; i < std::size(kNames); ++i) {
     const uint32_t count = users.count_of(static_cast<User>(i));

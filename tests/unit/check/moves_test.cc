@@ -53,6 +53,19 @@ TEST_F(AMove, WithAllOfItsAttributesIsRight) {
   EXPECT_TRUE(to(IBV_QPS_ERR, IBV_QP_STATE).empty());
 }
 
+TEST_F(AMove, ToRtrTellsOfAReceiveBeforeInit) {
+  Stack posted{};
+  moves_.receive_taken(posted);
+  EXPECT_TRUE(to(IBV_QPS_INIT, kInit).empty());
+  moves_.receive_taken(posted);
+  EXPECT_THAT(to(IBV_QPS_RTR, kRtr), testing::ElementsAre(HasSubstr("before the queue pair was")));
+  EXPECT_EQ(found_[0].called, posted);
+  EXPECT_EQ(found_[0].fault.kind, Kind::kWrongState);
+  // From there on nothing is early.
+  to(IBV_QPS_RESET, IBV_QP_STATE);
+  EXPECT_TRUE(to_rts(kInit, kRtr, kRts).empty());
+}
+
 TEST_F(AMove, NamesEachAttributeThatIsMissing) {
   for (const int missing : {IBV_QP_PATH_MTU, IBV_QP_RQ_PSN, IBV_QP_MAX_DEST_RD_ATOMIC,
                             IBV_QP_MIN_RNR_TIMER, IBV_QP_AV}) {

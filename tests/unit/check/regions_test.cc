@@ -84,6 +84,18 @@ TEST(Regions, KnowAnLkeyThatThePeerWasGiven) {
   EXPECT_EQ(regions.given_lkey_of(7, 0x1000, 1), nullptr);
 }
 
+TEST(Regions, SuspectBytesInTheOtherOrder) {
+  Regions regions;
+  const uint32_t lkey = regions.add(region()).lkey;
+  const Verdict key = judge(regions, 0x1000, 1, __builtin_bswap32(lkey));
+  EXPECT_THAT(key.what, HasSubstr("in the other order it is the lkey of memory region 1"));
+  EXPECT_EQ(key.kind, Kind::kLocalProtection);
+  EXPECT_THAT(judge(regions, __builtin_bswap64(0x1fff), 1, lkey).what,
+              HasSubstr("its address, 0x1fff, lies within"));
+  EXPECT_THAT(judge(regions, __builtin_bswap64(0x1fff), 2, lkey).what,
+              HasSubstr("behind the end of"));
+}
+
 TEST(Regions, RememberWhatWasDeregistered) {
   Regions regions;
   Region& made = regions.add(region());

@@ -63,6 +63,17 @@ TEST(Refusals, SendsAreForRts) {
   EXPECT_FALSE(why_send_refused(wr, ENODEV, IBV_QPS_RESET, kCap, {}));
 }
 
+TEST(Refusals, AFullQueueWhoseCompletionsWaitIsNotPolled) {
+  Requests requests;
+  requests.add({});
+  EXPECT_FALSE(not_polled(ENOMEM, requests, 0));
+  EXPECT_FALSE(not_polled(EINVAL, requests, 3));
+  const auto fault = not_polled(ENOMEM, requests, 3);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->kind, Kind::kSendQueueFull);
+  EXPECT_THAT(fault->what, HasSubstr("holds 1 requests, while 3 completions wait"));
+}
+
 TEST(Refusals, ReceivesAreNotForResetOrBesideASharedQueue) {
   EXPECT_EQ(why_receive_refused(EINVAL, IBV_QPS_RESET, false)->kind, Kind::kWrongState);
   EXPECT_EQ(why_receive_refused(EINVAL, IBV_QPS_RTS, true)->kind, Kind::kWrongState);
@@ -138,6 +149,26 @@ TEST_F(FailedCompletions, OfDatagramsSayWhatTheGrhTakes) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->kind, Kind::kReceiveTooShort);
   EXPECT_THAT(verdict->what, HasSubstr("45 bytes, of which the first 40"));
+}
+
+TEST_F(FailedCompletions, OfWhatThePeerRefusedSayWhatAndWhy) {
+  ibv_wc wc{};
+  wc.status = IBV_WC_REM_ACCESS_ERR;
+  wc.vendor_err = 0x10101;
+  Request read = request(Role::kSink, {{0x1000, 8, lkey_}});
+  read.rkey = 0x1234;
+  read.remote_address = 0x5000;
+  const auto verdict = why_peer_refused(read, wc, true);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->kind, Kind::kRemoteAccess);
+  EXPECT_THAT(verdict->what, HasSubstr("of 8 bytes, rkey 0x1234, remote address 0x5000"));
+  EXPECT_THAT(verdict->what, HasSubstr("Terminate 0x0101, RDMAP: remote protection error"));
+  EXPECT_THAT(why_peer_refused(read, wc, false)->what, Not(HasSubstr("0x1234")));
+  wc.vendor_err = 0x20101;  // told by this end
+  EXPECT_FALSE(why_peer_refused(read, wc, true));
+  wc.vendor_err = 0x10101;
+  wc.status = IBV_WC_WR_FLUSH_ERR;
+  EXPECT_FALSE(why_peer_refused(read, wc, true));
 }
 
 TEST_F(FailedCompletions, OfReadsSayThatNoneWereAgreedOn) {

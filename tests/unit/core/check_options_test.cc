@@ -10,6 +10,10 @@ TEST(CheckOptions, AreOffOrWhatIsNamed) {
   CheckOptions options;
   ASSERT_TRUE(parse_check_options("off", options));
   EXPECT_FALSE(options.on);
+  ASSERT_TRUE(parse_check_options("0", options));
+  EXPECT_FALSE(options.on);
+  ASSERT_TRUE(parse_check_options("1", options));
+  EXPECT_TRUE(options.on);
   ASSERT_TRUE(parse_check_options("on", options));
   EXPECT_TRUE(options.on);
   EXPECT_EQ(options.exit_status, 66u);
@@ -34,11 +38,13 @@ std::string problem(const char* text) {
 
 TEST(CheckOptions, AWrongOneIsNamedWithWhatIsAllowed) {
   EXPECT_EQ(problem("on,colour=1"),
-            "there is no option 'colour'; allowed: on, exit, halt, hints, json, github, "
+            "there is no option 'colour'; allowed: on, off, exit, halt, hints, json, github, "
             "suppressions, max");
-  EXPECT_EQ(problem(""),
-            "there is no option ''; allowed: on, exit, halt, hints, json, github, suppressions, "
-            "max");
+  EXPECT_EQ(
+      problem(""),
+      "there is no option ''; allowed: on, off, exit, halt, hints, json, github, suppressions, "
+      "max");
+  EXPECT_EQ(problem("yes"), "'yes': say on or off");
   EXPECT_EQ(problem("exit=256"), "'exit=256': allowed for exit is a number 0..255");
   EXPECT_EQ(problem("exit=1x"), "'exit=1x': allowed for exit is a number 0..255");
   EXPECT_EQ(problem("max=0"), "'max=0': allowed for max is a number 1..1000000");

@@ -65,6 +65,23 @@ TEST_F(Diagnoses, NameTheNearestRegionOfTheDomainForAKeyThatIsNone) {
   EXPECT_EQ(trouble_, Trouble::kUnknown);
 }
 
+TEST_F(Diagnoses, SuspectKeysAndAddressesWithTheirBytesSwapped) {
+  const uint32_t key = add(kPd, kRemoteRead);
+  char expected[256];
+  std::snprintf(expected, sizeof expected,
+                "no memory region has this key, but with its bytes in the other order it is rkey "
+                "0x%08x, 4096 bytes from 0x10000",
+                key);
+  EXPECT_THAT(remote({__builtin_bswap32(key), kStart, 8, kRemoteRead}), HasSubstr(expected));
+  EXPECT_EQ(cause_of(trouble_), core::Cause::kKeyUnknown);
+  EXPECT_THAT(remote({key, __builtin_bswap64(kStart + 4088), 8, kRemoteRead}),
+              HasSubstr("with its bytes in the other order, 0x10ff8, the address lies within"));
+  EXPECT_EQ(cause_of(trouble_), core::Cause::kOutOfBounds);
+  // Of bytes that would not fit it is not said.
+  remote({key, __builtin_bswap64(kStart + 4089), 8, kRemoteRead});
+  EXPECT_EQ(trouble_, Trouble::kBounds);
+}
+
 TEST_F(Diagnoses, KnowKeysThatWereDeregistered) {
   const uint32_t key = add(kPd, 0);
   EXPECT_EQ(table_.remove(key), 0);

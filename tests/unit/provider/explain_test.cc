@@ -50,9 +50,10 @@ TEST_F(Explained, InlineDataBeyondWhatTheQueuePairHasOnce) {
     EXPECT_EQ(post(ends, IBV_WR_SEND, 7, {our_address(0), 2000, mr_->lkey}, 0, 0, IBV_SEND_INLINE),
               EINVAL);
   const std::string text = said();
-  EXPECT_THAT(text, AllOf(HasSubstr("wr_id 7: 2000 bytes inline, max_inline_data of the queue pair "
-                                    "is 512"),
-                          HasSubstr("ibv_post_send: queue pair 0x")));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("wr_id 0x7: 2000 bytes inline, max_inline_data of the queue pair "
+                              "is 512"),
+                    HasSubstr("ibv_post_send: queue pair 0x")));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
 }
 
@@ -64,8 +65,9 @@ TEST_F(Explained, AFullSendQueueByHowManyRequestsAreNotSignalled) {
                    peer_mr_->rkey, i == 3 ? IBV_SEND_SIGNALED : 0),
               0);
   EXPECT_EQ(write(ends.a->qp, 16), ENOMEM);
-  EXPECT_THAT(said(), HasSubstr("wr_id 16: the send queue is full: all 16 places (max_send_wr) are "
-                                "taken, 15 of them by requests that are not signalled"));
+  EXPECT_THAT(said(),
+              HasSubstr("wr_id 0x10: the send queue is full: all 16 places (max_send_wr) are "
+                        "taken, 15 of them by requests that are not signalled, "));
   listen();
   for (uint64_t i = 0; i < 16; ++i)
     EXPECT_EQ(post(silent, IBV_WR_RDMA_WRITE, i, {our_address(0), 8, mr_->lkey}, their_address(0),
@@ -140,7 +142,7 @@ TEST_F(Explained, AnSgeOutsideItsRegionByHowMuch) {
   const ibv_wc flushed = wait_for(cq_);
   EXPECT_EQ(flushed.status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(flushed.vendor_err, 0x15u);
-  EXPECT_THAT(said(), AllOf(HasSubstr("wr_id 8 (SEND): SGE 0 (lkey 0x"),
+  EXPECT_THAT(said(), AllOf(HasSubstr("wr_id 0x8 (SEND): SGE 0 (lkey 0x"),
                             HasSubstr("200 bytes) is not memory that it may use: it ends 104 bytes "
                                       "behind the region, which has 65536 bytes from 0x")));
   ibv_async_event event = next_async_event();
@@ -182,7 +184,7 @@ TEST_F(Explained, AReceiveThatIsTooShortByBothLengths) {
   EXPECT_EQ(short_one.vendor_err, 0x20u);
   await_error(ends.b->qp);
   EXPECT_THAT(said(),
-              HasSubstr("wr_id 115: the receive has 100 bytes, and the peer's message has 200"));
+              HasSubstr("wr_id 0x73: the receive has 100 bytes, and the peer's message has 200"));
 }
 
 TEST_F(Explained, ARefusedReadAtBothEnds) {
@@ -201,7 +203,7 @@ TEST_F(Explained, ARefusedReadAtBothEnds) {
   EXPECT_THAT(text, HasSubstr("refused an RDMA Read of the peer (rkey 0x"));
   EXPECT_THAT(text, HasSubstr("32 bytes): the region (64 bytes from 0x"));
   EXPECT_THAT(text, HasSubstr("was registered without IBV_ACCESS_REMOTE_READ"));
-  EXPECT_THAT(text, HasSubstr("the peer refused wr_id 17 (IBV_WR_RDMA_READ, 32 bytes, rkey 0x"));
+  EXPECT_THAT(text, HasSubstr("the peer refused wr_id 0x11 (IBV_WR_RDMA_READ, 32 bytes, rkey 0x"));
   EXPECT_THAT(text, HasSubstr("Terminate 0x0102, RDMAP: remote protection error"));
   EXPECT_EQ(ibv_dereg_mr(bare), 0);
 }

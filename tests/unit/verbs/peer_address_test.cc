@@ -128,6 +128,19 @@ TEST(PeerTimeLimit, IsInfinibandsButASecondAtLeast) {
   EXPECT_EQ(time_limit(31, 7), 4 * 8 * (core::Nanoseconds{4096} << 31));
 }
 
+TEST_F(PeerAddress, ANumberWithItsBytesInTheOtherOrderIsSuspected) {
+  core::Told told;
+  core::forget_explained();
+  ibv_qp_attr attr{};
+  attr.dest_qp_num = __builtin_bswap32(0x92117d);
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(peer_search_params(*loopback_, *face_, 5, attr, IBV_QP_AV | IBV_QP_DEST_QPN, told));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                "dest_qp_num is 0x7d119200, and a queue pair number has 24 bits: with its bytes in "
+                "the other order it is one, 0x92117d"),
+            std::string::npos);
+}
+
 TEST_F(PeerAddress, EachReasonIsSaidOnceForAQueuePair) {
   core::Told told;
   core::forget_explained();

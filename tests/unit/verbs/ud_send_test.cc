@@ -97,7 +97,7 @@ TEST_F(UdSends, ABadRequestEndsTheSenderAndWhatIsBehindIt) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(uiwarp_qp_post_send(qp, &good, &failed), 0);
     EXPECT_THAT(testing::internal::GetCapturedStderr(),
-                testing::AllOf(testing::HasSubstr("wr_id 2"), testing::HasSubstr(row.said)));
+                testing::AllOf(testing::HasSubstr("wr_id 0x2"), testing::HasSubstr(row.said)));
     EXPECT_EQ(peer.receive().size(), 24u + 5);
     ibv_wc wc = wait();  // the good one is not signaled
     EXPECT_EQ(wc.wr_id, 2u);
