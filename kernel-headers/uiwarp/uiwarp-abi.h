@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 9
+#define UIWARP_ABI_VERSION 10
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -88,9 +88,10 @@ UIWARP_EXPORT void uiwarp_context_close(struct uiwarp_context *context);
 
 /*
  * To be called after libibverbs has read a record from an async descriptor or a completion channel of
- * the context: events that found a full pipe may have room now. Costs one load when there are none.
+ * the context: events that found a full pipe may have room now. Costs one load when there are none. `asynchronous`: it
+ * was an async descriptor.
  */
-UIWARP_EXPORT void uiwarp_context_events_taken(struct uiwarp_context *context);
+UIWARP_EXPORT void uiwarp_context_events_taken(struct uiwarp_context *context, int asynchronous);
 
 /* Fills `attr`, of which the caller knows the first `size` octets. */
 UIWARP_EXPORT int uiwarp_query_device(struct uiwarp_context *context, struct ibv_device_attr_ex *attr,
