@@ -24,8 +24,8 @@
 namespace {
 
 constexpr char kRunHelp[] =
-    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--] PROGRAM "
-    "ARGS...\n\n"
+    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--shake SEED] "
+    "[--] PROGRAM ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
     "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
@@ -35,12 +35,15 @@ constexpr char kRunHelp[] =
     "UIWARP_CHECK.\n"
     "--faults: what goes wrong by the rules of FILE (`uiwarp faults` explains them), as "
     "UIWARP_FAULTS.\n"
+    "--shake: by this seed, what the standards leave open and programs do not expect, as "
+    "UIWARP_SHAKE.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
   const std::string as = "--as", as_equals = "--as=", check = "--check",
-                    check_equals = "--check=", faults = "--faults", faults_equals = "--faults=";
+                    check_equals = "--check=", faults = "--faults",
+                    faults_equals = "--faults=", shake = "--shake", shake_equals = "--shake=";
   int first = 2;
   for (; first < argc && argv[first][0] == '-'; first++) {
     const std::string option = argv[first];
@@ -64,6 +67,11 @@ int run_command(int argc, char** argv) {
       good = uiw::tool::choose_faults(named ? argv[first] : "", problem);
     } else if (option.starts_with(faults_equals)) {
       good = uiw::tool::choose_faults(option.substr(faults_equals.size()), problem);
+    } else if (option == shake) {
+      const bool named = ++first < argc;
+      good = uiw::tool::choose_shake(named ? argv[first] : "", problem);
+    } else if (option.starts_with(shake_equals)) {
+      good = uiw::tool::choose_shake(option.substr(shake_equals.size()), problem);
     } else if (option == check) {
       good = uiw::tool::choose_check("on", problem);
     } else if (option.starts_with(check_equals)) {
