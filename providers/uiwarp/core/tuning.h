@@ -188,6 +188,9 @@ inline constexpr Nanoseconds kLongestArming = 300 * kMicrosecond;
 // How many completions that are not owed a poll gives at most when it gives few; and how many of
 // one work queue until it is another's turn.
 inline constexpr uint64_t kFewCompletions = 3, kTurn = 4;
+// Turns of a loop between the end of a Write and the rest of it (qp/place_shaken.h): a microsecond
+// to 100, by the processor.
+inline constexpr int kShortPlacingPause = 50, kLongPlacingPause = 1000;
 
 // --- Messages (core/explain.h) ---
 
