@@ -18,6 +18,7 @@
 #include "layout.h"
 #include "run.h"
 #include "settings_page.h"
+#include "shake.h"
 #include "stat.h"
 #include "system_wide.h"
 
@@ -135,6 +136,22 @@ int main(int argc, char** argv) {
       app.add_subcommand("faults", "Say in words what each rule of a file of faults does");
   std::string rules;
   faults->add_option("--explain", rules, "The file")->required()->type_name("FILE");
+  CLI::App* shake = app.add_subcommand(
+      "shake", "Run a command, shaken by one seed after the other, until a run fails");
+  uiw::tool::ShakePlan plan;
+  std::vector<std::string> command;
+  shake->add_option("--runs", plan.runs, "How many seeds are tried")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
+  shake->add_option("--from", plan.first_seed, "The first of them")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 63));
+  shake->add_option("--timeout", plan.timeout, "Seconds until a run that is not over has hung")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e6));
+  shake->add_option("command", command, "Behind --: the command with its arguments")
+      ->required()
+      ->type_name("-- COMMAND ...");
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
@@ -174,6 +191,7 @@ int main(int argc, char** argv) {
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
   if (faults->parsed()) return uiw::tool::explain_faults(rules);
+  if (shake->parsed()) return uiw::tool::shake(uiw::tool::find_layout(), plan, command);
   if (stat->parsed()) {
     if (every > 0) return uiw::tool::watch(pid, every);
     return uiw::tool::stat(pid, stat_json    ? uiw::tool::StatAs::kJson
