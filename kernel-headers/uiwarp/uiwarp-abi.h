@@ -116,9 +116,10 @@ UIWARP_EXPORT void uiwarp_context_close(struct uiwarp_context *context);
 
 /*
  * To be called after libibverbs has read a record from an async descriptor or a completion channel of
- * the context: events that found a full pipe may have room now. Costs one load when there are none.
+ * the context: events that found a full pipe may have room now. Costs one load when there are none. `asynchronous`: it
+ * was an async descriptor.
  */
-UIWARP_EXPORT void uiwarp_context_events_taken(struct uiwarp_context *context);
+UIWARP_EXPORT void uiwarp_context_events_taken(struct uiwarp_context *context, int asynchronous);
 
 /* Fills `attr`, of which the caller knows the first `size` octets. */
 UIWARP_EXPORT int uiwarp_query_device(struct uiwarp_context *context, struct ibv_device_attr_ex *attr,
@@ -224,9 +225,9 @@ UIWARP_EXPORT int uiwarp_cq_destroy(struct uiwarp_cq *cq, uint32_t *comp_events,
 UIWARP_EXPORT int uiwarp_cq_resize(struct uiwarp_cq *cq, int cqe, int *actual);
 UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc *wc); /* count or -errno */
 UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
-/* 1: it has lost a completion, for which it had no room. Costs one load. */
 /* For instruments: it has overflowed, as far as anybody is told. */
 UIWARP_EXPORT void uiwarp_cq_overrun(struct uiwarp_cq *cq);
+/* 1: it has lost a completion, for which it had no room. Costs one load. */
 UIWARP_EXPORT int uiwarp_cq_has_overflowed(struct uiwarp_cq *cq);
 /* How many completions a poll would find, and how many of them are those of receives that succeeded. */
 UIWARP_EXPORT uint32_t uiwarp_cq_waiting(struct uiwarp_cq *cq, uint32_t *messages);

@@ -41,7 +41,8 @@ class World:
             self._user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
             binaries = self._reachable(binaries)
         self.bin = binaries
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("UIWARP_")}
+        # Any of them can be run under --shake, too.
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("UIWARP_") or k == "UIWARP_SHAKE"}
         # The stock tools leave memory behind when they end; what uiwarp leaves, e2e.leak looks for.
         self.environment["ASAN_OPTIONS"] = self.environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         if place == "ns":

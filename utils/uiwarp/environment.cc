@@ -151,4 +151,8 @@ bool choose_faults(const std::string& name, std::string& problem) {
   return choose("UIWARP_FAULTS", absolute, "--faults: '" + absolute + "' is too long", problem);
 }
 
+bool choose_shake(const std::string& seed, std::string& problem) {
+  return choose("UIWARP_SHAKE", seed, "'" + seed + "' is no seed for --shake", problem);
+}
+
 }  // namespace uiw::tool

@@ -18,14 +18,15 @@
 #include "layout.h"
 #include "run.h"
 #include "settings_page.h"
+#include "shake.h"
 #include "stat.h"
 #include "system_wide.h"
 
 namespace {
 
 constexpr char kRunHelp[] =
-    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--] PROGRAM "
-    "ARGS...\n\n"
+    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--shake SEED] "
+    "[--] PROGRAM ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
     "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
@@ -35,12 +36,15 @@ constexpr char kRunHelp[] =
     "UIWARP_CHECK.\n"
     "--faults: what goes wrong by the rules of FILE, or ready-made ones by their name (`uiwarp "
     "faults` explains and lists them), as UIWARP_FAULTS.\n"
+    "--shake: by this seed, what the standards leave open and programs do not expect, as "
+    "UIWARP_SHAKE.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
   const std::string as = "--as", as_equals = "--as=", check = "--check",
-                    check_equals = "--check=", faults = "--faults", faults_equals = "--faults=";
+                    check_equals = "--check=", faults = "--faults",
+                    faults_equals = "--faults=", shake = "--shake", shake_equals = "--shake=";
   int first = 2;
   for (; first < argc && argv[first][0] == '-'; first++) {
     const std::string option = argv[first];
@@ -64,6 +68,11 @@ int run_command(int argc, char** argv) {
       good = uiw::tool::choose_faults(named ? argv[first] : "", problem);
     } else if (option.starts_with(faults_equals)) {
       good = uiw::tool::choose_faults(option.substr(faults_equals.size()), problem);
+    } else if (option == shake) {
+      const bool named = ++first < argc;
+      good = uiw::tool::choose_shake(named ? argv[first] : "", problem);
+    } else if (option.starts_with(shake_equals)) {
+      good = uiw::tool::choose_shake(option.substr(shake_equals.size()), problem);
     } else if (option == check) {
       const std::string next = first + 1 < argc ? argv[first + 1] : "";
       good =
@@ -136,6 +145,22 @@ int main(int argc, char** argv) {
   faults_how->add_flag("--list", faults_list, "List the ready-made files, which go by their name");
   faults_how->add_flag("--markdown", faults_page, "What rules are made of, as in doc/faults.md");
   faults_how->require_option(1);
+  CLI::App* shake = app.add_subcommand(
+      "shake", "Run a command, shaken by one seed after the other, until a run fails");
+  uiw::tool::ShakePlan plan;
+  std::vector<std::string> command;
+  shake->add_option("--runs", plan.runs, "How many seeds are tried")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
+  shake->add_option("--from", plan.first_seed, "The first of them")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 63));
+  shake->add_option("--timeout", plan.timeout, "Seconds until a run that is not over has hung")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e6));
+  shake->add_option("command", command, "Behind --: the command with its arguments")
+      ->required()
+      ->type_name("-- COMMAND ...");
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
@@ -180,6 +205,7 @@ int main(int argc, char** argv) {
   }
   if (faults->parsed() && faults_list) return uiw::tool::list_faults();
   if (faults->parsed()) return uiw::tool::explain_faults(rules);
+  if (shake->parsed()) return uiw::tool::shake(uiw::tool::find_layout(), plan, command);
   if (stat->parsed()) {
     if (every > 0) return uiw::tool::watch(pid, every);
     return uiw::tool::stat(pid, stat_json    ? uiw::tool::StatAs::kJson

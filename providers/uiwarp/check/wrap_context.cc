@@ -116,8 +116,8 @@ void context_close(uiwarp_context* handle) {
   if (left.empty()) delete &context;
 }
 
-void context_events_taken(uiwarp_context* context) {
-  next->context_events_taken(of(context).next);
+void context_events_taken(uiwarp_context* context, int asynchronous) {
+  next->context_events_taken(of(context).next, asynchronous);
 }
 
 int query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_t size) {

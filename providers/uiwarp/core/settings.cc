@@ -104,6 +104,10 @@ constexpr SettingInfo kTable[] = {
      "Let go wrong what the rules of FILE say: calls, requests, connections and devices "
      "that fail, slow peers. `uiwarp run --faults` sets it; `uiwarp faults --explain` "
      "says what the rules do."},
+    {"UIWARP_SHAKE", "off|SEED", "off",
+     "Do by this seed, a number of 64 bits, what the standards leave open and programs do not "
+     "expect: completions that come late, in other batches and orders, and Writes whose end is "
+     "placed first. `uiwarp run --shake` sets it."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
      "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
      "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
@@ -193,6 +197,12 @@ bool file(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
   return true;
 }
 
+bool seed(std::string_view text, char (&out)[Settings::kLongestSeed + 1]) {
+  if (text.size() >= sizeof out || (!seed_of(text) && text != "off")) return false;
+  out[text.copy(out, text.size())] = 0;
+  return true;
+}
+
 bool directory(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
   const bool own_choice = text == "auto";
   if (!own_choice && (text.size() >= sizeof out || !text.starts_with('/'))) return false;
@@ -270,6 +280,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_DEVICES") return device_list(text, out.devices);
   if (name == "UIWARP_CHECK") return check_options(text, out.check);
   if (name == "UIWARP_FAULTS") return file(text, out.faults);
+  if (name == "UIWARP_SHAKE") return seed(text, out.shake);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},
@@ -318,6 +329,14 @@ void load_once() {
 }
 
 }  // namespace
+
+std::optional<uint64_t> seed_of(std::string_view text) {
+  uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return value;
+}
 
 std::span<const SettingInfo> setting_table() {
   return kTable;

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace uiw::core {
 
@@ -37,6 +39,7 @@ struct Settings {
   static constexpr uint32_t kMostEngines = 64;
   static constexpr size_t kLongestPath = 1023;  // bytes: room for what lies below, up to PATH_MAX
   static constexpr size_t kLongestList = 511;   // bytes
+  static constexpr size_t kLongestSeed = 20;    // digits of 64 bits
 
   CrcPolicy crc = CrcPolicy::kAuto;
   HostMode mode = HostMode::kAuto;
@@ -67,6 +70,8 @@ struct Settings {
   char check[2 * kLongestPath + 1] = "off";
   // UIWARP_FAULTS: path of a file of rules, or off
   char faults[kLongestPath + 1] = "off";
+  // UIWARP_SHAKE: the seed in decimal digits, or off
+  char shake[kLongestSeed + 1] = "off";
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug
@@ -78,6 +83,9 @@ struct Settings {
            (completions == Completions::kAuto && face == Face::kRoce);
   }
 };
+
+// The seed that `text` has in decimal digits; none: it has something else. Thread: any.
+std::optional<uint64_t> seed_of(std::string_view text);
 
 struct SettingInfo {
   const char* name;      // environment variable

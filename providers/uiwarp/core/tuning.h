@@ -172,6 +172,26 @@ inline constexpr Nanoseconds kFailingQueueLook = kMillisecond;
 // waits for the process does not feel it.
 inline constexpr Nanoseconds kLastThreadLook = 100 * kMillisecond;
 
+// --- Shaking (shake/temper.h) ---
+
+// So many completions of a work queue in a row are held by the same mood: enough for a program to
+// depend on how they come, few enough for a short run to see several moods.
+inline constexpr uint64_t kMoodCompletions = 32;
+// What a completion is held for at most: about what the next poll takes, what an answer from the
+// peer takes, and what a busy host takes.
+inline constexpr Nanoseconds kShortHold = 20 * kMicrosecond, kHold = 200 * kMicrosecond,
+                             kLongestHold = 2 * kMillisecond;
+// Of completions that are held until there are many: until the next multiple of this.
+inline constexpr Nanoseconds kGatheringTime = kMillisecond;
+// How long ibv_req_notify_cq() takes at most: longer than an answer from the peer.
+inline constexpr Nanoseconds kLongestArming = 300 * kMicrosecond;
+// How many completions that are not owed a poll gives at most when it gives few; and how many of
+// one work queue until it is another's turn.
+inline constexpr uint64_t kFewCompletions = 3, kTurn = 4;
+// Turns of a loop between the end of a Write and the rest of it (qp/place_shaken.h): a microsecond
+// to 100, by the processor.
+inline constexpr int kShortPlacingPause = 50, kLongPlacingPause = 1000;
+
 // --- Messages (core/explain.h) ---
 
 // Of how many objects a process is told the same mistake. A server whose peers are wrong makes a

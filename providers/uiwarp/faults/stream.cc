@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "faults/stream.h"
 
+#include "core/chance.h"
+
 namespace uiw::faults {
-namespace {
-
-// SplitMix64's output function: every bit of the input changes half of the output's.
-uint64_t mixed(uint64_t value) {
-  value += 0x9E3779B97F4A7C15;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
-  return value ^ (value >> 31);
-}
-
-}  // namespace
 
 uint64_t Stream::chance(uint64_t seed, size_t rule, uint64_t number, uint64_t draw) const {
-  uint64_t value = seed;
-  for (const uint64_t part :
-       {static_cast<uint64_t>(scope_), ordinal_, uint64_t{rule}, number, draw})
-    value = mixed(value ^ mixed(part));
-  return value;
+  return core::chance(seed, {static_cast<uint64_t>(scope_), ordinal_, rule, number, draw});
 }
 
 bool Stream::meets(const Rules& rules, size_t index, uint64_t number) const {

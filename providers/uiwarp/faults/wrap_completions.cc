@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Completion queues. Completions are taken from the next table as soon as somebody looks, and wait
 // here, in their order, until they may be handed out.
-#include <ctime>
-
 #include <algorithm>
 #include <atomic>
 
 #include "core/cause.h"
-#include "core/no_cancellation.h"
+#include "core/pause.h"
+#include "core/take_all.h"
 #include "core/verbs_names.h"
 #include "faults/wraps.h"
 
@@ -152,27 +151,12 @@ bool settle(Qp& qp) {
 }
 
 int take(Cq& cq, Notes& notes) {
-  constexpr int kMost = 16;
-  ibv_wc wcs[kMost];
-  int count;
-  do {
-    count = next->cq_poll(cq.next, kMost, wcs);
-    for (int i = 0; i < count; ++i) keep(cq, wcs[i], notes);
-  } while (count == kMost);
-  return std::min(count, 0);
+  return core::take_all(*next, cq.next, [&](const ibv_wc& wc) { keep(cq, wc, notes); });
 }
 
 bool has_failed(Qp& qp) {
   const std::lock_guard lock(qp.mutex);
   return qp.fate == Fate::kFailed;
-}
-
-void sleep_until(core::Nanoseconds due) {
-  const core::NoCancellation guard;
-  for (core::Nanoseconds left; (left = due - core::now()) > 0;) {
-    const timespec time{left / core::kSecond, left % core::kSecond};
-    nanosleep(&time, nullptr);
-  }
 }
 
 }  // namespace
@@ -272,7 +256,7 @@ int cq_arm(uiwarp_cq* handle, int solicited_only) {
     take_completions(cq, notes);
     for (const Withheld& each : cq.withheld) due = std::max(due, each.due);
   }
-  if (due) sleep_until(due);
+  if (due) core::sleep_until(due);
   return 0;
 }
 

@@ -79,8 +79,9 @@ const Table* refusal() {
 }
 
 const Table* make_chain() {
-  // What goes wrong by a rule is seen by --check as the program sees it.
+  // What goes wrong by a rule, or comes by a seed, is seen by --check as the program sees it.
   const Instrument instruments[] = {{"faults", "UIWARP_FAULTS", core::settings().faults},
+                                    {"shake", "UIWARP_SHAKE", core::settings().shake},
                                     {"check", "UIWARP_CHECK", core::settings().check}};
   const Table* table = &kPlain;
   // A wrong setting has been reported, and nothing is opened.

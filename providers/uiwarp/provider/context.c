@@ -24,7 +24,7 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 static void async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	(void)event;
-	core_verbs->context_events_taken(core_context(context));
+	core_verbs->context_events_taken(core_context(context), 1);
 }
 
 /* Where the loaded libibverbs has the beginning of our struct verbs_context. */

@@ -35,4 +35,6 @@ inline void place(uint8_t* to, core::Bytes payload) {
                     place_last<uint16_t>(to, payload) || place_last<uint8_t>(to, payload));
 }
 
+using Place = void (*)(uint8_t* to, core::Bytes payload);
+
 }  // namespace uiw::qp

@@ -86,7 +86,7 @@ RxStatus Rx::place(Bytes payload) {
     const uint64_t to = ddp::decode_tagged(open_.header).to + (segment.payload_size() - open_.left);
     mem::LastRegion::Found region;
     if (find_sink(segment, to, open_.left, region, status))
-      qp::place(region->memory + (to - region->start), payload);
+      shared_->place(region->memory + (to - region->start), payload);
   }
   open_.left -= static_cast<uint32_t>(payload.size());
   return status;

@@ -47,7 +47,7 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   RxStatus otherwise;
   if (!find_sink(segment, header.to, segment.payload_size(), region, otherwise)) return otherwise;
   const core::Bytes payload = segment.payload();
-  qp::place(region->memory + (header.to - region->start), payload);
+  shared_->place(region->memory + (header.to - region->start), payload);
   return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
 }
 

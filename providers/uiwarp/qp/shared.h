@@ -14,6 +14,7 @@
 #include "mem/table.h"
 #include "mpa/negotiator.h"
 #include "qp/losses.h"
+#include "qp/place.h"
 #include "qp/send_queue.h"
 #include "qp/sends_first.h"
 #include "queue/completion_queue.h"
@@ -74,6 +75,7 @@ struct Shared {
   mpa::Agreement agreement;
   // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
   uint32_t first_msn = 1;
+  Place place = qp::place;    // of Writes
   bool long_fpdus = false;    // wanted: qp/long_fpdus.h
   bool stagger = false;       // the same, where the peer is a uiwarp: qp/stagger.h
   bool acknowledged = false;  // wanted: Sends and Writes complete when the peer has them

@@ -23,6 +23,7 @@
 #include "core/settings.h"
 #include "counters/file.h"
 #include "qp/lost_peer.h"
+#include "qp/place_shaken.h"
 #include "qp/stagger.h"
 #include "session/state.h"
 #include "transport/lingering_close.h"
@@ -482,6 +483,8 @@ bool State::create_queues() {
   shared.send_source = send_source.get();
   shared.recv_source = recv_source.get();
   shared.counters = options.counters;
+  if (const std::optional<uint64_t> seed = core::seed_of(core::settings().shake))
+    shared.place = qp::place_by(*seed);
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
   shared.acknowledged =

@@ -106,7 +106,7 @@ int uiwarp_comp_vectors() {
   return static_cast<int>(verbs::engine_count());
 }
 
-void uiwarp_context_events_taken(uiwarp_context* context) {
+void uiwarp_context_events_taken(uiwarp_context* context, int) {
   if (context->backlog.load(std::memory_order_seq_cst) == 0) return;
   if (context->in_child()) return;
   context->async.flush();

@@ -314,5 +314,17 @@ TEST(Settings, FaultsAreAFileOfRulesOrOff) {
   expect_refused("UIWARP_FAULTS", std::string(Settings::kLongestPath + 1, 'x').c_str(), "off|FILE");
 }
 
+TEST(Settings, ASeedIsANumberOf64BitsOrOff) {
+  Settings s;
+  EXPECT_STREQ(s.shake, "off");
+  for (const char* good : {"0", "17", "18446744073709551615", "off"}) {
+    EXPECT_TRUE(accepted("UIWARP_SHAKE", good, s));
+    EXPECT_STREQ(s.shake, good);
+  }
+  for (const char* bad :
+       {"", "-1", "1x", "0x1", " 1", "on", "18446744073709551616", "000000000000000000001"})
+    expect_refused("UIWARP_SHAKE", bad, "off|SEED");
+}
+
 }  // namespace
 }  // namespace uiw::core

@@ -116,7 +116,7 @@ TEST_F(CompletionQueues, MoreEventsThanThePipeHolds) {
     ASSERT_EQ(read(channel.fd(), &element, sizeof element), 8);
     ASSERT_EQ(element, name(user));
     ++got;
-    uiwarp_context_events_taken(context_);
+    uiwarp_context_events_taken(context_, 0);
   }
   EXPECT_EQ(got, kMany);
   destroy(cq, kMany);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "shake/completions.h"
+
+#include <algorithm>
+
+namespace uiw::shake {
+
+// Whether the completion that is being added has to be given to the next poll. Of those behind it
+// the event does not tell: whoever waits for them arms once more.
+bool Completions::take_owed_sign() {
+  switch (armed_) {
+    case Armed::kNot:
+      return shows_all_;
+    case Armed::kSolicited:
+      return true;
+    case Armed::kAny:
+      armed_ = Armed::kNot;
+      return true;
+  }
+  return true;
+}
+
+void Completions::add(Lane& lane, const ibv_wc& wc, core::Nanoseconds now) {
+  if (lane.held_.empty()) busy_.push_back(&lane);
+  const core::Nanoseconds hold = hold_of(seed_, lane.number_, lane.added_++, now);
+  lane.held_.push_back({wc, now + hold, take_owed_sign()});
+  // Their order is kept, so those before it are owed, too.
+  if (lane.held_.back().is_owed)
+    for (Lane::Held& held : lane.held_) held.is_owed = true;
+}
+
+int Completions::take(Lane& lane, int turn, ibv_wc* out, core::Nanoseconds now, uint64_t& spare) {
+  int taken = 0;
+  for (; taken < turn && !lane.held_.empty(); ++taken) {
+    const Lane::Held& held = lane.held_.front();
+    if (!held.is_owed && (held.due > now || spare == 0)) break;
+    if (!held.is_owed) --spare;
+    out[taken] = held.wc;
+    lane.held_.pop_front();
+  }
+  return taken;
+}
+
+int Completions::poll(int count, ibv_wc* out, core::Nanoseconds now) {
+  const PollPlan plan = poll_of(seed_, number_, given_);
+  uint64_t spare = plan.most;
+  int given = 0;
+  // Round by round, until one gives nothing.
+  for (int before = -1; given > before && given < count;) {
+    before = given;
+    for (size_t i = 0; i < busy_.size() && given < count; ++i) {
+      Lane& lane = *busy_[(plan.first + i) % busy_.size()];
+      const int turn = static_cast<int>(std::min<uint64_t>(plan.turn, count - given));
+      given += take(lane, turn, out + given, now, spare);
+    }
+  }
+  std::erase_if(busy_, [](const Lane* lane) { return lane->held_.empty(); });
+  given_ += static_cast<uint64_t>(given);
+  if (given < count) shows_all_ = false;
+  return given;
+}
+
+void Completions::owe_all() {
+  for (Lane* const lane : busy_)
+    for (Lane::Held& held : lane->held_) held.is_owed = true;
+}
+
+void Completions::arm(bool solicited_only) {
+  owe_all();
+  // A request for solicited completions does not weaken one for all.
+  if (armed_ != Armed::kAny) armed_ = solicited_only ? Armed::kSolicited : Armed::kAny;
+}
+
+void Completions::show_all() {
+  owe_all();
+  shows_all_ = true;
+}
+
+void Completions::forget(Lane& lane) {
+  lane.held_.clear();
+  std::erase(busy_, &lane);
+}
+
+Completions::Waiting Completions::waiting() const {
+  Waiting result;
+  for (const Lane* const lane : busy_) {
+    for (const Lane::Held& held : lane->held_) {
+      ++result.all;
+      if (held.wc.status == IBV_WC_SUCCESS && (held.wc.opcode & IBV_WC_RECV) != 0)
+        ++result.messages;
+    }
+  }
+  return result;
+}
+
+}  // namespace uiw::shake

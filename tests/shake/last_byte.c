@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Watches the last byte of an RDMA Write in memory, and takes the rest for placed when it changes. Clean, it waits for
+ * the completion of a Send behind the Write, before which all of that is placed (RFC 5040 5.5).
+ */
+#include "../misuse/misuse.h"
+
+#define WRITES 100
+#define BYTES (SIZE / 2)
+
+static struct ends ends;
+
+static void post_write(int value)
+{
+	struct ibv_sge from = piece(&ends, 0, BYTES), message = piece(&ends, 0, 8);
+	struct ibv_send_wr write = send_of(&from, 0), send = send_of(&message, 0);
+
+	memset(ends.memory, value, BYTES);
+	write.opcode = IBV_WR_RDMA_WRITE;
+	write.wr.rdma.remote_addr = (uintptr_t)ends.memory + BYTES;
+	write.wr.rdma.rkey = ends.mr->rkey;
+	MUST(!post_send(ends.a, write));
+	if (clean)
+		MUST(!post_send(ends.a, send));
+}
+
+static void await_last_byte(char value)
+{
+	const volatile char *last = &ends.memory[SIZE - 1];
+	const time_t end = time(NULL) + 60;
+
+	while (*last != value)
+		MUST(time(NULL) < end);
+}
+
+int main(int argc, char **argv)
+{
+	make_ends(&ends, argc, argv, IBV_ACCESS_REMOTE_WRITE);
+	connect_ends(&ends);
+	for (int i = 1; i <= WRITES; i++) {
+		if (clean)
+			MUST(!post_recv(ends.b, piece(&ends, 0, 8), 0));
+		post_write(i);
+		if (clean)
+			MUST(next_received(&ends).status == IBV_WC_SUCCESS);
+		else
+			await_last_byte((char)i);
+		for (int at = BYTES; at < SIZE; at++)
+			MUST(((const volatile char *)ends.memory)[at] == (char)i);
+		for (int sent = 0; sent < 1 + clean; sent++)
+			MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
+	}
+	destroy_ends(&ends);
+	return 0;
+}

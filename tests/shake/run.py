@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Runs every program of this folder under `uiwarp shake` with fifty seeds: one of them must make it fail, and none when
+it is clean. Without --shake it passes as it is. Then what the command says of runs that fail, hang or cannot begin.
+
+    run.py [--clean SEEDS] UIWARP-BINARY FOLDER-OF-THE-PROGRAMS [NAME...]
+
+--clean: only the clean programs, with so many seeds.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+LIMIT = 250   # seconds: far more than all the runs of a program take
+SEEDS = 50
+
+
+def run(uiwarp, *arguments):
+    """(exit status, what it said)"""
+    ended = subprocess.run([uiwarp, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT,
+                           check=False)
+    return ended.returncode, ended.stdout
+
+
+def problems(uiwarp, program):
+    status, said = run(uiwarp, "run", program)
+    if status != 0:
+        yield f"{program}, without --shake: status {status}\n{said}"
+    status, said = run(uiwarp, "shake", "--runs", str(SEEDS), "--", program)
+    again = re.search(r"^uiwarp: seed (\d+): exit status 1; again by:\n    uiwarp run --shake \1 -- (\S+)$", said, re.MULTILINE)
+    if status != 1 or not again or again[2] != program or "not so: " not in said:
+        yield f"{program}: status {status}; no seed of {SEEDS} makes it fail\n{said}"
+
+
+def clean_problems(uiwarp, program, seeds):
+    status, said = run(uiwarp, "shake", "--runs", str(seeds), "--", program, "clean")
+    if status != 0 or said != f"{seeds} runs, seeds 1 to {seeds}: none failed\n":
+        yield f"{program}, clean: status {status}\n{said}"
+
+
+def is_alive(pid):
+    try:
+        return "\nState:\tZ" not in pathlib.Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def command(uiwarp):
+    """What `uiwarp shake` itself does."""
+    shell = "echo seed $UIWARP_SHAKE; test $UIWARP_SHAKE -lt 14 || exit 3"
+    status, said = run(uiwarp, "shake", "--runs", "9", "--from", "11", "--", "sh", "-c", shell)
+    if status != 1 or said.splitlines() != ["seed 14", "uiwarp: seed 14: exit status 3; again by:",
+                                            f"    uiwarp run --shake 14 -- sh -c '{shell}'"]:
+        yield f"a run that fails: status {status}\n{said}"
+    with tempfile.TemporaryDirectory(prefix="uiwarp-shake-") as folder:
+        file = pathlib.Path(folder, "pid")
+        status, said = run(uiwarp, "shake", "--timeout", "0.5", "--", "sh", "-c", f"sleep 1000 & echo $! > {file}; wait")
+        pid = int(file.read_text())
+    if status != 1 or "uiwarp: seed 1: not over after 0.5 s, and killed; again by:\n" not in said:
+        yield f"a run that hangs: status {status}\n{said}"
+    end = time.monotonic() + 20
+    while is_alive(pid) and time.monotonic() < end:
+        time.sleep(0.02)
+    if is_alive(pid):
+        yield f"what a run has started is there still: process {pid}"
+    status, said = run(uiwarp, "shake", "--", "no-such-program-of-ours")
+    if status != 127 or "cannot be started" not in said:
+        yield f"a program that is not there: status {status}\n{said}"
+    status, said = run(uiwarp, "run", "--shake", "many", "true")
+    if status != 2 or "'many' is no seed for --shake; allowed: off|SEED" not in said:
+        yield f"a wrong seed: status {status}\n{said}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--clean", type=int, metavar="SEEDS")
+    parser.add_argument("uiwarp")
+    parser.add_argument("folder")
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    here = pathlib.Path(__file__).parent
+    sources = [source for source in sorted(here.glob("*.c")) if not given.names or source.stem in given.names]
+    found = []
+    for source in sources:
+        program = f"{given.folder}/shake_{source.stem}"
+        found += clean_problems(given.uiwarp, program, given.clean or SEEDS)
+        if not given.clean:
+            found += problems(given.uiwarp, program)
+    if not given.names:
+        found += command(given.uiwarp)
+    print("\n".join(found) or f"{len(sources)} programs, as expected")
+    return 1 if found or not sources else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
