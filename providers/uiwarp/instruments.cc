@@ -5,11 +5,13 @@
 
 #include "check/instrument.h"
 #include "faults/instrument.h"
+#include "trace/instrument.h"
 
 int uiwarp_instrument(int interface, const char* name, const char* options,
                       const uiwarp_verbs* next, const uiwarp_verbs** table) {
   if (interface != UIWARP_ABI_VERSION) return ENOTSUP;
   if (std::strcmp(name, "check") == 0) return uiw::check::make_table(options, next, table);
   if (std::strcmp(name, "faults") == 0) return uiw::faults::make_table(options, next, table);
+  if (std::strcmp(name, "trace") == 0) return uiw::trace::make_table(options, next, table);
   return ENOTSUP;
 }

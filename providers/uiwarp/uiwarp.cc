@@ -21,7 +21,8 @@ int uiwarp_refuse(int error, const char* sentence, ...) {
 
 void uiwarp_peer_refused(uint32_t, uint32_t, uint64_t, uint64_t) {}
 void uiwarp_receive_awaited(uint32_t, uint64_t) {}
-void uiwarp_cm_event_taken(uint64_t) {}
+void uiwarp_connected(uint32_t, const sockaddr_storage*, const sockaddr_storage*) {}
+void uiwarp_cm_event_taken(uint64_t, uint32_t, int) {}
 void uiwarp_cm_id_destroyed(uint64_t, uint32_t) {}
 
 void uiwarp_acks_missing(const char* call, const char* function, uint32_t count) {
