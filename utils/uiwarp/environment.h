@@ -29,5 +29,7 @@ bool choose_check(const std::string& options, std::string& problem);
 
 // The same of UIWARP_FAULTS and the file of --faults, whose rules are looked at.
 bool choose_faults(const std::string& path, std::string& problem);
+// The same of UIWARP_TRACE and what is given to --trace.
+bool choose_trace(const std::string& options, std::string& problem);
 
 }  // namespace uiw::tool

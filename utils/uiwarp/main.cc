@@ -20,12 +20,13 @@
 #include "settings_page.h"
 #include "stat.h"
 #include "system_wide.h"
+#include "trace.h"
 
 namespace {
 
 constexpr char kRunHelp[] =
-    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--] PROGRAM "
-    "ARGS...\n\n"
+    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--trace FILE] "
+    "[--] PROGRAM ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
     "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
@@ -35,12 +36,15 @@ constexpr char kRunHelp[] =
     "UIWARP_CHECK.\n"
     "--faults: what goes wrong by the rules of FILE (`uiwarp faults` explains them), as "
     "UIWARP_FAULTS.\n"
+    "--trace: what becomes of each work request is recorded in FILE, which `uiwarp trace` shows, "
+    "as UIWARP_TRACE.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
   const std::string as = "--as", as_equals = "--as=", check = "--check",
-                    check_equals = "--check=", faults = "--faults", faults_equals = "--faults=";
+                    check_equals = "--check=", faults = "--faults",
+                    faults_equals = "--faults=", trace = "--trace", trace_equals = "--trace=";
   int first = 2;
   for (; first < argc && argv[first][0] == '-'; first++) {
     const std::string option = argv[first];
@@ -64,6 +68,11 @@ int run_command(int argc, char** argv) {
       good = uiw::tool::choose_faults(named ? argv[first] : "", problem);
     } else if (option.starts_with(faults_equals)) {
       good = uiw::tool::choose_faults(option.substr(faults_equals.size()), problem);
+    } else if (option == trace) {
+      const bool named = ++first < argc;
+      good = uiw::tool::choose_trace(named ? argv[first] : "", problem);
+    } else if (option.starts_with(trace_equals)) {
+      good = uiw::tool::choose_trace(option.substr(trace_equals.size()), problem);
     } else if (option == check) {
       good = uiw::tool::choose_check("on", problem);
     } else if (option.starts_with(check_equals)) {
@@ -127,6 +136,16 @@ int main(int argc, char** argv) {
       app.add_subcommand("faults", "Say in words what each rule of a file of faults does");
   std::string rules;
   faults->add_option("--explain", rules, "The file")->required()->type_name("FILE");
+  CLI::App* trace = app.add_subcommand(
+      "trace", "Show what became of the work requests of programs that were traced");
+  std::vector<std::string> traces;
+  bool trace_json = false;
+  std::string perfetto;
+  trace->add_option("file", traces, "What was recorded")->required()->type_name("FILE");
+  trace->add_flag("--json", trace_json, "As JSON");
+  trace->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
+      ->type_name("FILE")
+      ->excludes("--json");
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
@@ -166,6 +185,9 @@ int main(int argc, char** argv) {
   if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
   if (disable->parsed()) return uiw::tool::disable_system_wide();
   if (faults->parsed()) return uiw::tool::explain_faults(rules);
+  if (trace->parsed())
+    return uiw::tool::show_trace(
+        traces, trace_json ? uiw::tool::TraceAs::kJson : uiw::tool::TraceAs::kText, perfetto);
   if (stat->parsed()) {
     if (every > 0) return uiw::tool::watch(pid, every);
     return uiw::tool::stat(pid, stat_json    ? uiw::tool::StatAs::kJson
