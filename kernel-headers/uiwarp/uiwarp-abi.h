@@ -54,13 +54,17 @@ UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, u
  */
 UIWARP_EXPORT int uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
 UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up);
+/* Likewise: the queue pair has got its TCP connection, between these addresses. */
+UIWARP_EXPORT void uiwarp_connected(uint32_t qp_num, const struct sockaddr_storage *local,
+				    const struct sockaddr_storage *peer);
 
 /*
  * rdma_cm, told to instruments only: the program has taken an event of the id that it calls `uid` (librdmacm: the
- * address of its own structure, which begins with a struct rdma_cm_id), and it has destroyed that id, of which it has
+ * address of its own structure, which begins with a struct rdma_cm_id), an enum
+ * rdma_cm_event_type with its status, and it has destroyed that id, of which it has
  * taken `events` in all; librdmacm waits until that many were acknowledged. Called on the thread of the program's call.
  */
-UIWARP_EXPORT void uiwarp_cm_event_taken(uint64_t uid);
+UIWARP_EXPORT void uiwarp_cm_event_taken(uint64_t uid, uint32_t event, int status);
 UIWARP_EXPORT void uiwarp_cm_id_destroyed(uint64_t uid, uint32_t events);
 
 /*

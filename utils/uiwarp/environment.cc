@@ -10,6 +10,7 @@
 #include "build_config.h"
 #include "core/check_options.h"
 #include "core/settings.h"
+#include "core/trace_options.h"
 #include "faults.h"
 #include "faults/rules.h"
 #include "target.h"
@@ -153,6 +154,19 @@ bool choose_faults(const std::string& name, std::string& problem) {
 
 bool choose_shake(const std::string& seed, std::string& problem) {
   return choose("UIWARP_SHAKE", seed, "'" + seed + "' is no seed for --shake", problem);
+}
+
+bool choose_trace(const std::string& options, std::string& problem) {
+  core::TraceOptions parsed;
+  std::string wrong;
+  if (!core::parse_trace_options(options, parsed, &wrong) || parsed.file.empty()) {
+    problem = "--trace: " + (wrong.empty() ? "'off' is no file" : wrong);
+    return false;
+  }
+  // As with --check: the program may change its directory.
+  const std::string path = std::filesystem::absolute(parsed.file).string();
+  return choose("UIWARP_TRACE", path + options.substr(parsed.file.size()),
+                "--trace: '" + options + "' is too long", problem);
 }
 
 }  // namespace uiw::tool

@@ -32,6 +32,8 @@ bool is_taken_for_program(const std::string& word, std::string& problem);
 
 // The same of UIWARP_FAULTS and the file of --faults, whose rules are looked at.
 bool choose_faults(const std::string& path, std::string& problem);
+// The same of UIWARP_TRACE and what is given to --trace.
+bool choose_trace(const std::string& options, std::string& problem);
 
 // The same of UIWARP_SHAKE and the seed of --shake.
 bool choose_shake(const std::string& seed, std::string& problem);

@@ -21,11 +21,13 @@
 #include "shake.h"
 #include "stat.h"
 #include "system_wide.h"
+#include "trace.h"
 
 namespace {
 
 constexpr char kRunHelp[] =
     "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--shake SEED] "
+    "[--trace FILE] "
     "[--] PROGRAM ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
@@ -38,13 +40,16 @@ constexpr char kRunHelp[] =
     "faults` explains and lists them), as UIWARP_FAULTS.\n"
     "--shake: by this seed, what the standards leave open and programs do not expect, as "
     "UIWARP_SHAKE.\n"
+    "--trace: what becomes of each work request is recorded in FILE, which `uiwarp trace` shows, "
+    "as UIWARP_TRACE.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
   const std::string as = "--as", as_equals = "--as=", check = "--check",
                     check_equals = "--check=", faults = "--faults",
-                    faults_equals = "--faults=", shake = "--shake", shake_equals = "--shake=";
+                    faults_equals = "--faults=", shake = "--shake",
+                    shake_equals = "--shake=", trace = "--trace", trace_equals = "--trace=";
   int first = 2;
   for (; first < argc && argv[first][0] == '-'; first++) {
     const std::string option = argv[first];
@@ -73,6 +78,11 @@ int run_command(int argc, char** argv) {
       good = uiw::tool::choose_shake(named ? argv[first] : "", problem);
     } else if (option.starts_with(shake_equals)) {
       good = uiw::tool::choose_shake(option.substr(shake_equals.size()), problem);
+    } else if (option == trace) {
+      const bool named = ++first < argc;
+      good = uiw::tool::choose_trace(named ? argv[first] : "", problem);
+    } else if (option.starts_with(trace_equals)) {
+      good = uiw::tool::choose_trace(option.substr(trace_equals.size()), problem);
     } else if (option == check) {
       const std::string next = first + 1 < argc ? argv[first + 1] : "";
       good =
@@ -161,6 +171,16 @@ int main(int argc, char** argv) {
   shake->add_option("command", command, "Behind --: the command with its arguments")
       ->required()
       ->type_name("-- COMMAND ...");
+  CLI::App* trace = app.add_subcommand(
+      "trace", "Show what became of the work requests of programs that were traced");
+  std::vector<std::string> traces;
+  bool trace_json = false;
+  std::string perfetto;
+  trace->add_option("file", traces, "What was recorded")->required()->type_name("FILE");
+  trace->add_flag("--json", trace_json, "As JSON");
+  trace->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
+      ->type_name("FILE")
+      ->excludes("--json");
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
@@ -206,6 +226,9 @@ int main(int argc, char** argv) {
   if (faults->parsed() && faults_list) return uiw::tool::list_faults();
   if (faults->parsed()) return uiw::tool::explain_faults(rules);
   if (shake->parsed()) return uiw::tool::shake(uiw::tool::find_layout(), plan, command);
+  if (trace->parsed())
+    return uiw::tool::show_trace(
+        traces, trace_json ? uiw::tool::TraceAs::kJson : uiw::tool::TraceAs::kText, perfetto);
   if (stat->parsed()) {
     if (every > 0) return uiw::tool::watch(pid, every);
     return uiw::tool::stat(pid, stat_json    ? uiw::tool::StatAs::kJson

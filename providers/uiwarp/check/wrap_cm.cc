@@ -8,11 +8,12 @@ namespace uiw::check::wrap {
 
 // Both inside of librdmacm's write() to the kernel, which is a cancellation point: a lock is held
 // here.
-void cm_event_taken(uint64_t uid) {
+void cm_event_taken(uint64_t uid, uint32_t event, int status) {
   const core::NoCancellation whole;
   Stack here;
   capture(here);
   watch::event_taken(uid, here);
+  next->cm_event_taken(uid, event, status);
 }
 
 void cm_id_destroyed(uint64_t uid, uint32_t events) {
@@ -21,6 +22,7 @@ void cm_id_destroyed(uint64_t uid, uint32_t events) {
   capture(here);
   report_queue_pair_of(uid, here);
   watch::id_destroyed(uid, events, here);
+  next->cm_id_destroyed(uid, events);
 }
 
 }  // namespace uiw::check::wrap

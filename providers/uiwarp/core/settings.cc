@@ -14,6 +14,7 @@
 #include "core/check_options.h"
 #include "core/device_choice.h"
 #include "core/log.h"
+#include "core/trace_options.h"
 
 namespace uiw::core {
 namespace {
@@ -108,6 +109,10 @@ constexpr SettingInfo kTable[] = {
      "Do by this seed, a number of 64 bits, what the standards leave open and programs do not "
      "expect: completions that come late, in other batches and orders, and Writes whose end is "
      "placed first. `uiwarp run --shake` sets it."},
+    {"UIWARP_TRACE", "off|FILE[,size=N]", "off",
+     "Record each work request, its completion and what happens to queue pairs in FILE, which "
+     "`uiwarp trace` shows; %p in its name stands for the process id. `uiwarp run --trace` sets "
+     "it. size: of the file, 64K..1G, 64M by default; the newest records stay."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
      "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
      "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
@@ -187,6 +192,13 @@ bool check_options(std::string_view text, char (&out)[sizeof Settings::check]) {
   CheckOptions options;
   if (text.size() >= sizeof out || !parse_check_options(text, options)) return false;
   if (!options.on) text = "off";
+  out[text.copy(out, text.size())] = 0;
+  return true;
+}
+
+bool trace_options(std::string_view text, char (&out)[sizeof Settings::trace]) {
+  TraceOptions options;
+  if (text.size() >= sizeof out || !parse_trace_options(text, options)) return false;
   out[text.copy(out, text.size())] = 0;
   return true;
 }
@@ -281,6 +293,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_CHECK") return check_options(text, out.check);
   if (name == "UIWARP_FAULTS") return file(text, out.faults);
   if (name == "UIWARP_SHAKE") return seed(text, out.shake);
+  if (name == "UIWARP_TRACE") return trace_options(text, out.trace);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},
@@ -362,6 +375,8 @@ bool parse_setting(const char* name, const char* text, Settings& out, std::strin
   CheckOptions ignored;
   std::string word;  // that is wrong
   if (std::string_view(name) == "UIWARP_CHECK") parse_check_options(text, ignored, &word);
+  TraceOptions unused;
+  if (std::string_view(name) == "UIWARP_TRACE") parse_trace_options(text, unused, &word);
   problem = std::string(name) + "='" + text + "' is not valid" + (word.empty() ? "" : ": ") + word +
             "; allowed: " + info->type + " (default " + info->fallback +
             "). Correct or unset it; until then no device can be opened";

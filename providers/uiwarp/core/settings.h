@@ -72,6 +72,8 @@ struct Settings {
   char faults[kLongestPath + 1] = "off";
   // UIWARP_SHAKE: the seed in decimal digits, or off
   char shake[kLongestSeed + 1] = "off";
+  // UIWARP_TRACE, as it was written: parse_trace_options() has accepted it
+  char trace[2 * kLongestPath + 1] = "off";
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug

@@ -79,9 +79,11 @@ const Table* refusal() {
 }
 
 const Table* make_chain() {
-  // What goes wrong by a rule, or comes by a seed, is seen by --check as the program sees it.
+  // What goes wrong by a rule, or comes by a seed, is seen by --trace and --check as the program
+  // sees it; what --check leaves undefined --trace sees before.
   const Instrument instruments[] = {{"faults", "UIWARP_FAULTS", core::settings().faults},
                                     {"shake", "UIWARP_SHAKE", core::settings().shake},
+                                    {"trace", "UIWARP_TRACE", core::settings().trace},
                                     {"check", "UIWARP_CHECK", core::settings().check}};
   const Table* table = &kPlain;
   // A wrong setting has been reported, and nothing is opened.

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/instrumented.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "counters/file.h"
@@ -27,6 +28,7 @@
 #include "qp/stagger.h"
 #include "session/state.h"
 #include "transport/lingering_close.h"
+#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::session {
 
@@ -106,7 +108,10 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   // Until kStart whatever arrives waits in the stream; the start-up's handler must not see any of
   // it.
   stream->set_handler(nullptr);
-  counters::set_connected(*options.counters, stream->local_address(), stream->peer_address());
+  const sockaddr_storage local = stream->local_address(), peer = stream->peer_address();
+  counters::set_connected(*options.counters, local, peer);
+  if (const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire))
+    told->connected(options.qp_num, &local, &peer);
   observer = new_observer;
   life.enter(Phase::kStarting);
   if (idle && !named) state.store(IBV_QPS_RTS, std::memory_order_release);

@@ -128,7 +128,7 @@ int ucma_get_event(UcmaFile& file, const UcmaRequest& request) {
   // One of a multicast group names the membership.
   if (told && event.type != cm::EventType::kMulticastJoin &&
       event.type != cm::EventType::kMulticastError)
-    told->cm_event_taken(event.uid);
+    told->cm_event_taken(event.uid, response.event, event.status);
   return 0;
 }
 

@@ -326,5 +326,18 @@ TEST(Settings, ASeedIsANumberOf64BitsOrOff) {
     expect_refused("UIWARP_SHAKE", bad, "off|SEED");
 }
 
+TEST(Settings, ATraceIsAFileWithItsSizeOrOff) {
+  Settings s;
+  EXPECT_STREQ(s.trace, "off");
+  for (const char* good :
+       {"/tmp/x.trace", "x.%p", "x,size=64K", "x,size=1G", "x,size=65536", "off"}) {
+    EXPECT_TRUE(accepted("UIWARP_TRACE", good, s));
+    EXPECT_STREQ(s.trace, good);
+  }
+  for (const char* bad : {"", ",size=1M", "x,", "x,size=", "x,size=63K", "x,size=2G", "x,size=1KK",
+                          "x,size=-1", "x,size=1T", "x,size=1M,y", "x,size=18446744073709551616"})
+    expect_refused("UIWARP_TRACE", bad, "off|FILE[,size=N]");
+}
+
 }  // namespace
 }  // namespace uiw::core

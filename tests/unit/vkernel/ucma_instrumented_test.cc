@@ -16,7 +16,7 @@ class UcmaInstrumentedTest : public UcmaTest {
   UcmaInstrumentedTest() {
     taken.clear();
     destroyed.clear();
-    table_.cm_event_taken = [](uint64_t uid) { taken.push_back(uid); };
+    table_.cm_event_taken = [](uint64_t uid, uint32_t, int) { taken.push_back(uid); };
     table_.cm_id_destroyed = [](uint64_t uid, uint32_t events) {
       destroyed.insert(destroyed.end(), {uid, events});
     };

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "trace/history.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+namespace uiw::trace {
+namespace {
+
+// Requests of one queue that have not completed. Each is taken up once and let go once, so that no
+// file makes this slow.
+class Outstanding {
+ public:
+  explicit Outstanding(std::vector<Request>& requests) : requests_(requests) {}
+
+  void add(size_t index) {
+    order_.push_back(index);
+    by_id_[key(requests_[index])].push_back(index);
+  }
+
+  // The oldest with this wr_id. One that succeeded has asked for its completion; one that failed
+  // may be anybody's.
+  std::optional<size_t> find(uint64_t wr_id, bool success) {
+    const auto signaled = front({wr_id, true});
+    if (success) return signaled;
+    const auto silent = front({wr_id, false});
+    return !signaled || (silent && *silent < *signaled) ? silent : signaled;
+  }
+
+  // Those before it are over, too.
+  template <class Visit>
+  void complete_up_to(size_t index, Visit visit) {
+    while (!order_.empty() && order_.front() <= index) {
+      const size_t oldest = order_.front();
+      order_.pop_front();
+      forget(oldest);
+      if (requests_[oldest].outcome == Outcome::kOpen) visit(oldest);
+    }
+  }
+
+  // It alone: receives of a shared queue complete in any order.
+  void forget(size_t index) {
+    const auto found = by_id_.find(key(requests_[index]));
+    if (found == by_id_.end() || found->second.empty() || found->second.front() != index) return;
+    found->second.pop_front();
+    if (found->second.empty()) by_id_.erase(found);
+  }
+
+ private:
+  using Key = std::pair<uint64_t, bool>;  // wr_id, signaled
+  static Key key(const Request& request) { return {request.wr_id, request.signaled}; }
+
+  std::optional<size_t> front(Key wanted) const {
+    const auto found = by_id_.find(wanted);
+    if (found == by_id_.end() || found->second.empty()) return {};
+    return found->second.front();
+  }
+
+  std::vector<Request>& requests_;
+  std::deque<size_t> order_;
+  std::map<Key, std::deque<size_t>> by_id_;
+};
+
+class Builder {
+ public:
+  explicit Builder(std::vector<Snapshot> snapshots) {
+    history_.processes = std::move(snapshots);
+    for (size_t i = 1; i < history_.processes.size(); ++i)
+      same_host_ = same_host_ && history_.processes[i].boot == history_.processes[0].boot &&
+                   !history_.processes[i].boot.empty();
+  }
+
+  History build() {
+    history_.began = first_time();
+    for (process_ = 0; process_ < history_.processes.size(); ++process_) {
+      numbers_.clear();
+      sends_.clear();
+      receives_.clear();
+      for (const Record& record : history_.processes[process_].records) take(record);
+      std::vector<Record>().swap(history_.processes[process_].records);
+    }
+    find_peers();
+    std::ranges::stable_sort(history_.requests, {}, &Request::posted);
+    std::ranges::stable_sort(history_.events, {}, &Event::time);
+    return std::move(history_);
+  }
+
+ private:
+  // By the one clock that all can be compared by. Wrong numbers wrap around, which is defined.
+  int64_t real(const Snapshot& snapshot, int64_t time) const {
+    const Snapshot& clock = same_host_ ? history_.processes[0] : snapshot;
+    return static_cast<int64_t>(static_cast<uint64_t>(time) -
+                                static_cast<uint64_t>(clock.monotonic) +
+                                static_cast<uint64_t>(clock.realtime));
+  }
+
+  int64_t first_time() const {
+    int64_t first = INT64_MAX;
+    for (const Snapshot& snapshot : history_.processes)
+      if (!snapshot.records.empty())
+        first = std::min(first, real(snapshot, snapshot.records.front().time));
+    return first == INT64_MAX ? 0 : first;
+  }
+
+  int64_t since_began(int64_t time) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(real(history_.processes[process_], time)) -
+                                static_cast<uint64_t>(history_.began));
+  }
+
+  size_t queue_pair(uint32_t number) {
+    const auto [found, is_new] = numbers_.try_emplace(number, history_.queue_pairs.size());
+    if (is_new) history_.queue_pairs.push_back({.process = process_, .number = number});
+    return found->second;
+  }
+
+  void take(const Record& record) {
+    switch (record.kind) {
+      case Kind::kSend:
+      case Kind::kReceive:
+        return post(record);
+      case Kind::kCompletion:
+        return complete(record);
+      case Kind::kCreated: {
+        numbers_.erase(record.qp);
+        QueuePair& made = history_.queue_pairs[queue_pair(record.qp)];
+        made.type = record.opcode;
+        made.queue = record.work.queue;
+        break;
+      }
+      case Kind::kConnected: {
+        QueuePair& qp = history_.queue_pairs[queue_pair(record.qp)];
+        qp.is_connected = true;
+        qp.addresses = record.addresses;
+        break;
+      }
+      default:
+        break;
+    }
+    const bool is_of_qp = record.qp != 0 && record.kind != Kind::kCmEvent;
+    history_.events.push_back({.queue_pair = is_of_qp ? queue_pair(record.qp) : kNobody,
+                               .process = process_,
+                               .time = since_began(record.time),
+                               .record = record});
+  }
+
+  Outstanding& outstanding(std::map<std::pair<uint64_t, size_t>, Outstanding>& from, uint64_t queue,
+                           size_t qp) {
+    return from.try_emplace({queue, qp}, history_.requests).first->second;
+  }
+
+  void post(const Record& record) {
+    const bool is_receive = record.kind == Kind::kReceive;
+    const bool is_shared = is_receive && record.work.queue != 0;
+    const size_t qp = is_shared ? kNobody : queue_pair(record.qp);
+    history_.requests.push_back({.queue_pair = qp,
+                                 .process = process_,
+                                 .posted = since_began(record.time),
+                                 .wr_id = record.work.wr_id,
+                                 .bytes = record.work.bytes,
+                                 .opcode = record.opcode,
+                                 .is_receive = is_receive,
+                                 .signaled = (record.flags & kSignaled) != 0});
+    outstanding(is_receive ? receives_ : sends_, is_shared ? record.work.queue : 0, qp)
+        .add(history_.requests.size() - 1);
+  }
+
+  void complete(const Record& record) {
+    const bool is_receive = record.flags & kHasReceived, success = record.status == 0;
+    const size_t qp = queue_pair(record.qp);
+    const uint64_t shared = is_receive ? history_.queue_pairs[qp].queue : 0;
+    Outstanding& queue =
+        outstanding(is_receive ? receives_ : sends_, shared, shared ? kNobody : qp);
+    const std::optional<size_t> found = queue.find(record.work.wr_id, success);
+    if (!found) {
+      ++history_.unmatched;
+      return;
+    }
+    const int64_t time = since_began(record.time);
+    Request& request = history_.requests[*found];
+    request.outcome = Outcome::kCompleted;
+    request.completed = time;
+    request.status = record.status;
+    request.vendor_err = record.work.vendor_err;
+    request.queue_pair = qp;
+    if (is_receive && success) request.bytes = record.work.bytes;
+    if (is_receive) return queue.forget(*found);
+    queue.complete_up_to(*found, [&](size_t before) {
+      history_.requests[before].outcome = Outcome::kUnsignaled;
+      history_.requests[before].completed = time;
+    });
+  }
+
+  void find_peers() {
+    using Ends = std::pair<std::string, std::string>;
+    const auto end = [](const uint8_t(&address)[16], uint16_t port) {
+      return std::string(reinterpret_cast<const char*>(address), sizeof address) +
+             static_cast<char>(port >> 8) + static_cast<char>(port);
+    };
+    std::map<Ends, size_t> by_ends;
+    for (size_t i = 0; i < history_.queue_pairs.size(); ++i) {
+      QueuePair& qp = history_.queue_pairs[i];
+      if (!qp.is_connected) continue;
+      const Addresses& at = qp.addresses;
+      const std::string local = end(at.local, at.local_port), peer = end(at.peer, at.peer_port);
+      by_ends[{local, peer}] = i;
+      const auto found = by_ends.find({peer, local});
+      if (found == by_ends.end() || found->second == i) continue;
+      qp.peer = found->second;
+      history_.queue_pairs[found->second].peer = i;
+    }
+  }
+
+  History history_;
+  bool same_host_ = true;
+  size_t process_ = 0;
+  // Of the process that is being looked at.
+  std::unordered_map<uint32_t, size_t> numbers_;
+  std::map<std::pair<uint64_t, size_t>, Outstanding> sends_, receives_;
+};
+
+}  // namespace
+
+History build(std::vector<Snapshot> snapshots) {
+  return Builder(std::move(snapshots)).build();
+}
+
+std::vector<Percentiles> percentiles(const History& history) {
+  using Key = std::tuple<size_t, bool, uint8_t>;
+  struct Group {
+    std::vector<int64_t> latencies;
+    uint64_t bytes = 0;
+  };
+  std::map<Key, Group> groups;
+  for (const Request& request : history.requests) {
+    if (request.outcome != Outcome::kCompleted || request.status != 0) continue;
+    Group& group = groups[{request.queue_pair, request.is_receive, request.opcode}];
+    group.latencies.push_back(request.latency());
+    group.bytes += request.bytes;
+  }
+  std::vector<Percentiles> out;
+  for (auto& [key, group] : groups) {
+    std::vector<int64_t>& all = group.latencies;
+    std::sort(all.begin(), all.end());
+    // The least that so many thousandths are not above.
+    const auto at = [&](size_t thousandths) {
+      return all[std::min(all.size() - 1, (all.size() * thousandths + 999) / 1000 - 1)];
+    };
+    out.push_back({.queue_pair = std::get<0>(key),
+                   .opcode = std::get<2>(key),
+                   .is_receive = std::get<1>(key),
+                   .count = all.size(),
+                   .bytes = group.bytes,
+                   .p50 = at(500),
+                   .p90 = at(900),
+                   .p99 = at(990),
+                   .p999 = at(999),
+                   .most = all.back()});
+  }
+  return out;
+}
+
+}  // namespace uiw::trace

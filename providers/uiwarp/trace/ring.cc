@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "trace/ring.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <ctime>
+#include <iterator>
+#include <mutex>
+#include <string>
+
+#include "core/clock.h"
+#include "core/file_limit.h"
+#include "core/log.h"
+#include "core/per_process.h"
+#include "core/read_file.h"
+#include "core/trace_options.h"
+
+namespace uiw::trace {
+namespace {
+
+class Ring {
+ public:
+  int open();
+  void write(const Record& record);
+
+ private:
+  int map(int fd, uint64_t records);
+
+  std::mutex mutex_;
+  std::atomic<Record*> records_{nullptr};
+  uint64_t count_ = 0;  // of records; known before records_
+  alignas(64) std::atomic<uint64_t> written_{0};
+};
+
+constinit core::PerProcess<Ring> g_ring;
+// Written before anything is recorded. Never destroyed: a program's destructors may come after
+// ours.
+std::string* g_path = nullptr;
+uint64_t g_size = 0;
+
+std::string path_of_process() {
+  std::string path = *g_path;
+  const std::string pid = std::to_string(getpid());
+  for (size_t at = 0; (at = path.find("%p", at)) != std::string::npos; at += pid.size())
+    path.replace(at, 2, pid);
+  return path;
+}
+
+// Whether a process that runs writes that file, as far as it can be known.
+bool is_in_use(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  Header header{};
+  const bool whole = read(fd, &header, sizeof header) == sizeof header;
+  close(fd);
+  const auto pid = static_cast<pid_t>(header.pid);
+  if (!whole || header.magic != Header::kMagic || pid <= 0 || pid == getpid()) return false;
+  return kill(pid, 0) == 0 || errno == EPERM;
+}
+
+// A new file: what another process has mapped is never made shorter under it. `path` becomes
+// another one when that is in use. A descriptor, or -errno.
+int create(std::string& path) {
+  if (is_in_use(path)) {
+    path += "." + std::to_string(getpid());
+    core::log(core::LogLevel::kWarn,
+              "trace: another process that runs writes %s: this one writes %s. %%p in the name "
+              "stands for the process id",
+              g_path->c_str(), path.c_str());
+  }
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return -errno;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  return fd < 0 ? -errno : fd;
+}
+
+void fill(Header& header, uint64_t records) {
+  header = {};
+  header.records = records;
+  timespec real{};
+  clock_gettime(CLOCK_REALTIME, &real);
+  header.monotonic = core::now();
+  header.realtime = real.tv_sec * core::kSecond + real.tv_nsec;
+  header.pid = static_cast<uint32_t>(getpid());
+  prctl(PR_GET_NAME, header.program);
+  std::string boot;
+  core::read_file("/proc/sys/kernel/random/boot_id", boot);
+  boot.copy(header.boot, std::min(boot.find('\n'), sizeof header.boot - 1));
+  header.magic = Header::kMagic;
+}
+
+// Memory is there before it is touched: where there is none a store would be a SIGBUS.
+int Ring::map(int fd, uint64_t records) {
+  const size_t size = kHeaderSize + records * kRecordSize;
+  if (!core::may_write_up_to(size)) return EFBIG;
+  if (const int error = posix_fallocate(fd, 0, static_cast<off_t>(size))) return error;
+  void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return errno;
+  madvise(mapped, size, MADV_DONTDUMP);
+  madvise(mapped, size, MADV_DONTFORK);
+  fill(*static_cast<Header*>(mapped), records);
+  count_ = records;
+  records_.store(reinterpret_cast<Record*>(static_cast<uint8_t*>(mapped) + kHeaderSize),
+                 std::memory_order_release);
+  return 0;
+}
+
+int Ring::open() {
+  const std::lock_guard lock(mutex_);
+  if (records_.load(std::memory_order_relaxed)) return 0;
+  std::string path = path_of_process();
+  const int fd = create(path);
+  int error = fd < 0 ? -fd : map(fd, (g_size - kHeaderSize) / kRecordSize);
+  if (fd >= 0) close(fd);
+  if (error && fd >= 0) unlink(path.c_str());
+  if (error)
+    core::log(core::LogLevel::kError,
+              "UIWARP_TRACE: %s cannot be made: %s. Name a file in a folder with room, or ask for "
+              "less by size=; until then no device can be opened",
+              path.c_str(), strerrordesc_np(error));
+  return error;
+}
+
+void Ring::write(const Record& record) {
+  Record* const records = records_.load(std::memory_order_acquire);
+  if (!records) return;
+  const uint64_t index = written_.fetch_add(1, std::memory_order_relaxed);
+  auto* const place = reinterpret_cast<uint64_t*>(records + index % count_);
+  uint64_t words[kRecordSize / sizeof(uint64_t)];
+  std::memcpy(words, &record, sizeof words);
+  static_assert(offsetof(Record, sequence) == 0);
+  const std::atomic_ref<uint64_t> sequence(place[0]);
+  // A process that is killed in between leaves neither the old nor half a new one.
+  sequence.store(0, std::memory_order_relaxed);
+  // Atomic: who was not scheduled for a whole round writes to the same place. Released: behind that
+  // of the sequence.
+  for (size_t i = 1; i < std::size(words); ++i)
+    std::atomic_ref<uint64_t>(place[i]).store(words[i], std::memory_order_release);
+  sequence.store(index + 1, std::memory_order_release);
+}
+
+}  // namespace
+
+bool configure(const char* options) {
+  core::TraceOptions parsed;
+  if (!core::parse_trace_options(options, parsed) || parsed.file.empty()) return false;
+  if (!g_path) g_path = new std::string;
+  *g_path = parsed.file;
+  g_size = parsed.size;
+  return true;
+}
+
+int open_ring() {
+  Ring* const ring = g_ring.get();
+  return ring ? ring->open() : ENOMEM;
+}
+
+void write(const Record& record) {
+  if (Ring* const ring = g_ring.get()) ring->write(record);
+}
+
+Record record_of(Kind kind, uint32_t qp, int64_t time) {
+  Record record{};
+  record.kind = kind;
+  record.qp = qp;
+  record.time = time;
+  return record;
+}
+
+}  // namespace uiw::trace

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The table of --trace in front of a stack that does nothing, and what is in the file then.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trace/history.h"
+#include "trace/instrument.h"
+#include "trace/ring.h"
+
+namespace uiw::trace {
+namespace {
+
+using testing::ElementsAre;
+
+int post_error = 0;
+std::vector<ibv_wc> waiting;
+
+uiwarp_verbs behind() {
+  uiwarp_verbs verbs{};
+  verbs.context_open = [](const uiwarp_device*, uint64_t, uiwarp_context**, int*) { return 0; };
+  verbs.qp_create = [](uiwarp_pd*, uiwarp_qp_init*, uiwarp_qp**, uint32_t* number) {
+    *number = 7;
+    return 0;
+  };
+  verbs.qp_destroy = [](uiwarp_qp*, uint32_t*) { return 0; };
+  verbs.qp_modify = [](uiwarp_qp*, const ibv_qp_attr*, int) { return 0; };
+  verbs.qp_post_send = [](uiwarp_qp*, ibv_send_wr* wr, ibv_send_wr** bad) {
+    *bad = wr->next;
+    return post_error;
+  };
+  verbs.qp_post_recv = [](uiwarp_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; };
+  verbs.qp_batch_begin = [](uiwarp_qp*) {};
+  verbs.qp_batch_add = [](uiwarp_qp*, const ibv_send_wr*) { return 0; };
+  verbs.qp_batch_end = [](uiwarp_qp*, int) { return 0; };
+  verbs.connected = [](uint32_t, const sockaddr_storage*, const sockaddr_storage*) {};
+  verbs.cq_poll = [](uiwarp_cq*, int count, ibv_wc* wc) {
+    int taken = 0;
+    for (; taken < count && !waiting.empty(); waiting.pop_back()) wc[taken++] = waiting.back();
+    return taken;
+  };
+  return verbs;
+}
+
+// What is recorded is kept for the life of the process: each test is a child with a file of its
+// own.
+class TracedVerbs : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "uiwarp-trace-" + std::to_string(getpid());
+    post_error = 0;
+    waiting.clear();
+  }
+  void TearDown() override { std::remove(path_.c_str()); }
+
+  // Lets a child trace what `act` does; then it kills itself.
+  template <class Act>
+  History traced(Act act, const char* options = "") {
+    const pid_t child = fork();
+    if (child == 0) {
+      const uiwarp_verbs next = behind();
+      const uiwarp_verbs* verbs = nullptr;
+      uiwarp_context* context = nullptr;
+      int fd = -1;
+      if (make_table((path_ + options).c_str(), &next, &verbs) != 0 ||
+          verbs->context_open(nullptr, 0, &context, &fd) != 0)
+        _exit(1);
+      uiwarp_qp_init init{};
+      init.qp_type = IBV_QPT_RC;
+      uiwarp_qp* qp = nullptr;
+      uint32_t number = 0;
+      verbs->qp_create(nullptr, &init, &qp, &number);
+      act(*verbs, qp);
+      raise(SIGKILL);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    Snapshot snapshot;
+    EXPECT_EQ(read(path_, snapshot), "");
+    EXPECT_EQ(snapshot.pid, static_cast<uint32_t>(child));
+    return build({snapshot});
+  }
+
+  static ibv_send_wr request(uint64_t wr_id, ibv_sge* sge) {
+    ibv_send_wr wr{};
+    wr.wr_id = wr_id;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.sg_list = sge;
+    wr.num_sge = 1;
+    return wr;
+  }
+  static void complete(const uiwarp_verbs& verbs, uint64_t wr_id, ibv_wc_status status) {
+    ibv_wc wc{};
+    wc.wr_id = wr_id;
+    wc.qp_num = 7;
+    wc.status = status;
+    wc.vendor_err = status == IBV_WC_SUCCESS ? 0 : 0x10102;
+    waiting = {wc};
+    verbs.cq_poll(nullptr, 1, &wc);
+  }
+
+  std::string path_;
+};
+
+TEST_F(TracedVerbs, WhatAKilledProcessPostedAndPolledIsThere) {
+  const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp* qp) {
+    ibv_sge sge{0, 100, 0};
+    ibv_send_wr wr = request(5, &sge), *bad = nullptr;
+    verbs.qp_post_send(qp, &wr, &bad);
+    ibv_recv_wr receive{}, *bad_receive = nullptr;
+    verbs.qp_post_recv(qp, &receive, &bad_receive);
+    complete(verbs, 5, IBV_WC_RETRY_EXC_ERR);
+  });
+  ASSERT_EQ(history.requests.size(), 2u);
+  const Request& sent = history.requests[0];
+  EXPECT_EQ(opcode_of(sent), "SEND");
+  EXPECT_EQ(sent.wr_id, 5u);
+  EXPECT_EQ(sent.bytes, 100u);
+  EXPECT_EQ(status_of(sent), "RETRY_EXC_ERR");
+  EXPECT_EQ(sent.vendor_err, 0x10102u);
+  EXPECT_GE(sent.latency(), 0);
+  EXPECT_EQ(opcode_of(history.requests[1]), "RECV");
+  EXPECT_EQ(status_of(history.requests[1]), "open");
+}
+
+TEST_F(TracedVerbs, OfAListThatIsRefusedTheFirstPartIsPosted) {
+  const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp* qp) {
+    post_error = ENOMEM;
+    ibv_sge sge{0, 100, 0};
+    ibv_send_wr second = request(2, &sge), first = request(1, &sge), *bad = nullptr;
+    first.next = &second;
+    if (verbs.qp_post_send(qp, &first, &bad) != ENOMEM || bad != &second) _exit(1);
+  });
+  ASSERT_EQ(history.requests.size(), 1u);
+  EXPECT_EQ(history.requests[0].wr_id, 1u);
+  EXPECT_EQ(text_of(history.events.back()), "post refused: ENOMEM");
+  EXPECT_EQ(history.events.back().record.work.wr_id, 2u);
+}
+
+TEST_F(TracedVerbs, ABatchIsThereOnceItIsPosted) {
+  const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp* qp) {
+    ibv_sge sge{0, 100, 0};
+    const ibv_send_wr wr = request(1, &sge), other = request(2, &sge);
+    verbs.qp_batch_begin(qp);
+    verbs.qp_batch_add(qp, &wr);
+    verbs.qp_batch_end(qp, 0);
+    verbs.qp_batch_begin(qp);
+    verbs.qp_batch_add(qp, &other);
+    verbs.qp_batch_end(qp, 1);
+  });
+  ASSERT_EQ(history.requests.size(), 1u);
+  EXPECT_EQ(history.requests[0].wr_id, 2u);
+}
+
+TEST_F(TracedVerbs, StatesAndAddressesAreToldOfQueuePairs) {
+  const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp* qp) {
+    sockaddr_storage local{}, peer{};
+    auto& from = reinterpret_cast<sockaddr_in&>(local);
+    auto& to = reinterpret_cast<sockaddr_in&>(peer);
+    from.sin_family = to.sin_family = AF_INET;
+    from.sin_port = htons(4711);
+    to.sin_port = htons(7174);
+    from.sin_addr.s_addr = htonl(0x0a000001);
+    to.sin_addr.s_addr = htonl(0x0a000002);
+    verbs.connected(7, &local, &peer);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RTS;
+    verbs.qp_modify(qp, &attr, IBV_QP_STATE);
+    uint32_t events;
+    verbs.qp_destroy(qp, &events);
+  });
+  std::vector<std::string> told;
+  for (const Event& event : history.events) told.push_back(text_of(event));
+  EXPECT_THAT(told, ElementsAre("created, RC", "connected 10.0.0.1:4711 10.0.0.2:7174", "state RTS",
+                                "destroyed"));
+}
+
+TEST_F(TracedVerbs, TheNewestRecordsStayInAFileOfItsSize) {
+  static constexpr size_t kRoom = (65536 - kHeaderSize) / kRecordSize;
+  const History history = traced(
+      [](const uiwarp_verbs&, uiwarp_qp*) {
+        std::vector<std::thread> threads;
+        for (uint32_t t = 0; t < 4; ++t)
+          threads.emplace_back([t] {
+            for (int64_t i = 0; i < 1000; ++i) {
+              Record record = record_of(Kind::kDestroyed, t + 10, i);
+              write(record);
+            }
+          });
+        for (std::thread& thread : threads) thread.join();
+        // Who was not scheduled for a whole round may have written over a newer one.
+        for (size_t i = 0; i < kRoom; ++i) write(record_of(Kind::kDestroyed, 9, 2000));
+      },
+      ",size=64K");
+  EXPECT_EQ(history.events.size(), kRoom);
+  EXPECT_EQ(history.processes[0].lost, 4001u);
+  struct stat status {};
+  ASSERT_EQ(stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_size, 65536);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+TEST_F(TracedVerbs, AnotherProcessThatRunsKeepsItsFile) {
+  ASSERT_TRUE(configure(path_.c_str()));
+  ASSERT_EQ(open_ring(), 0);
+  write(record_of(Kind::kDestroyed, 42, 0));
+  const pid_t child = fork();
+  if (child == 0) {
+    // Its parent's ring is none of its own.
+    write(record_of(Kind::kDestroyed, 43, 0));
+    const int error = open_ring();
+    write(record_of(Kind::kDestroyed, 44, 0));
+    _exit(error);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const std::string other = path_ + "." + std::to_string(child);
+  Snapshot mine, its;
+  EXPECT_EQ(read(path_, mine), "");
+  EXPECT_EQ(read(other, its), "");
+  std::remove(other.c_str());
+  ASSERT_EQ(mine.records.size(), 1u);
+  EXPECT_EQ(mine.records[0].qp, 42u);
+  ASSERT_EQ(its.records.size(), 1u);
+  EXPECT_EQ(its.records[0].qp, 44u);
+}
+
+}  // namespace
+}  // namespace uiw::trace
