@@ -54,7 +54,7 @@ UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, u
  */
 UIWARP_EXPORT int uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
 UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up);
-/* Likewise: the queue pair has got its TCP connection, between these addresses. */
+/* Likewise, before anything is sent: the queue pair has got its TCP connection, between these addresses. */
 UIWARP_EXPORT void uiwarp_connected(uint32_t qp_num, const struct sockaddr_storage *local,
 				    const struct sockaddr_storage *peer);
 
@@ -78,12 +78,6 @@ enum uiwarp_connect_fate {
 	UIWARP_CONNECT_UNREACHABLE, /* EHOSTUNREACH */
 };
 UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_connecting(uint16_t port, uint32_t qp_num);
-
-/*
- * rdma_cm, told to instruments only: a queue pair of this process is about to be connected to a peer with this address.
- * Called on the engine's thread.
- */
-UIWARP_EXPORT void uiwarp_cm_connected(uint32_t qp_num, const struct sockaddr_storage *peer);
 
 /*
  * For instruments: what did not happen to a device is told as if it had, by IBV_EVENT_* of devices and ports; its port

@@ -26,7 +26,6 @@ void uiwarp_receive_awaited(uint32_t, uint64_t, int) {}
 void uiwarp_connected(uint32_t, const sockaddr_storage*, const sockaddr_storage*) {}
 void uiwarp_cm_event_taken(uint64_t, uint32_t, int) {}
 void uiwarp_cm_id_destroyed(uint64_t, uint32_t) {}
-void uiwarp_cm_connected(uint32_t, const sockaddr_storage*) {}
 uiwarp_connect_fate uiwarp_cm_connecting(uint16_t, uint32_t) {
   return UIWARP_CONNECT_GOES_ON;
 }

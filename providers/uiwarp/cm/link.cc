@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "cm/manager.h"
-#include "core/instrumented.h"
-#include "uiwarp/uiwarp-verbs.h"
 #include "verbs/ack_time.h"
 
 namespace uiw::cm {
@@ -38,8 +36,6 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
   link->established_.qp_num = qp_num;
   int error = 0;
   if (holder == Holder::kQueuePair) {
-    if (const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire))
-      told->cm_connected(qp_num, &stream->peer_address());
     error = manager.queue_pairs().attach(qp_num, std::move(stream), agreement, leftover, link);
   } else {
     link->stand_in_.reset(new (std::nothrow) StandIn(

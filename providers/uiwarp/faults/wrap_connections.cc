@@ -89,12 +89,12 @@ uiwarp_connect_fate cm_connecting(uint16_t port, uint32_t qp_num) {
   }
 }
 
-void cm_connected(uint32_t qp_num, const sockaddr_storage* peer) {
+void connected(uint32_t qp_num, const sockaddr_storage* local, const sockaddr_storage* peer) {
   visit(qp_num, [&](Qp& qp) {
     const std::lock_guard lock(qp.mutex);
     qp.peer = core::gid_of(*peer);
   });
-  next->cm_connected(qp_num, peer);
+  next->connected(qp_num, local, peer);
 }
 
 void qp_break(uiwarp_qp* qp) {

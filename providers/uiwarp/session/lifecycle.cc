@@ -213,13 +213,6 @@ void State::break_off(int error) {
   fail_connection(plan_for_broken_stream(error));
 }
 
-// As something on the way would: the peer gets the same.
-void State::reset_connection() {
-  if (!life.connected() || !stream) return;
-  stream->cut();
-  break_off(ECONNRESET);
-}
-
 // Something other than this end's program ends the connection, by what `why` says. Whether that is
 // the end of the queue pair is a matter of its service.
 void State::fail_connection(const EndPlan& why) {

@@ -50,6 +50,13 @@ void State::run() {
   }
 }
 
+// As something on the way would: the peer gets the same.
+void State::reset_connection() {
+  if (!life.connected() || !stream) return;
+  stream->cut();
+  break_off(ECONNRESET);
+}
+
 void State::ring(uint32_t bits) {
   if (doorbell.fetch_or(bits, std::memory_order_acq_rel) == 0) engine.post(*this);
 }

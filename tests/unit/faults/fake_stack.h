@@ -150,7 +150,7 @@ inline uiwarp_verbs table() {
     flush(of(qp));
   };
   verbs.context_open = [](const uiwarp_device*, uint64_t, uiwarp_context**, int*) { return 0; };
-  verbs.cm_connected = [](uint32_t, const sockaddr_storage*) {};
+  verbs.connected = [](uint32_t, const sockaddr_storage*, const sockaddr_storage*) {};
   verbs.pd_device = [](uiwarp_pd*) { return "uiw_fake"; };
   verbs.cq_overrun = [](uiwarp_cq* cq) {
     const std::lock_guard lock(mutex);

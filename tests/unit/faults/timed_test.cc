@@ -35,7 +35,7 @@ class TimedFaults : public FaultyVerbs {
     sockaddr_storage peer{};
     peer.ss_family = AF_INET;
     inet_pton(AF_INET, address, &reinterpret_cast<sockaddr_in&>(peer).sin_addr);
-    verbs_->cm_connected(of(qp_).number, &peer);
+    verbs_->connected(of(qp_).number, &peer, &peer);
   }
 };
 
