@@ -17,6 +17,7 @@ import time
 
 LIMIT = 250   # seconds: far more than all the runs of a program take
 SEEDS = 50
+TRIES = 5
 
 
 def run(uiwarp, *arguments):
@@ -27,9 +28,12 @@ def run(uiwarp, *arguments):
 
 
 def problems(uiwarp, program):
-    status, said = run(uiwarp, "run", program)
-    if status != 0:
-        yield f"{program}, without --shake: status {status}\n{said}"
+    # What it relies on is not promised without --shake either, and a busy machine may not give it at once.
+    runs = []
+    while len(runs) < TRIES and (not runs or runs[-1][0] != 0):
+        runs.append(run(uiwarp, "run", program))
+    if runs[-1][0] != 0:
+        yield f"{program}, without --shake: {runs}"
     status, said = run(uiwarp, "shake", "--runs", str(SEEDS), "--", program)
     again = re.search(r"^uiwarp: seed (\d+): exit status 1; again by:\n    uiwarp run --shake \1 -- (\S+)$", said, re.MULTILINE)
     if status != 1 or not again or again[2] != program or "not so: " not in said:
@@ -58,9 +62,9 @@ def command(uiwarp):
         yield f"a run that fails: status {status}\n{said}"
     with tempfile.TemporaryDirectory(prefix="uiwarp-shake-") as folder:
         file = pathlib.Path(folder, "pid")
-        status, said = run(uiwarp, "shake", "--timeout", "0.5", "--", "sh", "-c", f"sleep 1000 & echo $! > {file}; wait")
+        status, said = run(uiwarp, "shake", "--timeout", "5", "--", "sh", "-c", f"sleep 1000 & echo $! > {file}; wait")
         pid = int(file.read_text())
-    if status != 1 or "uiwarp: seed 1: not over after 0.5 s, and killed; again by:\n" not in said:
+    if status != 1 or "uiwarp: seed 1: not over after 5 s, and killed; again by:\n" not in said:
         yield f"a run that hangs: status {status}\n{said}"
     end = time.monotonic() + 20
     while is_alive(pid) and time.monotonic() < end:
