@@ -225,6 +225,8 @@ UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc 
 UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
 /* For instruments: it has overflowed, as far as anybody is told. */
 UIWARP_EXPORT void uiwarp_cq_overrun(struct uiwarp_cq *cq);
+/* For instruments: the event of a queue that is armed comes although nothing was added. */
+UIWARP_EXPORT void uiwarp_cq_wake(struct uiwarp_cq *cq);
 /* 1: it has lost a completion, for which it had no room. Costs one load. */
 UIWARP_EXPORT int uiwarp_cq_has_overflowed(struct uiwarp_cq *cq);
 /* How many completions a poll would find, and how many of them are those of receives that succeeded. */

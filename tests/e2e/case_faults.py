@@ -103,6 +103,15 @@ def device(world):
         world.finish(client, 20, 0, server)
         world.finish(server, 20, 0, client)
     said_once(client, f"line 1: device {world.device}: its port is down", server)
+    # Who waits for an event gets it when the port is up, whether the queue was armed before or meanwhile.
+    for at in ("3ms", "5ms", "8ms"):
+        with Rules(f"dev={world.device} at={at} port=down for=100ms\n") as settings:
+            port = world.port()
+            common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "3000", "-p", port, "-e"]
+            server = world.start_server(*common, port=port)
+            client = world.start("client", *common, world.server, settings=settings)
+            world.finish(client, 20, 0, server)
+            world.finish(server, 20, 0, client)
 
 
 @case("faults-overrun", worlds=["lo4-root"], seconds=60)
@@ -116,6 +125,19 @@ def overrun(world):
         server.destroy()
     said_once(client, "line 1: queue pair", server)
     expect("Failed status" in client.output, "its queue pair did not end", client, server)
+
+
+@case("faults-shaken", worlds=["lo4-root"], seconds=90)
+def shaken(world):
+    """Completions that come late by a rule have their event under --shake, too."""
+    with Rules("op=SEND every=20 delay=1ms..2ms\n") as settings:
+        for seed in ("1", "2"):
+            port = world.port()
+            common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "500", "-p", port, "-e"]
+            server = world.start_server(*common, port=port)
+            client = world.start("client", *common, world.server, settings={**settings, "UIWARP_SHAKE": seed})
+            world.finish(client, 30, 0, server)
+            world.finish(server, 30, 0, client)
 
 
 @case("faults-peer", worlds=["lo4-root"], seconds=60)

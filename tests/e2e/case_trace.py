@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import tempfile
 
 from case_rping import connect, serve
@@ -148,3 +149,25 @@ def killed(world):
         # 64 KiB have room for 960 records. perftest asks for one completion in a hundred.
         expect(len(seen["requests"]) > 800 and seen["processes"][0]["pid"] == client.pid, "little is left of the trace", shown)
         expect(any(request["status"] == "SUCCESS" for request in seen["requests"]), "no completion of them", shown)
+
+
+@case("trace-place", worlds=["lo4-user"], seconds=60)
+def place(world):
+    """What is no trace stays as it is; processes that begin at once have a file each."""
+    with Folder(world) as folder:
+        with open(folder.file("notes"), "w", encoding="utf-8") as file:
+            file.write("mine")
+        os.chmod(folder.file("notes"), 0o666)
+        os.mkfifo(folder.file("fifo"))
+        for name in ("notes", "fifo"):
+            tool = world.run("client", "ibv_devinfo", settings=folder.tracing(name), status=None)
+            expect("what is there is no trace, and stays" in tool.output, f"{name}: not refused", tool)
+        with open(folder.file("notes"), encoding="utf-8") as file:
+            expect(file.read() == "mine", "a file that is no trace was written to")
+        expect(stat.S_ISFIFO(os.stat(folder.file("fifo")).st_mode), "a FIFO was replaced")
+        several = "for i in 1 2 3 4; do ibv_devinfo >/dev/null & done; wait"
+        world.run("client", "sh", "-c", several, settings={"UIWARP_TRACE": folder.file("several") + ",size=1M"})
+        several = [name for name in os.listdir(folder.path) if name.startswith("several")]
+        expect(1 <= len(several) <= 4, f"{several}: not a file for each that ran at once")
+        for name in several:
+            folder.show(folder.file(name))

@@ -71,6 +71,12 @@ def command(uiwarp):
         time.sleep(0.02)
     if is_alive(pid):
         yield f"what a run has started is there still: process {pid}"
+    status, said = run("sh", "-c", "trap '' CHLD; exec \"$0\" shake --runs 2 -- sh -c 'exit 5'", uiwarp)
+    if status != 1 or "exit status 5" not in said:
+        yield f"a run that fails where SIGCHLD is ignored: status {status}\n{said}"
+    status, said = run(uiwarp, "shake", "--timeout", "nan", "--", "true")
+    if status != 2:
+        yield f"a time-out that is no number: status {status}\n{said}"
     status, said = run(uiwarp, "shake", "--", "no-such-program-of-ours")
     if status != 127 or "cannot be started" not in said:
         yield f"a program that is not there: status {status}\n{said}"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "environment.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -165,6 +168,11 @@ bool choose_trace(const std::string& options, std::string& problem) {
   }
   // As with --check: the program may change its directory.
   const std::string path = std::filesystem::absolute(parsed.file).string();
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.find("%p") == folder.npos && access(folder.c_str(), W_OK | X_OK) != 0) {
+    problem = "--trace: no file can be made in " + folder + ": " + strerror(errno);
+    return false;
+  }
   return choose("UIWARP_TRACE", path + options.substr(parsed.file.size()),
                 "--trace: '" + options + "' is too long", problem);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The `uiwarp` command.
+#include <errno.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -113,7 +114,12 @@ bool is_command(const CLI::App& app, const char* word) {
 
 // CLI11 has a status for each kind of wrong use, and does not name a word that is no command.
 int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first) {
-  if (error.get_exit_code() != 0 && first && first[0] != '-' && !is_command(app, first)) {
+  const bool is_wrong = error.get_exit_code() != 0 && first;
+  if (is_wrong && first[0] == '-') {
+    fprintf(stderr, "uiwarp: '%s' is no option of uiwarp; `uiwarp --help` lists them.\n", first);
+    return 2;
+  }
+  if (is_wrong && !is_command(app, first)) {
     fprintf(stderr,
             "uiwarp: '%s' is no command of uiwarp. `uiwarp --help` lists them; `uiwarp run %s` "
             "runs a program.\n",
@@ -123,9 +129,7 @@ int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first)
   return app.exit(error) == 0 ? 0 : 2;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   if (argc >= 2 && strcmp(argv[1], "run") == 0) return run_command(argc, argv);
 
   CLI::App app{"RDMA for any Linux process: iWARP over TCP in user space."};
@@ -186,7 +190,9 @@ int main(int argc, char** argv) {
   pid_t pid = 0;
   double every = 0;
   bool stat_json = false, prometheus = false;
-  stat->add_option("pid", pid, "Only this process")->check(CLI::PositiveNumber);
+  stat->add_option("pid", pid, "Only this process")
+      ->check(CLI::Range(1, 1 << 22))
+      ->type_name("PID");
   stat->add_flag("--json", stat_json, "As JSON");
   stat->add_flag("--prometheus", prometheus, "As Prometheus' text format")->excludes("--json");
   stat->add_option("--watch", every, "Anew each so many seconds, with rates a second, until Ctrl-C")
@@ -247,4 +253,13 @@ int main(int argc, char** argv) {
   else
     uiw::tool::print_settings();
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int status = command(argc, argv);
+  if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+  fprintf(stderr, "uiwarp: standard output: %s\n", strerror(errno));
+  return status ? status : 1;
 }

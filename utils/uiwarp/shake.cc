@@ -44,7 +44,7 @@ class EndSignals {
   EndSignals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int each : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, each);
+    for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, each);
     sigprocmask(SIG_BLOCK, &set, &before_);
     fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   }
@@ -94,9 +94,9 @@ Run wait_for(pid_t pid, double timeout, const EndSignals& signals) {
   // What it has started and left, too.
   kill(-pid, SIGKILL);
   int status = 0;
-  waitpid(pid, &status, 0);
-  errno = error;
-  if (process < 0) return {};
+  const bool ended_here = waitpid(pid, &status, 0) == pid;
+  errno = ended_here ? error : errno;
+  if (process < 0 || !ended_here) return {};
   if (signal != 0) return {Outcome::kInterrupted, signal};
   if (ready == 0) return {Outcome::kHung, 0};
   const int ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -160,6 +160,11 @@ int why_not(const Layout& layout, const std::vector<std::string>& command) {
 
 int shake(const Layout& layout, const ShakePlan& plan, const std::vector<std::string>& command) {
   if (const int status = why_not(layout, command)) return status;
+  if (!(plan.timeout > 0)) {  // what is no number, too
+    fputs("uiwarp: --timeout: a number of seconds is wanted\n", stderr);
+    return 2;
+  }
+  signal(SIGCHLD, SIG_DFL);  // ignored, the status of a run would be lost
   const EndSignals signals;
   for (uint64_t i = 0; i < plan.runs; ++i) {
     const std::string seed = std::to_string(plan.first_seed + i);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "trace/history.h"
@@ -189,6 +190,13 @@ int show_trace(const std::vector<std::string>& files, TraceAs as, const std::str
   }
   const History history = trace::build(std::move(snapshots));
   if (!perfetto.empty()) {
+    for (const std::string& file : files) {
+      std::error_code ignored;
+      if (!std::filesystem::equivalent(file, perfetto, ignored)) continue;
+      std::fprintf(stderr, "uiwarp: --perfetto %s would overwrite the trace that is read\n",
+                   perfetto.c_str());
+      return 2;
+    }
     std::FILE* const out = std::fopen(perfetto.c_str(), "we");
     const bool written = out && write_trace_events(history, out);
     // What is still in its buffer is written now.

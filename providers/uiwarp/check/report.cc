@@ -114,8 +114,8 @@ bool Report::configure(const core::CheckOptions& options) {
   if (!options.suppressions.empty()) {
     const std::string path(options.suppressions);
     std::string text;
-    if (const int error = core::read_file(path, text)) {
-      complain("suppressions", path, strerrordesc_np(error));
+    if (const std::string problem = core::read_file(path, text); !problem.empty()) {
+      complain("suppressions", path, problem.c_str());
       return false;
     }
     if (const std::string wrong = suppressions_.parse(text); !wrong.empty()) {

@@ -227,6 +227,10 @@ void cq_overrun(uiwarp_cq* cq) {
   next->cq_overrun(of(cq).next);
 }
 
+void cq_wake(uiwarp_cq* cq) {
+  next->cq_wake(of(cq).next);
+}
+
 uint32_t cq_waiting(uiwarp_cq* cq, uint32_t* messages) {
   return next->cq_waiting(of(cq).next, messages);
 }

@@ -32,7 +32,6 @@ int refuse(Told& told, int error, const char* sentence, ...) __attribute__((form
 // "CALLER: WHY", once for each `why`, which is a literal.
 int refuse_because(Told& told, int error, const char* caller, const char* why);
 // ENODEV, for a call of a child on what its parent has made: said once by each such process.
-
 int refuse_in_child();
 void explain_with(Told& told, const char* sentence, va_list arguments);
 

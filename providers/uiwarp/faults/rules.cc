@@ -93,7 +93,12 @@ std::string list_of_events(Form form) {
 }
 
 std::string quoted(std::string_view word) {
-  return "'" + std::string(word) + "'";
+  constexpr size_t kMost = 60;  // of a word that is too long to be one
+  std::string shown(word.substr(0, kMost));
+  // It may go to a terminal.
+  std::ranges::replace_if(
+      shown, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return "'" + shown + (word.size() > kMost ? "...'" : "'");
 }
 
 std::string all_words() {
@@ -432,12 +437,8 @@ std::string parse(std::string_view text, Rules& out) {
 
 std::string load(const std::string& path, Rules& out) {
   std::string text;
-  // Who writes to a FIFO may never do so.
-  struct stat file {};
-  if (stat(path.c_str(), &file) == 0 && !S_ISREG(file.st_mode))
-    return path + ": it is no regular file";
-  if (const int error = core::read_file(path, text)) return path + ": " + std::strerror(error);
-  const std::string problem = parse(text, out);
+  std::string problem = core::read_file(path, text);
+  if (problem.empty()) problem = parse(text, out);
   return problem.empty() ? "" : path + ": " + problem;
 }
 

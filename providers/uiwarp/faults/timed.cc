@@ -27,10 +27,15 @@ bool is_of(const Rule& rule, const std::string& device) {
   return rule.device == "*" || rule.device == device;
 }
 
-void arm_late(const std::shared_ptr<Cq>& cq) {
+// The port of its queue pairs is up again. What came meanwhile may have had its event, behind which
+// there was nothing to poll: who has armed the queue gets one now.
+void let_go(const std::shared_ptr<Cq>& cq) {
   const std::lock_guard lock(cq->mutex);
   const std::optional<bool> solicited = std::exchange(cq->arm_later, {});
-  if (solicited && !cq->is_destroyed) next->cq_arm(cq->next, *solicited);
+  if (cq->is_destroyed) return;
+  if (solicited) next->cq_arm(cq->next, *solicited);
+  uint32_t messages = 0;
+  if (!cq->withheld.empty() || next->cq_waiting(cq->next, &messages) > 0) next->cq_wake(cq->next);
 }
 
 // Each completion queue of its queue pairs once or twice.
@@ -70,7 +75,7 @@ void lift(const Rule& rule) {
   set_down(rule, 0);
   if (next->device_hold_down(rule.device.c_str(), 0)) return;
   notes.timed(rule, "its port is up again");
-  for (const auto& cq : queues_of(rule)) arm_late(cq);
+  for (const auto& cq : queues_of(rule)) let_go(cq);
 }
 
 void take_down(const Rule& rule) {

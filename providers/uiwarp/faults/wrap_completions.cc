@@ -264,6 +264,10 @@ void cq_overrun(uiwarp_cq* cq) {
   next->cq_overrun(of(cq)->next);
 }
 
+void cq_wake(uiwarp_cq* cq) {
+  next->cq_wake(of(cq)->next);
+}
+
 int cq_has_overflowed(uiwarp_cq* cq) {
   return next->cq_has_overflowed(of(cq)->next);
 }

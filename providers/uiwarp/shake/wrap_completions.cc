@@ -32,7 +32,11 @@ int arm(Cq& cq, int solicited_only, bool takes_first) {
   // Of what is there the next table raises an event, if it has raised none yet.
   if (takes_first) take(cq);
   cq.completions.arm(solicited_only != 0);
-  return next->cq_arm(cq.next, solicited_only);
+  const int error = next->cq_arm(cq.next, solicited_only);
+  // --faults holds completions back until then, which have had their event: they have come before.
+  take(cq);
+  cq.completions.arm(solicited_only != 0);
+  return error;
 }
 
 }  // namespace
@@ -118,6 +122,10 @@ int cq_has_overflowed(uiwarp_cq* cq) {
 
 void cq_overrun(uiwarp_cq* cq) {
   next->cq_overrun(of(cq).next);
+}
+
+void cq_wake(uiwarp_cq* cq) {
+  next->cq_wake(of(cq).next);
 }
 
 void cq_single_threaded(uiwarp_cq* cq) {

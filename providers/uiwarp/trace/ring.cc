@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,31 +57,75 @@ std::string path_of_process() {
   return path;
 }
 
-// Whether a process that runs writes that file, as far as it can be known.
-bool is_in_use(const std::string& path) {
+enum class Place {
+  kFree,     // nothing is there, or a trace of before, or an empty file
+  kInUse,    // a process that runs writes its trace there, or this one has before exec()
+  kForeign,  // something else, which stays
+};
+
+Place look_at(const std::string& path) {
+  struct stat file {};
+  if (lstat(path.c_str(), &file) != 0) return Place::kFree;
+  if (!S_ISREG(file.st_mode)) return Place::kForeign;
+  if (file.st_size == 0) return Place::kFree;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return false;
+  if (fd < 0) return Place::kForeign;
   Header header{};
   const bool whole = read(fd, &header, sizeof header) == sizeof header;
   close(fd);
+  if (!whole || header.magic != Header::kMagic) return Place::kForeign;
   const auto pid = static_cast<pid_t>(header.pid);
-  if (!whole || header.magic != Header::kMagic || pid <= 0 || pid == getpid()) return false;
-  return kill(pid, 0) == 0 || errno == EPERM;
+  return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM) ? Place::kInUse : Place::kFree;
 }
 
-// A new file: what another process has mapped is never made shorter under it. `path` becomes
-// another one when that is in use. A descriptor, or -errno.
-int create(std::string& path) {
-  if (is_in_use(path)) {
-    path += "." + std::to_string(getpid());
-    core::log(core::LogLevel::kWarn,
-              "trace: another process that runs writes %s: this one writes %s. %%p in the name "
-              "stands for the process id",
-              g_path->c_str(), path.c_str());
+// The folder of traces, while a place in it is taken: of two processes that begin at once one sees
+// what the other has made. Whoever cannot lock it soon goes on without.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
+    fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    constexpr timespec kPause{0, 2'000'000};
+    for (int i = 0; fd_ >= 0 && i < 50 && flock(fd_, LOCK_EX | LOCK_NB) != 0; ++i)
+      nanosleep(&kPause, nullptr);
   }
+  ~FolderLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FolderLock(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+// A new file, with a header that says whose it is: what another process has mapped is never made
+// shorter under it. `path` becomes another one when that is in use. A descriptor, or -errno:
+// EEXIST, what is there is no trace.
+int create(std::string& path) {
+  constexpr int kMostExecs = 100;
+  const FolderLock lock(path);
+  Place place;
+  for (int i = 0; (place = look_at(path)) == Place::kInUse && i < kMostExecs; ++i)
+    path += "." + std::to_string(getpid());
+  if (place != Place::kFree) return -EEXIST;
+  if (path != path_of_process())
+    core::log(
+        core::LogLevel::kWarn,
+        "trace: a process that runs writes %s: this one writes %s. %%p in the name stands for "
+        "the process id",
+        path_of_process().c_str(), path.c_str());
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return -errno;
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  return fd < 0 ? -errno : fd;
+  if (fd < 0) return -errno;
+  Header header{};
+  header.pid = static_cast<uint32_t>(getpid());
+  header.magic = Header::kMagic;
+  if (pwrite(fd, &header, sizeof header, 0) == sizeof header) return fd;
+  const int error = errno;
+  close(fd);
+  unlink(path.c_str());
+  return -error;
 }
 
 void fill(Header& header, uint64_t records) {
@@ -125,7 +171,8 @@ int Ring::open() {
     core::log(core::LogLevel::kError,
               "UIWARP_TRACE: %s cannot be made: %s. Name a file in a folder with room, or ask for "
               "less by size=; until then no device can be opened",
-              path.c_str(), strerrordesc_np(error));
+              path.c_str(),
+              error == EEXIST ? "what is there is no trace, and stays" : strerrordesc_np(error));
   return error;
 }
 

@@ -149,6 +149,10 @@ int uiwarp_cq_poll(uiwarp_cq* cq, int count, ibv_wc* wc) {
   return cq->queue->poll(count, wc);
 }
 
+void uiwarp_cq_wake(uiwarp_cq* cq) {
+  if (!cq->context->in_child()) cq->queue->wake();
+}
+
 void uiwarp_cq_overrun(uiwarp_cq* cq) {
   if (!cq->context->in_child()) cq->queue->overrun();
 }

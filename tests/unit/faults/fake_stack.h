@@ -33,6 +33,7 @@ struct Qp {
 inline std::mutex mutex;
 inline uint32_t last_number = 0;
 inline int arms = 0;
+inline int wakes = 0;
 
 inline void push(Cq& cq, const Qp& qp, uint64_t wr_id, ibv_wc_status status, ibv_wc_opcode opcode) {
   ibv_wc wc{};
@@ -152,6 +153,14 @@ inline uiwarp_verbs table() {
   verbs.context_open = [](const uiwarp_device*, uint64_t, uiwarp_context**, int*) { return 0; };
   verbs.connected = [](uint32_t, const sockaddr_storage*, const sockaddr_storage*) {};
   verbs.pd_device = [](uiwarp_pd*) { return "uiw_fake"; };
+  verbs.cq_wake = [](uiwarp_cq*) {
+    const std::lock_guard lock(mutex);
+    ++wakes;
+  };
+  verbs.cq_waiting = [](uiwarp_cq* cq, uint32_t*) {
+    const std::lock_guard lock(mutex);
+    return static_cast<uint32_t>(of(cq).completions.size());
+  };
   verbs.cq_overrun = [](uiwarp_cq* cq) {
     const std::lock_guard lock(mutex);
     ++of(cq).overruns;

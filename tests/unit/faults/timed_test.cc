@@ -69,7 +69,7 @@ TEST_F(TimedFaults, NothingLeavesOrComesWhileThePortIsDown) {
   fake::receive(*behind_qp_, 9);
   EXPECT_EQ(post(request(2, IBV_WR_RDMA_WRITE)), 0);
   EXPECT_EQ(post(request(3)), 0);
-  const int arms = fake::arms;
+  const int arms = fake::arms, wakes = fake::wakes;
   EXPECT_EQ(verbs_->cq_arm(receives_, 0), 0);
   const std::vector<Completion> sent = poll(sends_), received = poll(receives_);
   const std::vector<ibv_wr_opcode> posted = seen();
@@ -87,6 +87,11 @@ TEST_F(TimedFaults, NothingLeavesOrComesWhileThePortIsDown) {
     const std::lock_guard lock(fake::mutex);
     return fake::arms == arms + 1;
   }));
+  const auto is_woken = [&] {
+    const std::lock_guard lock(fake::mutex);
+    return fake::wakes > wakes;
+  };
+  if (received.empty()) EXPECT_TRUE(comes_true(is_woken)) << "what came meanwhile has no event";
   fake::complete_sends(*behind_qp_);
   std::vector<Completion> all = sent;
   for (const Completion& each : poll(sends_)) all.push_back(each);
