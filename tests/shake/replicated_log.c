@@ -55,9 +55,8 @@ static void await(const struct entry *entry, uint64_t index)
 		MUST(next_received(&ends).status == IBV_WC_SUCCESS);
 		return;
 	}
-	while (*(const volatile uint64_t *)&entry->is_whole != index + 1)
+	while (__atomic_load_n(&entry->is_whole, __ATOMIC_ACQUIRE) != index + 1)
 		MUST(time(NULL) < end);
-	atomic_thread_fence(memory_order_acquire);
 }
 
 int main(int argc, char **argv)

@@ -19,7 +19,7 @@ template <class Pause>
 void place_end_first(uint8_t* to, core::Bytes payload, Pause pause) {
   const size_t before = payload.size() - std::min<size_t>(payload.size(), kPlacedLast);
   std::memcpy(to + before, payload.data() + before, payload.size() - before);
-  std::atomic_thread_fence(std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler keeps them apart
   pause();
   core::copy(to, payload.data(), before);
 }
