@@ -2,7 +2,6 @@
 #include "vkernel/tree_content.h"
 
 #include <cstdio>
-#include <ranges>
 
 #include "device/gid_table.h"
 #include "vkernel/identity.h"
@@ -132,9 +131,9 @@ std::vector<TreeEntry> tree_content(std::span<const device::Listed> devices, con
   tree.link("dev/infiniband/rdma_cm", "/dev/null");
   // tmpfs lists what was made last first: so libibverbs, when it gets no netlink socket, finds the
   // devices in the same order as with one.
-  for (const auto& [device, state] : std::views::reverse(devices)) {
-    add_device(tree, *device, state, face);
-    add_uverbs(tree, *device);
+  for (auto listed = devices.rbegin(); listed != devices.rend(); ++listed) {
+    add_device(tree, *listed->device, listed->state, face);
+    add_uverbs(tree, *listed->device);
   }
   return tree.take();
 }
