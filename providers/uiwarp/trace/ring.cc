@@ -99,10 +99,26 @@ class FolderLock {
   int fd_;
 };
 
+Header header_of(uint64_t records) {
+  Header header{};
+  header.records = records;
+  timespec real{};
+  clock_gettime(CLOCK_REALTIME, &real);
+  header.monotonic = core::now();
+  header.realtime = real.tv_sec * core::kSecond + real.tv_nsec;
+  header.pid = static_cast<uint32_t>(getpid());
+  prctl(PR_GET_NAME, header.program);
+  std::string boot;
+  core::read_file("/proc/sys/kernel/random/boot_id", boot);
+  boot.copy(header.boot, std::min(boot.find('\n'), sizeof header.boot - 1));
+  header.magic = Header::kMagic;
+  return header;
+}
+
 // A new file, with a header that says whose it is: what another process has mapped is never made
 // shorter under it. `path` becomes another one when that is in use. A descriptor, or -errno:
 // EEXIST, what is there is no trace.
-int create(std::string& path) {
+int create(std::string& path, const Header& header) {
   constexpr int kMostExecs = 100;
   const FolderLock lock(path);
   Place place;
@@ -118,29 +134,11 @@ int create(std::string& path) {
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return -errno;
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return -errno;
-  Header header{};
-  header.pid = static_cast<uint32_t>(getpid());
-  header.magic = Header::kMagic;
   if (pwrite(fd, &header, sizeof header, 0) == sizeof header) return fd;
   const int error = errno;
   close(fd);
   unlink(path.c_str());
   return -error;
-}
-
-void fill(Header& header, uint64_t records) {
-  header = {};
-  header.records = records;
-  timespec real{};
-  clock_gettime(CLOCK_REALTIME, &real);
-  header.monotonic = core::now();
-  header.realtime = real.tv_sec * core::kSecond + real.tv_nsec;
-  header.pid = static_cast<uint32_t>(getpid());
-  prctl(PR_GET_NAME, header.program);
-  std::string boot;
-  core::read_file("/proc/sys/kernel/random/boot_id", boot);
-  boot.copy(header.boot, std::min(boot.find('\n'), sizeof header.boot - 1));
-  header.magic = Header::kMagic;
 }
 
 // Memory is there before it is touched: where there is none a store would be a SIGBUS.
@@ -152,7 +150,6 @@ int Ring::map(int fd, uint64_t records) {
   if (mapped == MAP_FAILED) return errno;
   madvise(mapped, size, MADV_DONTDUMP);
   madvise(mapped, size, MADV_DONTFORK);
-  fill(*static_cast<Header*>(mapped), records);
   count_ = records;
   records_.store(reinterpret_cast<Record*>(static_cast<uint8_t*>(mapped) + kHeaderSize),
                  std::memory_order_release);
@@ -163,8 +160,9 @@ int Ring::open() {
   const std::lock_guard lock(mutex_);
   if (records_.load(std::memory_order_relaxed)) return 0;
   std::string path = path_of_process();
-  const int fd = create(path);
-  int error = fd < 0 ? -fd : map(fd, (g_size - kHeaderSize) / kRecordSize);
+  const uint64_t records = (g_size - kHeaderSize) / kRecordSize;
+  const int fd = create(path, header_of(records));
+  int error = fd < 0 ? -fd : map(fd, records);
   if (fd >= 0) close(fd);
   if (error && fd >= 0) unlink(path.c_str());
   if (error)
