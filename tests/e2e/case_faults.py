@@ -56,6 +56,20 @@ def write_under(world, rules):
     return client, server
 
 
+def pingpong_under(world, settings, *options, status=0, seconds=20):
+    """ibv_rc_pingpong whose client has the settings and ends with the status; client and server."""
+    port = world.port()
+    common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-p", port, *options]
+    server = world.start_server(*common, port=port)
+    client = world.start("client", *common, world.server, settings=settings)
+    world.finish(client, seconds, status, server)
+    if status == 0:
+        world.finish(server, 20, 0, client)
+    else:
+        server.destroy()
+    return client, server
+
+
 def connect_under(world, rules):
     """rping whose client meets a rule of connections and fails; client and server."""
     with Rules(rules) as settings:
@@ -96,33 +110,18 @@ def device(world):
     events = [int(number) for number in re.findall(r"event_type.*\((\d+)\)", watch.output)]
     expect(events == [10, 9, 11, 18, 8], f"other events: {events}", watch)
     with Rules(f"dev={world.device} at=1ms port=down for=300ms\n") as settings:
-        port = world.port()
-        common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "1000", "-p", port]
-        server = world.start_server(*common, port=port)
-        client = world.start("client", *common, world.server, settings=settings)
-        world.finish(client, 20, 0, server)
-        world.finish(server, 20, 0, client)
+        client, server = pingpong_under(world, settings, "-n", "1000")
     said_once(client, f"line 1: device {world.device}: its port is down", server)
     # Who waits for an event gets it when the port is up, whether the queue was armed before or meanwhile.
     for at in ("3ms", "5ms", "8ms"):
         with Rules(f"dev={world.device} at={at} port=down for=100ms\n") as settings:
-            port = world.port()
-            common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "3000", "-p", port, "-e"]
-            server = world.start_server(*common, port=port)
-            client = world.start("client", *common, world.server, settings=settings)
-            world.finish(client, 20, 0, server)
-            world.finish(server, 20, 0, client)
+            pingpong_under(world, settings, "-n", "3000", "-e")
 
 
 @case("faults-overrun", worlds=["lo4-root"], seconds=60)
 def overrun(world):
     with Rules("cq=* nth=5 overrun\n") as settings:
-        port = world.port()
-        common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "100", "-p", port]
-        server = world.start_server(*common, port=port)
-        client = world.start("client", *common, world.server, settings=settings)
-        world.finish(client, 20, 1, server)
-        server.destroy()
+        client, server = pingpong_under(world, settings, "-n", "100", status=1)
     said_once(client, "line 1: queue pair", server)
     expect("Failed status" in client.output, "its queue pair did not end", client, server)
 
@@ -132,12 +131,7 @@ def shaken(world):
     """Completions that come late by a rule have their event under --shake, too."""
     with Rules("op=SEND every=20 delay=1ms..2ms\n") as settings:
         for seed in ("1", "2"):
-            port = world.port()
-            common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "500", "-p", port, "-e"]
-            server = world.start_server(*common, port=port)
-            client = world.start("client", *common, world.server, settings={**settings, "UIWARP_SHAKE": seed})
-            world.finish(client, 30, 0, server)
-            world.finish(server, 30, 0, client)
+            pingpong_under(world, {**settings, "UIWARP_SHAKE": seed}, "-n", "500", "-e", seconds=30)
 
 
 @case("faults-peer", worlds=["lo4-root"], seconds=60)
@@ -185,10 +179,5 @@ def perftest(world):
 def delay(world):
     """A program that waits for events gets late completions, too."""
     with Rules("op=SEND every=2 delay=1ms..5ms\nop=RECV nth=5 delay=10ms\n") as settings:
-        port = world.port()
-        common = ["ibv_rc_pingpong", "-d", world.device, "-g", "0", "-n", "10", "-p", port, "-e"]
-        server = world.start_server(*common, port=port)
-        client = world.start("client", *common, world.server, settings={**settings, "UIWARP_CHECK": "on"})
-        world.finish(client, 20, 0, server)
-        world.finish(server, 20, 0, client)
+        client, server = pingpong_under(world, {**settings, "UIWARP_CHECK": "on"}, "-n", "10", "-e")
     expect(client.output.count("has its completion handed out") == 6, "not six completions came late", client, server)
