@@ -33,7 +33,7 @@ bool lists_devices(const ChildResult& result) {
 }
 
 ChildResult run_child(const Layout& layout, const std::vector<std::string>& arguments, int limit_ms,
-                      Visibility how) {
+                      Visibility how, Collected what) {
   ChildResult result;
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return result;
@@ -46,7 +46,7 @@ ChildResult run_child(const Layout& layout, const std::vector<std::string>& argu
   if (pid == 0) {
     setpgid(0, 0);  // so that what it starts is killed with it
     dup2(fds[1], STDOUT_FILENO);
-    dup2(fds[1], STDERR_FILENO);
+    if (what == Collected::kAll) dup2(fds[1], STDERR_FILENO);
     std::vector<char*> argv;
     for (const std::string& argument : arguments)
       argv.push_back(const_cast<char*>(argument.c_str()));

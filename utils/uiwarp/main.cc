@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "build_config.h"
@@ -45,12 +47,19 @@ constexpr char kRunHelp[] =
     "as UIWARP_TRACE.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
 
+// Options of run that need a value, in the next word or behind '='.
+struct Choice {
+  std::string_view option;
+  bool (*choose)(const std::string& value, std::string& problem);
+};
+constexpr Choice kChoices[] = {{"--as", uiw::tool::choose_face},
+                               {"--faults", uiw::tool::choose_faults},
+                               {"--shake", uiw::tool::choose_shake},
+                               {"--trace", uiw::tool::choose_trace}};
+
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
-  const std::string as = "--as", as_equals = "--as=", check = "--check",
-                    check_equals = "--check=", faults = "--faults",
-                    faults_equals = "--faults=", shake = "--shake",
-                    shake_equals = "--shake=", trace = "--trace", trace_equals = "--trace=";
+  const std::string check = "--check", check_equals = "--check=";
   int first = 2;
   for (; first < argc && argv[first][0] == '-'; first++) {
     const std::string option = argv[first];
@@ -64,26 +73,13 @@ int run_command(int argc, char** argv) {
     }
     std::string problem;
     bool good;
-    if (option == as) {
+    const size_t equals = option.find('=');
+    const auto choice = std::ranges::find(kChoices, option.substr(0, equals), &Choice::option);
+    if (choice != std::end(kChoices) && equals != option.npos) {
+      good = choice->choose(option.substr(equals + 1), problem);
+    } else if (choice != std::end(kChoices)) {
       const bool named = ++first < argc;
-      good = uiw::tool::choose_face(named ? argv[first] : "", problem);
-    } else if (option.starts_with(as_equals)) {
-      good = uiw::tool::choose_face(option.substr(as_equals.size()), problem);
-    } else if (option == faults) {
-      const bool named = ++first < argc;
-      good = uiw::tool::choose_faults(named ? argv[first] : "", problem);
-    } else if (option.starts_with(faults_equals)) {
-      good = uiw::tool::choose_faults(option.substr(faults_equals.size()), problem);
-    } else if (option == shake) {
-      const bool named = ++first < argc;
-      good = uiw::tool::choose_shake(named ? argv[first] : "", problem);
-    } else if (option.starts_with(shake_equals)) {
-      good = uiw::tool::choose_shake(option.substr(shake_equals.size()), problem);
-    } else if (option == trace) {
-      const bool named = ++first < argc;
-      good = uiw::tool::choose_trace(named ? argv[first] : "", problem);
-    } else if (option.starts_with(trace_equals)) {
-      good = uiw::tool::choose_trace(option.substr(trace_equals.size()), problem);
+      good = choice->choose(named ? argv[first] : "", problem);
     } else if (option == check) {
       const std::string next = first + 1 < argc ? argv[first + 1] : "";
       good =

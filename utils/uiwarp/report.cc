@@ -2,7 +2,8 @@
 #include "report.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "json.h"
 
 namespace uiw::tool {
 
@@ -34,8 +35,7 @@ bool Report::finish() const {
     }
     const nlohmann::ordered_json all = {
         {"failures", failures_}, {"warnings", warnings_}, {"checks", checks}};
-    // What the system says, names of files among it, need not be UTF-8.
-    printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    print_json(all);
   } else if (failures_ > 0) {
     printf("\n%d check(s) failed: see the lines marked FAIL.\n", failures_);
   } else {

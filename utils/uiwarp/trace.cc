@@ -7,8 +7,8 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "json.h"
 #include "trace/history.h"
 #include "trace_events.h"
 
@@ -18,17 +18,6 @@ namespace {
 using nlohmann::ordered_json;
 using trace::History;
 using trace::kNobody;
-
-double microseconds(int64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) / 1000;
-}
-
-std::string number_of(const History& history, size_t queue_pair) {
-  if (queue_pair == kNobody) return "-";
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%06x", history.queue_pairs[queue_pair].number);
-  return text;
-}
 
 std::string moment(int64_t nanoseconds) {
   const time_t seconds = nanoseconds / 1'000'000'000;
@@ -57,11 +46,11 @@ void print_text(const History& history) {
   for (size_t i = 0; i < history.queue_pairs.size(); ++i) {
     const trace::QueuePair& qp = history.queue_pairs[i];
     if (!qp.is_connected) continue;
-    std::printf("queue pair %s of %u: %s - %s", number_of(history, i).c_str(),
+    std::printf("queue pair %s of %u: %s - %s", trace::number_of(history, i).c_str(),
                 history.processes[qp.process].pid, trace::local_of(qp).c_str(),
                 trace::peer_of(qp).c_str());
     if (qp.peer != kNobody)
-      std::printf(", queue pair %s of %u", number_of(history, qp.peer).c_str(),
+      std::printf(", queue pair %s of %u", trace::number_of(history, qp.peer).c_str(),
                   history.processes[history.queue_pairs[qp.peer].process].pid);
     std::printf("\n");
   }
@@ -73,19 +62,20 @@ void print_text(const History& history) {
       [&](const trace::Request& request) {
         char latency[32] = "-", vendor[32] = "";
         if (request.outcome == trace::Outcome::kCompleted)
-          std::snprintf(latency, sizeof latency, "%.3f", microseconds(request.latency()));
+          std::snprintf(latency, sizeof latency, "%.3f", trace::microseconds(request.latency()));
         if (request.vendor_err != 0)
           std::snprintf(vendor, sizeof vendor, ", vendor_err 0x%x", request.vendor_err);
         std::printf("%14.3f %8u %-9s %-20s %12" PRIu64 " %#18" PRIx64 " %12s %s%s\n",
-                    microseconds(request.posted), history.processes[request.process].pid,
-                    number_of(history, request.queue_pair).c_str(),
+                    trace::microseconds(request.posted), history.processes[request.process].pid,
+                    trace::number_of(history, request.queue_pair).c_str(),
                     trace::opcode_of(request).c_str(), request.bytes, request.wr_id, latency,
                     trace::status_of(request).c_str(), vendor);
       },
       [&](const trace::Event& event) {
-        std::printf("%14.3f %8u %-9s %s\n", microseconds(event.time),
+        std::printf("%14.3f %8u %-9s %s\n", trace::microseconds(event.time),
                     history.processes[event.process].pid,
-                    number_of(history, event.queue_pair).c_str(), trace::text_of(event).c_str());
+                    trace::number_of(history, event.queue_pair).c_str(),
+                    trace::text_of(event).c_str());
       });
   std::printf("\nMicroseconds from post to poll, of requests that succeeded:\n");
   std::printf("%8s %-9s %-20s %10s %12s %12s %12s %12s %12s\n", "PROCESS", "QP", "OPCODE", "COUNT",
@@ -93,29 +83,21 @@ void print_text(const History& history) {
   for (const trace::Percentiles& row : trace::percentiles(history))
     std::printf("%8u %-9s %-20s %10" PRIu64 " %12.3f %12.3f %12.3f %12.3f %12.3f\n",
                 history.processes[history.queue_pairs[row.queue_pair].process].pid,
-                number_of(history, row.queue_pair).c_str(),
+                trace::number_of(history, row.queue_pair).c_str(),
                 trace::opcode_of(row.opcode, row.is_receive).c_str(), row.count,
-                microseconds(row.p50), microseconds(row.p90), microseconds(row.p99),
-                microseconds(row.p999), microseconds(row.most));
+                trace::microseconds(row.p50), trace::microseconds(row.p90),
+                trace::microseconds(row.p99), trace::microseconds(row.p999),
+                trace::microseconds(row.most));
   if (history.unmatched)
     std::printf("%" PRIu64
                 " completions are of requests that were posted before the oldest record.\n",
                 history.unmatched);
 }
 
-// One element a line, so that none needs all of the memory.
-class List {
+// A member that is an array.
+class List : public JsonArray {
  public:
-  explicit List(const char* name) { std::printf(",\n\"%s\": [", name); }
-  ~List() { std::printf("]"); }
-  List(const List&) = delete;
-  void add(const ordered_json& element) {
-    std::printf("%s\n%s", is_first_ ? "" : ",", element.dump().c_str());
-    is_first_ = false;
-  }
-
- private:
-  bool is_first_ = true;
+  explicit List(const char* name) : JsonArray((std::printf(",\n\"%s\": ", name), stdout)) {}
 };
 
 ordered_json index_or_null(size_t index) {

@@ -12,22 +12,12 @@
 #include <cstdio>
 
 #include "core/raw_sys.h"
+#include "core/read_file.h"
 
 namespace uiw::check {
 namespace {
 
 namespace sys = core::sys;
-
-// The beginning of a file below /proc; how many bytes.
-size_t read_file(const char* path, char* to, size_t size) {
-  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  size_t have = 0;
-  for (long got; have < size && (got = sys::read(fd, to + have, size - have)) > 0;)
-    have += static_cast<size_t>(got);
-  sys::close(fd);
-  return have;
-}
 
 std::string_view next_word(std::string_view& rest) {
   const size_t begin = rest.find_first_not_of(" \t\n");
@@ -61,10 +51,9 @@ Wait in_poll(uint64_t fds, uint64_t count, int fd) {
 Wait in_epoll(int epoll_fd, int fd) {
   char path[64], text[4096];
   std::snprintf(path, sizeof path, "/proc/thread-self/fdinfo/%d", epoll_fd);
-  const size_t size = read_file(path, text, sizeof text);
-  if (size == sizeof text) return Wait::kOther;  // too many to say
+  std::string_view rest = core::beginning_of(path, text);
+  if (rest.size() == sizeof text) return Wait::kOther;  // too many to say
   size_t all = 0, ours = 0;
-  std::string_view rest(text, size);
   for (std::string_view word; !(word = next_word(rest)).empty();) {
     int watched;
     if (word != "tfd:" || !parse(next_word(rest), 10, watched)) continue;
@@ -94,7 +83,7 @@ std::optional<SystemCall> parse_system_call(std::string_view line) {
 std::optional<SystemCall> blocked_in(int tid) {
   char path[64], line[256];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
-  return parse_system_call({line, read_file(path, line, sizeof line)});
+  return parse_system_call(core::beginning_of(path, line));
 }
 
 Wait waits_for(const SystemCall& call, int fd) {

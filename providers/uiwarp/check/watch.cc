@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "check/watch.h"
 
-#include <pthread.h>
 #include <time.h>
 
 #include <mutex>
@@ -11,8 +10,7 @@
 #include "check/destroyed_ids.h"
 #include "check/text.h"
 #include "check/wraps.h"
-#include "core/last_thread.h"
-#include "core/no_signals.h"
+#include "core/own_thread.h"
 #include "core/per_process.h"
 #include "core/raw_sys.h"
 
@@ -53,16 +51,11 @@ class Watch {
  private:
   // Under mutex_, as all below but run().
   void start() {
-    if (is_started_) return;
-    const core::NoSignals none;
-    pthread_t thread;
-    is_started_ = pthread_create(&thread, nullptr, run, this) == 0;
-    if (is_started_) pthread_detach(thread);
+    is_started_ = is_started_ || core::start_thread(core::OwnThread::kCheck, run, this) == 0;
   }
 
-  static void* run(void* argument) {
+  static void run(void* argument) {
     auto& self = *static_cast<Watch*>(argument);
-    pthread_setname_np(pthread_self(), core::kCheckThread);
     for (;;) {
       nanosleep(&kPeriod, nullptr);
       std::vector<Finding> findings;

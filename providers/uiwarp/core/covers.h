@@ -39,3 +39,17 @@ class Covers {
 };
 
 }  // namespace uiw::core
+
+// Defines, once in an instrument, `const uiwarp_verbs* table_over(const uiwarp_verbs&)`: that table
+// with the functions of namespace `wrap` in their places. VERBS(X) names them; behind it the
+// objects of the instrument's own.
+#define UIW_TABLE_OVER(VERBS, ...)                                                      \
+  static_assert(::uiw::core::Covers<__VA_ARGS__>::all(std::array{VERBS(UIW_NAME_OF)})); \
+  const uiwarp_verbs* table_over(const uiwarp_verbs& next_table) {                      \
+    static uiwarp_verbs ours;                                                           \
+    ours = next_table;                                                                  \
+    VERBS(UIW_TAKE)                                                                     \
+    return &ours;                                                                       \
+  }
+#define UIW_NAME_OF(name) std::string_view(#name),
+#define UIW_TAKE(name) ours.name = wrap::name;

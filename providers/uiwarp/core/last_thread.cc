@@ -2,7 +2,6 @@
 #include "core/last_thread.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -12,8 +11,9 @@
 #include <ctime>
 #include <string_view>
 
-#include "core/no_signals.h"
+#include "core/own_thread.h"
 #include "core/raw_sys.h"
+#include "core/read_file.h"
 #include "core/tuning.h"
 
 namespace uiw::core {
@@ -29,20 +29,15 @@ enum class Task {
 Task task_of(const char* tid) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%s/stat", tid);
-  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Task::kEnded;
-  char buffer[128];
-  const long size = sys::read(fd, buffer, sizeof buffer);
-  sys::close(fd);
-  const std::string_view text(buffer, size > 0 ? static_cast<size_t>(size) : 0);
+  char room[128];
+  const std::string_view text = beginning_of(path, room);
+  if (text.empty()) return Task::kEnded;
   const size_t from = text.find('('), to = text.rfind(") ");
   if (from == text.npos || to == text.npos || to + 2 >= text.size()) return Task::kProgram;
   const char state = text[to + 2];
   if (state == 'Z' || state == 'X') return Task::kEnded;
   const std::string_view name = text.substr(from + 1, to - from - 1);
-  for (const std::string_view ours : {kEngineThread, kCheckThread, kFaultsThread, kLastThread})
-    if (name == ours) return Task::kOurs;
-  return name.starts_with("iou-") ? Task::kOurs : Task::kProgram;
+  return is_own_thread(name) || name.starts_with("iou-") ? Task::kOurs : Task::kProgram;
 }
 
 bool programs_threads_run() {
@@ -55,8 +50,7 @@ bool programs_threads_run() {
   return found;
 }
 
-void* wait_for_the_last(void*) {
-  pthread_setname_np(pthread_self(), kLastThread);
+void wait_for_the_last(void*) {
   constexpr timespec kPause{0, tuning::kLastThreadLook};
   while (programs_threads_run()) nanosleep(&kPause, nullptr);
   std::exit(0);
@@ -67,10 +61,7 @@ void on_end(void*) {
   char leader[16];
   std::snprintf(leader, sizeof leader, "%d", getpid());
   if (sys::gettid() != getpid() && task_of(leader) != Task::kEnded) return;
-  if (waits.exchange(true)) return;
-  const NoSignals none;
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, wait_for_the_last, nullptr) == 0) pthread_detach(thread);
+  if (!waits.exchange(true)) start_thread(OwnThread::kLast, wait_for_the_last, nullptr);
 }
 
 }  // namespace

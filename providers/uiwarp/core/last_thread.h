@@ -6,12 +6,6 @@
 
 namespace uiw::core {
 
-// What our threads are called, in /proc/PID/task/TID/comm too: none of them keeps a process.
-inline constexpr char kEngineThread[] = "uiwarp";
-inline constexpr char kCheckThread[] = "uiwarp-check";
-inline constexpr char kFaultsThread[] = "uiwarp-faults";
-inline constexpr char kLastThread[] = "uiwarp-last";
-
 // When the calling thread ends by pthread_exit() or by returning, and main()'s has ended or is this
 // one, exit(0) follows once no thread but ours is left. For a thread that has started one of ours.
 // Thread: any.

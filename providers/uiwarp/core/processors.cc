@@ -8,19 +8,10 @@
 #include <span>
 
 #include "core/cpu_mask.h"
-#include "core/raw_sys.h"
+#include "core/read_file.h"
 
 namespace uiw::core {
 namespace {
-
-// The beginning of a file, as much of it as there is room for. Empty when it cannot be read.
-std::string_view beginning_of(const char* path, std::span<char> room) {
-  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  const long size = sys::read(fd, room.data(), room.size());
-  sys::close(fd);
-  return {room.data(), size > 0 ? static_cast<size_t>(size) : 0};
-}
 
 // Takes a number and the character behind it off `text`. False when they do not come next.
 template <class Number>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A file that the user has named.
+// Files that are read as a whole, or their beginning.
 #pragma once
 
 #include <fcntl.h>
@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "core/raw_sys.h"
 
@@ -16,8 +19,9 @@ namespace uiw::core {
 
 inline constexpr size_t kLargestFile = 16u << 20;  // bytes: no list of rules has as many
 
-// Appends all of it to `text`. "", or what is wrong: it cannot be read, has more than kLargestFile
-// bytes, or is no regular file, as a FIFO that nobody may ever write to. Thread: any.
+// Appends all of a file that the user has named to `text`. "", or what is wrong: it cannot be read,
+// has more than kLargestFile bytes, or is no regular file, as a FIFO that nobody may ever write to.
+// Thread: any.
 inline std::string read_file(const std::string& path, std::string& text) {
   const int fd = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return strerrordesc_np(-fd);
@@ -38,6 +42,31 @@ inline std::string read_file(const std::string& path, std::string& text) {
   }
   sys::close(fd);
   return problem;
+}
+
+// The beginning of a file, as of those below /proc, as much of it as there is `room` for. Empty
+// when it cannot be read. Thread: any.
+inline std::string_view beginning_of(const char* path, std::span<char> room) {
+  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  size_t have = 0;
+  for (long got;
+       have < room.size() && (got = sys::read(fd, room.data() + have, room.size() - have)) > 0;)
+    have += static_cast<size_t>(got);
+  sys::close(fd);
+  return {room.data(), have};
+}
+
+// All of `bytes` that an open file has from `offset` on; how many. Thread: any.
+inline size_t read_at(int fd, std::span<uint8_t> bytes, uint64_t offset) {
+  size_t got = 0;
+  while (got < bytes.size()) {
+    const ssize_t more =
+        pread(fd, bytes.data() + got, bytes.size() - got, static_cast<off_t>(offset + got));
+    if (more <= 0) break;
+    got += static_cast<size_t>(more);
+  }
+  return got;
 }
 
 }  // namespace uiw::core

@@ -37,6 +37,16 @@ constexpr const char* kAttributes[] = {
 };
 static_assert(IBV_QP_STATE == 1 && IBV_QP_DEST_QPN == 1 << (std::size(kAttributes) - 1));
 
+constexpr const char* kStatuses[] = {
+    "SUCCESS",          "LOC_LEN_ERR",       "LOC_QP_OP_ERR",     "LOC_EEC_OP_ERR",
+    "LOC_PROT_ERR",     "WR_FLUSH_ERR",      "MW_BIND_ERR",       "BAD_RESP_ERR",
+    "LOC_ACCESS_ERR",   "REM_INV_REQ_ERR",   "REM_ACCESS_ERR",    "REM_OP_ERR",
+    "RETRY_EXC_ERR",    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR",  "REM_INV_RD_REQ_ERR",
+    "REM_ABORT_ERR",    "INV_EECN_ERR",      "INV_EEC_STATE_ERR", "FATAL_ERR",
+    "RESP_TIMEOUT_ERR", "GENERAL_ERR",
+};
+static_assert(IBV_WC_GENERAL_ERR == std::size(kStatuses) - 1 && IBV_WC_RETRY_EXC_ERR == 12);
+
 }  // namespace
 
 std::span<const char* const> opcode_names() {
@@ -45,6 +55,10 @@ std::span<const char* const> opcode_names() {
 
 std::span<const char* const> attribute_names() {
   return kAttributes;
+}
+
+std::span<const char* const> status_names() {
+  return kStatuses;
 }
 
 const char* name_of(ibv_qp_state state) {

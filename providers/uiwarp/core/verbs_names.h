@@ -20,6 +20,11 @@ inline const char* name_of(ibv_wr_opcode opcode) {
 std::span<const char* const> attribute_names();
 // "RESET" and so on.
 const char* name_of(ibv_qp_state state);
+// "SUCCESS" and so on, by value of ibv_wc_status, as far as there are such statuses here.
+std::span<const char* const> status_names();
+inline const char* name_of(ibv_wc_status status) {
+  return status_names()[status];
+}
 // "RC", "UC" or "UD", of an ibv_qp_type. Null: none of these.
 const char* name_of_type(uint32_t qp_type);
 

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/printable.h"
+#include "core/read_file.h"
+
 namespace uiw::counters {
 namespace {
 
@@ -29,12 +32,9 @@ constexpr struct {
     {&Row::rnr_waits, &Slot::rnr_waits},
 };
 
-std::string text(const char* from, size_t most) {
-  std::string out(from, strnlen(from, most));
-  // It may go to a terminal.
-  std::replace_if(
-      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return out;
+template <size_t kSize>
+std::string text(const char (&from)[kSize]) {
+  return core::printable({from, strnlen(from, kSize)});
 }
 
 Row row_of(const Slot& slot, uint32_t index) {
@@ -45,7 +45,7 @@ Row row_of(const Slot& slot, uint32_t index) {
   row.type = slot.type;
   row.send_cq = slot.send_cq;
   row.recv_cq = slot.recv_cq;
-  row.device = text(slot.device, kDeviceName);
+  row.device = text(slot.device);
   row.connected = slot.connected.load(std::memory_order_relaxed) != 0;
   const auto address = [](const std::atomic<uint64_t>(&from)[2]) {
     const uint64_t halves[2] = {from[0].load(std::memory_order_relaxed),
@@ -109,7 +109,7 @@ bool parse(std::span<const uint8_t> bytes, Snapshot& out) {
   Header header;
   std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
   if (header.magic != Header::kMagic) return false;
-  out.program = text(header.program, sizeof header.program);
+  out.program = text(header.program);
   out.rows.clear();
   const size_t slots = std::min<size_t>(bytes.size() / kSlotSize - 1, kMostSlots);
   for (uint32_t index = 1; index <= slots; ++index) {
@@ -128,13 +128,7 @@ bool read(int fd, Snapshot& out) {
   const size_t most = kSlotSize * (size_t{kMostSlots} + 1);
   std::vector<uint8_t> bytes(std::min(static_cast<size_t>(status.st_size), most));
   for (int i = 0; i < kTries; ++i) {
-    size_t got = 0;
-    while (got < bytes.size()) {
-      const ssize_t more =
-          pread(fd, bytes.data() + got, bytes.size() - got, static_cast<off_t>(got));
-      if (more <= 0) break;
-      got += static_cast<size_t>(more);
-    }
+    const size_t got = core::read_at(fd, bytes, 0);
     if (!parse(std::span(bytes).first(got), out)) return false;
     Header before, after;
     std::memcpy(static_cast<void*>(&before), bytes.data(), sizeof before);

@@ -12,9 +12,8 @@
 #include "core/assert.h"
 #include "core/descriptor_shares.h"
 #include "core/generation.h"
-#include "core/last_thread.h"
 #include "core/log.h"
-#include "core/no_signals.h"
+#include "core/own_thread.h"
 #include "core/pages.h"
 #include "core/settings.h"
 #include "core/valgrind.h"
@@ -193,18 +192,12 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
     return core::Errno{ENOMEM};
   }
 
-  auto main = [](void* argument) -> void* {
+  const auto main = [](void* argument) {
     State& self = *static_cast<State*>(argument);
-    pthread_setname_np(pthread_self(), core::kEngineThread);
     self.open();
     if (self.backend) self.loop();
-    return nullptr;
   };
-  int error;
-  {
-    const core::NoSignals none;
-    error = pthread_create(&state.thread, nullptr, main, &state);
-  }
+  int error = core::start_thread(core::OwnThread::kEngine, main, &state, &state.thread);
   if (error != 0) {
     engine->state_.reset();
     return core::Errno{error};

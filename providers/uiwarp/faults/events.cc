@@ -135,12 +135,6 @@ std::span<const Name> errno_names() {
   return kErrnos;
 }
 
-const char* name_of_status(ibv_wc_status status) {
-  if (status == IBV_WC_WR_FLUSH_ERR) return "WR_FLUSH_ERR";
-  const char* const name = name_of(status_names(), status);
-  return *name == '?' ? name_of(receive_status_names(), status) : name;
-}
-
 const char* name_of(std::span<const Name> names, int value) {
   for (const Name& name : names)
     if (name.value == value) return name.name;

@@ -84,8 +84,6 @@ std::span<const Name> status_names();          // without IBV_WC_; of a request 
 std::span<const Name> receive_status_names();  // those that a receive may have
 std::span<const Name> errno_names();
 std::span<const Name> async_names();  // without IBV_EVENT_; of devices and ports
-// "RETRY_EXC_ERR" and so on.
-const char* name_of_status(ibv_wc_status status);
 // "ENOMEM" and so on, of one that is in the table.
 const char* name_of(std::span<const Name> names, int value);
 

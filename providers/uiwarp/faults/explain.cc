@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Rules in words.
 #include "core/gid.h"
+#include "core/verbs_names.h"
 #include "faults/rules.h"
 
 namespace uiw::faults {
@@ -64,13 +65,13 @@ std::string failure(const Rule& rule) {
 
 std::string failed_request(const Rule& rule) {
   if (rule.event == Event::kRecv)
-    return std::string(" completes with IBV_WC_") + name_of(receive_status_names(), rule.status) +
+    return std::string(" completes with IBV_WC_") + core::name_of(rule.status) +
            " when its message has come; the queue pair goes to ERR, the rest flushes, and its "
            "connection ends";
   return std::string(
              " is not carried out: behind the requests before it, it completes with "
              "IBV_WC_") +
-         name_of(status_names(), rule.status) +
+         core::name_of(rule.status) +
          "; the queue pair goes to ERR, the rest flushes, and its connection ends";
 }
 

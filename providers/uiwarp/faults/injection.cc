@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "core/per_process.h"
+#include "core/verbs_names.h"
 
 namespace uiw::faults {
 namespace {
@@ -96,7 +97,7 @@ void Notes::call(const Hit& hit) {
 
 void Notes::request(const Hit& hit, const Qp& qp, ibv_wc_status status) {
   char what[60];
-  std::snprintf(what, sizeof what, "completes with IBV_WC_%s", name_of_status(status));
+  std::snprintf(what, sizeof what, "completes with IBV_WC_%s", core::name_of(status));
   say(hit, qp.number, what);
 }
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "faults/later.h"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 
-#include "core/last_thread.h"
 #include "core/log.h"
-#include "core/no_signals.h"
+#include "core/own_thread.h"
 #include "core/per_process.h"
 
 namespace uiw::faults {
@@ -42,19 +39,7 @@ struct Later {
     }
   }
 
-  static void* main(void* self) {
-    pthread_setname_np(pthread_self(), core::kFaultsThread);
-    static_cast<Later*>(self)->run();
-  }
-
-  // Under mutex.
-  int start() {
-    const core::NoSignals none;
-    pthread_t thread;
-    const int error = pthread_create(&thread, nullptr, main, this);
-    if (!error) pthread_detach(thread);
-    return error;
-  }
+  static void main(void* self) { static_cast<Later*>(self)->run(); }
 };
 
 }  // namespace
@@ -65,7 +50,7 @@ bool later(core::Nanoseconds when, std::function<void()> what) {
   if (!mine) return false;
   const std::lock_guard lock(mine->mutex);
   if (!mine->has_thread) {
-    if (const int error = mine->start()) {
+    if (const int error = core::start_thread(core::OwnThread::kFaults, Later::main, mine)) {
       core::log(core::LogLevel::kWarn,
                 "faults: no thread can be made (errno %d): what is to happen at a time does not",
                 error);

@@ -2,7 +2,6 @@
 #include "faults/rules.h"
 
 #include <arpa/inet.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "core/gid.h"
+#include "core/printable.h"
 #include "core/read_file.h"
 
 namespace uiw::faults {
@@ -41,36 +41,31 @@ std::optional<Number> number(std::string_view text) {
   return value;
 }
 
-std::optional<core::Nanoseconds> duration(std::string_view text, core::Nanoseconds most) {
-  struct Unit {
-    std::string_view name;
-    core::Nanoseconds length;
-  };
-  constexpr Unit kUnits[] = {
-      {"us", core::kMicrosecond}, {"ms", core::kMillisecond}, {"s", core::kSecond}};
-  for (const Unit& unit : kUnits) {
+struct Unit {
+  std::string_view name;
+  uint64_t factor;
+};
+struct Scaled {
+  uint64_t count, factor;
+  uint64_t value() const { return count * factor; }  // no overflow: a count has 32 bits
+};
+
+// A number with one of these units; the first that it ends with.
+std::optional<Scaled> scaled(std::string_view text, std::span<const Unit> units) {
+  for (const Unit& unit : units) {
     if (!text.ends_with(unit.name)) continue;
     const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
-    if (!count || *count > most / unit.length) return {};
-    return *count * unit.length;
+    return count ? std::optional<Scaled>({*count, unit.factor}) : std::nullopt;
   }
   return {};
 }
 
-// Bytes.
-std::optional<uint64_t> size(std::string_view text) {
-  struct Unit {
-    std::string_view name;
-    unsigned shift;
-  };
-  constexpr Unit kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"", 0}};
-  for (const Unit& unit : kUnits) {
-    if (!text.ends_with(unit.name)) continue;
-    const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
-    if (!count) return {};
-    return uint64_t{*count} << unit.shift;
-  }
-  return {};
+std::optional<core::Nanoseconds> duration(std::string_view text, core::Nanoseconds most) {
+  constexpr Unit kUnits[] = {
+      {"us", core::kMicrosecond}, {"ms", core::kMillisecond}, {"s", core::kSecond}};
+  const auto time = scaled(text, kUnits);
+  if (!time || time->value() > static_cast<uint64_t>(most)) return {};
+  return static_cast<core::Nanoseconds>(time->value());
 }
 
 std::optional<int> value_of(std::span<const Name> names, std::string_view text) {
@@ -94,11 +89,7 @@ std::string list_of_events(Form form) {
 
 std::string quoted(std::string_view word) {
   constexpr size_t kMost = 60;  // of a word that is too long to be one
-  std::string shown(word.substr(0, kMost));
-  // It may go to a terminal.
-  std::ranges::replace_if(
-      shown, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return "'" + shown + (word.size() > kMost ? "...'" : "'");
+  return "'" + core::printable(word.substr(0, kMost)) + (word.size() > kMost ? "...'" : "'");
 }
 
 std::string all_words() {
@@ -331,16 +322,10 @@ class Line {
     return "an address, as 10.0.0.2 or fd00::2, or *, any";
   }
   std::string rate(std::string_view text) {
-    struct Unit {
-      std::string_view name;
-      uint64_t bits;
-    };
     constexpr Unit kUnits[] = {{"Gbit", 1000000000}, {"Mbit", 1000000}, {"Kbit", 1000}};
-    for (const Unit& unit : kUnits) {
-      if (!text.ends_with(unit.name)) continue;
-      const auto count = number<uint32_t>(text.substr(0, text.size() - unit.name.size()));
-      if (!count || *count == 0 || *count > 1000000) break;
-      rule_.rate = *count * unit.bits;
+    const auto bits = scaled(text, kUnits);
+    if (bits && bits->count > 0 && bits->count <= 1000000) {
+      rule_.rate = bits->value();
       return "";
     }
     return "a number from 1 to 1000000 with Kbit, Mbit or Gbit, as 1Gbit";
@@ -362,9 +347,10 @@ class Line {
     return "";
   }
   std::string after(std::string_view text) {
-    const auto bytes = size(text);
+    constexpr Unit kUnits[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"", 1}};
+    const auto bytes = scaled(text, kUnits);
     if (!bytes) return "a number of bytes, as 100, 2KiB, 1MiB or 1GiB";
-    rule_.bytes = *bytes;
+    rule_.bytes = bytes->value();
     return "";
   }
   // Which ones are allowed the request says.

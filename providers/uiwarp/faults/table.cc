@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include <array>
 #include <cerrno>
-#include <string_view>
 
 #include "core/covers.h"
 #include "faults/instrument.h"
@@ -13,22 +11,14 @@ const uiwarp_verbs* next = nullptr;
 
 namespace {
 
-#define UIW_NAME(name) std::string_view(#name),
-constexpr std::array kWrapped = {UIW_FAULTY_VERBS(UIW_NAME)};
-#undef UIW_NAME
-static_assert(core::Covers<uiwarp_cq, uiwarp_qp>::all(kWrapped));
+UIW_TABLE_OVER(UIW_FAULTY_VERBS, uiwarp_cq, uiwarp_qp)
 
 }  // namespace
 
 int make_table(const char* path, const uiwarp_verbs* next_table, const uiwarp_verbs** table) {
   if (!configure(path)) return EINVAL;
-  static uiwarp_verbs ours;
   next = next_table;
-  ours = *next_table;
-#define UIW_TAKE(name) ours.name = wrap::name;
-  UIW_FAULTY_VERBS(UIW_TAKE)
-#undef UIW_TAKE
-  *table = &ours;
+  *table = table_over(*next_table);
   return 0;
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include <array>
 #include <cerrno>
-#include <string_view>
 
 #include "core/covers.h"
 #include "core/per_process.h"
@@ -21,10 +19,7 @@ Process* this_process() {
 
 namespace {
 
-#define UIW_NAME(name) std::string_view(#name),
-constexpr std::array kWrapped = {UIW_SHAKEN_VERBS(UIW_NAME)};
-#undef UIW_NAME
-static_assert(core::Covers<uiwarp_cq, uiwarp_qp_init>::all(kWrapped));
+UIW_TABLE_OVER(UIW_SHAKEN_VERBS, uiwarp_cq, uiwarp_qp_init)
 
 }  // namespace
 
@@ -32,13 +27,8 @@ int make_table(const char* text, const uiwarp_verbs* next_table, const uiwarp_ve
   const std::optional<uint64_t> number = core::seed_of(text);
   if (!number) return ENOTSUP;
   seed = *number;
-  static uiwarp_verbs ours;
   next = next_table;
-  ours = *next_table;
-#define UIW_TAKE(name) ours.name = wrap::name;
-  UIW_SHAKEN_VERBS(UIW_TAKE)
-#undef UIW_TAKE
-  *table = &ours;
+  *table = table_over(*next_table);
   return 0;
 }
 

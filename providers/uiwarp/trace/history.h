@@ -79,7 +79,13 @@ struct Percentiles {
 };
 std::vector<Percentiles> percentiles(const History& history);
 
-// For people. "RDMA_WRITE", "RECV", "opcode 77"
+// For people.
+inline double microseconds(int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1000;
+}
+// "0x0000a7"; "-": of none (kNobody).
+std::string number_of(const History& history, size_t queue_pair);
+// "RDMA_WRITE", "RECV", "opcode 77".
 std::string opcode_of(const Request& request);
 std::string opcode_of(uint8_t opcode, bool is_receive);
 // "success", "RETRY_EXC_ERR" and so on by the manual's words; "open", "unsignaled".

@@ -9,27 +9,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/printable.h"
+#include "core/read_file.h"
+
 namespace uiw::trace {
 namespace {
 
-// Goes to terminals and into other formats.
-std::string printable(const char* from, size_t most) {
-  std::string out(from, strnlen(from, most));
-  std::replace_if(
-      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return out;
-}
-
-// All of `bytes` that there is from `offset` on; its size.
-size_t read_at(int fd, std::span<uint8_t> bytes, uint64_t offset) {
-  size_t got = 0;
-  while (got < bytes.size()) {
-    const ssize_t more =
-        pread(fd, bytes.data() + got, bytes.size() - got, static_cast<off_t>(offset + got));
-    if (more <= 0) break;
-    got += static_cast<size_t>(more);
-  }
-  return got;
+template <size_t kSize>
+std::string text(const char (&from)[kSize]) {
+  return core::printable({from, strnlen(from, kSize)});
 }
 
 std::string read(int fd, Snapshot& out) {
@@ -38,7 +26,7 @@ std::string read(int fd, Snapshot& out) {
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
   std::vector<uint8_t> part(kHeaderSize);
   uint64_t ring = 0;
-  part.resize(read_at(fd, part, 0));
+  part.resize(core::read_at(fd, part, 0));
   if (!parse_header(part, out, ring))
     return "it is no trace of `uiwarp run --trace`, or of another version of it";
   constexpr uint64_t kPart = 4096;  // records at a time
@@ -46,7 +34,7 @@ std::string read(int fd, Snapshot& out) {
   for (uint64_t first = 0; first < ring; first += kPart) {
     const size_t wanted = std::min(kPart, ring - first) * kRecordSize;
     const size_t got =
-        read_at(fd, std::span(part).first(wanted), kHeaderSize + first * kRecordSize);
+        core::read_at(fd, std::span(part).first(wanted), kHeaderSize + first * kRecordSize);
     take_records(std::span(part).first(got), first, ring, out);
     if (got < wanted) break;  // it was cut off
   }
@@ -64,8 +52,8 @@ bool parse_header(std::span<const uint8_t> bytes, Snapshot& out, uint64_t& recor
   if (header.records == 0 || header.records > kMostRecords) return false;
   out = {};
   out.pid = header.pid;
-  out.program = printable(header.program, sizeof header.program);
-  out.boot = printable(header.boot, sizeof header.boot);
+  out.program = text(header.program);
+  out.boot = text(header.boot);
   out.monotonic = header.monotonic;
   out.realtime = header.realtime;
   records = header.records;

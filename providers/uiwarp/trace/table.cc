@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include <array>
 #include <cerrno>
-#include <string_view>
 
 #include "core/covers.h"
 #include "trace/instrument.h"
@@ -13,22 +11,14 @@ const uiwarp_verbs* next = nullptr;
 
 namespace {
 
-#define UIW_NAME(name) std::string_view(#name),
-constexpr std::array kWrapped = {UIW_TRACED_VERBS(UIW_NAME)};
-#undef UIW_NAME
-static_assert(core::Covers<uiwarp_qp>::all(kWrapped));
+UIW_TABLE_OVER(UIW_TRACED_VERBS, uiwarp_qp)
 
 }  // namespace
 
 int make_table(const char* options, const uiwarp_verbs* next_table, const uiwarp_verbs** table) {
   if (!configure(options)) return ENOTSUP;
-  static uiwarp_verbs ours;
   next = next_table;
-  ours = *next_table;
-#define UIW_TAKE(name) ours.name = wrap::name;
-  UIW_TRACED_VERBS(UIW_TAKE)
-#undef UIW_TAKE
-  *table = &ours;
+  *table = table_over(*next_table);
   return 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
-#include <iterator>
+#include <span>
 
 #include "core/gid.h"
 #include "core/verbs_names.h"
@@ -12,17 +12,6 @@
 
 namespace uiw::trace {
 namespace {
-
-// By value, ibv_wc_status of <infiniband/verbs.h>, without IBV_WC_.
-constexpr const char* kStatuses[] = {
-    "SUCCESS",          "LOC_LEN_ERR",       "LOC_QP_OP_ERR",     "LOC_EEC_OP_ERR",
-    "LOC_PROT_ERR",     "WR_FLUSH_ERR",      "MW_BIND_ERR",       "BAD_RESP_ERR",
-    "LOC_ACCESS_ERR",   "REM_INV_REQ_ERR",   "REM_ACCESS_ERR",    "REM_OP_ERR",
-    "RETRY_EXC_ERR",    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR",  "REM_INV_RD_REQ_ERR",
-    "REM_ABORT_ERR",    "INV_EECN_ERR",      "INV_EEC_STATE_ERR", "FATAL_ERR",
-    "RESP_TIMEOUT_ERR", "GENERAL_ERR",
-};
-static_assert(IBV_WC_GENERAL_ERR == std::size(kStatuses) - 1 && IBV_WC_RETRY_EXC_ERR == 12);
 
 // By value, rdma_cm_event_type, without RDMA_CM_EVENT_.
 constexpr const char* kCmEvents[] = {
@@ -32,9 +21,8 @@ constexpr const char* kCmEvents[] = {
     "MULTICAST_JOIN",  "MULTICAST_ERROR",  "ADDR_CHANGE",    "TIMEWAIT_EXIT",
 };
 
-template <size_t kCount>
-std::string named(const char* const (&names)[kCount], uint8_t value) {
-  return value < kCount ? names[value] : std::to_string(value);
+std::string named(std::span<const char* const> names, uint8_t value) {
+  return value < names.size() ? names[value] : std::to_string(value);
 }
 
 std::string endpoint(const uint8_t (&address)[16], uint16_t port) {
@@ -50,6 +38,13 @@ std::string error_name(uint32_t error) {
 }
 
 }  // namespace
+
+std::string number_of(const History& history, size_t queue_pair) {
+  if (queue_pair == kNobody) return "-";
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%06x", history.queue_pairs[queue_pair].number);
+  return text;
+}
 
 std::string opcode_of(uint8_t opcode, bool is_receive) {
   if (is_receive) return "RECV";
@@ -70,7 +65,7 @@ std::string status_of(const Request& request) {
     case Outcome::kCompleted:
       break;
   }
-  return named(kStatuses, request.status);
+  return named(core::status_names(), request.status);
 }
 
 std::string local_of(const QueuePair& qp) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "verbs/context.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "core/settings.h"
 #include "rendezvous/ports.h"
 #include "verbs/affinity.h"
+#include "verbs/device_events.h"
 #include "verbs/device_watch.h"
 #include "verbs/open_contexts.h"
 
@@ -58,25 +60,8 @@ int uiwarp_context_open(const uiwarp_device* device, uint64_t command, uiwarp_co
 
 void uiwarp_context::device_changed(const device::Device& changed, device::Change change) {
   if (&changed != device) return;
-  switch (change) {
-    case device::Change::kPortActive:
-      return async.send(port_events, IBV_EVENT_PORT_ACTIVE);
-    case device::Change::kPortDown:
-      return async.send(port_events, IBV_EVENT_PORT_ERR);
-    case device::Change::kGids:
-      return async.send(port_events, IBV_EVENT_GID_CHANGE);
-    case device::Change::kGone:
-    case device::Change::kFatal:
-      return async.send(device_events, IBV_EVENT_DEVICE_FATAL);
-    case device::Change::kLids:
-      return async.send(port_events, IBV_EVENT_LID_CHANGE);
-    case device::Change::kPkeys:
-      return async.send(port_events, IBV_EVENT_PKEY_CHANGE);
-    case device::Change::kSubnetManager:
-      return async.send(port_events, IBV_EVENT_SM_CHANGE);
-    case device::Change::kReregister:
-      return async.send(port_events, IBV_EVENT_CLIENT_REREGISTER);
-  }
+  const auto event = std::ranges::find(verbs::kDeviceEvents, change, &verbs::DeviceEvent::change);
+  async.send(event->is_of_port ? port_events : device_events, event->type);
 }
 
 void uiwarp_context_close(uiwarp_context* context) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What instruments let happen to devices.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "device/device.h"
 #include "uiwarp/uiwarp-abi.h"
+#include "verbs/device_events.h"
 
 using namespace uiw;
 
@@ -22,35 +25,12 @@ int each(const char* name, Visit visit) {
   return any ? 0 : ENODEV;
 }
 
-bool change_for(ibv_event_type event, device::Change& change) {
-  switch (event) {
-    case IBV_EVENT_DEVICE_FATAL:
-      return change = device::Change::kFatal, true;
-    case IBV_EVENT_PORT_ACTIVE:
-      return change = device::Change::kPortActive, true;
-    case IBV_EVENT_PORT_ERR:
-      return change = device::Change::kPortDown, true;
-    case IBV_EVENT_LID_CHANGE:
-      return change = device::Change::kLids, true;
-    case IBV_EVENT_PKEY_CHANGE:
-      return change = device::Change::kPkeys, true;
-    case IBV_EVENT_SM_CHANGE:
-      return change = device::Change::kSubnetManager, true;
-    case IBV_EVENT_CLIENT_REREGISTER:
-      return change = device::Change::kReregister, true;
-    case IBV_EVENT_GID_CHANGE:
-      return change = device::Change::kGids, true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 int uiwarp_device_pretend(const char* device, ibv_event_type event) {
-  device::Change change;
-  if (!change_for(event, change)) return EINVAL;
-  return each(device, [&](const device::Device& one) { device::pretend(one, change); });
+  const auto told = std::ranges::find(verbs::kDeviceEvents, event, &verbs::DeviceEvent::type);
+  if (told == std::end(verbs::kDeviceEvents)) return EINVAL;
+  return each(device, [&](const device::Device& one) { device::pretend(one, told->change); });
 }
 
 int uiwarp_device_hold_down(const char* device, int down) {
