@@ -120,7 +120,7 @@ bool Tx::has_room(uint32_t copied) const {
 }
 
 bool Tx::fill() {
-  left_reads_ = false;
+  left_ = {};
   if (pending()) return true;
   if (fault_.raised || !shared_) return false;
   new_batch_ = true;
@@ -176,6 +176,7 @@ bool Tx::pick() {
   }
 
   const InboundRequest* request = shared_->inbound_requests.front();
+  if (request && leave_answer()) return false;
   if (request && owes_immediates_hint()) return build_immediates_hint();
   // What the peer sent before an empty Read completes by its answer: before what we say to it.
   if (request && !request->atomic && request->read.size == 0) return begin_response(*request);
@@ -274,7 +275,7 @@ bool Tx::pick_work_request() {
   // RFC 5040 6.1, RFC 7306 5.2: never more outstanding than ORD; later WRs wait in order.
   const uint32_t ord = shared_->agreement.ord;
   if (rule.answered && unanswered >= ord && ord > 0) return false;
-  if (rule.answered && coalescing_ && leave_reads(unanswered)) return false;
+  if (rule.answered && may_leave_.reads && leave_reads(unanswered)) return false;
   if (wr.opcode == IBV_WR_SEND_WITH_IMM &&
       shared_->peer_immediates.load(std::memory_order_acquire) != PeerImmediates::kTaken)
     return ask_immediates();
@@ -294,7 +295,7 @@ bool Tx::leave_reads(uint32_t unanswered) {
              startable * core::tuning::kFewRequests <= unanswered;
   for (uint64_t i = 0; few && i < startable; ++i)
     few = rule_of(queue.slot(first + i).opcode).answered;
-  coalescing_ = left_reads_ = few;
+  may_leave_.reads = left_.reads = few;
   return few;
 }
 

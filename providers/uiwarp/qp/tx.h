@@ -52,10 +52,15 @@ class Tx {
   // Builds what may be sent now, if nothing is pending yet. True: pieces() is not empty.
   // False: nothing to do, or fault() was raised.
   bool fill();
-  // Whether Reads and atomics may be left while they are few beside those on their way, so that
-  // they go together with later ones; and whether the last fill() left any.
-  void coalesce(bool may) { coalescing_ = may; }
-  bool left_reads() const { return left_reads_; }
+  // What may go with what is sent later, although nothing hinders it; and what the last fill() left
+  // of that.
+  struct Left {
+    bool reads = false;    // Reads and atomics, while they are few beside those on their way
+    bool answers = false;  // to empty Reads, while the peer may ask once more and nothing else goes
+    bool any() const { return reads || answers; }
+  };
+  void may_leave(Left what) { may_leave_ = what; }
+  Left left() const { return left_; }
   std::span<const iovec> pieces() const;
   // TCP has taken `octets` of pieces(): the WRs that went with them are done.
   void consume(uint64_t octets);
@@ -183,6 +188,7 @@ class Tx {
   bool ask_immediates();
   // tx_acknowledgements.cc
   bool wants_acknowledgement() const;
+  bool leave_answer();
   bool ask_acknowledgement();
   void build_question(OutstandingRequest question);
   bool has_arrived(uint64_t index, const SendWqe& wr) const;
@@ -253,7 +259,7 @@ class Tx {
   bool crc_ = true;
   bool markers_ = false;  // the peer wants them
   bool response_turn_ = false;
-  bool coalescing_ = false, left_reads_ = false;
+  Left may_leave_, left_;
   bool flushing_ = false;  // an error was completed: everything after it is flushed
 };
 

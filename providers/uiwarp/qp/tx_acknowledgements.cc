@@ -33,6 +33,16 @@ void Tx::build_question(OutstandingRequest question) {
   build_read_request({question.cookie, 0, 0, kRtrStag, 0});
 }
 
+// The only thing that could be sent is the answer to one empty Read. A program that answers the
+// message before it has both go in one call.
+bool Tx::leave_answer() {
+  const InboundRequest& request = *shared_->inbound_requests.front();
+  left_.answers = may_leave_.answers && !request.atomic && request.read.size == 0 &&
+                  shared_->inbound_requests.size() < core::tuning::kMostAcknowledgements &&
+                  !pending() && !startable() && !wants_acknowledgement();
+  return left_.answers;
+}
+
 // What is done otherwise than by sending needs no acknowledgement.
 bool Tx::has_arrived(uint64_t index, const SendWqe& wr) const {
   const OpcodeRule& rule = rule_of(wr.opcode);

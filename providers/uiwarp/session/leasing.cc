@@ -30,6 +30,7 @@ progress::QueueUse use_of(const queue::CompletionQueue& cq) {
 void State::after_post(uint32_t requests, uint64_t bytes) {
   if (may_defer(requests, bytes)) return;
   deferred_posts.take();  // goes along
+  if (waiting_answers.take()) waiting_answers.backoff.judge(false);
   sender.try_run();
   burst.ended(core::ticks());
 }
@@ -54,16 +55,23 @@ bool State::may_defer(uint32_t requests, uint64_t bytes) {
   return pollers.load(std::memory_order_seq_cst) != nullptr;
 }
 
-bool State::may_coalesce() {
-  return pollers.load(std::memory_order_relaxed) && !coalesced_reads.backoff.passes();
+qp::Tx::Left State::may_leave() {
+  if (!pollers.load(std::memory_order_relaxed)) return {};
+  return {.reads = !coalesced_reads.backoff.passes(), .answers = !waiting_answers.backoff.passes()};
 }
 
-bool State::leave_coalesced() {
+// An answer may wait until the engine's next look at the lease, however late: no post of the
+// program waits, and a look that is brought forward for each message costs more than answers at
+// once.
+bool State::leave(qp::Tx::Left what) {
   progress::Lease* const lease = pollers.load(std::memory_order_acquire);
   if (!lease) return false;
   const uint64_t now = core::ticks();
-  coalesced_reads.begin(now);
-  lease->deferred(now);
+  if (what.answers) waiting_answers.begin(now);
+  if (what.reads) {
+    coalesced_reads.begin(now);
+    lease->deferred(now);
+  }
   // The engine, revoking the lease, either sees what waits or is seen here.
   return pollers.load(std::memory_order_seq_cst) != nullptr;
 }
@@ -88,16 +96,21 @@ void State::retry_later() {
 bool State::send_waiting(progress::Deferral& what, bool left) {
   if (!what.take()) return false;
   what.backoff.judge(left);
-  if (&what == &coalesced_reads)
-    sender.ask(kStartCoalesced);
-  else
+  if (&what == &deferred_posts)
     sender.try_run();
+  else
+    sender.ask(kSendLeft);
   return true;
 }
 
+bool State::send_deferred() {
+  const bool answers = send_waiting(waiting_answers, false);
+  return send_waiting(deferred_posts, false) || answers;
+}
+
 void State::send_overdue(uint64_t now, uint64_t ticks, bool left) {
-  progress::Deferral* const both[] = {&deferred_posts, &coalesced_reads};
-  for (progress::Deferral* const what : both)
+  progress::Deferral* const all[] = {&waiting_answers, &deferred_posts, &coalesced_reads};
+  for (progress::Deferral* const what : all)
     if (what->has_waited(now, ticks)) send_waiting(*what, left);
 }
 
@@ -181,7 +194,8 @@ void State::on_revoked(bool was_received) {
   // Whoever posts either sees this or is seen here.
   pollers.store(nullptr, std::memory_order_seq_cst);
   if (deferred_posts.take()) sender.try_run();
-  if (coalesced_reads.take()) sender.ask(kStartCoalesced);
+  const bool answers = waiting_answers.take();
+  if (coalesced_reads.take() || answers) sender.ask(kSendLeft);
   send_unsent(true);
   if (was_received) receiver.take_back();
 }

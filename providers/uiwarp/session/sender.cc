@@ -80,8 +80,8 @@ void Sender::run() {
       now_.closing != Closing::kWhenPostedIsSent && now_.stage != Stage::kFinSent)
     connection.tx.add_empty_write();
   if (now_.waits != Waits::kForNothing) return;
-  const bool all = take(kStartCoalesced) || now_.closing == Closing::kWhenPostedIsSent;
-  connection.tx.coalesce(!all && owner_.may_coalesce());
+  const bool all = take(kSendLeft) || now_.closing != Closing::kNot;
+  connection.tx.may_leave(all ? qp::Tx::Left{} : owner_.may_leave());
   pump();
 }
 
@@ -110,8 +110,8 @@ void Sender::pump() {
        --share) {
     if (!tx.fill()) {
       if (tx.fault().raised && !now_.error_handled) return report_fault();
-      if (tx.left_reads() && !owner_.leave_coalesced()) {
-        tx.coalesce(false);
+      if (tx.left().any() && !owner_.leave(tx.left())) {
+        tx.may_leave({});
         continue;
       }
       finish_if_due();

@@ -31,7 +31,7 @@ enum SenderRequest : uint32_t {
   kWakePeer = 1u << 5,        // an empty Write, should the peer have overlooked what came first
   kHasRoom = 1u << 6,         // the socket takes bytes again
   kTakeTurn = 1u << 7,        // a poster did its share; the engine's turn has come
-  kStartCoalesced = 1u << 8,  // start the Reads that were left to be coalesced, too
+  kSendLeft = 1u << 8,        // what was left to go with something else is sent now
   kReleaseRegions = 1u << 9,  // somebody waits for a region that is held while the socket is full
   kTellCompleted = 1u << 10,  // ring kSendsComplete when what TCP has taken is complete
   kDiscard = 1u << 11,        // no peer has come in time: drop what is posted until one does

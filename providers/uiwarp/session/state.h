@@ -92,6 +92,7 @@ class State final : public engine::Task, public progress::Member {
   std::atomic<uint32_t> unleased_posts{0};  // [any] of bursts
   progress::DeferredPosts deferred_posts;   // [any]
   progress::Deferral coalesced_reads;       // [any]
+  progress::Deferral waiting_answers;       // [any] to the peer's empty Reads
   // [any] What is built waits for a poller, and not before `retry_at` (ticks).
   std::atomic<bool> unsent{false};
   std::atomic<uint64_t> retry_at{0};
@@ -126,13 +127,13 @@ class State final : public engine::Task, public progress::Member {
   // leasing.cc, any thread
   void after_post(uint32_t requests, uint64_t bytes);
   bool may_defer(uint32_t requests, uint64_t bytes);
-  bool may_coalesce();            // [sender]
-  bool leave_coalesced();         // [sender] false: nobody polls any more
+  qp::Tx::Left may_leave();       // [sender]
+  bool leave(qp::Tx::Left what);  // [sender] false: nobody polls any more
   void send_later(Doorbell bit);  // [sender] whoever polls goes on, or the engine, by that
   void retry_later();             // [sender] the socket is full
 
   // progress::Member, leasing.cc
-  bool send_deferred() override { return send_waiting(deferred_posts, false); }
+  bool send_deferred() override;
   bool send_coalesced() override { return send_waiting(coalesced_reads, false); }
   bool send_waiting(progress::Deferral& what, bool left);  // true when there was something
   void send_overdue(uint64_t now, uint64_t ticks, bool left) override;

@@ -348,6 +348,46 @@ TEST_F(Answers, ComeBeforeEverythingElse) {
   EXPECT_EQ(go(), (Opcodes{kReadResponse, kReadResponse, kSend, kSend}));
 }
 
+TEST_F(Answers, OneMayBeLeftUntilSomethingElseGoes) {
+  m.tx().may_leave({.answers = true});
+  ASSERT_EQ(ask(1, 0xc0), qp::RxStatus::kOk);
+  EXPECT_EQ(go(), Opcodes{});
+  EXPECT_TRUE(m.tx().left().answers);
+  m.post(SendWr(IBV_WR_SEND, {target.sge()}, 0));
+  EXPECT_EQ(go(), (Opcodes{kReadResponse, kSend}));
+  EXPECT_FALSE(m.tx().left().answers);
+}
+
+TEST_F(Answers, OneThatMayBeLeftGoesWhenItMayNotAnyMore) {
+  m.tx().may_leave({.answers = true});
+  ASSERT_EQ(ask(1, 0xc0), qp::RxStatus::kOk);
+  EXPECT_EQ(go(), Opcodes{});
+  m.tx().may_leave({});
+  EXPECT_EQ(go(), Opcodes{kReadResponse});
+}
+
+// The peer has as many outstanding as it may, and can ask for nothing more.
+TEST_F(Answers, AreNotLeftWhenThePeerCannotAskAgain) {
+  m.tx().may_leave({.answers = true});
+  for (uint32_t i = 0; i < core::tuning::kMostAcknowledgements; ++i)
+    ASSERT_EQ(ask(1 + i, 0xc0 + i), qp::RxStatus::kOk);
+  EXPECT_EQ(go(), Opcodes(core::tuning::kMostAcknowledgements, kReadResponse));
+}
+
+TEST_F(Answers, ToAReadOfBytesIsNotLeft) {
+  m.tx().may_leave({.reads = true, .answers = true});
+  ASSERT_EQ(ask(1, 0xc0, 10, target.start()), qp::RxStatus::kOk);
+  EXPECT_EQ(go(), Opcodes{kReadResponse});
+}
+
+TEST_F(Answers, ThatWereLeftGoOutAtTheEnd) {
+  m.tx().may_leave({.answers = true});
+  ASSERT_EQ(ask(1, 0xc0), qp::RxStatus::kOk);
+  EXPECT_EQ(go(), Opcodes{});
+  ASSERT_TRUE(m.tx().fill_acknowledgements());
+  EXPECT_EQ(opcodes_of(ulpdus_of(m.pending())), Opcodes{kReadResponse});
+}
+
 TEST_F(Answers, GoOutAtTheEndBeforeATerminate) {
   ASSERT_EQ(ask(1, 0xc0), qp::RxStatus::kOk);
   ASSERT_EQ(ask(2, 0xc1), qp::RxStatus::kOk);

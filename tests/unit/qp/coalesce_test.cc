@@ -23,7 +23,7 @@ class Coalesce : public testing::Test {
   void send() { ASSERT_EQ(m->post(SendWr(IBV_WR_SEND)), 0); }
   // How many messages go, if some may be left.
   size_t go(bool may = true) {
-    m->tx().coalesce(may);
+    m->tx().may_leave({.reads = may});
     size_t count = 0;
     for (Octets& ulpdu : ulpdus_of(m->transmit())) {
       requests.push_back(std::move(ulpdu));
@@ -44,15 +44,15 @@ TEST_F(Coalesce, FewBesideManyAreLeftUntilTheyAreMore) {
   start(32);
   read(8);
   EXPECT_EQ(go(), 8u);  // nothing is on its way yet
-  EXPECT_FALSE(m->tx().left_reads());
+  EXPECT_FALSE(m->tx().left().reads);
   for (int left = 1; left <= 2; ++left) {
     read();
     EXPECT_EQ(go(), 0u);
-    EXPECT_TRUE(m->tx().left_reads());
+    EXPECT_TRUE(m->tx().left().reads);
   }
   read();
   EXPECT_EQ(go(), 3u);
-  EXPECT_FALSE(m->tx().left_reads());
+  EXPECT_FALSE(m->tx().left().reads);
 }
 
 TEST_F(Coalesce, TheFirstOnesGoAtOnce) {
@@ -82,7 +82,7 @@ TEST_F(Coalesce, AllGoWhereNoneMayBeLeft) {
   read(2);
   EXPECT_EQ(go(), 0u);
   EXPECT_EQ(go(false), 2u);
-  EXPECT_FALSE(m->tx().left_reads());
+  EXPECT_FALSE(m->tx().left().reads);
 }
 
 TEST_F(Coalesce, WhatIsLeftGoesWhenOthersWereAnswered) {
@@ -130,10 +130,10 @@ TEST_F(Coalesce, WithinOrd) {
   read(20);
   EXPECT_EQ(go(), 8u);
   EXPECT_EQ(go(), 0u);
-  EXPECT_FALSE(m->tx().left_reads());
+  EXPECT_FALSE(m->tx().left().reads);
   answer();
   EXPECT_EQ(go(), 0u);
-  EXPECT_TRUE(m->tx().left_reads());
+  EXPECT_TRUE(m->tx().left().reads);
   answer();
   EXPECT_EQ(go(), 2u);
 }
@@ -154,7 +154,7 @@ TEST_F(Coalesce, PeersAreAnsweredMeanwhile) {
   const Octets request = read_request(1, 0, 8, source.stag(), source.start());
   ASSERT_EQ(m->feed(fpdu(untagged(1, 1, 1, 0, request))), qp::RxStatus::kOk);
   EXPECT_EQ(go(), 1u);
-  EXPECT_TRUE(m->tx().left_reads());
+  EXPECT_TRUE(m->tx().left().reads);
 }
 
 TEST_F(Coalesce, AGracefulCloseLeavesNone) {
