@@ -111,7 +111,7 @@ def kill_perftest(world, tool, victim, attempts=5, cm=True):
     port = world.port()
     # ib_send_bw gives itself credits on iWARP. A client without any, whose sends were all taken by TCP,
     # has nothing outstanding that could fail and looks at nothing but its send CQ: it ends with -D.
-    common = [tool, *(["-R"] if cm else ["-d", world.device]), "-F", "-p", port, "-D", "15", "-s", "4096"]
+    common = [tool, *(["-R"] if cm else ["-d", world.device]), "-F", "-p", port, "-D", "8", "-s", "4096"]
     server = world.start_server(*common, port=port)
     client = world.start("client", *common, world.server)
     wait_until(lambda: client.ended() or server.ended() or busy(client), 20 * world.slow, f"{tool} works")

@@ -9,13 +9,13 @@ from registry import DIAGONAL, case
 
 # The modes of a tool, as far as the stock tool has the option.
 MODES = {
-    "all": ["-a", "-n", "200"],
+    "all": ["-a", "-n", "100"],
     "bidirectional": ["-b", "-n", "2000"],
     "four-qps": ["-q", "4", "-n", "2000"],
     "events": ["-e", "-n", "2000"],
     "srq": ["--use-srq", "-n", "2000"],
     "many": ["-n", "100000", "-s", "64"],
-    "duration": ["-D", "4", "-f", "1", "-s", "4096"],
+    "duration": ["-D", "3", "-f", "1", "-s", "4096"],
     "add": ["-A", "FETCH_AND_ADD", "-n", "2000"],
     "swap": ["-A", "CMP_AND_SWAP", "-n", "2000"],
 }
@@ -103,7 +103,7 @@ def exchange(world, tool, arguments, seconds, family=(), port=None, settings=Non
 
 
 def register(tool, mode):
-    # The bandwidth tools send only 3 GiB with -a -n 200.
+    # The bandwidth tools send only 1.5 GiB with -a -n 100.
     @case(f"{tool.replace('_', '-')}-{mode}", worlds=DIAGONAL, seconds=150, serial=True, reduced=mode in REDUCED)
     def run(world):
         arguments = REDUCED[mode] if world.reduced else MODES[mode]
