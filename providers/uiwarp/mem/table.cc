@@ -4,7 +4,9 @@
 
 namespace uiw::mem {
 
-Table::Table() : impl_(new (std::nothrow) Impl) {}
+Table::Table(Reuse reuse) : impl_(new (std::nothrow) Impl) {
+  if (impl_) impl_->reuse = reuse;
+}
 
 Table::~Table() = default;
 

@@ -134,9 +134,16 @@ enum class Invalidation {
   kNotPossible,    // not valid, or not an STag that may be invalidated
 };
 
+// When an STag that was given back is another registration's or window's.
+enum class Reuse : uint8_t {
+  kLate,    // as late as can be
+  kAtOnce,  // the last one given back is the next one's, with its key: for programs under --shake,
+            // which may rely on a stale one to be refused. RFC 5040 8.1.1 only recommends otherwise
+};
+
 class Table {
  public:
-  Table();
+  explicit Table(Reuse reuse = Reuse::kLate);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -145,7 +152,8 @@ class Table {
   static constexpr size_t kCapacity = 1u << 21;
 
   // Adds a registration and chooses its STag: 24 random bits of index, 8 of key, never 0; no index
-  // that is among the last 1,024 given back (RFC 5040 8.1.1(8)). ENOMEM at the limit of `max`.
+  // that is among the last 1,024 given back (RFC 5040 8.1.1(8)), but of Reuse::kAtOnce. ENOMEM at
+  // the limit of `max`.
   // Thread: any. Does not check that the memory is mapped: see mapping.h.
   core::Result<uint32_t> add(uint32_t pd, uint8_t* memory, uint64_t start, uint64_t length,
                              uint32_t access, size_t max);

@@ -24,6 +24,7 @@
 #include <cerrno>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "core/cpu_relax.h"
 #include "mem/buckets.h"
@@ -106,6 +107,8 @@ struct Table::Impl {
   // How many of `recent` have these low bits: most new STags need no closer look.
   static constexpr uint32_t kFilter = 8192;
   uint16_t recent_like[kFilter] = {};
+  Reuse reuse = Reuse::kLate;
+  uint32_t last_given_back = 0;  // of Reuse::kAtOnce; 0: none
 
   ~Impl() {
     buckets.for_each([](const Slot* slot) {
@@ -162,6 +165,7 @@ struct Table::Impl {
   }
 
   void give_slot(const Slot* slot) {
+    if (reuse == Reuse::kAtOnce) last_given_back = slot->stag;
     slots.give(*slot);
     if (slots.taken() < trim_below) trim();
   }
@@ -191,6 +195,8 @@ struct Table::Impl {
 
   // Index 0 stays unused, so that no key makes it STag 0.
   int choose_stag(uint32_t& stag) {
+    stag = std::exchange(last_given_back, 0);
+    if (stag != 0 && !buckets.find(index_of(stag))) return 0;
     do {
       if (const int error = random.next(stag)) return error;
     } while (index_of(stag) == 0 || buckets.find(index_of(stag)) ||

@@ -3,7 +3,6 @@
 
 #include <iterator>
 
-#include "core/chance.h"
 #include "core/cpu_relax.h"
 #include "core/tuning.h"
 
@@ -19,13 +18,11 @@ void place_with_pause(uint8_t* to, core::Bytes payload) {
 
 }  // namespace
 
-Place place_by(uint64_t seed) {
-  // A number that nothing else of the seed is drawn by (shake/temper.cc).
-  constexpr uint64_t kPlacing = 100;
+Place place_by(uint64_t drawn) {
   constexpr Place kPlaces[] = {place, place_with_pause<core::tuning::kShortPlacingPause>,
                                place_with_pause<core::tuning::kLongPlacingPause>,
                                place_with_pause<core::tuning::kLongPlacingPause>};
-  return kPlaces[core::chance(seed, {kPlacing}) % std::size(kPlaces)];
+  return kPlaces[drawn % std::size(kPlaces)];
 }
 
 }  // namespace uiw::qp

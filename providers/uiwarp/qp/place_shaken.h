@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Placing what a Write brings as no RFC forbids it, and nobody does it: for programs under --shake.
+// Placing what comes as no RFC forbids it, and nobody does it: for programs under --shake.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void place_end_first(uint8_t* to, core::Bytes payload, Pause pause) {
   core::copy(to, payload.data(), before);
 }
 
-// How the Writes of a process are placed by that seed. Pure.
-Place place_by(uint64_t seed);
+// How a process places, by what was drawn (core/shaken.h). Pure.
+Place place_by(uint64_t drawn);
 
 }  // namespace uiw::qp

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "core/clock.h"
@@ -14,6 +15,7 @@
 #include "core/per_process.h"
 #include "core/raw_sys.h"
 #include "core/settings.h"
+#include "core/shaken.h"
 #include "device/gid_table.h"
 #include "rendezvous/name.h"
 #include "rendezvous/proof.h"
@@ -37,8 +39,9 @@ struct Port {
   int fd = -1;  // bound everywhere; does not listen
   uint32_t used_count = 0;
   std::bitset<kNumbersPerPort> used;
-  uint8_t latest[kLate] = {};  // drawn, a ring
-  uint32_t drawn = 0;          // so many, ever
+  uint8_t latest[kLate] = {};         // drawn, a ring
+  uint32_t drawn = 0;                 // so many, ever
+  std::optional<uint8_t> given_back;  // the last one, until another is drawn
 
   uint8_t draw();
   std::unique_ptr<QpnListener> listener;      // thread: engine
@@ -46,9 +49,20 @@ struct Port {
   std::unique_ptr<Port> next;
 };
 
+// Under --shake, by the seed: the number given back last comes at once, which no manual forbids.
+bool reuses_at_once() {
+  return core::shaken(core::Shaken::kNumbers).value_or(1) % 2 == 0;
+}
+
 // Any of those that are free and were not drawn lately, so that it cannot be predicted; any that is
 // free if there is no such. One is free.
 uint8_t Port::draw() {
+  if (const std::optional<uint8_t> again = std::exchange(given_back, std::nullopt);
+      again && !used[*again] && reuses_at_once()) {
+    used.set(*again);
+    ++used_count;
+    return *again;
+  }
   std::bitset<kNumbersPerPort> excluded = used;
   for (uint32_t i = 0; i < std::min(drawn, kLate); ++i) excluded.set(latest[i]);
   if (excluded.all()) excluded = used;
@@ -167,6 +181,7 @@ void give_number(uint32_t qp_num) {
     Port* port = all->find(qp_num);
     if (!port) return;
     port->used.reset(index_of(qp_num));
+    port->given_back = index_of(qp_num);
     if (port->used_count > 1) {
       --port->used_count;
       return;

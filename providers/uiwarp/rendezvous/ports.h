@@ -26,9 +26,9 @@ class PortCondition {
   ~PortCondition() = default;
 };
 
-// A number that no other queue pair of this host has, and none had lately; which one of those
-// nobody can foresee. EADDRINUSE: no port of the allowed range (UIWARP_PORTS) is free, or the
-// condition allows none of some that are; EMFILE and the like. Thread: any.
+// A number that no other queue pair of this host has, and none had lately (but under --shake);
+// which one of those nobody can foresee. EADDRINUSE: no port of the allowed range (UIWARP_PORTS) is
+// free, or the condition allows none of some that are; EMFILE and the like. Thread: any.
 core::Result<uint32_t> take_number(PortCondition* condition = nullptr);
 // With the last number of a port that listens, or when another one is idle, the port is closed.
 // Thread: any that may wait for the engine.

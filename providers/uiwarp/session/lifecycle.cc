@@ -22,6 +22,7 @@
 #include "core/instrumented.h"
 #include "core/log.h"
 #include "core/settings.h"
+#include "core/shaken.h"
 #include "counters/file.h"
 #include "qp/lost_peer.h"
 #include "qp/place_shaken.h"
@@ -481,8 +482,8 @@ bool State::create_queues() {
   shared.send_source = send_source.get();
   shared.recv_source = recv_source.get();
   shared.counters = options.counters;
-  if (const std::optional<uint64_t> seed = core::seed_of(core::settings().shake))
-    shared.place = qp::place_by(*seed);
+  if (const std::optional<uint64_t> drawn = core::shaken(core::Shaken::kPlacing))
+    shared.place = qp::place_by(*drawn);
   shared.long_fpdus = core::settings().long_fpdus;
   shared.stagger = qp::stagger::worth_it();
   shared.acknowledged =

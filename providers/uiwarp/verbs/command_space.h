@@ -11,6 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/shaken.h"
 #include "mem/table.h"
 #include "verbs/users.h"
 
@@ -57,8 +58,13 @@ class Handles {
 extern template class Handles<Domain>;
 extern template class Handles<Region>;
 
+inline mem::Reuse reuse_of_keys() {
+  return core::shaken(core::Shaken::kKeys).value_or(1) % 2 ? mem::Reuse::kLate
+                                                           : mem::Reuse::kAtOnce;
+}
+
 struct CommandSpace {
-  mem::Table memory;
+  mem::Table memory{reuse_of_keys()};
   std::atomic<uint32_t> last_pd_id{0};
   Handles<Domain> domains;
   Handles<Region> regions;

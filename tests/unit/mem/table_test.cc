@@ -110,6 +110,20 @@ TEST(Table, StagsAreNotReusedSoonAndNotSequential) {
   EXPECT_GT(steps.size(), 4900u);
 }
 
+TEST(Table, ReusesTheLastStagAtOnceWhenAskedTo) {
+  Table table(Reuse::kAtOnce);
+  uint8_t memory[16], other[16];
+  const uint32_t first = must_add(table, memory), second = must_add(table, memory);
+  EXPECT_NE(first, second);
+  ASSERT_EQ(table.remove(first), 0);
+  EXPECT_EQ(must_add(table, other), first);
+  EXPECT_EQ(table.find(first)->memory, other);
+  EXPECT_EQ(table.find(second)->memory, memory);
+  const uint32_t third = must_add(table, memory);
+  EXPECT_NE(third, first);
+  EXPECT_NE(third, second);
+}
+
 // RFC 5040 8.1.1(8): sparsely populated over the full range. Every bit is as often 0 as 1, and
 // every sixteenth of the range has its share, within six standard deviations.
 TEST(Table, StagsSpreadOverTheWholeRange) {
