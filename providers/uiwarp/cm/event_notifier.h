@@ -7,6 +7,7 @@
 
 #include "cm/id.h"
 #include "core/list.h"
+#include "engine/deadline.h"
 #include "engine/engine.h"
 
 namespace uiw::cm {
@@ -16,10 +17,16 @@ namespace uiw::cm {
 // lock. So it wakes once for all events of a turn and finds the lock free. Other threads notify at
 // once, also for events that the engine has queued.
 //
-// The manager's lock is held in every function but run().
+// Under --shake what the engine queues is kept back for a while, drawn for each channel and time
+// (cm/lateness.h): until then is_late() says that there is nothing to fetch.
+//
+// The manager's lock is held in every function but run() and engine_goes().
 class EventNotifier final : private engine::Task {
  public:
   explicit EventNotifier(std::mutex& lock) : lock_(lock) {}
+
+  // Before anything else of the channel: which one of the process it is.
+  void opened(Channel& channel);
 
   // An event was queued; an event was fetched or discarded. `engine`: the one that runs the
   // manager's endpoints, or null.
@@ -27,11 +34,18 @@ class EventNotifier final : private engine::Task {
   void taken(Channel& channel);
   // The channel is about to close. Waits, without the lock, while the engine is in its notify().
   void leave(Channel& channel, std::unique_lock<std::mutex>& hold);
+  static bool is_late(const Channel& channel) { return channel.due != 0; }
+  // The engine may end now, unless a channel needs it. Thread: engine.
+  void engine_goes(engine::Engine& engine);
 
  private:
   void run() override;
+  Channel* first_due(core::Nanoseconds now);
 
   std::mutex& lock_;
+  uint64_t opened_ = 0;
+  engine::Engine* engine_ = nullptr;  // that queued last
+  engine::Deadline<EventNotifier, &EventNotifier::run> later_{*this};
   core::List<Channel, &Channel::pending_notification> pending_;
   bool posted_ = false;
   std::atomic<Channel*> notifying_{nullptr};  // whose EventSink::notify() the engine is in

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cm/cm.h"
+#include "core/clock.h"
 #include "core/explain.h"
 #include "core/list.h"
 #include "device/device.h"
@@ -102,6 +103,9 @@ struct Channel {
   bool notified = false;              // notify() was called, or the engine is about to call it
   bool notification_pending = false;  // in the list of those that the engine has to notify
   core::ListLink<Channel> pending_notification;
+  uint64_t number = 0;               // among those of the process, from 1
+  uint64_t notifications_drawn = 0;  // how often it was drawn how late one is (--shake)
+  core::Nanoseconds due = 0;         // its events are kept back until then; 0: they are not
   core::List<QueuedEvent, &QueuedEvent::link> events;
   core::List<Id, &Id::in_channel> ids;
 };

@@ -29,6 +29,7 @@ void Manager::open_channel(Channel& channel, EventSink& sink) {
   std::lock_guard hold(lock_);
   channel.sink = &sink;
   channel.open = true;
+  notifier_.opened(channel);
   ++open_channels_;
 }
 
@@ -46,6 +47,7 @@ void Manager::close_channel(Channel& channel) {
 
 // With the last channel everything must be off the engine before the reference to it goes.
 void Manager::end_orphans(engine::Engine& engine) {
+  engine.run_sync([&] { notifier_.engine_goes(engine); });
   bool any;
   do {
     any = false;
@@ -326,7 +328,7 @@ int Manager::write_event(Channel& channel, uint32_t number, EventType type, int 
 int Manager::next_event(Channel& channel, Event& out) {
   std::lock_guard hold(lock_);
   QueuedEvent* event = channel.events.first();
-  if (event == nullptr) return EAGAIN;
+  if (event == nullptr || EventNotifier::is_late(channel)) return EAGAIN;
   out = event->event;
   Id& id = *event->owner;
   ++id.events_reported;

@@ -192,6 +192,11 @@ inline constexpr uint64_t kFewCompletions = 3, kTurn = 4;
 // to 100, by the processor.
 inline constexpr int kShortPlacingPause = 50, kLongPlacingPause = 1000;
 
+// How late events of rdma_cm are at most (cm/lateness.h): longer than a first message takes, and
+// than a busy host does.
+inline constexpr Nanoseconds kShortLateness = 300 * kMicrosecond,
+                             kLongestLateness = 5 * kMillisecond;
+
 // --- Messages (core/explain.h) ---
 
 // Of how many objects a process is told the same mistake. A server whose peers are wrong makes a

@@ -8,6 +8,10 @@
 #include <semaphore>
 #include <thread>
 
+#include "cm/lateness.h"
+#include "core/chance.h"
+#include "core/clock.h"
+
 namespace uiw::cm {
 namespace {
 
@@ -150,6 +154,62 @@ TEST_F(EventNotifierTest, AChannelThatLeftIsNotNotified) {
   });
   settle();
   EXPECT_EQ(sink_.notifications, 0);
+}
+
+// As --shake has it.
+TEST_F(EventNotifierTest, WhatIsLateIsHiddenUntilItIsDue) {
+  on_engine([&] {
+    channel_.due = engine_->now() + 20 * core::kMillisecond;
+    queue(events_[0], &*engine_);
+  });
+  settle();
+  {
+    const std::lock_guard hold(lock_);
+    EXPECT_TRUE(EventNotifier::is_late(channel_));
+  }
+  EXPECT_EQ(sink_.notifications, 0);
+  const core::Nanoseconds end = core::now() + 60 * core::kSecond;
+  while (!sink_.readable && core::now() < end) sched_yield();
+  EXPECT_EQ(sink_.notifications, 1);
+  const std::lock_guard hold(lock_);
+  EXPECT_FALSE(EventNotifier::is_late(channel_));
+}
+
+TEST_F(EventNotifierTest, WhatIsLateComesWithAnEventOfAnotherThread) {
+  on_engine([&] {
+    channel_.due = engine_->now() + 3600 * core::kSecond;
+    queue(events_[0], &*engine_);
+    queue(events_[1], nullptr);
+    EXPECT_FALSE(EventNotifier::is_late(channel_));
+  });
+  settle();
+  EXPECT_EQ(sink_.notifications, 1);
+}
+
+TEST_F(EventNotifierTest, TheEngineEndsWithoutWhatIsLateAndWasDiscarded) {
+  on_engine([&] {
+    channel_.due = engine_->now() + 3600 * core::kSecond;
+    queue(events_[0], &*engine_);
+  });
+  settle();
+  {
+    std::unique_lock hold(lock_);
+    notifier_.leave(channel_, hold);
+  }
+  on_engine([&] { notifier_.engine_goes(*engine_); });
+  EXPECT_EQ(sink_.notifications, 0);
+}
+
+// Half of the draws, so that what is late is late beside something.
+TEST(Lateness, IsBoundedAndOftenNone) {
+  int prompt = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const core::Nanoseconds late = lateness_of(core::mixed(i));
+    EXPECT_GE(late, 0);
+    EXPECT_LT(late, core::tuning::kLongestLateness);
+    prompt += late == 0;
+  }
+  EXPECT_NEAR(prompt, 500, 100);
 }
 
 // A descriptor that its program has emptied itself.
