@@ -182,6 +182,9 @@ class Rx {
   RxStatus on_send(const Segment& segment, rdmap::Opcode opcode, const ddp::UntaggedHeader& header);
   RxStatus on_immediate(const Segment& segment, rdmap::Opcode opcode,
                         const ddp::UntaggedHeader& header);
+  // queue::scatter() of what belongs to a receive or a Read, by shared_->place under --shake.
+  bool scatter(uint32_t pd, const ibv_sge* sges, uint32_t count, uint64_t offset,
+               core::Bytes payload);
   RxStatus place_send(const Segment& segment, core::Bytes payload);
   RxStatus finish_send(const Segment& segment, rdmap::Opcode opcode,
                        const ddp::UntaggedHeader& header);

@@ -46,8 +46,8 @@ bool Rx::plan_placement(DirectPlacement& out) {
   const Expected expected = this->expected();
   const uint64_t ahead =
       std::min<uint64_t>(expected.octets, expected.segment * DirectPlacement::kAhead);
+  if (shared_->place != qp::place) return false;
   const bool write = open_.opcode() == Opcode::kWrite;
-  if (write && shared_->place != qp::place) return false;
   if (!(write ? find_write(out, ahead) : find_sges(out, ahead))) return false;
   uint64_t found = 0;
   for (size_t i = 0; i < out.count; ++i) found += out.pieces[i].iov_len;

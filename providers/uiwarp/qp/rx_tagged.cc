@@ -133,8 +133,7 @@ RxStatus Rx::place_response(core::Bytes payload) {
     return RxStatus::kOk;
   }
   const SendWqe& wr = shared_->send_queue->slot(read.slot);
-  if (!queue::scatter(regions_, *shared_->memory, shared_->pd, wr.sges(), wr.sge_count,
-                      response_octets_, payload))
+  if (!scatter(shared_->pd, wr.sges(), wr.sge_count, response_octets_, payload))
     return raise_sink(read.slot, response_octets_ + payload.size());
   response_octets_ += payload.size();
   return RxStatus::kOk;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "qp/place.h"
 #include "qp/remote_protection.h"
 #include "qp/rx.h"
 #include "queue/scatter.h"
@@ -115,8 +116,7 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
 // RFC 5040 4.8: a receive that names memory which it may not is an error "localized to RDMAP
 // Stream" to the peer, which is told what found it.
 RxStatus Rx::place_send(const Segment& segment, core::Bytes payload) {
-  if (!queue::scatter(regions_, *shared_->memory, shared_->receive_pd, receive_.sges,
-                      receive_.sge_count, send_octets_, payload)) {
+  if (!scatter(shared_->receive_pd, receive_.sges, receive_.sge_count, send_octets_, payload)) {
     fault_.cause = explain_receive(send_octets_ + payload.size());
     fail_receive(IBV_WC_LOC_PROT_ERR, fault_.cause);
     fault_.blame = RxFault::Blame::kProgram;
@@ -124,6 +124,14 @@ RxStatus Rx::place_send(const Segment& segment, core::Bytes payload) {
   }
   send_octets_ += static_cast<uint32_t>(payload.size());
   return RxStatus::kOk;
+}
+
+bool Rx::scatter(uint32_t pd, const ibv_sge* sges, uint32_t count, uint64_t offset,
+                 core::Bytes payload) {
+  if (shared_->place == qp::place) [[likely]]
+    return queue::scatter(regions_, *shared_->memory, pd, sges, count, offset, payload);
+  return queue::scatter_by(shared_->place, regions_, *shared_->memory, pd, sges, count, offset,
+                           payload);
 }
 
 RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {

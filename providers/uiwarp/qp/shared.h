@@ -75,7 +75,7 @@ struct Shared {
   mpa::Agreement agreement;
   // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
   uint32_t first_msn = 1;
-  Place place = qp::place;    // of Writes
+  Place place = qp::place;    // of Writes; another one (--shake) also of Sends and Reads
   bool long_fpdus = false;    // wanted: qp/long_fpdus.h
   bool stagger = false;       // the same, where the peer is a uiwarp: qp/stagger.h
   bool acknowledged = false;  // wanted: Sends and Writes complete when the peer has them

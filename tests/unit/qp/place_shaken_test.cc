@@ -77,5 +77,25 @@ TEST(PlaceShaken, WritesAreWholeAndNotReceivedDirectly) {
   }
 }
 
+TEST(PlaceShaken, SendsAreWholeAndNotReceivedDirectly) {
+  constexpr size_t kSize = 20000, kFirst = 1000;
+  for (const bool crc : {true, false}) {
+    const Octets content = filled(kSize);
+    Octets memory(kSize, 0);
+    placed_parts = 0;
+    Machine m({.crc = crc});
+    m.connection->shared.place = count_and_place;
+    const uint32_t stag = *m.memory.add(kPd, memory.data(), kStart, kSize, kAllAccess, kMaxRegions);
+    m.receive(RecvWr({{kStart, kSize, stag}}, 7));
+    const Octets octets = fpdu(untagged(3, 0, 1, 0, content, true), crc);
+    ASSERT_EQ(m.feed({octets.data(), kFirst}), RxStatus::kOk);
+    qp::DirectPlacement placement;
+    EXPECT_FALSE(m.rx().plan_placement(placement));
+    EXPECT_EQ(m.feed({octets.data() + kFirst, octets.size() - kFirst}), RxStatus::kOk);
+    EXPECT_EQ(placed_parts, crc ? 1 : 2);
+    EXPECT_EQ(memory, content);
+  }
+}
+
 }  // namespace
 }  // namespace uiw::test

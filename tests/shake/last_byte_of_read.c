@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Watches the last byte of the memory that an RDMA Read fills, and takes the rest for read when it changes. Clean, it
+ * waits for the Read's completion (RFC 5040 5.5).
+ */
+#include "../misuse/misuse.h"
+
+#define READS 40
+#define BYTES (SIZE / 2)
+
+static struct ends ends;
+
+static void post_read(int value)
+{
+	struct ibv_sge to = piece(&ends, BYTES, BYTES);
+	struct ibv_send_wr read = send_of(&to, 0);
+
+	memset(ends.memory, value, BYTES);
+	read.opcode = IBV_WR_RDMA_READ;
+	read.wr.rdma.remote_addr = (uintptr_t)ends.memory;
+	read.wr.rdma.rkey = ends.mr->rkey;
+	MUST(!post_send(ends.a, read));
+}
+
+static void await_last_byte(char value)
+{
+	const volatile char *last = &ends.memory[SIZE - 1];
+	const time_t end = time(NULL) + 60;
+
+	while (*last != value)
+		MUST(time(NULL) < end);
+}
+
+int main(int argc, char **argv)
+{
+	make_ends(&ends, argc, argv, IBV_ACCESS_REMOTE_READ);
+	connect_ends(&ends);
+	for (int i = 1; i <= READS; i++) {
+		post_read(i);
+		if (clean)
+			MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
+		else
+			await_last_byte((char)i);
+		for (int at = BYTES; at < SIZE; at++)
+			MUST(((const volatile char *)ends.memory)[at] == (char)i);
+		if (!clean)
+			MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
+	}
+	destroy_ends(&ends);
+	return 0;
+}
