@@ -107,8 +107,8 @@ constexpr SettingInfo kTable[] = {
      "says what the rules do."},
     {"UIWARP_SHAKE", "off|SEED", "off",
      "Do by this seed, a number of 64 bits, what the standards leave open and programs do not "
-     "expect: completions that come late, in other batches and orders, and Writes whose end is "
-     "placed first. `uiwarp run --shake` sets it."},
+     "expect: completions that come late, in other batches and orders, data whose end is placed "
+     "first, late events, keys that come again. `uiwarp run --shake` sets it."},
     {"UIWARP_TRACE", "off|FILE[,size=N]", "off",
      "Record each work request, its completion and what happens to queue pairs in FILE, which "
      "`uiwarp trace` shows; %p in its name stands for the process id. `uiwarp run --trace` sets "
