@@ -71,6 +71,12 @@ def command(uiwarp):
         time.sleep(0.02)
     if is_alive(pid):
         yield f"what a run has started is there still: process {pid}"
+    shell = "echo first; yes 1234567 | head -c 10000000; echo last; exit 3"
+    status, said = run(uiwarp, "shake", "--", "sh", "-c", shell)
+    left_out = re.search(r"^uiwarp: (\d+) bytes of the output are left out here$", said, re.MULTILINE)
+    lines = said.splitlines()
+    if status != 1 or not left_out or lines[0] != "first" or lines[-3] != "last" or not 9_000_000 < int(left_out[1]) < 10_000_000:
+        yield f"a run that says much: status {status}, {len(said)} bytes\n{said[:200]}...{said[-400:]}"
     status, said = run("sh", "-c", "trap '' CHLD; exec \"$0\" shake --runs 2 -- sh -c 'exit 5'", uiwarp)
     if status != 1 or "exit status 5" not in said:
         yield f"a run that fails where SIGCHLD is ignored: status {status}\n{said}"

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,7 +18,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "core/clock.h"
 #include "environment.h"
+#include "kept_output.h"
 #include "run.h"
 #include "target.h"
 
@@ -30,7 +32,7 @@ enum class Outcome {
   kFailed,       // another one, or a signal ended it
   kHung,         // it was killed at the time-out
   kInterrupted,  // somebody wants us to end
-  kNotRun,       // no process or file can be made; errno says why
+  kNotRun,       // no process or pipe can be made; errno says why
 };
 
 struct Run {
@@ -83,12 +85,45 @@ class EndSignals {
   _exit(run_program(layout, argv.data()));
 }
 
-Run wait_for(pid_t pid, double timeout, const EndSignals& signals) {
+// Takes what a pipe has at most, once, so that nobody who writes without end keeps us here. False:
+// no more will come.
+bool take_output(int from, KeptOutput& output) {
+  char buffer[64 * 1024];
+  const ssize_t size = read(from, buffer, sizeof buffer);
+  if (size > 0) output.add({buffer, static_cast<size_t>(size)});
+  return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+int milliseconds_until(core::Nanoseconds end) {
+  const core::Nanoseconds left = (end - core::now()) / core::kMillisecond + 1;
+  return static_cast<int>(std::clamp<core::Nanoseconds>(left, 0, INT_MAX));
+}
+
+enum class Wait { kEnded, kTimedOut, kSignal };
+
+// Until the process has ended or is not to be waited for any longer. What it says is taken
+// meanwhile.
+Wait wait_until(int process, int from, core::Nanoseconds end, const EndSignals& signals,
+                KeptOutput& output) {
+  pollfd waiting[] = {{process, POLLIN, 0}, {signals.fd(), POLLIN, 0}, {from, POLLIN, 0}};
+  for (;;) {
+    const int left = milliseconds_until(end);
+    if (poll(waiting, std::size(waiting), left) < 0 && errno != EINTR) return Wait::kTimedOut;
+    if (waiting[2].revents && !take_output(from, output)) waiting[2].fd = -1;
+    if (waiting[0].revents) return Wait::kEnded;
+    if (waiting[1].revents) return Wait::kSignal;
+    if (left == 0) return Wait::kTimedOut;
+  }
+}
+
+Run wait_for(pid_t pid, int from, double timeout, const EndSignals& signals, KeptOutput& output) {
   const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   const int error = errno;
-  pollfd waiting[] = {{process, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
-  const int ready =
-      process < 0 ? 0 : poll(waiting, std::size(waiting), static_cast<int>(timeout * 1000));
+  const auto nanoseconds = timeout * static_cast<double>(core::kSecond);
+  const core::Nanoseconds end =
+      core::now() + (nanoseconds < 1e18 ? static_cast<core::Nanoseconds>(nanoseconds)
+                                        : core::Nanoseconds{1'000'000'000'000'000'000});
+  const Wait wait = process < 0 ? Wait::kTimedOut : wait_until(process, from, end, signals, output);
   if (process >= 0) close(process);
   const int signal = signals.taken();
   // What it has started and left, too.
@@ -97,28 +132,34 @@ Run wait_for(pid_t pid, double timeout, const EndSignals& signals) {
   const bool ended_here = waitpid(pid, &status, 0) == pid;
   errno = ended_here ? error : errno;
   if (process < 0 || !ended_here) return {};
+  take_output(from, output);
   if (signal != 0) return {Outcome::kInterrupted, signal};
-  if (ready == 0) return {Outcome::kHung, 0};
+  if (wait == Wait::kTimedOut) return {Outcome::kHung, 0};
   const int ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return {ended == 0 ? Outcome::kPassed : Outcome::kFailed, ended};
 }
 
 Run run_once(const Layout& layout, const ShakePlan& plan, const std::vector<std::string>& command,
-             int output, const EndSignals& signals) {
+             const EndSignals& signals, KeptOutput& output) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {};
+  // Ours only: the program's end blocks as it expects.
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const pid_t pid = fork();
-  if (pid < 0) return {};
-  if (pid == 0) become(layout, command, output, signals);
-  setpgid(pid, pid);
-  return wait_for(pid, plan.timeout, signals);
-}
-
-void print_output(int output) {
-  fflush(stdout);
-  char buffer[4096];
-  off_t at = 0;
-  for (ssize_t size; (size = pread(output, buffer, sizeof buffer, at)) > 0; at += size)
-    fwrite(buffer, 1, static_cast<size_t>(size), stdout);
-  fflush(stdout);
+  if (pid == 0) become(layout, command, ends[1], signals);
+  const int error = errno;
+  close(ends[1]);
+  Run run;
+  if (pid > 0) {
+    setpgid(pid, pid);
+    run = wait_for(pid, ends[0], plan.timeout, signals, output);
+  } else {
+    errno = error;
+  }
+  const int reason = errno;
+  close(ends[0]);
+  errno = reason;
+  return run;
 }
 
 // As a shell takes it for one word.
@@ -169,13 +210,11 @@ int shake(const Layout& layout, const ShakePlan& plan, const std::vector<std::st
   for (uint64_t i = 0; i < plan.runs; ++i) {
     const std::string seed = std::to_string(plan.first_seed + i);
     setenv("UIWARP_SHAKE", seed.c_str(), 1);
-    const int output = memfd_create("uiwarp-shake", MFD_CLOEXEC);
-    const Run run = output < 0 ? Run{} : run_once(layout, plan, command, output, signals);
+    KeptOutput output;
+    const Run run = run_once(layout, plan, command, signals, output);
     const int error = errno;
-    const bool is_of_interest = run.outcome == Outcome::kFailed || run.outcome == Outcome::kHung;
-    if (is_of_interest) print_output(output);
-    if (output >= 0) close(output);
-    if (is_of_interest) {
+    if (run.outcome == Outcome::kFailed || run.outcome == Outcome::kHung) {
+      output.print(stdout);
       tell(run, seed, plan, command);
       return 1;
     }
