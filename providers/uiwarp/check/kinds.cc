@@ -120,12 +120,17 @@ constexpr KindInfo kInfos[] = {
      "Its memory is freed: the call crashes, or works on what has that memory by then.",
      "Let the threads that poll and post end, or know that they are not to, before the queue is "
      "destroyed."},
+    {Kind::kEventUnread, "event-unread", "an asynchronous event that nobody read",
+     "The event is told once. Who does not read it takes a queue that is dead, or has no receives "
+     "left, for an idle one, and goes on with addresses and ports that are not there any more.",
+     "Let a thread call ibv_get_async_event() and ibv_ack_async_event() for as long as the device "
+     "is open, and have it end or repair what the event names."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kUsedAfterDestroy) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kEventUnread) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

@@ -31,6 +31,7 @@ enum class Kind : uint8_t {
   kNoReceive,          // a message came and found no receive
   kRemoteAccess,       // the peer refused what a request asks of its memory
   kUsedAfterDestroy,   // a queue that has gone, or goes at that moment
+  kEventUnread,        // an asynchronous event that nobody read
 };
 
 struct KindInfo {

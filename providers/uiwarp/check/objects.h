@@ -39,6 +39,7 @@ struct Context {
   explicit Context(std::shared_ptr<CommandSpace> shared) : space(std::move(shared)) {}
 
   uiwarp_context* next = nullptr;
+  int async_fd = -1;  // that libibverbs reads asynchronous events from
   const unsigned process = core::generation();
 
   const std::shared_ptr<CommandSpace> space;
@@ -67,6 +68,7 @@ struct Mr {
 
 struct Cq {
   uiwarp_cq* next = nullptr;
+  const void* user = nullptr;  // the ibv_cq
   Life life;
   Context* context = nullptr;
   int entries = 0;                        // as asked; there may be more
@@ -92,6 +94,7 @@ struct Cq {
 
 struct Srq {
   uiwarp_srq* next = nullptr;
+  const void* user = nullptr;  // the ibv_srq
   Life life;
   Pd* pd = nullptr;
   OneAtATime receiving;
@@ -101,6 +104,7 @@ struct Srq {
 
 struct Qp {
   uiwarp_qp* next = nullptr;
+  const void* user = nullptr;  // the ibv_qp
   Life life;
   Pd* pd = nullptr;
   Cq* send_cq = nullptr;

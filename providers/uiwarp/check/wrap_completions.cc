@@ -8,6 +8,7 @@
 #include "check/forks.h"
 #include "check/text.h"
 #include "check/thread_rules.h"
+#include "check/unread_events.h"
 #include "check/watch.h"
 #include "check/wraps.h"
 #include "core/raw_sys.h"
@@ -150,6 +151,7 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
     return error;
   }
   made->context = &of(context);
+  made->user = user;
   made->entries = *actual = cqe;
   if (parent_domain) made->promise = of(parent_domain).promise;
   Objects::instance().add(*made->context, made, text("completion queue of %d entries", cqe),
@@ -169,6 +171,7 @@ int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events)
     return next->cq_destroy(cq->next, comp_events, async_events);
   end_life(cq->life, cq, "ibv_destroy_cq");
   report_overflow(*cq);
+  hint_at_unread(*cq->context, cq, cq->user, "ibv_destroy_cq");
   if (cq->channel_fd >= 0) watch::remove(*cq);
   const int error = next->cq_destroy(cq->next, comp_events, async_events);
   if (error) cq->life.go_on();

@@ -8,6 +8,7 @@
 
 #include "check/forks.h"
 #include "check/text.h"
+#include "check/unread_events.h"
 #include "check/wraps.h"
 #include "core/shared_by_number.h"
 
@@ -100,6 +101,7 @@ int context_open(const uiwarp_device* device, uint64_t command, uiwarp_context**
     delete opened;
     return error;
   }
+  opened->async_fd = *async_fd;
   Objects::instance().add(*opened, opened, "device");
   *context = handle_of(opened);
   return 0;
@@ -107,6 +109,7 @@ int context_open(const uiwarp_device* device, uint64_t command, uiwarp_context**
 
 void context_close(uiwarp_context* handle) {
   Context& context = of(handle);
+  hint_at_unread(context, &context, nullptr, "ibv_close_device");
   next->context_close(context.next);
   if (context.foreign()) return;
   const auto left = Objects::instance().all_of(&context);

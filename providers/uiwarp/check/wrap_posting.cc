@@ -188,6 +188,8 @@ int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 void qp_batch_begin(uiwarp_qp* handle) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_wr_start");
+  if (!inside) return;
   if (is_inherited(*qp.pd->context, &qp, "ibv_wr_start")) return next->qp_batch_begin(qp.next);
   Stack here;
   capture(here);
@@ -200,6 +202,8 @@ void qp_batch_begin(uiwarp_qp* handle) {
 
 int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_wr_*()");
+  if (!inside) return EINVAL;
   Context& context = *qp.pd->context;
   if (context.foreign()) return next->qp_batch_add(qp.next, wr);
   Stack posted;
@@ -224,12 +228,18 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   return 0;
 }
 
-int qp_batch_address(uiwarp_qp* qp, const ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
-  return next->qp_batch_address(of(qp).next, ah, remote_qpn, remote_qkey);
+int qp_batch_address(uiwarp_qp* handle, const ibv_ah* ah, uint32_t remote_qpn,
+                     uint32_t remote_qkey) {
+  Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, "ibv_wr_set_ud_addr");
+  if (!inside) return EINVAL;
+  return next->qp_batch_address(qp.next, ah, remote_qpn, remote_qkey);
 }
 
 int qp_batch_end(uiwarp_qp* handle, int publish) {
   Qp& qp = of(handle);
+  const Inside inside(qp.life, &qp, publish ? "ibv_wr_complete" : "ibv_wr_abort");
+  if (!inside) return EINVAL;
   if (qp.pd->context->foreign()) return next->qp_batch_end(qp.next, publish);
   Stack here;
   if (!qp.section.is_plain(this_thread())) {

@@ -7,6 +7,7 @@
 #include "check/forks.h"
 #include "check/text.h"
 #include "check/thread_rules.h"
+#include "check/unread_events.h"
 #include "check/wraps.h"
 
 namespace uiw::check {
@@ -99,6 +100,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   made->recv_cq = &of(init->recv_cq);
   made->srq = init->srq ? &of(init->srq) : nullptr;
   made->number = *qp_num;
+  made->user = init->user;
   made->type = static_cast<ibv_qp_type>(init->qp_type);
   made->signal_all = init->sq_sig_all != 0;
   // Who was given more than asked would not find out what other devices refuse.
@@ -131,6 +133,7 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   }
   report_open_section(*qp);
   if (wants.hints) hint_at_outstanding(*qp);
+  hint_at_unread(context, qp, qp->user, "ibv_destroy_qp");
   if (const int error = next->qp_destroy(qp->next, async_events)) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
     qp->life.go_on();
@@ -196,6 +199,7 @@ int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) 
     return error;
   }
   made->pd = &of(pd);
+  made->user = user;
   Objects::instance().add(*made->pd->context, made, "shared receive queue", {made->pd});
   *srq = handle_of(made);
   return 0;
@@ -215,6 +219,7 @@ int srq_destroy(uiwarp_srq* handle, uint32_t* async_events) {
   if (is_inherited(*srq->pd->context, srq, "ibv_destroy_srq", Use::kDestroys))
     return next->srq_destroy(srq->next, async_events);
   end_life(srq->life, srq, "ibv_destroy_srq");
+  hint_at_unread(*srq->pd->context, srq, srq->user, "ibv_destroy_srq");
   const int error = next->srq_destroy(srq->next, async_events);
   if (error) srq->life.go_on();
   if (error == EBUSY) report_busy("ibv_destroy_srq", srq, "by queue pairs");
