@@ -34,6 +34,7 @@ import case_libfabric  # noqa: F401
 import case_memory    # noqa: F401
 import case_mpi       # noqa: F401
 import case_neighbour  # noqa: F401
+import case_netns_pair  # noqa: F401
 import case_netlink    # noqa: F401
 import case_perftest   # noqa: F401
 import case_pyverbs    # noqa: F401

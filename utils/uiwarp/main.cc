@@ -19,6 +19,7 @@
 #include "explain.h"
 #include "faults.h"
 #include "layout.h"
+#include "netns_pair.h"
 #include "run.h"
 #include "settings_page.h"
 #include "shake.h"
@@ -102,6 +103,24 @@ int run_command(int argc, char** argv) {
   return uiw::tool::run_program(uiw::tool::find_layout(), argv + first);
 }
 
+// What stands behind the first "--", up to a second one, and behind that.
+struct Commands {
+  std::vector<std::string> server, client;
+  int words_before;  // of argv
+};
+
+Commands split(int argc, char** argv) {
+  const auto is_divider = [](const char* word) { return strcmp(word, "--") == 0; };
+  char** const end = argv + argc;
+  char** const first = std::find_if(argv, end, is_divider);
+  Commands commands{{}, {}, static_cast<int>(first - argv)};
+  if (first == end) return commands;
+  char** const second = std::find_if(first + 1, end, is_divider);
+  commands.server.assign(first + 1, second);
+  if (second != end) commands.client.assign(second + 1, end);
+  return commands;
+}
+
 bool is_command(const CLI::App& app, const char* word) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   return std::any_of(commands.begin(), commands.end(),
@@ -171,6 +190,28 @@ int command(int argc, char** argv) {
   shake->add_option("command", command, "Behind --: the command with its arguments")
       ->required()
       ->type_name("-- COMMAND ...");
+  CLI::App* netns_pair = app.add_subcommand(
+      "netns-pair", "Run two programs on two hosts, which are network namespaces, without root");
+  uiw::tool::PairPlan pair;
+  netns_pair->footer(
+      "Behind the options: -- SERVER ARGS... -- CLIENT ARGS...\n"
+      "{server} and {client} in a word stand for the address of that host. The client is started "
+      "as soon as\nthe server listens on TCP.");
+  netns_pair->add_option("--port", pair.port, "The port at which the server listens; without: any")
+      ->check(CLI::Range(1, 65535));
+  netns_pair
+      ->add_option("--wait", pair.wait,
+                   "Seconds until the client is started whether the server listens or not")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3600.0));
+  netns_pair
+      ->add_option("--grace", pair.grace,
+                   "Seconds that one has to end once the client has ended or the server failed")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3600.0));
+  netns_pair->add_option("--mtu", pair.mtu, "Bytes of a packet between the hosts")
+      ->capture_default_str()
+      ->check(CLI::Range(1280, 65535));
   CLI::App* trace = app.add_subcommand(
       "trace", "Show what became of the work requests of programs that were traced");
   std::vector<std::string> traces;
@@ -207,8 +248,10 @@ int command(int argc, char** argv) {
   devices->add_flag("--json", devices_json, "As JSON");
   doctor->add_flag("--json", doctor_json, "As JSON");
   settings->add_flag("--markdown", markdown, "As doc/settings.md");
+  const bool is_pair = argc >= 2 && netns_pair->get_name() == argv[1];
+  const Commands commands = is_pair ? split(argc, argv) : Commands{{}, {}, argc};
   try {
-    app.parse(argc, argv);
+    app.parse(commands.words_before, argv);
   } catch (const CLI::ParseError& error) {
     return refuse(app, error, argv[1]);
   }
@@ -227,6 +270,16 @@ int command(int argc, char** argv) {
   }
   if (faults->parsed() && faults_list) return uiw::tool::list_faults();
   if (faults->parsed()) return uiw::tool::explain_faults(rules);
+  if (netns_pair->parsed()) {
+    pair.server = commands.server;
+    pair.client = commands.client;
+    if (pair.server.empty() || pair.client.empty()) {
+      fprintf(stderr, "uiwarp: which %s?\n%s", pair.server.empty() ? "server" : "client",
+              netns_pair->help().c_str());
+      return 2;
+    }
+    return uiw::tool::netns_pair(uiw::tool::find_layout(), pair);
+  }
   if (shake->parsed()) return uiw::tool::shake(uiw::tool::find_layout(), plan, command);
   if (trace->parsed())
     return uiw::tool::show_trace(

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "environment.h"
 #include "host_devices.h"
@@ -51,6 +52,26 @@ int run_program(const Layout& layout, char** argv) {
   execvp(argv[0], argv);
   error = errno;
   fprintf(stderr, "uiwarp: cannot start '%s': %s\n", path.c_str(), strerror(error));
+  return status_of(error);
+}
+
+int run_program(const Layout& layout, const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  return run_program(layout, argv.data());
+}
+
+int why_not_started(const Layout& layout, const std::vector<std::string>& command) {
+  const std::string incomplete = why_incomplete(layout);
+  if (!incomplete.empty()) {
+    fprintf(stderr, "uiwarp: %s\n", incomplete.c_str());
+    return 125;
+  }
+  int error = 0;
+  if (!find_program(command.front(), error).empty()) return 0;
+  fprintf(stderr, "uiwarp: program '%s' cannot be started: %s\n", command.front().c_str(),
+          strerror(error));
   return status_of(error);
 }
 

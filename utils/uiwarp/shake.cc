@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,10 +18,9 @@
 #include <iterator>
 
 #include "core/clock.h"
-#include "environment.h"
+#include "end_signals.h"
 #include "kept_output.h"
 #include "run.h"
-#include "target.h"
 
 namespace uiw::tool {
 namespace {
@@ -40,35 +38,6 @@ struct Run {
   int status = 0;  // of the command, as a shell has it; the signal that interrupted us
 };
 
-// Signals that end us, as a descriptor: what runs is killed first.
-class EndSignals {
- public:
-  EndSignals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, each);
-    sigprocmask(SIG_BLOCK, &set, &before_);
-    fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-  ~EndSignals() {
-    close(fd_);
-    let_through();
-  }
-  EndSignals(const EndSignals&) = delete;
-  int fd() const { return fd_; }
-  // As it was before, for what is executed.
-  void let_through() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  // 0: none has come.
-  int taken() const {
-    signalfd_siginfo info;
-    return read(fd_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
-  }
-
- private:
-  int fd_;
-  sigset_t before_;
-};
-
 // A group of its own, so that all it starts can be killed; without our input, for which it would
 // have to be in the foreground of the terminal.
 [[noreturn]] void become(const Layout& layout, const std::vector<std::string>& command, int output,
@@ -79,10 +48,7 @@ class EndSignals {
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  _exit(run_program(layout, argv.data()));
+  _exit(run_program(layout, command));
 }
 
 // Takes what a pipe has at most, once, so that nobody who writes without end keeps us here. False:
@@ -183,24 +149,10 @@ void tell(const Run& run, const std::string& seed, const ShakePlan& plan,
   fputs("\n", stderr);
 }
 
-// 0: it can be started; else the exit status, and it has been said why not.
-int why_not(const Layout& layout, const std::vector<std::string>& command) {
-  const std::string incomplete = why_incomplete(layout);
-  if (!incomplete.empty()) {
-    fprintf(stderr, "uiwarp: %s\n", incomplete.c_str());
-    return 125;
-  }
-  int error = 0;
-  if (!find_program(command.front().c_str(), error).empty()) return 0;
-  fprintf(stderr, "uiwarp: program '%s' cannot be started: %s\n", command.front().c_str(),
-          strerror(error));
-  return error == ENOENT ? 127 : 126;
-}
-
 }  // namespace
 
 int shake(const Layout& layout, const ShakePlan& plan, const std::vector<std::string>& command) {
-  if (const int status = why_not(layout, command)) return status;
+  if (const int status = why_not_started(layout, command)) return status;
   if (!(plan.timeout > 0)) {  // what is no number, too
     fputs("uiwarp: --timeout: a number of seconds is wanted\n", stderr);
     return 2;
