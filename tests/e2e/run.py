@@ -31,6 +31,7 @@ import case_interfaces # noqa: F401
 import case_leak       # noqa: F401
 import case_loading    # noqa: F401
 import case_libfabric  # noqa: F401
+import case_log       # noqa: F401
 import case_memory    # noqa: F401
 import case_mpi       # noqa: F401
 import case_neighbour  # noqa: F401

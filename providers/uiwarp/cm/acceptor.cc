@@ -8,6 +8,7 @@
 
 #include "cm/admission_control.h"
 #include "cm/manager.h"
+#include "core/gid.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
@@ -83,6 +84,12 @@ void Acceptor::listen() {
     return;
   }
   listener_ = std::move(*listener);
+  if (core::log_enabled(core::LogLevel::kDebug)) {
+    sockaddr_storage local{};
+    socklen_t size = sizeof local;
+    core::sys::getsockname(fd_, reinterpret_cast<sockaddr*>(&local), &size);
+    core::log(core::LogLevel::kDebug, "rdma_cm listens at %s", core::text_of(local).text);
+  }
   fd_ = -1;
 }
 

@@ -10,6 +10,7 @@
 #include "cm/refusals.h"
 #include "cm/resolution.h"
 #include "cm/startup_closer.h"
+#include "core/gid.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
@@ -73,10 +74,19 @@ Initiator::~Initiator() {
 }
 
 void Initiator::carry_out(uint32_t orders) {
-  if (orders & kStart) await_connection();
+  if (orders & kStart) {
+    log_stage("connecting");
+    await_connection();
+  }
   // The program wants nothing of the answer any more.
   if ((orders & kDisconnect) && !(orders & kEstablish)) return finish();
   if (orders & kEstablish) establish((orders & kDisconnect) != 0);
+}
+
+void Initiator::log_stage(const char* what, const char* why) const {
+  if (!core::log_enabled(core::LogLevel::kDebug)) return;
+  core::log(core::LogLevel::kDebug, "connection to %s: %s%s%s", core::text_of(destination_).text,
+            what, *why ? ": " : "", why);
 }
 
 void Initiator::await_connection() {
@@ -119,7 +129,10 @@ void Initiator::on_connect_failed(int error) {
 
 // False: long enough.
 bool Initiator::await_listener() {
-  if (give_up_at_ == 0) give_up_at_ = engine_.now() + kListenerComesWithin;
+  if (give_up_at_ == 0) {
+    give_up_at_ = engine_.now() + kListenerComesWithin;
+    log_stage("refused, and tried again for a tenth of a second");
+  }
   if (engine_.now() >= give_up_at_) return false;
   {
     const std::lock_guard hold(manager_.lock());
@@ -172,6 +185,7 @@ bool Initiator::begin_anew(uint8_t revision) {
 }
 
 void Initiator::fail(int error) {
+  log_stage("failed", strerrordesc_np(error));
   const Failure failure = failure_for(error, manager_.rules().of(service_));
   finish_with(failure.event, failure.status);
 }
@@ -195,6 +209,8 @@ void Initiator::on_connected(int fd) {
   // RFC 5044 7.1.2(10); the remote application decides when it answers.
   engine_.arm(deadline_, manager_.settings().reply_timeout_ms * core::kMillisecond);
   stream_->set_handler(this);
+  log_stage(attempt_.request.revision >= 2 ? "TCP stands, an MPA Request of revision 2 is sent"
+                                           : "TCP stands, an MPA Request of revision 1 is sent");
   send_request();
 }
 
@@ -214,6 +230,7 @@ void Initiator::on_writable() {
 }
 
 void Initiator::reply_overdue() {
+  log_stage("given up, no MPA Reply came in time (UIWARP_REPLY_TIMEOUT_MS)");
   finish_with(EventType::kUnreachable, -ETIMEDOUT);
 }
 
@@ -242,6 +259,7 @@ bool Initiator::fall_back() {
   if (fell_back_ || !manager_.settings().mpa_fallback || attempt_.request.revision < 2)
     return false;
   fell_back_ = true;
+  log_stage("the peer does not take revision 2, tried again with revision 1");
   collector_ = {};
   engine_.disarm(deadline_);
   stream_.reset();
@@ -296,10 +314,12 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
   core::TermCode code{};
   switch (mpa::judge_reply(attempt_.wishes, attempt_.request, reply, agreement, code)) {
     case mpa::ReplyVerdict::kAccepted:
+      log_stage("the peer has accepted it");
       accepted(agreement, leftover, answer);
       return;
     case mpa::ReplyVerdict::kRejected:
       if (is_another_service(reply)) return fail(ECONNREFUSED);
+      log_stage("the peer has rejected it");
       // RFC 5044 7.1.2(3): what the peer's application said goes to ours.
       if (reply.enhanced) {
         // RFC 6581 9.1: the depths as well, seen from this end.

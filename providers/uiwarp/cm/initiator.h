@@ -61,6 +61,8 @@ class Initiator final : public Endpoint,
   bool fall_back();
   void closed_without_reply();
   void fail(int error);
+  // For UIWARP_LOG=debug.
+  void log_stage(const char* what, const char* why = "") const;
   void reply_overdue();
 
   const uint64_t turn_;

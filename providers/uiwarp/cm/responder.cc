@@ -10,11 +10,19 @@
 #include "cm/link.h"
 #include "cm/manager.h"
 #include "cm/startup_closer.h"
+#include "core/gid.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
 
 namespace uiw::cm {
+
+void Responder::log_stage(const char* what) const {
+  if (!core::log_enabled(core::LogLevel::kDebug) || stream_ == nullptr) return;
+  core::log(core::LogLevel::kDebug, "connection from %s to %s: %s",
+            core::text_of(transport::without_v4_mapping(stream_->peer_address())).text,
+            core::text_of(transport::without_v4_mapping(stream_->local_address())).text, what);
+}
 
 Responder::Responder(Acceptor& acceptor, Manager& manager, engine::Engine& engine, StreamPtr stream)
     : Endpoint(manager, engine),
@@ -52,6 +60,7 @@ void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engi
   auto* responder = new (std::nothrow) Responder(acceptor, manager, engine, std::move(stream));
   if (responder == nullptr) return;
   responder->device_ = device;
+  responder->log_stage("TCP has accepted it, the MPA Request is to come");
   // RFC 5044 7.1.2(10): one time limit for the whole Request; bytes that dribble in do not
   // extend it.
   engine.arm(responder->deadline_, manager.settings().request_timeout_ms * core::kMillisecond);
@@ -89,6 +98,8 @@ void Responder::on_octets(core::Bytes octets) {
     return;
   }
   engine_.disarm(deadline_);
+  log_stage(request_.revision >= 2 ? "an MPA Request of revision 2 came"
+                                   : "an MPA Request of revision 1 came");
   phase_ = Phase::kComplete;
   acceptor_->request_came();
 }
@@ -139,6 +150,7 @@ void Responder::offer() {
 // The peer is gone while the application still has the request: accept() will say so, or has not
 // been carried out yet.
 void Responder::lose_peer() {
+  log_stage("the peer has gone, or broken the rules, before it stood");
   if (phase_ == Phase::kReading || phase_ == Phase::kComplete) {
     close();
     return;
@@ -193,6 +205,7 @@ void Responder::answer() {
       wishes_for(manager_.settings(), stream_->peer_is_local(), param_), request_, agreement_);
   set_private_data(reply, {param_.private_data, param_.private_data_len});
   outbox_.set(reply);
+  log_stage("the program accepts it, the MPA Reply is sent");
   phase_ = Phase::kReplying;
   go_on_replying();
 }
@@ -273,6 +286,8 @@ void Responder::refuse_service() {
 }
 
 void Responder::send_and_finish(const mpa::StartupFrame& reply) {
+  log_stage(service_ == Service::kDatagrams ? "answered, there is to be no connection"
+                                            : "rejected");
   if (stream_ != nullptr)
     send_reject(engine_, std::move(stream_), reply,
                 manager_.settings().close_timeout_ms * core::kMillisecond);

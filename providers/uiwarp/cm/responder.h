@@ -64,6 +64,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   void overdue() { lose_peer(); }
 
   void lose_peer();
+  void log_stage(const char* what) const;  // for UIWARP_LOG=debug
   void answer();
   void resolve();
   void refuse_service();

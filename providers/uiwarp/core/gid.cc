@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <cstdio>
 #include <cstring>
 
 namespace uiw::core {
@@ -56,6 +57,17 @@ GidText text_of(const in6_addr& gid) {
   } else {
     inet_ntop(AF_INET6, &gid, result.text, sizeof result.text);
   }
+  return result;
+}
+
+EndpointText text_of(const sockaddr_storage& address) {
+  EndpointText result;
+  in6_addr gid;
+  if (!address_of(address, gid)) return result;
+  const char* const form = IN6_IS_ADDR_V4MAPPED(&gid) ? "%s:%u" : "[%s]:%u";
+  // Both families have the port at the same place.
+  const unsigned port = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  std::snprintf(result.text, sizeof result.text, form, text_of(gid).text, port);
   return result;
 }
 

@@ -24,4 +24,10 @@ struct GidText {
 };
 GidText text_of(const in6_addr& gid);
 
+// "10.0.0.1:7174", "[fd00::1]:7174"; empty for another family.
+struct EndpointText {
+  char text[INET6_ADDRSTRLEN + sizeof "[]:65535"] = "";
+};
+EndpointText text_of(const sockaddr_storage& address);
+
 }  // namespace uiw::core

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "core/log.h"
 
+#include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "core/raw_sys.h"
 #include "core/settings.h"
@@ -17,15 +24,86 @@ constexpr char kPrefix[] = "uiwarp: ";
 constexpr size_t kPrefixSize = sizeof kPrefix - 1;
 constexpr size_t kMaxLine = 1024;  // longer messages lose their end, never their newline
 
-void write_line(const char* format, va_list arguments) {
+// A message for whoever sits before the program is a sentence; of a log, be it a file or more than
+// warnings, it matters when, and by which of the processes.
+bool is_record() {
+  return settings().log_file[0] != 0 || log_enabled(LogLevel::kInfo);
+}
+
+// "2026-11-29T02:40:01.123Z uiwarp[4711] debug: ". UTC, by arithmetic: the C library's calendar
+// takes a lock and reads files. Returns its size.
+size_t put_stamp(char* out, size_t room, LogLevel level) {
+  constexpr const char* kNames[] = {"error", "warn", "info", "debug"};
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const std::chrono::sys_seconds time{std::chrono::seconds(now.tv_sec)};
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  const int size = std::snprintf(
+      out, room,
+      "%04d-%02u-%02uT%02ld:%02ld:%02ld.%03ldZ uiwarp[%d] %s: ", static_cast<int>(date.year()),
+      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+      static_cast<long>(clock.hours().count()), static_cast<long>(clock.minutes().count()),
+      static_cast<long>(clock.seconds().count()), now.tv_nsec / 1'000'000, getpid(),
+      kNames[static_cast<int>(level)]);
+  return static_cast<size_t>(size);
+}
+
+// UIWARP_LOG_FILE with the process id for each %p; cut off when that is too long.
+void put_path(char* out, size_t room) {
+  std::string_view rest = settings().log_file;
+  char pid[16];
+  std::snprintf(pid, sizeof pid, "%d", getpid());
+  const auto put = [&](std::string_view text) {
+    const size_t size = text.copy(out, room - 1);
+    out += size;
+    room -= size;
+  };
+  for (size_t at; (at = rest.find("%p")) != rest.npos; rest.remove_prefix(at + 2)) {
+    put(rest.substr(0, at));
+    put(pid);
+  }
+  put(rest);
+  *out = 0;
+}
+
+// Opened for each line: a descriptor of ours is one that the program, or a child of it, may close.
+// A FIFO that nobody reads does not hold us up. False: it has been said why not.
+bool write_to_file(const char* line, size_t size) {
+  char path[Settings::kLongestPath + 32];
+  put_path(path, sizeof path);
+  const int fd =
+      sys::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+  if (fd >= 0) {
+    const long written = sys::write(fd, line, size);
+    sys::close(fd);
+    if (written >= 0) return true;
+    log_unfiltered("UIWARP_LOG_FILE: %s: %s", path, strerrordesc_np(static_cast<int>(-written)));
+    return false;
+  }
+  static std::atomic<bool> told{false};
+  if (!told.exchange(true))
+    log_unfiltered("UIWARP_LOG_FILE: %s: %s; messages go to standard error", path,
+                   strerrordesc_np(-fd));
+  return false;
+}
+
+enum class To { kUser, kLog };
+
+void write_line(To to, LogLevel level, const char* format, va_list arguments) {
   char line[kMaxLine];
-  std::memcpy(line, kPrefix, kPrefixSize);
-  size_t room = sizeof line - kPrefixSize - 1;
-  int wanted = std::vsnprintf(line + kPrefixSize, room, format, arguments);
+  size_t size = kPrefixSize;
+  if (to == To::kLog)
+    size = put_stamp(line, sizeof line, level);
+  else
+    std::memcpy(line, kPrefix, kPrefixSize);
+  const size_t room = sizeof line - size - 1;
+  const int wanted = std::vsnprintf(line + size, room, format, arguments);
   if (wanted < 0) return;
-  size_t size = static_cast<size_t>(wanted) < room ? static_cast<size_t>(wanted) : room - 1;
-  size += kPrefixSize;
+  size += std::min(static_cast<size_t>(wanted), room - 1);
   line[size++] = '\n';
+  if (to == To::kLog && settings().log_file[0] != 0 && write_to_file(line, size)) return;
   // One call, so that lines of several threads do not mix. A full or closed standard error is the
   // user's choice: nothing to do about it.
   sys::write(STDERR_FILENO, line, size);
@@ -45,13 +123,13 @@ void log(LogLevel level, const char* format, ...) {
 }
 
 void log_with(LogLevel level, const char* format, va_list arguments) {
-  if (log_enabled(level)) write_line(format, arguments);
+  if (log_enabled(level)) write_line(is_record() ? To::kLog : To::kUser, level, format, arguments);
 }
 
 void log_unfiltered(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  write_line(format, arguments);
+  write_line(To::kUser, LogLevel::kError, format, arguments);
   va_end(arguments);
 }
 

@@ -119,7 +119,11 @@ constexpr SettingInfo kTable[] = {
      "cannot be used, that is said and auto is tried. auto: the first of XDG_RUNTIME_DIR, /dev/shm "
      "and /tmp that is like this."},
     {"UIWARP_LOG", "error|warn|info|debug", "warn",
-     "Messages shown on standard error: up to this level."},
+     "Messages on standard error: up to this level. debug: what devices, queue pairs and "
+     "connections do. With info and debug each line has time (UTC), process id and level."},
+    {"UIWARP_LOG_FILE", "off|FILE", "off",
+     "Messages are appended to FILE instead, each with time, process id and level; %p in its name "
+     "stands for the process id."},
 };
 
 // Not settings: what tests tell each other.
@@ -298,6 +302,11 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},
                   out.log_level);
+  }
+  if (name == "UIWARP_LOG_FILE") {
+    if (text != "off") return file(text, out.log_file);
+    out.log_file[0] = 0;
+    return true;
   }
   return false;
 }

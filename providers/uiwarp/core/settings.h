@@ -77,6 +77,8 @@ struct Settings {
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug
+  // UIWARP_LOG_FILE: path of a file, or empty
+  char log_file[kLongestPath + 1] = "";
 
   // Findings of --check say what is wrong with a request by the keys that the program has.
   bool checked() const { return check[0] != 'o' || check[1] != 'f'; }

@@ -42,6 +42,20 @@ void in_parent();
 void in_child();
 
 void look(World& all);
+std::vector<Listed> list_of(World& all);
+
+// What the first look has found, by which nothing changes.
+void log_devices(World& all) {
+  if (!core::log_enabled(core::LogLevel::kDebug)) return;
+  for (const Listed& one : list_of(all)) {
+    std::string addresses;
+    for (const in6_addr& address : one.state.addresses)
+      addresses += std::string(" ") + core::text_of(address).text;
+    core::log(core::LogLevel::kDebug, "device %s: interface %s (index %u), port %s, addresses%s",
+              one.device->name.c_str(), one.state.interface.c_str(), one.device->ifindex,
+              one.state.active ? "active" : "down", addresses.c_str());
+  }
+}
 
 constinit std::atomic<World*> the_world{nullptr};
 constinit std::mutex making;
@@ -53,6 +67,7 @@ World& make_world() {
   {
     std::lock_guard hold_it(all->looking);
     look(*all);
+    log_devices(*all);
   }
   the_world.store(all, std::memory_order_release);
   pthread_atfork(before_fork, in_parent, in_child);
@@ -116,9 +131,26 @@ void tell_that_none_is_chosen(World& all, std::span<const Interface> interfaces)
             core::settings().devices, names.c_str());
 }
 
+const char* text_of(Change change) {
+  switch (change) {
+    case Change::kPortActive:
+      return "its port is active";
+    case Change::kPortDown:
+      return "its port is down";
+    case Change::kGids:
+      return "its addresses have changed";
+    case Change::kGone:
+      return "its interface has gone, and so has it";
+    default:
+      return "it says what no interface does, by an instrument's wish";
+  }
+}
+
 // With `looking` held.
 void tell(World& all, std::span<const Table::Noticed> noticed) {
   for (const Table::Noticed& one : noticed) {
+    core::log(core::LogLevel::kDebug, "device %s: %s", one.device->name.c_str(),
+              text_of(one.change));
     for (Observer* observer : all.observers) observer->device_changed(*one.device, one.change);
   }
 }
@@ -140,6 +172,17 @@ void look(World& all) {
   }
   if (!any && core::settings().devices[0] != 0) tell_that_none_is_chosen(all, interfaces);
   tell(all, noticed);
+}
+
+std::vector<Listed> list_of(World& all) {
+  std::vector<Listed> list;
+  {
+    std::lock_guard hold(all.lock);
+    for (const Table::Entry* entry : all.table.present())
+      list.push_back({&entry->device, entry->state});
+  }
+  std::ranges::sort(list, comes_first);
+  return list;
 }
 
 // What `change` does to the table.
@@ -176,15 +219,7 @@ void refresh() {
 }
 
 std::vector<Listed> devices() {
-  World& all = world();
-  std::vector<Listed> list;
-  {
-    std::lock_guard hold(all.lock);
-    for (const Table::Entry* entry : all.table.present())
-      list.push_back({&entry->device, entry->state});
-  }
-  std::ranges::sort(list, comes_first);
-  return list;
+  return list_of(world());
 }
 
 State state_of(const Device& device) {

@@ -90,8 +90,8 @@ void PeerConnector::connect() {
 
 void PeerConnector::on_connect_failed(int error) {
   core::log(core::LogLevel::kDebug,
-            "queue pair 0x%06x cannot reach queue pair 0x%06x yet: errno %d", own_.qp_num,
-            peer_.qp_num, error);
+            "queue pair 0x%06x: queue pair 0x%06x cannot be reached yet: %s", own_.qp_num,
+            peer_.qp_num, strerrordesc_np(error));
   retry_because(describe(error));
 }
 

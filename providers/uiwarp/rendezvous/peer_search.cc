@@ -85,6 +85,12 @@ int PeerSearch::make_ready() {
 }
 
 void PeerSearch::begin() {
+  if (core::log_enabled(core::LogLevel::kDebug))
+    core::log(core::LogLevel::kDebug,
+              "queue pair 0x%06x: %s its peer, queue pair 0x%06x at %s (TCP port %u)",
+              params_.own.qp_num, connector_ ? "connects to" : "waits for a connection from",
+              params_.peer.qp_num, core::text_of(params_.peer.gid).text,
+              unsigned{port_of(connector_ ? params_.peer.qp_num : params_.own.qp_num)});
   if (listener_) listener_->expect(params_.own.qp_num, *this);
   if (connector_) connector_->begin();
   if (own_socket_ < 0) return;

@@ -103,7 +103,8 @@ void QpnListener::make_room() {
   for (PendingPeer* peer = all_pending_.first(); peer; peer = AllPendingPeers::next(*peer))
     challenged += peer->step() == PendingPeer::Step::kChallenged;
   PendingPeer& closing = *oldest(challenged > all_pending_.size() / 2);
-  closing.listener().refuse(closing, "makes room for others");
+  closing.listener().refuse(closing,
+                            "had not said in time which queue pair it wants, and others wait");
 }
 
 void QpnListener::on_accept_error(int error) {

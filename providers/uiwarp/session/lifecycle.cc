@@ -13,7 +13,6 @@
 #include <sys/random.h>
 
 #include <cerrno>
-#include <cinttypes>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -27,6 +26,7 @@
 #include "qp/lost_peer.h"
 #include "qp/place_shaken.h"
 #include "qp/stagger.h"
+#include "session/stages.h"
 #include "session/state.h"
 #include "transport/lingering_close.h"
 #include "uiwarp/uiwarp-verbs.h"
@@ -43,19 +43,6 @@ constexpr int kCloseLooks = 4;
 // it may take a while, and a peer that reads a little now and then, or asks for ever more, is not
 // to keep it for ever. A minute unless set.
 constexpr int kDrainTimeouts = 12;
-
-void tell(uint32_t qp_num, const qp::Losses& losses) {
-  const uint64_t no_receive = losses.of(qp::Loss::kNoReceive),
-                 too_long = losses.of(qp::Loss::kTooLong),
-                 no_access = losses.of(qp::Loss::kNoAccess);
-  if (no_receive + too_long + no_access == 0) return;
-  core::log(core::LogLevel::kInfo,
-            "queue pair 0x%06x: of what its peer sent %" PRIu64
-            " messages found no receive, %" PRIu64 " were longer than theirs, and %" PRIu64
-            " Writes had no right to the memory; "
-            "they were dropped",
-            qp_num, no_receive, too_long, no_access);
-}
 
 // Of a stream that is broken.
 core::Cause cause_of(int error) {
@@ -111,6 +98,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   stream->set_handler(nullptr);
   const sockaddr_storage local = stream->local_address(), peer = stream->peer_address();
   counters::set_connected(*options.counters, local, peer);
+  log_connected(options.qp_num, agreement, local, peer);
   if (const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire))
     told->connected(options.qp_num, &local, &peer);
   observer = new_observer;
@@ -138,6 +126,7 @@ void State::begin_error(const EndPlan& new_plan) {
   life.failure = Failure::kBegun;
   plan = new_plan;
   connection->shared.end.store(plan.cause, std::memory_order_relaxed);
+  log_end(options.qp_num, static_cast<uint32_t>(plan.cause));
   // Of a peer that has left in good order only requests tell that are flushed.
   if (plan.event) qp::explain_lost_peer(connection->shared);
   state.store(IBV_QPS_ERR, std::memory_order_release);
@@ -170,6 +159,8 @@ void State::begin_disconnect() {
   state.compare_exchange_strong(expected, IBV_QPS_SQD);
   if (!life.takes_input() || life.outbound != Outbound::kOpen) return;
   life.outbound = Outbound::kDraining;
+  core::log(core::LogLevel::kDebug,
+            "queue pair 0x%06x: disconnecting, what was posted is still sent", options.qp_num);
   // The peer may take nothing of what is to go before the FIN, or answer none of our Reads.
   if (!close_timer.armed()) arm_close_timer();
   sender.ask(kDrain);
@@ -342,7 +333,8 @@ void State::end_connection() {
 void State::sender_stopped() {
   UIW_ASSERT(engine.on_engine_thread());
   sender.forget_regions();
-  tell(options.qp_num, connection->shared.losses);
+  log_losses(options.qp_num, connection->shared.losses);
+  log_closed(options.qp_num, *stream);
   engine.disarm(close_timer);
   engine.disarm(silence_timer);
   receiver.stop();

@@ -51,6 +51,7 @@ int uiwarp_context_open(const uiwarp_device* device, uint64_t command, uiwarp_co
   device::subscribe(*opened);
   *context = opened.release();
   contexts.fetch_add(1, std::memory_order_relaxed);
+  core::log(core::LogLevel::kDebug, "device %s: opened", (*context)->device->name.c_str());
   // Later than this is an event.
   if (!device::state_of(*verbs::from_c(device)).gone) return 0;
   uiwarp_context_close(*context);
@@ -82,6 +83,7 @@ void uiwarp_context_close(uiwarp_context* context) {
         context->device->name.c_str(), left);
     return;
   }
+  core::log(core::LogLevel::kDebug, "device %s: closed", context->device->name.c_str());
   delete context;
   contexts.fetch_sub(1, std::memory_order_relaxed);
   rendezvous::close_idle_ports();

@@ -311,6 +311,8 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   hold(*made);
   if (!datagrams) verbs::publish(made->registration, made->session.get());
   *qp_num = made->registration.qp_num;
+  core::log(core::LogLevel::kDebug, "queue pair 0x%06x: created, %s, on %s", *qp_num,
+            core::name_of_type(init->qp_type), context->device->name.c_str());
   *qp = made.release();
   return 0;
 }
@@ -324,6 +326,8 @@ int uiwarp_qp_destroy(uiwarp_qp* qp, uint32_t* async_events) {
     return 0;
   }
   if (qp->users.any()) return verbs::refuse_busy(qp->told, "ibv_destroy_qp", qp->users);
+  core::log(core::LogLevel::kDebug, "queue pair 0x%06x: destroyed by the program",
+            qp->registration.qp_num);
   leave_queues(*qp);
   end(*qp);
   *async_events = qp->async_events.load(std::memory_order_relaxed);
@@ -344,6 +348,9 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
         "the attribute initialised?",
         qp->registration.qp_num,
         (mask & IBV_QP_STATE) && !is_state(attr->qp_state) ? "qp_state" : "cur_qp_state");
+  if (mask & IBV_QP_STATE)
+    core::log(core::LogLevel::kDebug, "queue pair 0x%06x: the program moves it to %s",
+              qp->registration.qp_num, core::name_of(attr->qp_state));
   if (qp->datagrams) return qp->datagrams->modify(*attr, mask);
   if (const int error = check_attributes(*qp, *attr, mask)) return error;
   if (const int error = check_mask(*qp, *attr, mask)) return error;

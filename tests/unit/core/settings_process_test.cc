@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What a process makes of its environment. The settings are read once per process, so each test
 // forks a child that reads them afresh; this program itself must not have read them before.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +27,8 @@
 
 namespace uiw::core {
 namespace {
+
+using testing::MatchesRegex;
 
 using Environment = std::vector<std::pair<const char*, const char*>>;
 
@@ -133,6 +142,17 @@ TEST(SettingsOfAProcess, AreParsedOnceByManyThreads) {
   EXPECT_EQ(lines_of(outcome.output), 1) << outcome.output;
 }
 
+// A line of a log, as a pattern.
+std::string record(const std::string& level, const std::string& message) {
+  return "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z uiwarp\\[[0-9]+\\] " +
+         level + ": " + message + "\n";
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 TEST(Log, ShowsUpToTheLevelThatIsSet) {
   auto body = [] {
     log(LogLevel::kError, "%s %d", "error", 1);
@@ -143,8 +163,9 @@ TEST(Log, ShowsUpToTheLevelThatIsSet) {
   };
   EXPECT_EQ(in_child({}, body).output, "uiwarp: error 1\nuiwarp: warn\n");
   EXPECT_EQ(in_child({{"UIWARP_LOG", "error"}}, body).output, "uiwarp: error 1\n");
-  EXPECT_EQ(in_child({{"UIWARP_LOG", "info"}}, body).output,
-            "uiwarp: error 1\nuiwarp: warn\nuiwarp: info\n");
+  EXPECT_THAT(
+      in_child({{"UIWARP_LOG", "info"}}, body).output,
+      MatchesRegex(record("error", "error 1") + record("warn", "warn") + record("info", "info")));
   Outcome outcome =
       in_child({{"UIWARP_LOG", "debug"}}, [] { return log_enabled(LogLevel::kDebug) ? 0 : 1; });
   EXPECT_EQ(outcome.status, 0);
@@ -161,6 +182,56 @@ TEST(Log, CutsLongMessagesButNotTheNewline) {
   EXPECT_LE(newline, 1023u);
   EXPECT_GT(newline, 900u);
   EXPECT_EQ(outcome.output.substr(newline + 1), "uiwarp: next\n");
+}
+
+TEST(Log, TimeIsThatOfTheClockInUtc) {
+  const Outcome outcome = in_child({{"UIWARP_LOG", "info"}, {"TZ", "America/New_York"}}, [] {
+    log(LogLevel::kInfo, "now");
+    return 0;
+  });
+  std::tm told{};
+  ASSERT_NE(strptime(outcome.output.c_str(), "%Y-%m-%dT%H:%M:%S", &told), nullptr)
+      << outcome.output;
+  EXPECT_NEAR(static_cast<double>(timegm(&told)), static_cast<double>(time(nullptr)), 600);
+}
+
+TEST(Log, FileGetsTheLinesOfEachProcessUnderItsName) {
+  const std::string folder = testing::TempDir() + "uiwarp-log-" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const std::string name = folder + "/of-%p-%p.log";
+  const Outcome outcome = in_child({{"UIWARP_LOG_FILE", name.c_str()}}, [&] {
+    log(LogLevel::kWarn, "of the parent");
+    const pid_t child = fork();
+    if (child == 0) {
+      log(LogLevel::kError, "of the child");
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    log(LogLevel::kWarn, "later");
+    const std::string ours = std::to_string(getpid()), its = std::to_string(child);
+    return testing::Value(
+               content_of(folder + "/of-" + ours + "-" + ours + ".log"),
+               MatchesRegex(record("warn", "of the parent") + record("warn", "later"))) &&
+                   testing::Value(content_of(folder + "/of-" + its + "-" + its + ".log"),
+                                  MatchesRegex(record("error", "of the child")))
+               ? 0
+               : 1;
+  });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_EQ(std::filesystem::remove_all(folder), 3u);
+}
+
+TEST(Log, GoesToStandardErrorWhenTheFileCannotBeWritten) {
+  const Outcome outcome = in_child({{"UIWARP_LOG_FILE", "/nonexistent/%p"}}, [] {
+    log(LogLevel::kWarn, "one");
+    log(LogLevel::kWarn, "two");
+    return 0;
+  });
+  EXPECT_THAT(outcome.output,
+              MatchesRegex("uiwarp: UIWARP_LOG_FILE: /nonexistent/[0-9]+: No such file or "
+                           "directory; messages go to standard error\n" +
+                           record("warn", "one") + record("warn", "two")));
 }
 
 TEST(Log, LeavesErrnoAlone) {

@@ -209,7 +209,8 @@ TEST(Settings, TableSaysTheDefaults) {
              .request_timeout_ms = 1,
              .close_timeout_ms = 1,
              .rnr_wait_ms = 1,
-             .log_level = 3};
+             .log_level = 3,
+             .log_file = "x"};
   std::set<std::string> names;
   for (const SettingInfo& info : setting_table()) {
     SCOPED_TRACE(info.name);
@@ -240,6 +241,7 @@ TEST(Settings, TableSaysTheDefaults) {
   EXPECT_EQ(s.close_timeout_ms, defaults.close_timeout_ms);
   EXPECT_EQ(s.rnr_wait_ms, defaults.rnr_wait_ms);
   EXPECT_EQ(s.log_level, defaults.log_level);
+  EXPECT_STREQ(s.log_file, defaults.log_file);
 }
 
 TEST(Settings, Ports) {
