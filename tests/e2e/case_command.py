@@ -41,6 +41,29 @@ def doctor_bad_setting(world):
     expect("cannot open: Invalid argument" in tool.output, "devices that cannot be opened are listed as if they could", tool)
 
 
+@case("command-doctor-lo-down", worlds=LO4, seconds=30)
+def doctor_lo_down(world):
+    """A fresh network namespace: there is no device, and the command that helps is named."""
+    fresh = ["unshare", "--net"] if world.name.endswith("root") else ["unshare", "--user", "--net"]
+    if subprocess.run(world._user + [*fresh, "true"], check=False).returncode != 0:
+        raise Skipped("needs to be allowed to make network namespaces")
+    tool = world.run("client", *fresh, os.path.join(world.bin, "uiwarp"), "doctor", status=1)
+    expect("warn  lo is down" in tool.output and "ip link set lo up" in tool.output, "it does not say what to do", tool)
+    tool = world.run("client", *fresh, os.path.join(world.bin, "uiwarp"), "devices", status=1)
+    expect("no device: lo (down: ip link set lo up)" in tool.output, "it does not say what to do", tool)
+
+
+@case("command-doctor-name", worlds=["lo4-user"], seconds=60)
+def doctor_name(world):
+    """What the doctor tells to start can be started: from a build tree by its path."""
+    path = os.environ["PATH"]
+    for places, name in ((path, f"{world.bin}/uiwarp"), (f"{world.bin}:{path}", "uiwarp")):
+        if name != "uiwarp" and shutil.which("uiwarp", path=places):
+            continue  # it is installed
+        tool = uiwarp(world, "doctor", settings={"PATH": places})
+        expect(f"with: {name} run PROGRAM" in tool.output, "the command has another name", tool)
+
+
 @case("command-devices", worlds=LO4, seconds=20, reduced=True)
 def devices(world):
     tool = uiwarp(world, "devices")
@@ -71,6 +94,8 @@ def run(world):
     tool = uiwarp(world, "run", "sh", "-c", "exit 42", status=42)
     tool = uiwarp(world, "run", "no-such-program-here", status=127)
     expect("not found" in tool.output, "no word about what is wrong", tool)
+    tool = uiwarp(world, "run", os.path.join(world.bin, "uiwarp-of-musl"), status=None)
+    expect("is linked with musl" in tool.output, "no warning that it will see no device", tool)
     tool = uiwarp(world, "run", "/etc/passwd", status=126)
     expect("cannot be executed" in tool.output, "no word about what is wrong", tool)
     tool = uiwarp(world, "run", "--", "env", settings={"LD_PRELOAD": "libc.so.6", "IBV_DRIVERS": "siw"})

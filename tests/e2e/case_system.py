@@ -69,6 +69,28 @@ def keeps(world):
         expect("cannot write /etc/ld.so.preload" in tool.output, "it does not say why", tool)
 
 
+@case("system-enable-force", worlds=ROOT, seconds=60)
+def force(world):
+    """Where no interface is up, as when an image is built without a network."""
+    with System(world) as system:
+        alone = ["unshare", "--net", f"{system.own}/uiwarp/bin/uiwarp"]
+        tool = system.run(*alone, "enable", status=1)
+        expect("no device: lo (down" in tool.output and "uiwarp enable --force" in tool.output, "it does not say what to do",
+               tool)
+        system.run("test", "!", "-e", "/etc/ld.so.preload")
+        system.run(*alone, "enable", "--force")
+        tool = system.run(*BARE, "ibv_devices")
+        expect("uiw_lo" in tool.output, "there is no device", tool)
+        system.uiwarp("disable")
+        tool = system.run(*BARE, "ibv_devices", status=None)
+        expect("uiw_lo" not in tool.output, "there still is a device", tool)
+        # What the loader cannot load is not enabled.
+        system.run("sh", "-c", f"echo >{system.library}")
+        system.run(*alone, "enable", "--force", status=1)
+        system.run("test", "!", "-e", "/etc/ld.so.preload")
+        system.run("test", "!", "-e", "/etc/libibverbs.d/uiwarp.driver")
+
+
 @case("system-doctor", worlds=ROOT, seconds=90)
 def doctor(world):
     """The doctor finds a wrong path and a wrong architecture; `enable` puts them right."""

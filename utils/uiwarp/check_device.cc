@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "checks.h"
 #include "child.h"
@@ -11,6 +14,7 @@
 #include "core/settings.h"
 #include "host_devices.h"
 #include "system_wide.h"
+#include "target.h"
 #include "trust.h"
 #include "without_device.h"
 
@@ -36,6 +40,13 @@ std::string said(const ChildResult& result) {
   return text.empty() ? "exit status " + std::to_string(result.status) : text;
 }
 
+// A fresh network namespace has lo, which is down.
+bool is_lo_down(const std::vector<WithoutDevice>& without) {
+  return std::ranges::any_of(without, [](const WithoutDevice& one) {
+    return one.interface == "lo" && std::string_view(one.why) == "down";
+  });
+}
+
 bool check_visible(const Layout& layout, Report& report) {
   const ChildResult result = run_child(layout, {layout.probe, "devices"}, kListLimitMs);
   std::string names;
@@ -47,9 +58,9 @@ bool check_visible(const Layout& layout, Report& report) {
     report.ok("devices seen by libibverbs:" + names);
     return true;
   }
-  report.fail(
-      "libibverbs sees no uiwarp device: " + said(result),
-      "Run `UIWARP_LOG=debug uiwarp devices`; doc/troubleshooting.md goes through the causes.");
+  report.fail("libibverbs sees no uiwarp device: " + said(result),
+              "Run `UIWARP_LOG=debug " + command_of(layout) +
+                  " devices`; doc/troubleshooting.md goes through the causes.");
   return false;
 }
 
@@ -61,9 +72,9 @@ void check_loopback(const Layout& layout, Report& report) {
   if (result.status == 0 && !result.timed_out)
     report.ok("loopback connection: " + said(result));
   else
-    report.fail(
-        "loopback connection: " + said(result),
-        "Run `UIWARP_LOG=debug uiwarp doctor`; a packet filter on lo may also be the cause.");
+    report.fail("loopback connection: " + said(result),
+                "Run `UIWARP_LOG=debug " + command_of(layout) +
+                    " doctor`; a packet filter on lo may also be the cause.");
 }
 
 // A library that cannot be preloaded does not stop a program: ld.so says why, in each, and goes on.
@@ -102,8 +113,15 @@ void check_device(const Layout& layout, Report& report) {
   // Already reported by check_install.
   if (!layout.complete() || layout.probe.empty() || stays_away()) return;
   const bool visible = check_visible(layout, report);
-  for (const std::string& line : lines_of(without_device())) report.ok(line);
-  if (visible) check_loopback(layout, report);
+  const std::vector<WithoutDevice> without = without_device();
+  for (const std::string& line : lines_of(without)) report.ok(line);
+  if (is_lo_down(without))
+    report.warn(
+        "lo is down, as it is in a fresh network namespace: programs on this host cannot "
+        "reach each other at 127.0.0.1 or at the host's own addresses",
+        "As root of this network namespace: ip link set lo up.");
+  else if (visible)
+    check_loopback(layout, report);
   check_system_wide(layout, report);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "checks.h"
+#include "target.h"
 
 namespace uiw::tool {
 
@@ -13,7 +14,7 @@ int doctor(const Layout& layout, ReportAs as) {
   check_host(report);
   check_install(layout, report);
   check_device(layout, report);
-  return report.finish() ? 0 : 1;
+  return report.finish(command_of(layout)) ? 0 : 1;
 }
 
 }  // namespace uiw::tool

@@ -157,6 +157,8 @@ int command(int argc, char** argv) {
       app.add_subcommand("doctor", "Check this machine and say what to do about each problem");
   CLI::App* enable = app.add_subcommand(
       "enable", "Let every program of this system see the devices, by /etc/ld.so.preload");
+  bool force = false;
+  enable->add_flag("--force", force, "Also when no device is to be seen now");
   CLI::App* disable = app.add_subcommand("disable", "End what `uiwarp enable` did");
   CLI::App* settings =
       app.add_subcommand("settings", "List every UIWARP_* setting, its values and default");
@@ -262,7 +264,10 @@ int command(int argc, char** argv) {
   if (doctor->parsed())
     return uiw::tool::doctor(uiw::tool::find_layout(),
                              doctor_json ? uiw::tool::ReportAs::kJson : uiw::tool::ReportAs::kText);
-  if (enable->parsed()) return uiw::tool::enable_system_wide(uiw::tool::find_layout());
+  if (enable->parsed())
+    return uiw::tool::enable_system_wide(
+        uiw::tool::find_layout(),
+        force ? uiw::tool::Enable::kForced : uiw::tool::Enable::kWhenSeen);
   if (disable->parsed()) return uiw::tool::disable_system_wide();
   if (faults->parsed() && faults_page) {
     uiw::tool::print_faults_markdown();

@@ -25,7 +25,7 @@ void Report::fail(const std::string& what, const std::string& advice) {
   add({"fail", "FAIL", what, advice});
 }
 
-bool Report::finish() const {
+bool Report::finish(const std::string& command) const {
   if (as_ == ReportAs::kJson) {
     nlohmann::ordered_json checks = nlohmann::ordered_json::array();
     for (const Entry& entry : entries_) {
@@ -39,8 +39,8 @@ bool Report::finish() const {
   } else if (failures_ > 0) {
     printf("\n%d check(s) failed: see the lines marked FAIL.\n", failures_);
   } else {
-    printf("\nAll is well%s. Start a program with: uiwarp run PROGRAM ARGS...\n",
-           warnings_ > 0 ? ", with the warnings above" : "");
+    printf("\nAll is well%s. Start a program with: %s run PROGRAM ARGS...\n",
+           warnings_ > 0 ? ", with the warnings above" : "", command.c_str());
   }
   return failures_ == 0;
 }

@@ -23,7 +23,7 @@ class Report {
   // Does not work until `advice` is followed.
   void fail(const std::string& what, const std::string& advice);
   // The last lines, or the JSON. Whether no check has failed.
-  bool finish() const;
+  bool finish(const std::string& command) const;
 
  private:
   struct Entry {

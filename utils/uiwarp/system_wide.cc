@@ -17,6 +17,7 @@
 #include "child.h"
 #include "environment.h"
 #include "trust.h"
+#include "without_device.h"
 
 namespace uiw::tool {
 namespace {
@@ -93,6 +94,31 @@ bool sees_devices(const Layout& layout, Visibility how, std::string& said) {
   return lists_devices(result);
 }
 
+int tell_enabled(const Layout& layout) {
+  printf(
+      "Every program that is started from now on sees the devices: %s names %s.\n"
+      "`uiwarp disable` ends it.\n",
+      kPreloadList, layout.preload.c_str());
+  return 0;
+}
+
+// Without a device to be seen now: what can be seen is that the loader takes the library.
+int enable_unseen(const Layout& layout, const std::string& before) {
+  const bool is_driver_known = access(kDriverFile, F_OK) == 0;
+  if (!write_preload_list(without_preload(before) + layout.preload + "\n")) return 1;
+  if (!is_driver_known && !replace_file(kDriverFile, driver_line(layout))) {
+    write_preload_list(before);
+    return 1;
+  }
+  std::string said;
+  sees_devices(layout, Visibility::kSystemWide, said);
+  if (said.find("cannot be preloaded") == said.npos) return tell_enabled(layout);
+  if (!is_driver_known) remove_driver_file();
+  write_preload_list(before);
+  fprintf(stderr, "uiwarp: nothing was changed, since programs cannot load it:\n%s", said.c_str());
+  return 1;
+}
+
 }  // namespace
 
 std::string without_preload(const std::string& content, std::string* found) {
@@ -139,7 +165,7 @@ std::string closed_to_others(const std::string& path) {
   }
 }
 
-int enable_system_wide(const Layout& layout) {
+int enable_system_wide(const Layout& layout, Enable how) {
   std::string problem = why_incomplete(layout);
   if (problem.empty() && !fits_into_list(layout.preload))
     problem = "the path " + layout.preload + " cannot be written in " + kPreloadList +
@@ -157,12 +183,17 @@ int enable_system_wide(const Layout& layout) {
     return 125;
   }
   std::string said;
-  if (!sees_devices(layout, Visibility::kRun, said)) {
+  const bool seen = sees_devices(layout, Visibility::kRun, said);
+  if (!seen && how == Enable::kWhenSeen) {
     fprintf(stderr, "uiwarp: nothing was changed, since `uiwarp devices` shows none:\n%s",
             said.c_str());
+    for (const std::string& line : lines_of(without_device()))
+      fprintf(stderr, "%s\n", line.c_str());
+    fputs("`uiwarp enable --force` does it for the devices that there will be.\n", stderr);
     return 1;
   }
   const std::string before = content_of(kPreloadList);
+  if (!seen) return enable_unseen(layout, before);
   if (!write_preload_list(without_preload(before) + layout.preload + "\n")) return 1;
   // Installed by a package the provider is known already.
   bool good = sees_devices(layout, Visibility::kSystemWide, said);
@@ -176,11 +207,7 @@ int enable_system_wide(const Layout& layout) {
             kPreloadList, said.c_str());
     return 1;
   }
-  printf(
-      "Every program that is started from now on sees the devices: %s names %s.\n"
-      "`uiwarp disable` ends it.\n",
-      kPreloadList, layout.preload.c_str());
-  return 0;
+  return tell_enabled(layout);
 }
 
 int disable_system_wide() {

@@ -10,8 +10,12 @@
 
 namespace uiw::tool {
 
+// kWhenSeen: unless programs see a device by it. kForced: also where there is none now, as in a
+// network namespace whose lo is down.
+enum class Enable { kWhenSeen, kForced };
+
 // `uiwarp enable`, `uiwarp disable`: change these files, say so, and return the exit status.
-int enable_system_wide(const Layout& layout);
+int enable_system_wide(const Layout& layout, Enable how);
 int disable_system_wide();
 
 // What /etc/ld.so.preload names as our preload library; empty when it does not.

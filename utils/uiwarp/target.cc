@@ -4,11 +4,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "system_wide.h"
@@ -24,7 +26,7 @@ bool is_program(const std::string& path, int& error) {
   return false;
 }
 
-enum class Kind { kOther, kDynamic, kStatic, kForeignClass };
+enum class Kind { kOther, kDynamic, kOfMusl, kStatic, kForeignClass };
 
 // Reads the ELF headers only; anything malformed is kOther, the kernel will say what is wrong.
 Kind elf_kind(int fd) {
@@ -39,7 +41,11 @@ Kind elf_kind(int fd) {
     const off_t at = static_cast<off_t>(header.e_phoff + i * sizeof program);
     if (pread(fd, &program, sizeof program, at) != static_cast<ssize_t>(sizeof program))
       return Kind::kOther;
-    if (program.p_type == PT_INTERP) return Kind::kDynamic;
+    if (program.p_type != PT_INTERP) continue;
+    char loader[64] = "";
+    const size_t size = std::min<size_t>(program.p_filesz, sizeof loader - 1);
+    if (pread(fd, loader, size, static_cast<off_t>(program.p_offset)) < 0) return Kind::kOther;
+    return strstr(loader, "/ld-musl") ? Kind::kOfMusl : Kind::kDynamic;
   }
   return Kind::kStatic;
 }
@@ -77,6 +83,8 @@ std::string inspect(const std::string& path, int depth) {
                 "(`uiwarp enable` would reach it)";
   } else if (const Kind kind = elf_kind(fd); kind == Kind::kStatic) {
     problem = path + " is statically linked, so nothing can be preloaded into it";
+  } else if (kind == Kind::kOfMusl) {
+    problem = path + " is linked with musl, and uiwarp is made for glibc: build it for glibc";
   } else if (kind == Kind::kForeignClass) {
     problem = path + " is not a " + (sizeof(void*) == 8 ? "64" : "32") +
               "-bit program, so it cannot load this build of uiwarp";
@@ -107,6 +115,14 @@ std::string find_program(const std::string& name, int& error) {
     at = end + 1;
   }
   return {};
+}
+
+std::string command_of(const Layout& layout) {
+  int error = 0;
+  char path[PATH_MAX];
+  const std::string found = find_program("uiwarp", error);
+  const bool is_it = realpath(found.c_str(), path) && path == layout.binary;
+  return is_it ? "uiwarp" : layout.binary;
 }
 
 std::string why_invisible(const std::string& path) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <map>
+#include <string_view>
 
 #include "core/device_choice.h"
 #include "core/settings.h"
@@ -54,9 +55,15 @@ std::vector<std::string> lines_of(const std::vector<WithoutDevice>& found) {
     std::string& those = names[one.why + std::string(*one.mend ? ": " : "") + one.mend];
     those += (those.empty() ? "" : ", ") + one.interface;
   }
+  constexpr std::string_view kName = "NAME";
   std::vector<std::string> lines;
-  for (const auto& [reason, those] : names)
-    lines.push_back("no device: " + those + " (" + reason + ")");
+  for (const auto& [reason, those] : names) {
+    std::string line = reason;
+    const size_t place = line.find(kName);
+    if (place != line.npos && those.find(',') == those.npos)
+      line.replace(place, kName.size(), those);
+    lines.push_back("no device: " + those + " (" + line + ")");
+  }
   return lines;
 }
 

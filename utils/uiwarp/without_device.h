@@ -16,7 +16,8 @@ struct WithoutDevice {
 // By name. Empty also when the kernel does not tell.
 std::vector<WithoutDevice> without_device();
 
-// A line for each reason: "no device: eth1, eth2 (down: ip link set NAME up)".
+// A line for each reason: "no device: eth1, eth2 (down: ip link set NAME up)"; of one interface the
+// command has its name.
 std::vector<std::string> lines_of(const std::vector<WithoutDevice>& found);
 
 }  // namespace uiw::tool
