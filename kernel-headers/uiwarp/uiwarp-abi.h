@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 10
+#define UIWARP_ABI_VERSION 11
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -57,6 +57,32 @@ UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds,
 /* Likewise, before anything is sent: the queue pair has got its TCP connection, between these addresses. */
 UIWARP_EXPORT void uiwarp_connected(uint32_t qp_num, const struct sockaddr_storage *local,
 				    const struct sockaddr_storage *peer);
+/*
+ * Right behind it: by which MPA start-up frames, each without the private data of programs (RFC 5044 7.1.1, the block
+ * of RFC 6581 included, else zeros), and since when this end has had the TCP connection (CLOCK_MONOTONIC, nanoseconds).
+ */
+struct uiwarp_agreement {
+	int initiator; /* this end sent the Request */
+	int64_t began;
+	uint8_t request[24], reply[24];
+};
+UIWARP_EXPORT void uiwarp_agreed(uint32_t qp_num, const struct uiwarp_agreement *agreement);
+/*
+ * Where UIWARP_TRACE asks for it: an FPDU whose last byte TCP has taken, or has brought. Of each direction one thread
+ * tells, in the order of the stream; of what is sent with the time before TCP took it. `head` has `head_size` bytes of
+ * the ULPDU: DDP header, and behind it what the protocol itself says, no payload of programs.
+ */
+struct uiwarp_fpdu {
+	int sent;	   /* or received */
+	int64_t time;	   /* CLOCK_MONOTONIC, nanoseconds */
+	uint64_t position; /* bytes of its direction before it, from the first FPDU on, markers included */
+	uint16_t size;	   /* of the ULPDU, bytes */
+	uint16_t head_size;
+	uint8_t head[72];
+};
+UIWARP_EXPORT void uiwarp_fpdu_passed(uint32_t qp_num, const struct uiwarp_fpdu *fpdu);
+/* The program has taken an event by ibv_get_async_event(): an enum ibv_event_type, of a queue pair or of none (0). */
+UIWARP_EXPORT void uiwarp_async_event_taken(uint32_t qp_num, uint32_t event);
 
 /*
  * rdma_cm, told to instruments only: the program has taken an event of the id that it calls `uid` (librdmacm: the

@@ -24,6 +24,9 @@ int uiwarp_peer_refused(uint32_t, uint32_t, uint64_t, uint64_t) {
 }
 void uiwarp_receive_awaited(uint32_t, uint64_t, int) {}
 void uiwarp_connected(uint32_t, const sockaddr_storage*, const sockaddr_storage*) {}
+void uiwarp_agreed(uint32_t, const uiwarp_agreement*) {}
+void uiwarp_fpdu_passed(uint32_t, const uiwarp_fpdu*) {}
+void uiwarp_async_event_taken(uint32_t, uint32_t) {}
 void uiwarp_cm_event_taken(uint64_t, uint32_t, int) {}
 void uiwarp_cm_id_destroyed(uint64_t, uint32_t) {}
 uiwarp_connect_fate uiwarp_cm_connecting(uint16_t, uint32_t) {

@@ -7,6 +7,7 @@ import signal
 import stat
 import tempfile
 
+from case_faults import Rules
 from case_rping import connect, serve
 from harness import expect, wait_until
 from registry import case
@@ -124,6 +125,24 @@ def perftest(world):
                       if request["process"] == process and request["opcode"] == "RDMA_WRITE" and request["bytes"] == 64]
             expect(len(writes) == 1000 and all(write["status"] == "SUCCESS" for write in writes),
                    f"{len(writes)} RDMA Writes, or one has not completed", shown)
+
+
+@case("trace-faults", worlds=["lo4-root"], seconds=60)
+def faults(world):
+    """Which rule was carried out, and the events that the program has taken."""
+    with Folder(world) as folder:
+        with Rules("op=SEND status=RETRY_EXC_ERR\ndev=* at=30ms event=LID_CHANGE\n") as settings:
+            watch = world.start("client", "stdbuf", "-oL", "ibv_asyncwatch", "-d", world.device,
+                                settings={**settings, **folder.tracing("client")})
+            wait_until(lambda: "LID_CHANGE (11)" in watch.output or watch.ended(), 20, "ibv_asyncwatch prints the event")
+            watch.destroy()
+        seen = json.loads(folder.show(folder.file("client"), "--json").output)
+        what = [event["what"] for event in seen["events"]]
+        expect("asynchronous event LID_CHANGE" in what, f"{what}: not the event", watch)
+        expect(any(text.startswith("fault of line 2: ") for text in what), f"{what}: not the rule", watch)
+        folder.show(folder.file("client"), "--perfetto", folder.file("events.json"))
+        with open(folder.file("events.json"), encoding="utf-8") as file:
+            expect("asynchronous event LID_CHANGE" in file.read(), "not in the timeline", watch)
 
 
 @case("trace-killed", worlds=["lo4-root"], seconds=60)

@@ -204,6 +204,8 @@ void Responder::answer() {
   mpa::StartupFrame reply = mpa::make_reply(
       wishes_for(manager_.settings(), stream_->peer_is_local(), param_), request_, agreement_);
   set_private_data(reply, {param_.private_data, param_.private_data_len});
+  agreement_.request = mpa::head_of(request_);
+  agreement_.reply = mpa::head_of(reply);
   outbox_.set(reply);
   log_stage("the program accepts it, the MPA Reply is sent");
   phase_ = Phase::kReplying;

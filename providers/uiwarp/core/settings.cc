@@ -109,10 +109,11 @@ constexpr SettingInfo kTable[] = {
      "Do by this seed, a number of 64 bits, what the standards leave open and programs do not "
      "expect: completions that come late, in other batches and orders, data whose end is placed "
      "first, late events, keys that come again. `uiwarp run --shake` sets it."},
-    {"UIWARP_TRACE", "off|FILE[,size=N]", "off",
+    {"UIWARP_TRACE", "off|FILE[,size=N][,fpdus]", "off",
      "Record each work request, its completion and what happens to queue pairs in FILE, which "
      "`uiwarp trace` shows; %p in its name stands for the process id. `uiwarp run --trace` sets "
-     "it. size: of the file, 64K..1G, 64M by default; the newest records stay."},
+     "it. size: of the file, 64K..1G, 64M by default; the newest records stay. fpdus: each FPDU "
+     "that is sent or received is recorded, too, for `uiwarp trace --pcap`."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
      "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
      "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
@@ -200,10 +201,11 @@ bool check_options(std::string_view text, char (&out)[sizeof Settings::check]) {
   return true;
 }
 
-bool trace_options(std::string_view text, char (&out)[sizeof Settings::trace]) {
+bool trace_options(std::string_view text, Settings& out) {
   TraceOptions options;
-  if (text.size() >= sizeof out || !parse_trace_options(text, options)) return false;
-  out[text.copy(out, text.size())] = 0;
+  if (text.size() >= sizeof out.trace || !parse_trace_options(text, options)) return false;
+  out.trace[text.copy(out.trace, text.size())] = 0;
+  out.trace_fpdus = options.fpdus;
   return true;
 }
 
@@ -297,7 +299,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_CHECK") return check_options(text, out.check);
   if (name == "UIWARP_FAULTS") return file(text, out.faults);
   if (name == "UIWARP_SHAKE") return seed(text, out.shake);
-  if (name == "UIWARP_TRACE") return trace_options(text, out.trace);
+  if (name == "UIWARP_TRACE") return trace_options(text, out);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
     return choose(text, (const Choice<int>[]){{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}},

@@ -74,6 +74,7 @@ struct Settings {
   char shake[kLongestSeed + 1] = "off";
   // UIWARP_TRACE, as it was written: parse_trace_options() has accepted it
   char trace[2 * kLongestPath + 1] = "off";
+  bool trace_fpdus = false;  // what it says of them
   // UIWARP_RUNTIME_DIR: absolute path; empty: auto
   char runtime_dir[kLongestPath + 1] = "";
   int log_level = 1;  // UIWARP_LOG: error, warn, info, debug

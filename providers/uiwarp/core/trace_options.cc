@@ -25,7 +25,7 @@ std::string problem_with(std::string_view option) {
   if (option.starts_with("size="))
     return "'" + std::string(option) +
            "': allowed for size are 64K..1G, a number of bytes or with K, M or G behind it";
-  return "there is no option '" + std::string(option) + "'; allowed: size";
+  return "there is no option '" + std::string(option) + "'; allowed: size, fpdus";
 }
 
 }  // namespace
@@ -43,6 +43,10 @@ bool parse_trace_options(std::string_view text, TraceOptions& out, std::string* 
     text.remove_prefix(comma + 1);
     comma = text.find(',');
     const std::string_view option = text.substr(0, comma);
+    if (option == "fpdus") {
+      out.fpdus = true;
+      continue;
+    }
     if (option.starts_with("size=") && parse_size(option.substr(5), out.size)) continue;
     if (problem) *problem = problem_with(option);
     return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What UIWARP_TRACE says: where work requests are recorded, and how many.
+// What UIWARP_TRACE says: where work requests are recorded, how many, and what besides.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@ struct TraceOptions {
 
   std::string_view file;     // empty: off. %p in it stands for the process id
   uint64_t size = 64 << 20;  // size=: bytes, of which the oldest records make room for new ones
+  bool fpdus = false;        // fpdus: each FPDU that is sent or received is recorded, too
 };
 
-// Parses "off" or "FILE[,size=N]", N with K, M or G behind it for KiB, MiB, GiB. The views of `out`
-// are into `text`. On failure returns false; `out` is undefined then, and `problem` names the word
-// and what is allowed. Thread: any.
+// Parses "off" or "FILE[,size=N][,fpdus]", N with K, M or G behind it for KiB, MiB, GiB. The views
+// of `out` are into `text`. On failure returns false; `out` is undefined then, and `problem` names
+// the word and what is allowed. Thread: any.
 bool parse_trace_options(std::string_view text, TraceOptions& out, std::string* problem = nullptr);
 
 }  // namespace uiw::core

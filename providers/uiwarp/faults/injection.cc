@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/injected.h"
 #include "core/log.h"
 #include "core/per_process.h"
 #include "core/verbs_names.h"
@@ -102,10 +103,11 @@ void Notes::request(const Hit& hit, const Qp& qp, ibv_wc_status status) {
 }
 
 void Notes::late(const Hit& hit, const Qp& qp) {
-  char what[60];
-  std::snprintf(what, sizeof what, "has its completion handed out %.3f ms late",
-                static_cast<double>(hit.delay) / core::kMillisecond);
-  say(hit, qp.number, what);
+  char what[60], brief[40];
+  const double late = static_cast<double>(hit.delay) / core::kMillisecond;
+  std::snprintf(what, sizeof what, "has its completion handed out %.3f ms late", late);
+  std::snprintf(brief, sizeof brief, "completes %.3f ms late", late);
+  say(hit, qp.number, what, brief);
 }
 
 void Notes::connection(const Hit& hit, uint32_t qp_num) {
@@ -122,31 +124,33 @@ void Notes::connection(const Hit& hit, uint32_t qp_num) {
 }
 
 void Notes::overrun(const Hit& hit, uint32_t qp_num) {
-  say(hit, qp_num, "is lost: its completion queue overruns");
+  say(hit, qp_num, "is lost: its completion queue overruns", "its completion queue overruns");
 }
 
 void Notes::paced(const Hit& hit, const Qp& qp) {
-  say(hit, qp.number, "leaves later, as those behind it will");
+  say(hit, qp.number, "leaves later, as those behind it will", "leaves later");
 }
 
 void Notes::timed(const Rule& rule, const char* what) {
   char line[200];
   std::snprintf(line, sizeof line, "line %d: device %s: %s", rule.line, rule.device.c_str(), what);
-  say(rule, line);
+  say(rule, 0, line, what);
 }
 
-void Notes::say(const Rule& rule, const char* line) {
+void Notes::say(const Rule& rule, uint32_t qp_num, const char* line, const char* brief) {
   carried_out(rule);
+  if (const core::OnInjected told = core::on_injected.load(std::memory_order_acquire))
+    told(qp_num, rule.line, brief);
   lines_.emplace_back(line);
 }
 
 // `qp_num` 0: of none.
-void Notes::say(const Hit& hit, uint32_t qp_num, const char* what) {
+void Notes::say(const Hit& hit, uint32_t qp_num, const char* what, const char* brief) {
   char of[32] = "", line[200];
   if (qp_num) std::snprintf(of, sizeof of, "queue pair 0x%06x: ", qp_num);
   std::snprintf(line, sizeof line, "line %d: %s%s, number %llu, %s", hit.rule->line, of,
                 info(hit.rule->event).title, static_cast<unsigned long long>(hit.number), what);
-  say(*hit.rule, line);
+  say(*hit.rule, qp_num, line, brief ? brief : what);
 }
 
 int failing(Event event, Stream& stream, Notes& notes) {

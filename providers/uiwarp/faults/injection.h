@@ -39,8 +39,9 @@ class Notes {
   void timed(const Rule& rule, const char* what);
 
  private:
-  void say(const Hit& hit, uint32_t qp_num, const char* what);
-  void say(const Rule& rule, const char* line);
+  // `brief`: the same for a trace, which has little room. Null: `what`.
+  void say(const Hit& hit, uint32_t qp_num, const char* what, const char* brief = nullptr);
+  void say(const Rule& rule, uint32_t qp_num, const char* line, const char* brief);
 
   std::vector<std::string> lines_;
 };

@@ -80,6 +80,8 @@ ReplyVerdict judge_reply(const Wishes& wishes, const StartupFrame& request,
   Agreement agreed;
   agreed.initiator = true;
   agreed.revision = reply.revision;
+  agreed.request = head_of(request);
+  agreed.reply = head_of(reply);
   agreed.crc = request.crc || reply.crc;  // RFC 5044 7.1.1: either end can have it
   // There, too: each end says what it wants to receive.
   agreed.tx_markers = reply.markers;

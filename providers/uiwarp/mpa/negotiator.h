@@ -24,6 +24,7 @@ struct Agreement {
   Rtr rtr = Rtr::kNone;       // initiator: what to send first. Responder: what was chosen.
   uint16_t ird = 0;           // reads the peer may have outstanding towards us (responder slots)
   uint16_t ord = 0;           // reads we may have outstanding towards the peer
+  StartupHead request{}, reply{};  // of the frames that it comes from
 };
 
 // What this end wants.
@@ -71,7 +72,8 @@ struct PeerDepths {
 };
 PeerDepths offered_depths(const StartupFrame& request, const Wishes& limits);
 
-// Responder: the Reply to an accepted Request, and the agreement (private data is the caller's).
+// Responder: the Reply to an accepted Request, and the agreement (private data, and after that the
+// heads of both frames, are the caller's).
 StartupFrame make_reply(const Wishes& wishes, const StartupFrame& request, Agreement& out);
 
 // Responder: the Reply that refuses, mirroring revision, C and the peer's enhanced fields.

@@ -52,9 +52,8 @@ Enhanced decode_enhanced(const uint8_t* p) {
   return block;
 }
 
-}  // namespace
-
-uint32_t encode(uint8_t* out, const StartupFrame& frame) {
+// Header and enhanced block; the end.
+uint8_t* encode_head(uint8_t* out, const StartupFrame& frame) {
   uint32_t block_size = frame.enhanced ? kEnhancedBlockSize : 0;
   UIW_ASSERT(frame.private_size + block_size <= kMaxPrivateData);
   std::memcpy(out, key_of(frame.kind), kKeySize);
@@ -70,8 +69,21 @@ uint32_t encode(uint8_t* out, const StartupFrame& frame) {
     core::store_be16(p + 2, word(block.rtr_write, block.rtr_read, block.ord));
     p += kEnhancedBlockSize;
   }
+  return p;
+}
+
+}  // namespace
+
+StartupHead head_of(const StartupFrame& frame) {
+  StartupHead head{};
+  encode_head(head.data(), frame);
+  return head;
+}
+
+uint32_t encode(uint8_t* out, const StartupFrame& frame) {
+  uint8_t* const p = encode_head(out, frame);
   std::memcpy(p, frame.private_data, frame.private_size);
-  return kStartupHeaderSize + block_size + frame.private_size;
+  return static_cast<uint32_t>(p - out) + frame.private_size;
 }
 
 ParseStatus parse(core::Bytes octets, FrameKind expected, StartupFrame& out, uint32_t& consumed) {

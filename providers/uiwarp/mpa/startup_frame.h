@@ -2,6 +2,7 @@
 // MPA Request and Reply frames: RFC 5044 section 7.1.1, RFC 6581 section 6 and 9.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -37,6 +38,11 @@ struct StartupFrame {
   uint16_t private_size = 0;         // the ULP's, without the enhanced block
   uint8_t private_data[kMaxPrivateData] = {};
 };
+
+// What a frame is but for the ULP's private data: header and enhanced block, zeros where it has
+// none.
+using StartupHead = std::array<uint8_t, kStartupHeaderSize + kEnhancedBlockSize>;
+StartupHead head_of(const StartupFrame& frame);
 
 // Writes the frame (kMaxStartupFrame octets must be there); returns its size.
 // private_size must be at most 512, 508 with an enhanced block.

@@ -23,7 +23,20 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 
 static void async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	(void)event;
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		core_verbs->async_event_taken(event->element.qp->qp_num, event->event_type);
+		break;
+	default:
+		core_verbs->async_event_taken(0, event->event_type);
+	}
 	core_verbs->context_events_taken(core_context(context), 1);
 }
 

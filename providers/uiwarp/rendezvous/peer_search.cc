@@ -204,8 +204,11 @@ void PeerSearch::on_proof(PendingPeer& peer) {
                                             peer.request(), agreement);
   if (say(peer, reply,
           {MessageType::kOpening, peer.challenged_in(), params_.own, params_.peer, peer.opening(),
-           params_.service}))
+           params_.service})) {
+    agreement.request = mpa::head_of(peer.request());
+    agreement.reply = mpa::head_of(reply);
     join(peer.take_stream(), agreement, {});
+  }
 }
 
 // Told once, as below.

@@ -18,7 +18,6 @@
 #include <utility>
 
 #include "core/assert.h"
-#include "core/instrumented.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "core/shaken.h"
@@ -29,7 +28,6 @@
 #include "session/stages.h"
 #include "session/state.h"
 #include "transport/lingering_close.h"
-#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::session {
 
@@ -99,8 +97,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   const sockaddr_storage local = stream->local_address(), peer = stream->peer_address();
   counters::set_connected(*options.counters, local, peer);
   log_connected(options.qp_num, agreement, local, peer);
-  if (const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire))
-    told->connected(options.qp_num, &local, &peer);
+  watch = tell_of_connection(options.qp_num, *stream, agreement);
   observer = new_observer;
   life.enter(Phase::kStarting);
   if (idle && !named) state.store(IBV_QPS_RTS, std::memory_order_release);

@@ -61,6 +61,7 @@ void Receiver::on_silence() {
 void Receiver::on_octets(core::Bytes octets) {
   if (wake_timer_.armed()) owner_.engine.disarm(wake_timer_);
   owner_.options.counters->bytes_received.add(octets.size());
+  if (owner_.watch) owner_.watch->received(octets);
   if (!owner_.life.takes_input()) return;
   handle(owner_.connection->rx.on_octets(octets));
   const size_t directly = receive_directly();
@@ -74,6 +75,7 @@ long Receiver::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
     const long got = owner_.stream->receive_now(buffer.data(), rx.good_size(buffer.size()));
     if (got > 0) {
       owner_.options.counters->bytes_received.add(static_cast<uint64_t>(got));
+      if (owner_.watch) owner_.watch->received(buffer.first(static_cast<size_t>(got)));
       status = rx.on_octets(buffer.first(static_cast<size_t>(got)));
     }
     return got;
@@ -83,6 +85,9 @@ long Receiver::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
   const long got = owner_.stream->receive_now(placement.pieces.data(), placement.count + 1);
   if (got > 0) {
     owner_.options.counters->bytes_received.add(static_cast<uint64_t>(got));
+    if (owner_.watch)
+      owner_.watch->received({placement.pieces.data(), placement.count + 1},
+                             static_cast<size_t>(got));
     status = rx.placed_directly(placement, static_cast<size_t>(got), buffer);
   }
   return got;

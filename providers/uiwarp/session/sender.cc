@@ -44,6 +44,7 @@ void Sender::run() {
     now_.requests |= asked_.exchange(0, std::memory_order_acq_rel);
   if (take(kSendOnStream)) {
     now_.stream = owner_.stream.get();
+    now_.watch = owner_.watch.get();
     now_.stage = Stage::kStarting;
   }
   if (take(kHandleError)) handle_error();
@@ -57,6 +58,7 @@ void Sender::run() {
     acknowledge_last();
     connection.tx.drop_pieces();
     now_.stream = nullptr;
+    now_.watch = nullptr;
     now_.stage = Stage::kLetGo;
     owner_.ring(kSenderStopped);
   }
@@ -129,8 +131,7 @@ void Sender::acknowledge_last() {
   if (now_.stage == Stage::kFinSent || now_.waits != Waits::kForNothing ||
       !tx.fill_acknowledgements())
     return;
-  const auto pieces = tx.pieces();
-  const long sent = now_.stream->send(pieces.data(), pieces.size());
+  const long sent = send_pieces();
   if (sent > 0) owner_.options.counters->bytes_sent.add(static_cast<uint64_t>(sent));
 }
 
@@ -170,10 +171,18 @@ void Sender::discard() {
   if (tx.fault().raised) report_fault();
 }
 
+long Sender::send_pieces() {
+  const auto pieces = owner_.connection->tx.pieces();
+  // Whoever receives it may be as quick as to look at the clock before us.
+  const core::Nanoseconds time = now_.watch ? core::now() : 0;
+  const long sent = now_.stream->send(pieces.data(), pieces.size());
+  if (now_.watch && sent > 0) now_.watch->sent(pieces, static_cast<size_t>(sent), time);
+  return sent;
+}
+
 bool Sender::send_once(bool on_engine) {
   qp::Tx& tx = owner_.connection->tx;
-  const auto pieces = tx.pieces();
-  const long sent = now_.stream->send(pieces.data(), pieces.size());
+  const long sent = send_pieces();
   if (sent == -EAGAIN) {
     now_.waits = Waits::kForRoom;
     if (!keep_regions()) {

@@ -20,6 +20,7 @@ class TcpStream;
 namespace uiw::session {
 
 class State;
+class WireWatch;
 
 // What the sender is asked for. Each is forgotten once it is done.
 enum SenderRequest : uint32_t {
@@ -95,6 +96,7 @@ class Sender final : public mem::PinHolder {
   void handle_error();
   void acknowledge_last();
   void pump();
+  long send_pieces();              // bytes that TCP has taken, or -errno
   bool send_once(bool on_engine);  // false: stop for now
   bool keep_regions();             // false: out of memory
   bool give_back_revoked();        // false: out of memory
@@ -125,6 +127,7 @@ class Sender final : public mem::PinHolder {
     int failure = 0;
     EndPlan found;
     transport::TcpStream* stream = nullptr;
+    WireWatch* watch = nullptr;  // of the stream; null: nobody wants to know
   } now_;
 };
 

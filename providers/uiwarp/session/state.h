@@ -23,6 +23,7 @@
 #include "session/queue_pair.h"
 #include "session/receiver.h"
 #include "session/sender.h"
+#include "session/wire_watch.h"
 #include "transport/silence.h"
 
 namespace uiw::session {
@@ -102,6 +103,8 @@ class State final : public engine::Task, public progress::Member {
   // --- engine ---
   // [engine] The sender reads it once, at kSendOnStream; [receiver] with the rest.
   transport::StreamPtr stream;
+  // [engine] With the stream, for the sender and [receiver]: null unless FPDUs are traced.
+  std::unique_ptr<WireWatch> watch;
   progress::GrantPolicy grants;                     // [engine]
   std::shared_ptr<queue::CompletionQueue> foreign;  // [engine] whose pollers receive
   ConnectionObserver* observer = nullptr;           // [engine]

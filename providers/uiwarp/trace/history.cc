@@ -8,6 +8,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "trace/timeline.h"
+
 namespace uiw::trace {
 namespace {
 
@@ -67,11 +69,8 @@ class Outstanding {
 
 class Builder {
  public:
-  explicit Builder(std::vector<Snapshot> snapshots) {
+  explicit Builder(std::vector<Snapshot> snapshots) : timeline_(snapshots) {
     history_.processes = std::move(snapshots);
-    for (size_t i = 1; i < history_.processes.size(); ++i)
-      same_host_ = same_host_ && history_.processes[i].boot == history_.processes[0].boot &&
-                   !history_.processes[i].boot.empty();
   }
 
   History build() {
@@ -90,25 +89,18 @@ class Builder {
   }
 
  private:
-  // By the one clock that all can be compared by. Wrong numbers wrap around, which is defined.
-  int64_t real(const Snapshot& snapshot, int64_t time) const {
-    const Snapshot& clock = same_host_ ? history_.processes[0] : snapshot;
-    return static_cast<int64_t>(static_cast<uint64_t>(time) -
-                                static_cast<uint64_t>(clock.monotonic) +
-                                static_cast<uint64_t>(clock.realtime));
-  }
-
   int64_t first_time() const {
     int64_t first = INT64_MAX;
     for (const Snapshot& snapshot : history_.processes)
       if (!snapshot.records.empty())
-        first = std::min(first, real(snapshot, snapshot.records.front().time));
+        first = std::min(first, timeline_.real(snapshot, snapshot.records.front().time));
     return first == INT64_MAX ? 0 : first;
   }
 
   int64_t since_began(int64_t time) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(real(history_.processes[process_], time)) -
-                                static_cast<uint64_t>(history_.began));
+    return static_cast<int64_t>(
+        static_cast<uint64_t>(timeline_.real(history_.processes[process_], time)) -
+        static_cast<uint64_t>(history_.began));
   }
 
   size_t queue_pair(uint32_t number) {
@@ -137,6 +129,10 @@ class Builder {
         qp.addresses = record.addresses;
         break;
       }
+      case Kind::kAgreed:
+      case Kind::kFpdu:
+      case Kind::kFpduRest:
+        return;  // wire.h
       default:
         break;
     }
@@ -215,7 +211,7 @@ class Builder {
   }
 
   History history_;
-  bool same_host_ = true;
+  const Timeline timeline_;
   size_t process_ = 0;
   // Of the process that is being looked at.
   std::unordered_map<uint32_t, size_t> numbers_;

@@ -23,12 +23,19 @@ enum class Kind : uint8_t {
   kAwaited = 9,       // a message came before there was a receive for it
   kPeerRefused = 10,  // the peer named memory that it may not use
   kCmEvent = 11,      // the program has taken an event of rdma_cm
+  kAsyncEvent = 12,   // the program has taken an event by ibv_get_async_event()
+  kFault = 13,        // a rule of --faults was carried out
+  kAgreed = 14,       // the MPA start-up frames of the connection that the record before tells of
+  kFpdu = 15,         // one was sent or received
+  kFpduRest = 16,     // of the last kFpdu of that queue pair and direction: more of its octets
 };
-inline constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kCmEvent);
+inline constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kFpduRest);
 
 // Bits of Record::flags.
 inline constexpr uint8_t kSignaled = 1;     // of a post: it completes with a completion of its own
 inline constexpr uint8_t kHasReceived = 2;  // of a completion: of a receive
+inline constexpr uint8_t kInitiator = 4;    // kAgreed: this end has sent the MPA Request
+inline constexpr uint8_t kSent = 8;         // kFpdu, kFpduRest: and not received
 
 struct Work {
   uint64_t wr_id;
@@ -45,25 +52,49 @@ struct Addresses {
   uint16_t peer_port;
 };
 
+// Of MPA Request and Reply what is behind the key, which is always the same.
+struct Agreed {
+  int64_t began;  // when this end had the TCP connection: as Record::time, which is the Reply's
+  uint8_t request[8], reply[8];  // from the flags on, the block of RFC 6581 included
+};
+
+struct Fpdu {
+  // Of the octets of its direction before it, modulo 2^48; a trace cannot hold so much.
+  uint32_t position_low;
+  uint16_t position_high;
+  uint16_t ulpdu_size;
+  uint8_t head[32];  // of the ULPDU, Record::status octets of it; the rest in kFpduRest
+};
+
+struct Fault {
+  uint32_t line;  // of the rule
+  char what[36];  // what became of what it met
+};
+
 struct Record {
   uint64_t sequence;  // from 1; written last. 0: being written
   int64_t time;       // CLOCK_MONOTONIC, nanoseconds
   uint32_t qp;
   Kind kind;
   uint8_t opcode;  // kSend: ibv_wr_opcode; kCompletion: ibv_wc_opcode; kCreated: ibv_qp_type;
-                   // kState: ibv_qp_state; kCmEvent: rdma_cm_event_type
-  uint8_t status;  // kCompletion: ibv_wc_status
+                   // kState: ibv_qp_state; kCmEvent: rdma_cm_event_type; kAsyncEvent:
+                   // ibv_event_type
+  uint8_t status;  // kCompletion: ibv_wc_status; kFpdu: octets of the ULPDU that are recorded
   uint8_t flags;
   union {
     Work work;            // all other kinds
     Addresses addresses;  // kConnected
+    Agreed agreed;        // kAgreed
+    Fpdu fpdu;            // kFpdu
+    uint8_t rest[40];     // kFpduRest
+    Fault fault;          // kFault
   };
 };
 inline constexpr size_t kRecordSize = 64;
 static_assert(sizeof(Record) == kRecordSize && std::is_trivially_copyable_v<Record>);
 
 struct Header {
-  static constexpr uint64_t kMagic = 0x3165'6361'7274'7501;  // changes with the layout
+  static constexpr uint64_t kMagic = 0x3165'6361'7274'7502;  // changes with the layout
 
   uint64_t magic;
   uint64_t records;             // that the ring has room for

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "core/covers.h"
+#include "core/injected.h"
 #include "trace/instrument.h"
 #include "trace/wraps.h"
 
@@ -19,6 +20,7 @@ int make_table(const char* options, const uiwarp_verbs* next_table, const uiwarp
   if (!configure(options)) return ENOTSUP;
   next = next_table;
   *table = table_over(*next_table);
+  core::on_injected.store(injected, std::memory_order_release);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/gid.h"
+#include "core/printable.h"
 #include "core/verbs_names.h"
 #include "trace/history.h"
 
@@ -19,6 +20,30 @@ constexpr const char* kCmEvents[] = {
     "CONNECT_REQUEST", "CONNECT_RESPONSE", "CONNECT_ERROR",  "UNREACHABLE",
     "REJECTED",        "ESTABLISHED",      "DISCONNECTED",   "DEVICE_REMOVAL",
     "MULTICAST_JOIN",  "MULTICAST_ERROR",  "ADDR_CHANGE",    "TIMEWAIT_EXIT",
+};
+
+// By value, ibv_event_type, without IBV_EVENT_.
+constexpr const char* kAsyncEvents[] = {
+    "CQ_ERR",
+    "QP_FATAL",
+    "QP_REQ_ERR",
+    "QP_ACCESS_ERR",
+    "COMM_EST",
+    "SQ_DRAINED",
+    "PATH_MIG",
+    "PATH_MIG_ERR",
+    "DEVICE_FATAL",
+    "PORT_ACTIVE",
+    "PORT_ERR",
+    "LID_CHANGE",
+    "PKEY_CHANGE",
+    "SM_CHANGE",
+    "SRQ_ERR",
+    "SRQ_LIMIT_REACHED",
+    "QP_LAST_WQE_REACHED",
+    "CLIENT_REREGISTER",
+    "GID_CHANGE",
+    "WQ_FATAL",
 };
 
 std::string named(std::span<const char* const> names, uint8_t value) {
@@ -105,6 +130,12 @@ std::string text_of(const Event& event) {
       return "rdma_cm " + named(kCmEvents, record.opcode) +
              (record.work.error ? " " + std::to_string(static_cast<int32_t>(record.work.error))
                                 : "");
+    case Kind::kAsyncEvent:
+      return "asynchronous event " + named(kAsyncEvents, record.opcode);
+    case Kind::kFault:
+      return "fault of line " + std::to_string(record.fault.line) + ": " +
+             core::printable(
+                 {record.fault.what, strnlen(record.fault.what, sizeof record.fault.what)});
     default:
       return "?";
   }

@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Queue pairs, and what the stack tells of them.
-#include <netinet/in.h>
-
+// Queue pairs.
 #include <cerrno>
-#include <cstddef>
-#include <cstring>
 
 #include "core/clock.h"
-#include "core/gid.h"
 #include "trace/wraps.h"
 
 namespace uiw::trace {
-namespace {
-
-uint16_t port_of(const sockaddr_storage& address) {
-  // At the same place in sockaddr_in.
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
-}
-
-}  // namespace
-
 namespace wrap {
 
 int context_open(const uiwarp_device* device, uint64_t command, uiwarp_context** context,
@@ -80,41 +65,6 @@ int qp_attach(uiwarp_qp* qp, const ibv_gid* gid) {
 
 int qp_detach(uiwarp_qp* qp, const ibv_gid* gid) {
   return next->qp_detach(of(qp).next, gid);
-}
-
-void connected(uint32_t qp_num, const sockaddr_storage* local, const sockaddr_storage* peer) {
-  Record record = record_of(Kind::kConnected, qp_num, core::now());
-  const in6_addr from = core::gid_of(*local), to = core::gid_of(*peer);
-  record.addresses = {};
-  std::memcpy(record.addresses.local, &from, sizeof from);
-  std::memcpy(record.addresses.peer, &to, sizeof to);
-  record.addresses.local_port = port_of(*local);
-  record.addresses.peer_port = port_of(*peer);
-  write(record);
-  next->connected(qp_num, local, peer);
-}
-
-void receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up) {
-  Record record = record_of(Kind::kAwaited, qp_num, core::now());
-  record.work.bytes = nanoseconds;
-  write(record);
-  next->receive_awaited(qp_num, nanoseconds, gave_up);
-}
-
-int peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length) {
-  Record record = record_of(Kind::kPeerRefused, qp_num, core::now());
-  record.work.bytes = length;
-  write(record);
-  return next->peer_refused(qp_num, rkey, address, length);
-}
-
-void cm_event_taken(uint64_t uid, uint32_t event, int status) {
-  Record record = record_of(Kind::kCmEvent, 0, core::now());
-  record.opcode = static_cast<uint8_t>(event);
-  record.work.wr_id = uid;
-  record.work.error = static_cast<uint32_t>(status);
-  write(record);
-  next->cm_event_taken(uid, event, status);
 }
 
 }  // namespace wrap

@@ -26,13 +26,16 @@ inline Qp& of(uiwarp_qp* handle) {
   return *reinterpret_cast<Qp*>(handle);
 }
 
+// For core/injected.h.
+void injected(uint32_t qp_num, int line, const char* what);
+
 // X(name) for each.
 // clang-format off
 #define UIW_TRACED_VERBS(X) \
   X(context_open) X(cq_poll) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) \
   X(qp_query) X(qp_post_send) X(qp_post_recv) X(qp_attach) X(qp_detach) X(qp_break) \
   X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) X(peer_refused) \
-  X(receive_awaited) X(connected) X(cm_event_taken)
+  X(receive_awaited) X(connected) X(agreed) X(fpdu_passed) X(cm_event_taken) X(async_event_taken)
 // clang-format on
 
 namespace wrap {

@@ -332,13 +332,15 @@ TEST(Settings, ATraceIsAFileWithItsSizeOrOff) {
   Settings s;
   EXPECT_STREQ(s.trace, "off");
   for (const char* good :
-       {"/tmp/x.trace", "x.%p", "x,size=64K", "x,size=1G", "x,size=65536", "off"}) {
+       {"/tmp/x.trace", "x.%p", "x,size=64K", "x,size=1G", "x,fpdus,size=65536", "off"}) {
     EXPECT_TRUE(accepted("UIWARP_TRACE", good, s));
     EXPECT_STREQ(s.trace, good);
+    EXPECT_EQ(s.trace_fpdus, std::string_view(good).find("fpdus") != std::string_view::npos);
   }
-  for (const char* bad : {"", ",size=1M", "x,", "x,size=", "x,size=63K", "x,size=2G", "x,size=1KK",
-                          "x,size=-1", "x,size=1T", "x,size=1M,y", "x,size=18446744073709551616"})
-    expect_refused("UIWARP_TRACE", bad, "off|FILE[,size=N]");
+  for (const char* bad :
+       {"", ",size=1M", "x,", "x,size=", "x,size=63K", "x,size=2G", "x,size=1KK", "x,size=-1",
+        "x,size=1T", "x,size=1M,y", "x,fpdus=1", "x,size=18446744073709551616"})
+    expect_refused("UIWARP_TRACE", bad, "off|FILE[,size=N][,fpdus]");
 }
 
 }  // namespace

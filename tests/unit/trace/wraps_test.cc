@@ -13,9 +13,11 @@
 #include <thread>
 #include <vector>
 
+#include "core/injected.h"
 #include "trace/history.h"
 #include "trace/instrument.h"
 #include "trace/ring.h"
+#include "trace/wire.h"
 
 namespace uiw::trace {
 namespace {
@@ -43,6 +45,9 @@ uiwarp_verbs behind() {
   verbs.qp_batch_add = [](uiwarp_qp*, const ibv_send_wr*) { return 0; };
   verbs.qp_batch_end = [](uiwarp_qp*, int) { return 0; };
   verbs.connected = [](uint32_t, const sockaddr_storage*, const sockaddr_storage*) {};
+  verbs.agreed = [](uint32_t, const uiwarp_agreement*) {};
+  verbs.fpdu_passed = [](uint32_t, const uiwarp_fpdu*) {};
+  verbs.async_event_taken = [](uint32_t, uint32_t) {};
   verbs.cq_poll = [](uiwarp_cq*, int count, ibv_wc* wc) {
     int taken = 0;
     for (; taken < count && !waiting.empty(); waiting.pop_back()) wc[taken++] = waiting.back();
@@ -65,6 +70,10 @@ class TracedVerbs : public testing::Test {
   // Lets a child trace what `act` does; then it kills itself.
   template <class Act>
   History traced(Act act, const char* options = "") {
+    return build({snapshot_of(act, options)});
+  }
+  template <class Act>
+  Snapshot snapshot_of(Act act, const char* options = "") {
     const pid_t child = fork();
     if (child == 0) {
       const uiwarp_verbs next = behind();
@@ -88,7 +97,7 @@ class TracedVerbs : public testing::Test {
     Snapshot snapshot;
     EXPECT_EQ(read(path_, snapshot), "");
     EXPECT_EQ(snapshot.pid, static_cast<uint32_t>(child));
-    return build({snapshot});
+    return snapshot;
   }
 
   static ibv_send_wr request(uint64_t wr_id, ibv_sge* sge) {
@@ -184,6 +193,59 @@ TEST_F(TracedVerbs, StatesAndAddressesAreToldOfQueuePairs) {
   for (const Event& event : history.events) told.push_back(text_of(event));
   EXPECT_THAT(told, ElementsAre("created, RC", "connected 10.0.0.1:4711 10.0.0.2:7174", "state RTS",
                                 "destroyed"));
+}
+
+TEST_F(TracedVerbs, AsynchronousEventsAndInjectedFaultsAreEvents) {
+  const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp*) {
+    verbs.async_event_taken(7, IBV_EVENT_QP_FATAL);
+    verbs.async_event_taken(0, IBV_EVENT_GID_CHANGE);
+    core::on_injected.load()(7, 3, "completes with IBV_WC_RETRY_EXC_ERR");
+    core::on_injected.load()(0, 12, "more than there is room for in one record");
+  });
+  std::vector<std::string> told;
+  for (const Event& event : history.events)
+    told.push_back(number_of(history, event.queue_pair) + " " + text_of(event));
+  EXPECT_THAT(told, ElementsAre("0x000007 created, RC", "0x000007 asynchronous event QP_FATAL",
+                                "- asynchronous event GID_CHANGE",
+                                "0x000007 fault of line 3: completes with IBV_WC_RETRY_EXC_ERR",
+                                "- fault of line 12: more than there is room for in one r"));
+}
+
+TEST_F(TracedVerbs, AnFpduIsRecordedWithAllOfItsHeaders) {
+  const Snapshot snapshot = snapshot_of([](const uiwarp_verbs& verbs, uiwarp_qp*) {
+    const sockaddr_storage nowhere{};
+    verbs.connected(7, &nowhere, &nowhere);
+    uiwarp_agreement agreement{.initiator = 1, .began = 5, .request = {}, .reply = {}};
+    for (uint8_t i = 0; i < 24; ++i) agreement.request[i] = i, agreement.reply[i] = i + 100;
+    verbs.agreed(7, &agreement);
+    uiwarp_fpdu fpdu{
+        .sent = 1, .time = 1, .position = 0x7777'12345678, .size = 70, .head_size = 70, .head = {}};
+    for (uint8_t i = 0; i < 70; ++i) fpdu.head[i] = i;
+    verbs.fpdu_passed(7, &fpdu);
+    fpdu.sent = 0;
+    fpdu.size = 0xffff;
+    fpdu.head_size = 14;
+    verbs.fpdu_passed(7, &fpdu);
+  });
+  // As the times above are before that of the connection.
+  std::vector<Snapshot> all = {snapshot};
+  for (Record& record : all[0].records) record.time = 0;
+  std::ranges::sort(all[0].records, {}, &Record::sequence);
+  const Wire wire = wire_of(all);
+  ASSERT_EQ(wire.connections.size(), 1u);
+  EXPECT_EQ(wire.connections[0].agreed.began, 5);
+  EXPECT_THAT(wire.connections[0].agreed.request, ElementsAre(16, 17, 18, 19, 20, 21, 22, 23));
+  EXPECT_THAT(wire.connections[0].agreed.reply,
+              ElementsAre(116, 117, 118, 119, 120, 121, 122, 123));
+  ASSERT_EQ(wire.fpdus.size(), 2u);
+  EXPECT_TRUE(wire.fpdus[0].by_initiator);
+  EXPECT_EQ(wire.fpdus[0].position(), 0x7777'12345678u);
+  uint8_t head[WireFpdu::kMaxHead];
+  EXPECT_EQ(wire.fpdus[0].head(head), 70u);
+  for (uint8_t i = 0; i < sizeof head; ++i) EXPECT_EQ(head[i], i < 70 ? i : 0);
+  EXPECT_FALSE(wire.fpdus[1].by_initiator);
+  EXPECT_EQ(wire.fpdus[1].record->fpdu.ulpdu_size, 0xffff);
+  EXPECT_EQ(wire.fpdus[1].head(head), 14u);
 }
 
 TEST_F(TracedVerbs, TheNewestRecordsStayInAFileOfItsSize) {

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "trace/wire.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "trace/timeline.h"
+
+namespace uiw::trace {
+namespace {
+
+// One end of a connection, as its process has recorded it.
+struct End {
+  size_t process;
+  uint32_t qp;
+  Addresses addresses;
+  const Record* agreed = nullptr;
+  std::vector<WireFpdu> sent{}, received{};
+
+  bool is_initiator() const { return (agreed->flags & kInitiator) != 0; }
+};
+
+// The connection's name, the initiator first.
+using Key = std::pair<std::string, std::string>;
+
+std::string socket_name(const uint8_t (&address)[16], uint16_t port) {
+  return std::string(reinterpret_cast<const char*>(address), sizeof address) +
+         static_cast<char>(port >> 8) + static_cast<char>(port);
+}
+
+Key key_of(const End& end) {
+  const Addresses& at = end.addresses;
+  Key key{socket_name(at.local, at.local_port), socket_name(at.peer, at.peer_port)};
+  if (!end.is_initiator()) key.first.swap(key.second);
+  return key;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::span<const Snapshot> snapshots)
+      : snapshots_(snapshots), timeline_(snapshots) {}
+
+  Wire read() {
+    for (process_ = 0; process_ < snapshots_.size(); ++process_) {
+      current_.clear();
+      for (const Record& record : snapshots_[process_].records) take(record);
+    }
+    join_ends();
+    std::ranges::stable_sort(wire_.fpdus, {}, &WireFpdu::time);
+    return std::move(wire_);
+  }
+
+ private:
+  int64_t real(size_t process, int64_t time) const {
+    return timeline_.real(snapshots_[process], time);
+  }
+
+  void take(const Record& record) {
+    switch (record.kind) {
+      case Kind::kCreated:
+        current_.erase(record.qp);
+        return;
+      case Kind::kConnected:
+        current_[record.qp] = ends_.size();
+        ends_.push_back({.process = process_, .qp = record.qp, .addresses = record.addresses});
+        return;
+      case Kind::kAgreed:
+        if (End* const end = end_of(record.qp)) end->agreed = &record;
+        return;
+      case Kind::kFpdu:
+        return take_fpdu(record);
+      case Kind::kFpduRest:
+        if (End* const end = end_of(record.qp)) {
+          std::vector<WireFpdu>& fpdus = record.flags & kSent ? end->sent : end->received;
+          if (!fpdus.empty()) fpdus.back().rest = &record;
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+  void take_fpdu(const Record& record) {
+    End* const end = end_of(record.qp);
+    if (!end || !end->agreed) {
+      ++wire_.unplaced;
+      return;
+    }
+    (record.flags & kSent ? end->sent : end->received)
+        .push_back({.time = real(process_, record.time),
+                    .record = &record,
+                    .rest = nullptr,
+                    .connection = 0,
+                    .by_initiator = ((record.flags & kSent) != 0) == end->is_initiator()});
+  }
+
+  End* end_of(uint32_t qp) {
+    const auto found = current_.find(qp);
+    return found == current_.end() ? nullptr : &ends_[found->second];
+  }
+
+  // Where a pair of sockets was used several times, the first end of one is that of the other's.
+  void join_ends() {
+    std::map<Key, std::pair<std::vector<End*>, std::vector<End*>>> by_key;
+    for (End& end : ends_) {
+      if (!end.agreed) continue;
+      auto& both = by_key[key_of(end)];
+      (end.is_initiator() ? both.first : both.second).push_back(&end);
+    }
+    for (const auto& [key, both] : by_key) {
+      const auto& [initiators, responders] = both;
+      for (size_t i = 0; i < std::max(initiators.size(), responders.size()); ++i)
+        add(i < initiators.size() ? initiators[i] : nullptr,
+            i < responders.size() ? responders[i] : nullptr);
+    }
+  }
+
+  void add(End* initiator, End* responder) {
+    // The initiator's Reply time is before all that it sends, and that before what is answered.
+    const End& told_by = initiator ? *initiator : *responder;
+    wire_.connections.push_back(
+        {.addresses = initiator ? told_by.addresses : turned(told_by.addresses),
+         .agreed = told_by.agreed->agreed,
+         .began = real(told_by.process, told_by.agreed->agreed.began),
+         .replied = real(told_by.process, told_by.agreed->time),
+         .ends = name_of("initiator", initiator) + name_of("responder", responder)});
+    add_direction(initiator ? &initiator->sent : nullptr,
+                  responder ? &responder->received : nullptr);
+    add_direction(responder ? &responder->sent : nullptr,
+                  initiator ? &initiator->received : nullptr);
+  }
+
+  std::string name_of(const char* role, const End* end) const {
+    if (!end) return {};
+    char text[100];
+    std::snprintf(text, sizeof text, "%s: queue pair 0x%06x of process %u, %s. ", role, end->qp,
+                  snapshots_[end->process].pid, snapshots_[end->process].program.c_str());
+    return text;
+  }
+
+  // What was sent, and what else was received: the record of its sending is lost.
+  void add_direction(const std::vector<WireFpdu>* sent, const std::vector<WireFpdu>* received) {
+    std::vector<uint64_t> known;
+    const auto put = [&](WireFpdu fpdu) {
+      fpdu.connection = static_cast<uint32_t>(wire_.connections.size() - 1);
+      wire_.fpdus.push_back(fpdu);
+    };
+    if (sent) {
+      for (const WireFpdu& fpdu : *sent) {
+        known.push_back(fpdu.position());
+        put(fpdu);
+      }
+    }
+    std::ranges::sort(known);
+    if (!received) return;
+    for (const WireFpdu& fpdu : *received)
+      if (!std::ranges::binary_search(known, fpdu.position())) put(fpdu);
+  }
+
+  std::span<const Snapshot> snapshots_;
+  const Timeline timeline_;
+  Wire wire_;
+  std::vector<End> ends_;
+  size_t process_ = 0;
+  std::unordered_map<uint32_t, size_t> current_;  // of this process: by queue pair, of ends_
+};
+
+}  // namespace
+
+Addresses turned(const Addresses& from) {
+  Addresses to;
+  std::memcpy(to.local, from.peer, sizeof to.local);
+  std::memcpy(to.peer, from.local, sizeof to.peer);
+  to.local_port = from.peer_port;
+  to.peer_port = from.local_port;
+  return to;
+}
+
+uint32_t WireFpdu::head(uint8_t (&to)[kMaxHead]) const {
+  const Fpdu& fpdu = record->fpdu;
+  std::memset(to, 0, sizeof to);
+  std::memcpy(to, fpdu.head, sizeof fpdu.head);
+  if (rest) std::memcpy(to + sizeof fpdu.head, rest->rest, sizeof rest->rest);
+  return std::min<uint32_t>({record->status, fpdu.ulpdu_size, sizeof to});
+}
+
+Wire wire_of(std::span<const Snapshot> snapshots) {
+  return Reader(snapshots).read();
+}
+
+}  // namespace uiw::trace
