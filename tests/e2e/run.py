@@ -27,6 +27,7 @@ import case_face_cm    # noqa: F401
 import case_failures   # noqa: F401
 import case_faults     # noqa: F401
 import case_trace      # noqa: F401
+import case_trace_pcap # noqa: F401
 import case_interfaces # noqa: F401
 import case_leak       # noqa: F401
 import case_loading    # noqa: F401

@@ -98,7 +98,7 @@ const Explanation kStatuses[] = {
      "The answer to a Read or atomic is not what was asked for: the peer breaks the protocol.",
      "An opcode or length of the answer is wrong.",
      {"The peer is faulty, or no iWARP peer."},
-     {"A capture of the connection: doc/troubleshooting.md."}},
+     {"What was sent and received, in Wireshark: `uiwarp trace --pcap`, doc/trace.md."}},
     {kKind,
      "IBV_WC_LOC_ACCESS_ERR",
      IBV_WC_LOC_ACCESS_ERR,

@@ -218,12 +218,16 @@ int command(int argc, char** argv) {
       "trace", "Show what became of the work requests of programs that were traced");
   std::vector<std::string> traces;
   bool trace_json = false;
-  std::string perfetto;
+  std::string perfetto, pcap;
   trace->add_option("file", traces, "What was recorded")->required()->type_name("FILE");
   trace->add_flag("--json", trace_json, "As JSON");
   trace->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
       ->type_name("FILE")
       ->excludes("--json");
+  trace->add_option("--pcap", pcap, "The FPDUs into this file, as a capture that Wireshark opens")
+      ->type_name("FILE")
+      ->excludes("--json")
+      ->excludes("--perfetto");
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
@@ -288,7 +292,7 @@ int command(int argc, char** argv) {
   if (shake->parsed()) return uiw::tool::shake(uiw::tool::find_layout(), plan, command);
   if (trace->parsed())
     return uiw::tool::show_trace(
-        traces, trace_json ? uiw::tool::TraceAs::kJson : uiw::tool::TraceAs::kText, perfetto);
+        traces, trace_json ? uiw::tool::TraceAs::kJson : uiw::tool::TraceAs::kText, perfetto, pcap);
   if (stat->parsed()) {
     if (every > 0) return uiw::tool::watch(pid, every);
     return uiw::tool::stat(pid, stat_json    ? uiw::tool::StatAs::kJson

@@ -10,6 +10,7 @@
 
 #include "json.h"
 #include "trace/history.h"
+#include "trace_capture.h"
 #include "trace_events.h"
 
 namespace uiw::tool {
@@ -160,9 +161,29 @@ void print_json(const History& history) {
   std::printf("}\n");
 }
 
+// Into a file that is none of `files`. The exit status.
+template <class Write>
+int write_file(const char* option, const std::string& path, const std::vector<std::string>& files,
+               Write write) {
+  for (const std::string& file : files) {
+    std::error_code ignored;
+    if (!std::filesystem::equivalent(file, path, ignored)) continue;
+    std::fprintf(stderr, "uiwarp: %s %s would overwrite the trace that is read\n", option,
+                 path.c_str());
+    return 2;
+  }
+  std::FILE* const out = std::fopen(path.c_str(), "we");
+  const bool written = out && write(out);
+  // What is still in its buffer is written now.
+  if (out && std::fclose(out) == 0 && written) return 0;
+  std::fprintf(stderr, "uiwarp: %s cannot be written: %s\n", path.c_str(), std::strerror(errno));
+  return 2;
+}
+
 }  // namespace
 
-int show_trace(const std::vector<std::string>& files, TraceAs as, const std::string& perfetto) {
+int show_trace(const std::vector<std::string>& files, TraceAs as, const std::string& perfetto,
+               const std::string& pcap) {
   std::vector<trace::Snapshot> snapshots(files.size());
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string problem = trace::read(files[i], snapshots[i]);
@@ -170,23 +191,15 @@ int show_trace(const std::vector<std::string>& files, TraceAs as, const std::str
     std::fprintf(stderr, "uiwarp: %s: %s\n", files[i].c_str(), problem.c_str());
     return 2;
   }
-  const History history = trace::build(std::move(snapshots));
-  if (!perfetto.empty()) {
-    for (const std::string& file : files) {
-      std::error_code ignored;
-      if (!std::filesystem::equivalent(file, perfetto, ignored)) continue;
-      std::fprintf(stderr, "uiwarp: --perfetto %s would overwrite the trace that is read\n",
-                   perfetto.c_str());
-      return 2;
-    }
-    std::FILE* const out = std::fopen(perfetto.c_str(), "we");
-    const bool written = out && write_trace_events(history, out);
-    // What is still in its buffer is written now.
-    if (out && std::fclose(out) == 0 && written) return 0;
-    std::fprintf(stderr, "uiwarp: %s cannot be written: %s\n", perfetto.c_str(),
-                 std::strerror(errno));
-    return 2;
+  if (!pcap.empty()) {
+    if (!has_fpdus(snapshots)) return 2;
+    return write_file("--pcap", pcap, files,
+                      [&](std::FILE* out) { return write_fpdus(snapshots, out); });
   }
+  const History history = trace::build(std::move(snapshots));
+  if (!perfetto.empty())
+    return write_file("--perfetto", perfetto, files,
+                      [&](std::FILE* out) { return write_trace_events(history, out); });
   as == TraceAs::kJson ? print_json(history) : print_text(history);
   return 0;
 }

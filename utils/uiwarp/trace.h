@@ -10,8 +10,9 @@ namespace uiw::tool {
 enum class TraceAs { kText, kJson };
 
 // Shows what is in the files, merged by time. With `perfetto` it is written to that file instead,
-// as trace events that ui.perfetto.dev opens. The exit status: 0, or 2 when a file cannot be read
-// or written.
-int show_trace(const std::vector<std::string>& files, TraceAs as, const std::string& perfetto);
+// as trace events that ui.perfetto.dev opens; with `pcap` the FPDUs to that one, as a capture. The
+// exit status: 0, or 2 when a file cannot be read or written.
+int show_trace(const std::vector<std::string>& files, TraceAs as, const std::string& perfetto,
+               const std::string& pcap);
 
 }  // namespace uiw::tool
