@@ -218,16 +218,16 @@ int command(int argc, char** argv) {
       "trace", "Show what became of the work requests of programs that were traced");
   std::vector<std::string> traces;
   bool trace_json = false;
-  std::string perfetto, pcap;
+  std::string perfetto, pcap, html;
   trace->add_option("file", traces, "What was recorded")->required()->type_name("FILE");
-  trace->add_flag("--json", trace_json, "As JSON");
-  trace->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
-      ->type_name("FILE")
-      ->excludes("--json");
-  trace->add_option("--pcap", pcap, "The FPDUs into this file, as a capture that Wireshark opens")
-      ->type_name("FILE")
-      ->excludes("--json")
-      ->excludes("--perfetto");
+  CLI::App* const form = trace->add_option_group("Form")->require_option(0, 1);
+  form->add_flag("--json", trace_json, "As JSON");
+  form->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
+      ->type_name("FILE");
+  form->add_option("--pcap", pcap, "The FPDUs into this file, as a capture that Wireshark opens")
+      ->type_name("FILE");
+  form->add_option("--html", html, "Into this file, as a page with pictures for a browser")
+      ->type_name("FILE");
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
@@ -290,9 +290,13 @@ int command(int argc, char** argv) {
     return uiw::tool::netns_pair(uiw::tool::find_layout(), pair);
   }
   if (shake->parsed()) return uiw::tool::shake(uiw::tool::find_layout(), plan, command);
-  if (trace->parsed())
-    return uiw::tool::show_trace(
-        traces, trace_json ? uiw::tool::TraceAs::kJson : uiw::tool::TraceAs::kText, perfetto, pcap);
+  if (trace->parsed()) {
+    using uiw::tool::TraceAs;
+    if (!perfetto.empty()) return uiw::tool::show_trace(traces, TraceAs::kTimeline, perfetto);
+    if (!pcap.empty()) return uiw::tool::show_trace(traces, TraceAs::kCapture, pcap);
+    if (!html.empty()) return uiw::tool::show_trace(traces, TraceAs::kPage, html);
+    return uiw::tool::show_trace(traces, trace_json ? TraceAs::kJson : TraceAs::kText, {});
+  }
   if (stat->parsed()) {
     if (every > 0) return uiw::tool::watch(pid, every);
     return uiw::tool::stat(pid, stat_json    ? uiw::tool::StatAs::kJson

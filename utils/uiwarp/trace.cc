@@ -5,13 +5,13 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 
 #include "json.h"
 #include "trace/history.h"
 #include "trace_capture.h"
 #include "trace_events.h"
+#include "trace_page.h"
 
 namespace uiw::tool {
 namespace {
@@ -19,14 +19,6 @@ namespace {
 using nlohmann::ordered_json;
 using trace::History;
 using trace::kNobody;
-
-std::string moment(int64_t nanoseconds) {
-  const time_t seconds = nanoseconds / 1'000'000'000;
-  tm parts{};
-  char text[64] = "?";
-  if (gmtime_r(&seconds, &parts)) std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 // Visits requests and events in the order of time.
 template <class OnRequest, class OnEvent>
@@ -163,12 +155,11 @@ void print_json(const History& history) {
 
 // Into a file that is none of `files`. The exit status.
 template <class Write>
-int write_file(const char* option, const std::string& path, const std::vector<std::string>& files,
-               Write write) {
+int write_file(const std::string& path, const std::vector<std::string>& files, Write write) {
   for (const std::string& file : files) {
     std::error_code ignored;
     if (!std::filesystem::equivalent(file, path, ignored)) continue;
-    std::fprintf(stderr, "uiwarp: %s %s would overwrite the trace that is read\n", option,
+    std::fprintf(stderr, "uiwarp: %s is the trace that is read, and would be overwritten\n",
                  path.c_str());
     return 2;
   }
@@ -182,8 +173,7 @@ int write_file(const char* option, const std::string& path, const std::vector<st
 
 }  // namespace
 
-int show_trace(const std::vector<std::string>& files, TraceAs as, const std::string& perfetto,
-               const std::string& pcap) {
+int show_trace(const std::vector<std::string>& files, TraceAs as, const std::string& to) {
   std::vector<trace::Snapshot> snapshots(files.size());
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string problem = trace::read(files[i], snapshots[i]);
@@ -191,17 +181,27 @@ int show_trace(const std::vector<std::string>& files, TraceAs as, const std::str
     std::fprintf(stderr, "uiwarp: %s: %s\n", files[i].c_str(), problem.c_str());
     return 2;
   }
-  if (!pcap.empty()) {
+  if (as == TraceAs::kCapture) {
     if (!has_fpdus(snapshots)) return 2;
-    return write_file("--pcap", pcap, files,
-                      [&](std::FILE* out) { return write_fpdus(snapshots, out); });
+    return write_file(to, files, [&](std::FILE* out) { return write_fpdus(snapshots, out); });
   }
   const History history = trace::build(std::move(snapshots));
-  if (!perfetto.empty())
-    return write_file("--perfetto", perfetto, files,
-                      [&](std::FILE* out) { return write_trace_events(history, out); });
-  as == TraceAs::kJson ? print_json(history) : print_text(history);
-  return 0;
+  switch (as) {
+    case TraceAs::kTimeline:
+      return write_file(to, files,
+                        [&](std::FILE* out) { return write_trace_events(history, out); });
+    case TraceAs::kPage:
+      return write_file(to, files, [&](std::FILE* out) {
+        const std::string page = trace_page(history);
+        return std::fwrite(page.data(), 1, page.size(), out) == page.size();
+      });
+    case TraceAs::kJson:
+      print_json(history);
+      return 0;
+    default:
+      print_text(history);
+      return 0;
+  }
 }
 
 }  // namespace uiw::tool

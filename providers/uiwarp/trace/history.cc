@@ -224,7 +224,7 @@ History build(std::vector<Snapshot> snapshots) {
   return Builder(std::move(snapshots)).build();
 }
 
-std::vector<Percentiles> percentiles(const History& history) {
+std::vector<Percentiles> percentiles(const History& history, By by) {
   using Key = std::tuple<size_t, bool, uint8_t>;
   struct Group {
     std::vector<int64_t> latencies;
@@ -233,7 +233,8 @@ std::vector<Percentiles> percentiles(const History& history) {
   std::map<Key, Group> groups;
   for (const Request& request : history.requests) {
     if (request.outcome != Outcome::kCompleted || request.status != 0) continue;
-    Group& group = groups[{request.queue_pair, request.is_receive, request.opcode}];
+    const size_t of = by == By::kProcess ? request.process : request.queue_pair;
+    Group& group = groups[{of, request.is_receive, request.opcode}];
     group.latencies.push_back(request.latency());
     group.bytes += request.bytes;
   }
@@ -245,7 +246,9 @@ std::vector<Percentiles> percentiles(const History& history) {
     const auto at = [&](size_t thousandths) {
       return all[std::min(all.size() - 1, (all.size() * thousandths + 999) / 1000 - 1)];
     };
-    out.push_back({.queue_pair = std::get<0>(key),
+    const size_t of = std::get<0>(key);
+    out.push_back({.process = by == By::kProcess ? of : history.queue_pairs[of].process,
+                   .queue_pair = by == By::kProcess ? kNobody : of,
                    .opcode = std::get<2>(key),
                    .is_receive = std::get<1>(key),
                    .count = all.size(),

@@ -69,15 +69,17 @@ struct History {
 
 History build(std::vector<Snapshot> snapshots);
 
-// Of requests of one queue pair and opcode that completed successfully. Nanoseconds.
+// Of requests of one opcode that completed successfully. Nanoseconds.
 struct Percentiles {
-  size_t queue_pair;
+  size_t process;
+  size_t queue_pair;  // kNobody: all of the process
   uint8_t opcode;
   bool is_receive;
   uint64_t count, bytes;
   int64_t p50, p90, p99, p999, most;
 };
-std::vector<Percentiles> percentiles(const History& history);
+enum class By { kQueuePair, kProcess };
+std::vector<Percentiles> percentiles(const History& history, By by = By::kQueuePair);
 
 // For people.
 inline double microseconds(int64_t nanoseconds) {
