@@ -131,4 +131,10 @@ def totals(world):
             expect(place.counter("hw_counters/failed_sends") == 0, "a failed request")
             for name in ("port_xmit_data", "port_rcv_data"):
                 expect(place.counter(f"counters/{name}") == sent // 4, f"{name} is not in units of 4 octets")
+        if shutil.which("rdma"):
+            port = f"{world.device}/1"
+            tool = world.run("server", "rdma", "statistic", "show", "link", port, "-j", settings=place.settings)
+            link = next(link for link in json.loads(tool.output) if link["ifname"] == world.device)
+            for name in ("bytes_sent", "bytes_received", "posted_sends", "completed_sends", "failed_sends", "rnr_waits"):
+                expect(link[name] == place.counter(f"hw_counters/{name}"), f"{name}: not that of /sys", tool)
         expect(not place.processes(), "processes that have ended are shown")

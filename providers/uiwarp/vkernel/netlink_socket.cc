@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "device/face.h"
 #include "verbs/open_contexts.h"
+#include "vkernel/counter_files.h"
 #include "vkernel/fd_table.h"
 #include "vkernel/nldev.h"
 #include "vkernel/raw_files.h"
@@ -48,9 +49,10 @@ nldev::Echo echo_of(int fd) {
   return capped != 0 ? nldev::Echo::kHeader : nldev::Echo::kMessage;
 }
 
-nldev::Snapshot look() {
+nldev::Snapshot look(std::span<const uint8_t> request) {
   return {device::devices(), &device::face(),
-          verbs::open_contexts() == 0 ? nldev::Objects::kNone : nldev::Objects::kUncounted};
+          verbs::open_contexts() == 0 ? nldev::Objects::kNone : nldev::Objects::kUncounted,
+          nldev::asks_for_counters(request) ? counted_by_device() : std::vector<counters::Row>{}};
 }
 
 // A long list needs more room than libnl asks for. The kernel counts what it has around the bytes,
@@ -86,7 +88,8 @@ class NetlinkSocket final : public DeviceFile {
     if (nldev::asks_for_list(request)) device::refresh();
     const nldev::Privilege privilege =
         raw::may_administer_network() ? nldev::Privilege::kNetAdmin : nldev::Privilege::kNone;
-    const auto datagrams = nldev::answer(request, {self.nl_pid, privilege, echo_of(fd)}, look());
+    const auto datagrams =
+        nldev::answer(request, {self.nl_pid, privilege, echo_of(fd)}, look(request));
     make_room(fd, datagrams);
     for (const netlink::Datagram& datagram : datagrams) {
       if (int error = deliver(fd, self, datagram); error != 0) return error;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "vkernel/identity.h"
+#include "vkernel/port_counters.h"
 
 namespace uiw::vkernel::nldev {
 namespace {
@@ -223,15 +224,43 @@ int list_objects(const Request& request) {
   return names_device(request, request.attributes()) ? 0 : EINVAL;
 }
 
-// ---- counters, of which there are none ----
+// ---- counters ----
 
-int write_no_counters(const Request& request) {
+using WriteCounter = void (*)(const Request&, const Listed&, const PortCounter&, uint32_t index);
+
+void write_value(const Request& request, const Listed& listed, const PortCounter& counter,
+                 uint32_t) {
+  request.out.u64(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
+                  value_of(counter, request.snapshot.counted, listed.device->name));
+}
+
+// None can be switched off, which RDMA_NLDEV_ATTR_STAT_HWCOUNTER_DYNAMIC would say.
+void write_index(const Request& request, const Listed&, const PortCounter&, uint32_t index) {
+  request.out.u32(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, index);
+}
+
+// Those of hw_counters/, as the kernel does.
+template <WriteCounter kWrite>
+int write_counters(const Request& request) {
+  constexpr std::string_view kFolder = "hw_counters/";
   const Listed* listed = device_of_port(request);
   if (listed == nullptr) return EINVAL;
+  Writer& out = request.out;
   request.begin(*listed);
-  request.out.u32(RDMA_NLDEV_ATTR_PORT_INDEX, kPort);
-  request.out.end_nest(request.out.begin_nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS));
-  request.out.end();
+  out.u32(RDMA_NLDEV_ATTR_PORT_INDEX, kPort);
+  const size_t table = out.begin_nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+  uint32_t index = 0;
+  for (const PortCounter& counter : port_counters()) {
+    std::string_view name = counter.path;
+    if (!name.starts_with(kFolder)) continue;
+    name.remove_prefix(kFolder.size());
+    const size_t entry = out.begin_nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
+    out.text(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, name);
+    kWrite(request, *listed, counter, index++);
+    out.end_nest(entry);
+  }
+  out.end_nest(table);
+  out.end();
   return 0;
 }
 
@@ -239,7 +268,7 @@ int get_statistic(const Request& request) {
   const auto attributes = request.attributes();
   if (!attributes) return EINVAL;
   const auto objects = attributes->u32(RDMA_NLDEV_ATTR_STAT_RES);
-  if (!objects) return write_no_counters(request);
+  if (!objects) return write_counters<write_value>(request);
   if (*objects == RDMA_NLDEV_ATTR_RES_MR) return get_object<RDMA_NLDEV_ATTR_RES_MRN>(request);
   if (*objects != RDMA_NLDEV_ATTR_RES_QP) return EINVAL;
   if (attributes->u32(RDMA_NLDEV_ATTR_STAT_COUNTER_ID)) {
@@ -308,7 +337,7 @@ constexpr Command kCommands[] = {
      list_objects},
     {RDMA_NLDEV_CMD_RES_SRQ_GET, Privilege::kNone, get_object<RDMA_NLDEV_ATTR_RES_SRQN>,
      list_objects},
-    {RDMA_NLDEV_CMD_STAT_GET_STATUS, Privilege::kNone, write_no_counters, nullptr},
+    {RDMA_NLDEV_CMD_STAT_GET_STATUS, Privilege::kNone, write_counters<write_index>, nullptr},
     {kResSrqGetRaw, Privilege::kNetAdmin, get_object<RDMA_NLDEV_ATTR_RES_SRQN>, list_objects},
     {kNewDevice, Privilege::kNetAdmin, refuse, nullptr},
     {kDeleteDevice, Privilege::kNetAdmin, refuse, nullptr},
@@ -387,6 +416,14 @@ bool asks_for_list(std::span<const uint8_t> request) {
   bool asks = false;
   for_each_message(request, [&](std::span<const uint8_t>, const nlmsghdr& header) {
     asks = asks || (header.nlmsg_flags & NLM_F_DUMP) != 0;
+  });
+  return asks;
+}
+
+bool asks_for_counters(std::span<const uint8_t> request) {
+  bool asks = false;
+  for_each_message(request, [&](std::span<const uint8_t>, const nlmsghdr& header) {
+    asks = asks || header.nlmsg_type == RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_STAT_GET);
   });
   return asks;
 }

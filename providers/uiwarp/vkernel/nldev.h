@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "counters/snapshot.h"
 #include "device/device.h"
 #include "device/face.h"
 #include "vkernel/netlink_message.h"
@@ -46,10 +47,14 @@ struct Snapshot {
   std::vector<device::Listed> devices;
   const device::Face* face = nullptr;
   Objects objects = Objects::kNone;
+  std::vector<counters::Row> counted{};  // by device; needed where asks_for_counters() says so
 };
 
 // Whether `request` asks for a list of all there is: who asks that wants to know what there is now.
 bool asks_for_list(std::span<const uint8_t> request);
+
+// Whether it asks what ports have counted, which takes reading files.
+bool asks_for_counters(std::span<const uint8_t> request);
 
 // The datagrams that answer the datagram `request`, in order. A device's index is that of its
 // network interface.

@@ -59,6 +59,13 @@ std::span<const PortCounter> port_counters() {
   return kPortCounters;
 }
 
+uint64_t value_of(const PortCounter& counter, std::span<const Row> counted,
+                  std::string_view device) {
+  for (const Row& row : counted)
+    if (row.device == device) return row.*counter.value / counter.unit;
+  return 0;
+}
+
 int open_port_counter(std::string_view normalised, int flags) {
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0) return kNoCounter;
   if (!normalised.starts_with(kDevices)) return kNoCounter;
@@ -71,9 +78,7 @@ int open_port_counter(std::string_view normalised, int flags) {
   for (const PortCounter& counter : kPortCounters) {
     if (name != counter.path) continue;
     if (device::find_by_name(device.c_str()) == nullptr) return kNoCounter;
-    uint64_t value = 0;
-    for (const Row& row : counted_by_device())
-      if (row.device == device) value = row.*counter.value / counter.unit;
+    const uint64_t value = value_of(counter, counted_by_device(), device);
     return file_of(std::to_string(value) + "\n", flags);
   }
   return kNoCounter;

@@ -18,6 +18,10 @@ struct PortCounter {
 };
 std::span<const PortCounter> port_counters();
 
+// What it says of a device, of what was counted. Of one with no row: 0.
+uint64_t value_of(const PortCounter& counter, std::span<const counters::Row> counted,
+                  std::string_view device);
+
 // open() of a normalised path: a descriptor, -errno, or kNoCounter, which also stands for one that
 // is to be written to.
 inline constexpr int kNoCounter = -4096;

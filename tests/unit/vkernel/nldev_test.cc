@@ -27,7 +27,8 @@ Snapshot two_devices(core::Face face = core::Face::kIwarp) {
   return {{{&lo, {"lo", 65536, true, false, {gid("::1")}}},
            {&eth0, {"eth0", 1500, false, false, {gid("::ffff:192.0.2.9")}}}},
           &device::face(face),
-          Objects::kNone};
+          Objects::kNone,
+          {}};
 }
 
 // Bytes as written by hand: numbers below are for little-endian hosts.
@@ -268,13 +269,50 @@ TEST(Nldev, ListsOfObjectsAreEmptyAndNoObjectIsFound) {
   }
 }
 
-TEST(Nldev, ThereAreNoCounters) {
+// Attributes of a counter in a list of them.
+std::string counter(const std::string& name, const std::string& value) {
+  std::string text = name + '\0';
+  const auto attribute_size = static_cast<char>(text.size() + 4);
+  text.resize(NLMSG_ALIGN(text.size()));
+  const std::string inner = std::string{attribute_size, 0, 0x52, 0} + text + value;
+  return std::string{static_cast<char>(inner.size() + 4), 0, 0x51, 0} + inner;
+}
+
+TEST(Nldev, APortSaysWhatTheProgramsHaveCounted) {
+  Snapshot counted = two_devices();
+  counted.counted.resize(2);
+  counted.counted[0].device = "uiw_other";
+  counted.counted[0].bytes_sent = 1;
+  counted.counted[1].device = "uiw_lo";
+  counted.counted[1].bytes_sent = 0x0102030405060708;
+  counted.counted[1].rnr_waits = 3;
+  const auto ask_port = [&](int command, uint32_t device) {
+    return ask(
+        request(command, 0,
+                {u32(RDMA_NLDEV_ATTR_DEV_INDEX, device), u32(RDMA_NLDEV_ATTR_PORT_INDEX, 1)}),
+        counted);
+  };
+  const auto values = ask_port(RDMA_NLDEV_CMD_STAT_GET, 1);
+  EXPECT_TRUE(mentions(values, counter("bytes_sent", raw("\x0c\0\x53\0\x08\7\6\5\4\3\2\1"))));
+  EXPECT_TRUE(mentions(values, counter("rnr_waits", raw("\x0c\0\x53\0\3\0\0\0\0\0\0\0"))));
+  // A file of /sys in a unit of its own.
+  EXPECT_FALSE(mentions(values, "port_xmit_data"));
+  EXPECT_TRUE(mentions(ask_port(RDMA_NLDEV_CMD_STAT_GET, 7),
+                       counter("bytes_sent", raw("\x0c\0\x53\0\0\0\0\0\0\0\0\0"))));
+  EXPECT_TRUE(mentions(ask_port(RDMA_NLDEV_CMD_STAT_GET_STATUS, 1),
+                       counter("bytes_sent", raw("\x08\0\x5e\0\1\0\0\0"))));
+}
+
+TEST(Nldev, CountersAreReadForThoseWhoAskForThem) {
+  EXPECT_TRUE(asks_for_counters(request(RDMA_NLDEV_CMD_STAT_GET, 0)));
+  EXPECT_FALSE(asks_for_counters(request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP)));
+}
+
+TEST(Nldev, NoObjectHasCountersOfItsOwn) {
   const auto index = u32(RDMA_NLDEV_ATTR_DEV_INDEX, 1);
   const auto port = u32(RDMA_NLDEV_ATTR_PORT_INDEX, 1);
-  for (int command : {RDMA_NLDEV_CMD_STAT_GET, RDMA_NLDEV_CMD_STAT_GET_STATUS}) {
-    EXPECT_TRUE(mentions(ask(request(command, 0, {index, port})), raw("\x04\0\x50\0")));
+  for (int command : {RDMA_NLDEV_CMD_STAT_GET, RDMA_NLDEV_CMD_STAT_GET_STATUS})
     EXPECT_EQ(status(ask(request(command, 0, {index}))), EINVAL);
-  }
   const auto of = [](uint32_t kind) { return u32(RDMA_NLDEV_ATTR_STAT_RES, kind); };
   const auto get = [](std::initializer_list<Datagram> attributes, uint16_t flags = 0) {
     return ask(request(RDMA_NLDEV_CMD_STAT_GET, flags, attributes));
