@@ -220,14 +220,16 @@ int command(int argc, char** argv) {
   bool trace_json = false;
   std::string perfetto, pcap, html;
   trace->add_option("file", traces, "What was recorded")->required()->type_name("FILE");
-  CLI::App* const form = trace->add_option_group("Form")->require_option(0, 1);
-  form->add_flag("--json", trace_json, "As JSON");
-  form->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
-      ->type_name("FILE");
-  form->add_option("--pcap", pcap, "The FPDUs into this file, as a capture that Wireshark opens")
-      ->type_name("FILE");
-  form->add_option("--html", html, "Into this file, as a page with pictures for a browser")
-      ->type_name("FILE");
+  trace->add_flag("--json", trace_json, "As JSON");
+  trace->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
+      ->type_name("FILE")
+      ->excludes("--json");
+  trace->add_option("--pcap", pcap, "The FPDUs into this file, as a capture that Wireshark opens")
+      ->type_name("FILE")
+      ->excludes("--json", "--perfetto");
+  trace->add_option("--html", html, "Into this file, as a page with pictures for a browser")
+      ->type_name("FILE")
+      ->excludes("--json", "--perfetto", "--pcap");
   CLI::App* stat = app.add_subcommand(
       "stat", "Show what running programs have posted, completed, sent and received");
   pid_t pid = 0;
