@@ -15,7 +15,7 @@ _uiwarp_options() {
     faults) echo '--explain --list --markdown --help' ;;
     shake) echo '--runs --from --timeout --help' ;;
     netns-pair) echo '--port --wait --grace --mtu --help' ;;
-    trace) echo '--json --perfetto --help' ;;
+    trace) echo '--json --perfetto --pcap --html --help' ;;
     stat) echo '--json --prometheus --watch --help' ;;
     *) echo 'run devices doctor enable disable settings explain faults shake netns-pair trace stat --help --version' ;;
   esac
