@@ -89,7 +89,7 @@ TEST(TraceDigest, AHistogramHasItsMostWhereMostAre) {
   Made made;
   for (int64_t i = 0; i < 99; ++i) made.add(i * 1000, i * 1000 + 5000);
   made.add(99'000, 99'000 + 800'000);
-  const Histogram& histogram = digest(made.history).histograms.at(0);
+  const Histogram histogram = digest(made.history).histograms.at(0);
   EXPECT_EQ(histogram.axis.low, 5000);
   EXPECT_EQ(histogram.axis.high, 1'000'000);
   EXPECT_EQ(histogram.counts.front(), 99u);
