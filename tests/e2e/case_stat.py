@@ -54,6 +54,46 @@ class Place:
         return server, self.world.start("client", *command, self.world.server, settings=self.settings)
 
 
+MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "stat.md")
+
+
+def manual():
+    """Section of doc/stat.md -> what stands in code type in the first column of its tables."""
+    found, section = {}, None
+    with open(MANUAL, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("## "):
+                section = line[3:].strip()
+            elif line.startswith("| `"):
+                found.setdefault(section, []).extend(re.findall("`([^`]+)`", line.split("|")[1]))
+    return found
+
+
+def members(value):
+    """All names of members of a JSON value."""
+    if isinstance(value, list):
+        return set().union(*map(members, value))
+    return set(value).union(*map(members, value.values())) if isinstance(value, dict) else set()
+
+
+def check_manual(place, seen, text, lines):
+    """What is printed is what doc/stat.md explains."""
+    said = manual()
+    columns = text.splitlines()[0].split()
+    expect(columns == said["Columns of `uiwarp stat`"], f"{columns}: not the columns of doc/stat.md")
+    gauges = [name for name in said["Counters"] if name.startswith("uiwarp_")]
+    counters = [name for name in said["Counters"] if not name.startswith("uiwarp_")]
+    metrics = [f"uiwarp_{name}_total" for name in counters] + gauges
+    printed = re.findall(r"^# TYPE (\S+) ", lines, re.M)
+    expect(printed == metrics, f"{printed}: not the metrics of doc/stat.md")
+    known = {"pid", "user", "program", *counters, *said["Members of `--json`"]}
+    # Programs with a shared receive queue, or an end, are not at hand.
+    expect(members(list(seen.values())) <= known and known - members(list(seen.values())) <= {"srq"},
+           f"{members(list(seen.values())) ^ known}: not the members of doc/stat.md")
+    tool = place.world.run("server", "ls", f"/sys/class/infiniband/{place.world.device}/ports/1/hw_counters", settings=place.settings)
+    expect(sorted(tool.output.split()) == sorted(counters), "not the counters of doc/stat.md", tool)
+
+
 @case("stat-running", worlds=LO4, seconds=60, reduced=True)
 def running(world):
     """Two ends that are at work; then one that is killed, which is shown no more, and stays counted."""
@@ -80,6 +120,8 @@ def running(world):
         expect(first[client.pid]["user"] == (65534 if world.name.endswith("user") and os.geteuid() == 0
                                              else os.geteuid()), f"{first}: another user")
         expect(sends["device"] == world.device and sends["type"] == "RC", f"{sends}: another device or type")
+        # The end that only takes is left in RTR.
+        expect((sends["state"], takes["state"]) == ("RTS", "RTR"), f"{sends}, {takes}: other states")
         expect(sends["local"] == takes["peer"] and sends["peer"] == takes["local"], f"{sends}, {takes}: not the two ends")
         # Counts are read one after the other, posts first, while the program goes on.
         expect(sends["sends_in_flight"] == max(0, sends["posted_sends"] - sends["completed_sends"]) <= 128,
@@ -102,6 +144,8 @@ def running(world):
             checked = subprocess.run(["promtool", "check", "metrics"], input=lines, text=True, capture_output=True, check=False)
             expect(checked.returncode == 0, f"promtool: {checked.stdout}{checked.stderr}")
 
+        check_manual(place, then, text.output, lines)
+
         counted = place.counter("hw_counters/bytes_sent")
         client.signal(signal.SIGKILL)
         client.wait(10)
@@ -111,6 +155,38 @@ def running(world):
         server.signal(signal.SIGKILL)
         server.wait(10)
         expect(place.counter("hw_counters/bytes_sent") >= counted, "what a killed process has sent is forgotten")
+
+
+@case("stat-shared", worlds=["lo4-user"], seconds=60)
+def shared(world):
+    """Receives that are posted to a shared queue are counted there, and in the totals."""
+    with Place(world) as place:
+        port = world.port()
+        common = ["ibv_srq_pingpong", "-d", world.device, "-g", "0", "-p", port, "-q", "4"]
+        server = world.start_server(*common, "-n", 1000000, port=port, settings=place.settings)
+        client = world.start("client", *common, "-n", 1000000, world.server, settings=place.settings)
+
+        def seen():
+            found = json.loads(place.stat("--json").output)
+            return next((process for process in found if process["pid"] == client.pid), None)
+
+        wait_until(lambda: seen() and seen()["shared_receive_queues"] and seen()["shared_receive_queues"][0]["posted_receives"] > 2000,
+                   20 * world.slow, "receives are posted", client, server)
+        process = seen()
+        queue = process["shared_receive_queues"][0]
+        expect(len(process["queue_pairs"]) == 4 and
+               all(pair["srq"] == queue["number"] and pair["posted_receives"] == 0 for pair in process["queue_pairs"]),
+               f"{process}: not the queue pairs of that queue")
+        done = sum(pair["completed_receives"] for pair in process["queue_pairs"])
+        # Counted one after the other while it goes on.
+        expect(0 < queue["capacity"] and done > 0, f"{process}: nothing was received")
+        text = place.stat(str(client.pid))
+        expect(len(re.findall(rf"^0x\w+ .* srq {queue['number']} ", text.output, re.M)) == 4 and
+               re.search(rf"^srq {queue['number']} ", text.output, re.M), "no line of the queue", text)
+        for tool in (client, server):
+            tool.signal(signal.SIGKILL)
+            tool.wait(10)
+        expect(place.counter("hw_counters/posted_receives") >= 2 * queue["posted_receives"] - 2000, "not in the totals")
 
 
 @case("stat-totals", worlds=LO4, seconds=60)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "stat.h"
 
+#include <infiniband/verbs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,10 +40,28 @@ std::string endpoint(const in6_addr& address, uint16_t port) {
   return (IN6_IS_ADDR_V4MAPPED(&address) ? text : "[" + text + "]") + ":" + std::to_string(port);
 }
 
-std::string number_of(const Row& row) {
+const char* state_of(const Row& row) {
+  const uint32_t state = row.state - counters::kKnownState;  // of 0 it wraps around
+  return state <= IBV_QPS_ERR ? core::name_of(static_cast<ibv_qp_state>(state)) : "-";
+}
+
+// What is said of a row in the first column.
+std::string name_of(const Row& row) {
   char text[16];
-  std::snprintf(text, sizeof text, "0x%06x", row.number);
-  return text;
+  switch (row.kind) {
+    case Kind::kQueuePair:
+      std::snprintf(text, sizeof text, "0x%06x", row.number);
+      return text;
+    case Kind::kSharedReceiveQueue:
+      return "srq " + std::to_string(row.index);
+    default:
+      return "ended";
+  }
+}
+
+// Receives that were posted to a queue pair, or where they are.
+std::string receives_of(const Row& row, unsigned long long posted) {
+  return row.srq != 0 ? "srq " + std::to_string(row.srq) : std::to_string(posted);
 }
 
 std::string connection_of(const Row& row) {
@@ -79,7 +98,7 @@ constexpr Counter kCounters[] = {
     {"completed_sends", &Row::completed_sends, "Of these, completed, unsignaled ones included."},
     {"failed_sends", &Row::failed_sends, "Of these, completed with an error."},
     {"posted_receives", &Row::posted_receives,
-     "Receives posted to queue pairs; not those of shared receive queues."},
+     "Receives posted to queue pairs and shared receive queues."},
     {"completed_receives", &Row::completed_receives, "Receives completed."},
     {"failed_receives", &Row::failed_receives, "Of these, completed with an error."},
     {"bytes_sent", &Row::bytes_sent, "Bytes handed to TCP or UDP, headers included."},
@@ -89,7 +108,7 @@ constexpr Counter kCounters[] = {
 
 nlohmann::ordered_json json_of(const Process& process) {
   nlohmann::ordered_json queue_pairs = nlohmann::ordered_json::array();
-  nlohmann::ordered_json queues = queue_pairs, ended = queue_pairs;
+  nlohmann::ordered_json queues = queue_pairs, shared = queue_pairs, ended = queue_pairs;
   for (const Row& row : process.rows) {
     nlohmann::ordered_json object = {{"device", row.device}};
     if (row.kind == Kind::kCompletionQueue) {
@@ -99,15 +118,24 @@ nlohmann::ordered_json json_of(const Process& process) {
       queues.push_back(std::move(object));
       continue;
     }
+    if (row.kind == Kind::kSharedReceiveQueue) {
+      object["number"] = row.index;
+      object["capacity"] = row.capacity;
+      object["posted_receives"] = row.posted_receives;
+      shared.push_back(std::move(object));
+      continue;
+    }
     if (row.kind == Kind::kQueuePair) {
       object["number"] = row.number;
       object["type"] = type_of(row);
+      object["state"] = state_of(row);
       if (row.connected) {
         object["local"] = endpoint(row.local, row.local_port);
         object["peer"] = endpoint(row.peer, row.peer_port);
       }
       object["send_cq"] = row.send_cq;
       object["recv_cq"] = row.recv_cq;
+      if (row.srq != 0) object["srq"] = row.srq;
       object["sends_in_flight"] = row.sends_in_flight();
     }
     for (const Counter& counter : kCounters) object[counter.name] = row.*counter.value;
@@ -118,6 +146,7 @@ nlohmann::ordered_json json_of(const Process& process) {
           {"program", process.program},
           {"queue_pairs", std::move(queue_pairs)},
           {"completion_queues", std::move(queues)},
+          {"shared_receive_queues", std::move(shared)},
           {"ended_queue_pairs", std::move(ended)}};
 }
 
@@ -141,7 +170,7 @@ void print_prometheus(const std::vector<Process>& processes) {
   struct Line {
     std::string labels;
     Row sum;
-    uint64_t queue_pairs = 0, in_flight = 0;
+    uint64_t queue_pairs = 0, in_error = 0, in_flight = 0;
   };
   std::vector<Line> lines;
   for (const Process& process : processes) {
@@ -152,6 +181,7 @@ void print_prometheus(const std::vector<Process>& processes) {
       add(line.sum, row);
       if (row.kind != Kind::kQueuePair) continue;
       ++line.queue_pairs;
+      line.in_error += row.state == counters::kKnownState + IBV_QPS_ERR;
       line.in_flight += row.sends_in_flight();
     }
     for (auto& [device, line] : devices) {
@@ -172,6 +202,8 @@ void print_prometheus(const std::vector<Process>& processes) {
           [&](const Line& line) { return line.sum.*counter.value; });
   print("queue_pairs", "gauge", "Queue pairs there are.",
         [](const Line& line) { return line.queue_pairs; });
+  print("queue_pairs_in_error", "gauge", "Of these, in state ERR.",
+        [](const Line& line) { return line.in_error; });
   print("sends_in_flight", "gauge", "Work requests posted to send queues and not completed.",
         [](const Line& line) { return line.in_flight; });
 }
@@ -188,9 +220,9 @@ void print_text(const std::vector<Process>& processes, const std::vector<Process
     }
     return nullptr;
   };
-  std::printf("%-10s %-4s %10s %10s %9s %10s %10s %14s %14s %6s %6s %-12s %s\n", "QP", "TYPE",
-              "POSTED", "COMPLETED", "IN-FLIGHT", "RECV", "RECV-DONE", "BYTES-SENT", "BYTES-RECV",
-              "RNR", "ERRORS", "CQ-HIGH", "LOCAL PEER");
+  std::printf("%-10s %-4s %-5s %10s %10s %9s %10s %10s %14s %14s %6s %6s %-12s %s\n", "QP", "TYPE",
+              "STATE", "POSTED", "COMPLETED", "IN-FLIGHT", "RECV", "RECV-DONE", "BYTES-SENT",
+              "BYTES-RECV", "RNR", "ERRORS", "CQ-HIGH", "DEVICE LOCAL PEER");
   for (const Process& process : processes) {
     std::printf("%d %s, user %u\n", process.pid, process.program.c_str(), process.user);
     for (const Row& row : process.rows) {
@@ -202,17 +234,17 @@ void print_text(const std::vector<Process>& processes, const std::vector<Process
         return static_cast<unsigned long long>(static_cast<double>(row.*value - old->*value) /
                                                seconds);
       };
-      const bool ended = row.kind == Kind::kEnded;
+      const bool is_pair = row.kind == Kind::kQueuePair;
       std::printf(
-          "%-10s %-4s %10llu %10llu %9llu %10llu %10llu %14llu %14llu %6llu %6llu %-12s %s %s\n",
-          ended ? "ended" : number_of(row).c_str(), ended ? "-" : type_of(row),
+          "%-10s %-4s %-5s %10llu %10llu %9llu %10s %10llu %14llu %14llu %6llu %6llu %-12s %s %s\n",
+          name_of(row).c_str(), is_pair ? type_of(row) : "-", is_pair ? state_of(row) : "-",
           shown(&Row::posted_sends), shown(&Row::completed_sends),
-          ended ? 0ull : static_cast<unsigned long long>(row.sends_in_flight()),
-          shown(&Row::posted_receives), shown(&Row::completed_receives), shown(&Row::bytes_sent),
-          shown(&Row::bytes_received), shown(&Row::rnr_waits),
+          is_pair ? static_cast<unsigned long long>(row.sends_in_flight()) : 0ull,
+          receives_of(row, shown(&Row::posted_receives)).c_str(), shown(&Row::completed_receives),
+          shown(&Row::bytes_sent), shown(&Row::bytes_received), shown(&Row::rnr_waits),
           static_cast<unsigned long long>(row.failed_sends + row.failed_receives),
-          ended ? "-" : high_water_of(process, row).c_str(), row.device.c_str(),
-          ended ? "" : connection_of(row).c_str());
+          is_pair ? high_water_of(process, row).c_str() : "-", row.device.c_str(),
+          is_pair ? connection_of(row).c_str() : "");
     }
   }
 }

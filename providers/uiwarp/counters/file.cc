@@ -106,7 +106,7 @@ Slot* File::sum_of(const char* device) {
 }
 
 void File::give_back(Slot& slot) {
-  const bool counted = slot.kind.load(std::memory_order_relaxed) == Kind::kQueuePair;
+  const bool counted = slot.kind.load(std::memory_order_relaxed) != Kind::kCompletionQueue;
   Slot* const sum = counted ? sum_of(slot.device) : nullptr;
   // The first one that ends is the sum.
   if (counted && !sum) {

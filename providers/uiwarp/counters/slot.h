@@ -27,7 +27,8 @@ enum class Kind : uint32_t {
   kFree = 0,
   kQueuePair = 1,
   kCompletionQueue = 2,
-  kEnded = 3,  // the sum of the queue pairs of a device that are no more
+  kEnded = 3,  // the sum of what has counted on a device and is no more
+  kSharedReceiveQueue = 4,
 };
 
 inline constexpr size_t kDeviceName = 32;  // with the NUL; an interface's name has 15 characters
@@ -36,17 +37,18 @@ inline constexpr size_t kDeviceName = 32;  // with the NUL; an interface's name 
 struct alignas(64) Slot {
   // --- when it is taken ---
   std::atomic<Kind> kind{Kind::kFree};
-  uint32_t number = 0;   // of the queue pair; completion queues are numbered by their slots
+  uint32_t number = 0;   // of the queue pair; queues are numbered by their slots
   uint32_t type = 0;     // ibv_qp_type
   uint32_t send_cq = 0;  // the slots of its completion queues
   uint32_t recv_cq = 0;
-  uint32_t unused = 0;
+  uint32_t srq = 0;  // the slot of its shared receive queue; 0: it has none
   char device[kDeviceName] = {};
 
   // --- the engine ---
   alignas(64) std::atomic<uint32_t> connected{0};
   std::atomic<uint32_t> local_port{0}, peer_port{0};  // host order
-  std::atomic<uint64_t> local[2]{}, peer[2]{};        // in6_addr, IPv4 mapped
+  std::atomic<uint32_t> state{0};  // kKnownState and the ibv_qp_state; 0: not known. Any thread's
+  std::atomic<uint64_t> local[2]{}, peer[2]{};  // in6_addr, IPv4 mapped
   Count dropped_sends;  // neither completed nor in flight: the queue pair went to RESET
 
   // --- who posts sends ---
@@ -58,7 +60,7 @@ struct alignas(64) Slot {
   Count bytes_sent;                   // that TCP or UDP has taken, headers of ours included
 
   // --- who posts receives ---
-  alignas(64) Count posted_receives;  // to a queue of its own
+  alignas(64) Count posted_receives;  // to a queue of its own; of a shared one: to that
 
   // --- who receives ---
   alignas(64) Count completed_receives;
@@ -66,10 +68,11 @@ struct alignas(64) Slot {
   Count bytes_received;
   Count rnr_waits;  // a message came before there was a receive for it
 
-  // --- of a completion queue: who completes ---
+  // --- of a completion queue: who completes; of a shared receive queue: the capacity ---
   alignas(64) Count capacity;
   Count high_water;
 };
+inline constexpr uint32_t kKnownState = 1;
 inline constexpr size_t kSlotSize = 448;
 static_assert(sizeof(Slot) == kSlotSize && std::atomic<uint64_t>::is_always_lock_free);
 

@@ -45,6 +45,8 @@ Row row_of(const Slot& slot, uint32_t index) {
   row.type = slot.type;
   row.send_cq = slot.send_cq;
   row.recv_cq = slot.recv_cq;
+  row.srq = slot.srq;
+  row.state = slot.state.load(std::memory_order_relaxed);
   row.device = text(slot.device);
   row.connected = slot.connected.load(std::memory_order_relaxed) != 0;
   const auto address = [](const std::atomic<uint64_t>(&from)[2]) {
@@ -116,7 +118,8 @@ bool parse(std::span<const uint8_t> bytes, Snapshot& out) {
     Slot slot;
     std::memcpy(static_cast<void*>(&slot), bytes.data() + index * kSlotSize, sizeof slot);
     const Kind kind = slot.kind.load(std::memory_order_relaxed);
-    if (kind == Kind::kQueuePair || kind == Kind::kCompletionQueue || kind == Kind::kEnded)
+    if (kind == Kind::kQueuePair || kind == Kind::kCompletionQueue || kind == Kind::kEnded ||
+        kind == Kind::kSharedReceiveQueue)
       out.rows.push_back(row_of(slot, index));
   }
   return true;

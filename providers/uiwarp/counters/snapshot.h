@@ -13,7 +13,7 @@ namespace uiw::counters {
 struct Row {
   uint32_t index = 0;  // from 1, as of Slot::send_cq
   Kind kind = Kind::kFree;
-  uint32_t number = 0, type = 0, send_cq = 0, recv_cq = 0;
+  uint32_t number = 0, type = 0, send_cq = 0, recv_cq = 0, srq = 0, state = 0;
   std::string device;
   bool connected = false;
   in6_addr local{}, peer{};
@@ -48,7 +48,7 @@ bool read(int fd, Snapshot& out);
 // A file in which rows of kEnded are.
 std::vector<uint8_t> file_of(std::span<const Row> ended);
 
-// Adds each queue pair, living or ended, to the row of its device.
+// Adds each queue pair and shared receive queue, living or ended, to the row of its device.
 void add_to(std::vector<Row>& by_device, const Snapshot& snapshot);
 
 }  // namespace uiw::counters

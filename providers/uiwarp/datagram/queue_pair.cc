@@ -69,7 +69,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   if (attr.qp_state == IBV_QPS_ERR) {
     enter_error(receiving, core::Cause::kModifiedToError);
   } else {
-    state_.store(attr.qp_state, std::memory_order_release);
+    state_.store(attr.qp_state);
   }
   return 0;
 }
@@ -78,7 +78,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
 void QueuePair::enter_error(std::unique_lock<std::mutex>& receiving, core::Cause cause) {
   if (state_.load(std::memory_order_relaxed) != IBV_QPS_ERR)
     end_.store(cause, std::memory_order_relaxed);
-  if (state_.exchange(IBV_QPS_ERR, std::memory_order_acq_rel) == IBV_QPS_ERR) return;
+  if (state_.exchange(IBV_QPS_ERR) == IBV_QPS_ERR) return;
   flush_receives();
   receiving.unlock();
   if (options_.srq) options_.events->on_async_event(IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -99,7 +99,7 @@ int QueuePair::reset() {
   const std::scoped_lock locks(posting_, receiving_);
   auto sources = queue::make_sources(send_queue_->freed(), receives_->freed(), options_.srq);
   if (!sources) return ENOMEM;
-  state_.store(IBV_QPS_RESET, std::memory_order_release);
+  state_.store(IBV_QPS_RESET);
   purge_completions();
   sources_ = std::move(sources);
   send_queue_->clear();

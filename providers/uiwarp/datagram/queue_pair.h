@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "core/cause.h"
+#include "counters/published_state.h"
 #include "datagram/send_queue.h"
 #include "datagram/socket.h"
 #include "engine/engine.h"
@@ -101,7 +102,7 @@ class QueuePair final : private engine::Task {
   engine::Engine& engine_;
   Door& door_;
   const QueuePairOptions options_;
-  std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
+  counters::PublishedState state_{*options_.counters, IBV_QPS_RESET};
   std::atomic<uint32_t> qkey_{0};
   std::atomic<uint32_t> sq_psn_{0};  // for ibv_query_qp
   std::atomic<bool> failing_{false};

@@ -100,7 +100,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   watch = tell_of_connection(options.qp_num, *stream, agreement);
   observer = new_observer;
   life.enter(Phase::kStarting);
-  if (idle && !named) state.store(IBV_QPS_RTS, std::memory_order_release);
+  if (idle && !named) state.store(IBV_QPS_RTS);
   sender.ask(kSendOnStream);  // the RTR
   if (when == QueuePair::Receiving::kAtOnce) ring(kStart);
   if (now == IBV_QPS_SQD) begin_disconnect();
@@ -126,7 +126,7 @@ void State::begin_error(const EndPlan& new_plan) {
   log_end(options.qp_num, static_cast<uint32_t>(plan.cause));
   // Of a peer that has left in good order only requests tell that are flushed.
   if (plan.event) qp::explain_lost_peer(connection->shared);
-  state.store(IBV_QPS_ERR, std::memory_order_release);
+  state.store(IBV_QPS_ERR);
   if (!plan.may_blame_a_send()) fail_receives();
   sender.ask(kHandleError);
 }
@@ -346,7 +346,7 @@ void State::sender_stopped() {
   life.enter(Phase::kOver);
   options.counters->connected.store(0, std::memory_order_relaxed);
   if (life.failure != Failure::kNone || !by_number.load(std::memory_order_relaxed))
-    state.store(IBV_QPS_ERR, std::memory_order_release);
+    state.store(IBV_QPS_ERR);
   if (ConnectionObserver* told = std::exchange(observer, nullptr))
     told->on_connection_ended(plan.error);
 }
@@ -390,7 +390,7 @@ int State::reset() {
   silence = {};
   octets_at_silence = 0;
   probed_within = 0;
-  state.store(IBV_QPS_RESET, std::memory_order_release);
+  state.store(IBV_QPS_RESET);
   sender.let_go();
   return 0;
 }

@@ -13,6 +13,7 @@
 #include <semaphore>
 #include <span>
 
+#include "counters/published_state.h"
 #include "engine/deadline.h"
 #include "progress/deferral.h"
 #include "progress/grant_policy.h"
@@ -68,10 +69,10 @@ class State final : public engine::Task, public progress::Member {
   queue::ReceiveQueue* receives = nullptr;            // [any]
   // [any] Of the completion queues; replaced with the queues, only by reset().
   std::unique_ptr<queue::CompletionSource> send_source, recv_source;
-  std::atomic<ibv_qp_state> state{options.first_state};  // [any]
-  std::atomic<int> access_flags{0};                      // [any] as ibv_modify_qp set them
-  std::atomic<uint32_t> ird{0}, ord{0};                  // [any] for ibv_query_qp
-  std::atomic<bool> by_number{false};                    // [any] expect_peer() was called
+  counters::PublishedState state{*options.counters, options.first_state};  // [any]
+  std::atomic<int> access_flags{0};      // [any] as ibv_modify_qp set them
+  std::atomic<uint32_t> ird{0}, ord{0};  // [any] for ibv_query_qp
+  std::atomic<bool> by_number{false};    // [any] expect_peer() was called
   // [any] How long a peer that is to answer may say nothing; 0: for ever, as far as we go.
   std::atomic<core::Nanoseconds> patience_with_peer{0};
   std::atomic<uint8_t> timeout{0};             // [any] the same, as ibv_query_qp tells it

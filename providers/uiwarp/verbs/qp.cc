@@ -41,6 +41,7 @@ void verbs::fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_q
   slot.type = qp.qp_type;
   slot.send_cq = qp.send_cq->counters.index();
   slot.recv_cq = qp.recv_cq->counters.index();
+  slot.srq = qp.srq ? qp.srq->counters.index() : 0;
   options.counters = &slot;
 }
 

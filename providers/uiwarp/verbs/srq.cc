@@ -27,13 +27,14 @@ int uiwarp_srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq*
                         "ibv_create_srq: max_sge is %u, the limit is %u (ibv_query_device: "
                         "max_srq_sge)",
                         attr->max_sge, Limits::kMaxSge);
-  std::unique_ptr<uiwarp_srq> made(new (std::nothrow) uiwarp_srq);
+  std::unique_ptr<uiwarp_srq> made(new (std::nothrow) uiwarp_srq(*pd));
   if (!made) return ENOMEM;
-  made->pd = pd;
   made->events.set_element(reinterpret_cast<uintptr_t>(user));
   made->queue =
       queue::ReceiveQueue::create(attr->max_wr, attr->max_sge, queue::ReceiveQueue::Takers::kMany);
   if (!made->queue) return ENOMEM;
+  made->queue->count_in(made->counters->posted_receives);
+  made->counters->capacity.set(made->queue->depth());
   if (!pd->context->srqs.take(Limits::kMaxSrq))
     return core::refuse(told, ENOMEM,
                         "ibv_create_srq: the device has %u shared receive queues, its limit "
@@ -70,6 +71,7 @@ int uiwarp_srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
                                 "limit that is armed is higher",
                                 attr->max_wr)
                  : error;
+    srq->counters->capacity.set(srq->queue->depth());
   }
   if ((mask & IBV_SRQ_LIMIT) && srq->queue->arm_limit(attr->srq_limit) != 0)
     return limit_too_high(srq->queue->depth());

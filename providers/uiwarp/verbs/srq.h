@@ -6,12 +6,17 @@
 #include <cstdint>
 #include <memory>
 
+#include "counters/file.h"
 #include "queue/receive_queue.h"
 #include "session/queue_pair.h"
 #include "verbs/pd.h"
 
 struct uiwarp_srq final : uiw::queue::SrqEvents {
-  uiwarp_pd* pd = nullptr;
+  explicit uiwarp_srq(uiwarp_pd& of)
+      : pd(&of), counters(uiw::counters::Kind::kSharedReceiveQueue, of.context->device->name, 0) {}
+
+  uiwarp_pd* pd;
+  uiw::counters::Lent counters;  // before the queue that counts there
   std::unique_ptr<uiw::queue::ReceiveQueue> queue;
   uiw::verbs::EventSource events;  // named as the ibv_srq
   uiw::verbs::Users users;         // queue pairs

@@ -12,8 +12,10 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "counters/published_state.h"
 #include "counters/snapshot.h"
 
 namespace uiw::counters {
@@ -72,6 +74,56 @@ TEST_F(CounterFile, ShowsBothEndsOfAConnection) {
   EXPECT_TRUE(IN6_IS_ADDR_LOOPBACK(&found[0].peer));
   EXPECT_EQ(found[0].local_port, 7);
   EXPECT_EQ(found[0].peer_port, 8);
+}
+
+TEST_F(CounterFile, ShowsTheStateOfAQueuePair) {
+  Lent slot(Kind::kQueuePair, "uiw_state", 1);
+  const auto shown = [] { return rows(Kind::kQueuePair, "uiw_state").at(0).state; };
+  EXPECT_EQ(shown(), 0u);
+  PublishedState state(*slot, IBV_QPS_RESET);
+  EXPECT_EQ(shown(), kKnownState + IBV_QPS_RESET);
+  state.store(IBV_QPS_INIT);
+  EXPECT_EQ(shown(), kKnownState + IBV_QPS_INIT);
+  ibv_qp_state expected = IBV_QPS_RTR;
+  EXPECT_FALSE(state.compare_exchange_strong(expected, IBV_QPS_RTS));
+  EXPECT_EQ(expected, IBV_QPS_INIT);
+  EXPECT_TRUE(state.compare_exchange_strong(expected, IBV_QPS_RTS));
+  EXPECT_EQ(shown(), kKnownState + IBV_QPS_RTS);
+  EXPECT_EQ(state.exchange(IBV_QPS_ERR), IBV_QPS_RTS);
+  EXPECT_EQ(shown(), kKnownState + IBV_QPS_ERR);
+}
+
+TEST_F(CounterFile, TheStateThatStaysIsTheOneThatIsShown) {
+  Lent slot(Kind::kQueuePair, "uiw_race", 1);
+  PublishedState state(*slot, IBV_QPS_RESET);
+  for (int round = 0; round < 200; ++round) {
+    const auto change = [&](ibv_qp_state one, ibv_qp_state other) {
+      for (int i = 0; i < 20; ++i) state.store(i % 2 ? one : other);
+    };
+    std::thread thread(change, IBV_QPS_RTS, IBV_QPS_SQD);
+    change(IBV_QPS_ERR, IBV_QPS_INIT);
+    thread.join();
+    ASSERT_EQ(slot->state.load(), kKnownState + state.load());
+  }
+}
+
+TEST_F(CounterFile, WhatASharedReceiveQueueHasCountedStaysInTheSum) {
+  {
+    Lent queue(Kind::kSharedReceiveQueue, "uiw_srq", 0);
+    queue->posted_receives.add(7);
+    Lent pair(Kind::kQueuePair, "uiw_srq", 1);
+    pair->srq = queue.index();
+    pair->completed_receives.add(5);
+    const std::vector<Row> found = rows(Kind::kSharedReceiveQueue, "uiw_srq");
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].posted_receives, 7u);
+    EXPECT_EQ(rows(Kind::kQueuePair, "uiw_srq").at(0).srq, found[0].index);
+  }
+  EXPECT_TRUE(rows(Kind::kSharedReceiveQueue, "uiw_srq").empty());
+  const std::vector<Row> sum = rows(Kind::kEnded, "uiw_srq");
+  ASSERT_EQ(sum.size(), 1u);
+  EXPECT_EQ(sum[0].posted_receives, 7u);
+  EXPECT_EQ(sum[0].completed_receives, 5u);
 }
 
 TEST_F(CounterFile, KeepsTheSumOfWhatHasEnded) {
