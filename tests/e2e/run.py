@@ -21,6 +21,7 @@ import case_cm_datagrams  # noqa: F401
 import case_command    # noqa: F401
 import case_datagrams  # noqa: F401
 import case_devices    # noqa: F401
+import case_examples   # noqa: F401
 import case_exchange   # noqa: F401
 import case_face       # noqa: F401
 import case_face_cm    # noqa: F401
