@@ -12,6 +12,7 @@ LISTEN = ("import socket, sys; s = socket.socket(); s.bind((sys.argv[1], int(sys
 CONNECT = ("import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2]))); print(s.recv(5)); "
            "sys.exit(int(sys.argv[3]))")
 PORT = "7000"
+PATIENT = ["--wait", "60", "--grace", "30"]   # where other programs keep the processors busy
 
 
 def start(world, *words):
@@ -42,21 +43,21 @@ def alive(mark):
 
 @case("netns-pair", worlds=LO4, reduced=True)
 def pair(world):
-    tool = run(world, "--", "rping", "-s", "-a", "{server}", "-C", "3", "--",
+    tool = run(world, *PATIENT, "--", "rping", "-s", "-a", "{server}", "-C", "3", "--",
                "rping", "-c", "-a", "{server}", "-I", "{client}", "-C", "3", "-v", status=0)
     expect(tool.output.count("ping data: rdma-ping-") >= 3, "the pings are missing", tool)
-    tool = run(world, "--mtu", "9000", "--", "ibv_rc_pingpong", "-g", "0", "-n", "100", "--",
+    tool = run(world, *PATIENT, "--mtu", "9000", "--", "ibv_rc_pingpong", "-g", "0", "-n", "100", "--",
                "ibv_rc_pingpong", "-g", "0", "-n", "100", "{server}", status=0)
     expect("GID ::ffff:10.0.0.1" in tool.output and "GID ::ffff:10.0.0.2" in tool.output, "not two hosts", tool)
 
 
-@case("netns-pair-ends", worlds=LO4)
+@case("netns-pair-ends", worlds=LO4, seconds=120)
 def ends(world):
     """The exit status is the client's, else the server's; nothing stays behind."""
     listen, connect = ["python3", "-c", LISTEN, "{server}", PORT], ["python3", "-c", CONNECT, "{server}", PORT]
-    run(world, "--", *listen, "0", "--", *connect, "0", status=0)
-    run(world, "--port", PORT, "--", *listen, "0", "--", *connect, "5", status=5)
-    run(world, "--", *listen, "6", "--", *connect, "0", status=6)
+    run(world, *PATIENT, "--", *listen, "0", "--", *connect, "0", status=0)
+    run(world, *PATIENT, "--port", PORT, "--", *listen, "0", "--", *connect, "5", status=5)
+    run(world, *PATIENT, "--", *listen, "6", "--", *connect, "0", status=6)
     tool = run(world, "--", "sh", "-c", "exit 7", "--", "echo", "started", status=7)
     expect("client was not started" in tool.output and "started\n" not in tool.output, "no word of it", tool)
     # A client that waits for a server that has failed.
@@ -65,13 +66,13 @@ def ends(world):
     # A server that serves for ever, and one that has gone into the background.
     run(world, "--wait", "0", "--grace", "0", "--", "sleep", "1000", "--", "true", status=0)
     mark = f"mark-{os.getpid()}"
-    run(world, "--", "sh", "-c", f"setsid python3 -c \"$0\" 10.0.0.1 {PORT} 0 {mark} &", LISTEN, "--",
+    run(world, *PATIENT, "--", "sh", "-c", f"setsid python3 -c \"$0\" 10.0.0.1 {PORT} 0 {mark} &", LISTEN, "--",
         *connect, "0", status=0)
     run(world, "--wait", "0", "--", "sh", "-c", f"setsid sh -c 'sleep 1000; : {mark}' {mark} &", "--", "true", status=0)
     expect(not alive(mark), "a process was left")
 
 
-@case("netns-pair-stops", worlds=LO4)
+@case("netns-pair-stops", worlds=LO4, seconds=90)
 def stops(world):
     mark = f"mark-{os.getpid()}"
     waits = ["sh", "-c", "trap '' TERM; sleep 1000 & wait; wait", mark]
