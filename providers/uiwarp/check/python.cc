@@ -68,7 +68,7 @@ Interpreter look_up() {
 
 const Interpreter& interpreter() {
   static std::once_flag once;
-  static Interpreter python;
+  static constinit Interpreter python{};
   std::call_once(once, [] { python = look_up(); });
   return python;
 }

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace uiw::core {
 
@@ -27,9 +28,15 @@ uint64_t ticks_in_1024_ns() {
   return std::max<uint64_t>(1, (ticks() - first) * 1024 / static_cast<uint64_t>(end - begin));
 }
 
+// Threads that meet here may all measure, and go by the same result. Not a static that is
+// initialised here: with -fno-threadsafe-statics another thread may see that it is before it sees
+// the value.
 uint64_t speed() {
-  static const uint64_t measured = ticks_in_1024_ns();
-  return measured;
+  static constinit std::atomic<uint64_t> measured{0};
+  uint64_t known = measured.load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  const uint64_t mine = ticks_in_1024_ns();
+  return measured.compare_exchange_strong(known, mine, std::memory_order_relaxed) ? mine : known;
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ void device_is_open() {
 }
 
 bool configure(const char* path) {
-  static auto* const all = new std::forward_list<Rules>;
+  static constinit std::forward_list<Rules>* all = nullptr;
+  if (!all) all = new std::forward_list<Rules>;
   const uint64_t edition = all->empty() ? 1 : all->front().edition + 1;
   Rules& fresh = all->emplace_front();
   const std::string problem = load(path, fresh);

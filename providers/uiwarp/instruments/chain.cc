@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include "core/instrumented.h"
 #include "core/log.h"
@@ -88,18 +89,19 @@ const Table* make_chain() {
   const Table* table = &kPlain;
   // A wrong setting has been reported, and nothing is opened.
   if (core::settings_error()) return table;
+  std::optional<Loaded> loaded;
   for (const Instrument& instrument : instruments) {
     if (std::strcmp(instrument.options, "off") == 0) continue;
-    static const Loaded loaded = load_somewhere();
-    if (!loaded.make) {
+    if (!loaded) loaded = load_somewhere();
+    if (!loaded->make) {
       core::log(core::LogLevel::kError,
                 "%s is set, but %s cannot be loaded (%s): no device can be opened. Install uiwarp "
                 "again, or unset %s",
-                instrument.setting, kLibrary, loaded.why_not, instrument.setting);
+                instrument.setting, kLibrary, loaded->why_not, instrument.setting);
       return refusal();
     }
     const int error =
-        loaded.make(UIWARP_ABI_VERSION, instrument.name, instrument.options, table, &table);
+        loaded->make(UIWARP_ABI_VERSION, instrument.name, instrument.options, table, &table);
     if (error == EINVAL) return refusal();
     if (error) {
       core::log(core::LogLevel::kError,
