@@ -79,6 +79,8 @@ void QueuePair::enter_error(std::unique_lock<std::mutex>& receiving, core::Cause
   if (state_.load(std::memory_order_relaxed) != IBV_QPS_ERR)
     end_.store(cause, std::memory_order_relaxed);
   if (state_.exchange(IBV_QPS_ERR) == IBV_QPS_ERR) return;
+  // Who posts meanwhile sees the state, or what it has posted is seen here.
+  if (own_receives_) own_receives_->await_posts();
   flush_receives();
   receiving.unlock();
   if (options_.srq) options_.events->on_async_event(IBV_EVENT_QP_LAST_WQE_REACHED);

@@ -43,6 +43,10 @@ int ReceiveQueue::post(ibv_recv_wr*& wr) {
   return 0;
 }
 
+void ReceiveQueue::await_posts() {
+  const std::lock_guard lock(post_lock_);
+}
+
 void ReceiveQueue::wait(ReceiveWaiter& waiter) {
   const std::lock_guard lock(post_lock_);
   if (waiter.waiting) return;

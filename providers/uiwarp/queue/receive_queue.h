@@ -56,6 +56,10 @@ class ReceiveQueue {
   int post(ibv_recv_wr*& wr);
   std::atomic<uint64_t>& freed() { return freed_; }
 
+  // Returns when no thread is inside post(). What was posted can be taken by then, and whoever
+  // posts from here on sees what the caller did before. Thread: any.
+  void await_posts();
+
   // Takes the oldest. False when empty. Thread: any, with Takers::kOne one at a time.
   // `below_limit` is set when this take made the count fall below an armed limit (which disarms
   // it).

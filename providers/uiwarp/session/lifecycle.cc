@@ -399,6 +399,7 @@ int State::reset() {
 // only, and that should be the one that says why.
 void State::fail_receives() {
   connection->rx.fail_receive(IBV_WC_WR_FLUSH_ERR, plan.cause);
+  if (own_receives) own_receives->await_posts();  // who posts looks at the state afterwards
   {
     const std::lock_guard guard(flush_lock);
     flushes_receives = true;
