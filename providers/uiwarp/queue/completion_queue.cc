@@ -136,9 +136,12 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
       if (!source.gone()) out[taken++] = completion.wc;
     } while (tail != head && taken < count && ring_[tail & mask].source == &source);
     // The places here are free before those in the work queue: a completion queue that is as deep
-    // as those never overflows.
+    // as those never overflows. What was purged is counted off before: whoever arms meanwhile does
+    // not take one that waits for it.
+    const bool gone = source.gone();
+    if (gone) pass(source, tail - from, frees);
     tail_.store(tail, std::memory_order_release);
-    pass(source, tail - from, frees);
+    if (!gone) pass(source, tail - from, frees);
   }
   return taken;
 }
