@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Taking down a flag that is mostly down already. An exchange is a locked instruction, which waits
-// until all that was stored before it has reached the cache; a look at the flag is not.
+// Flags that are put up by one thread and taken down by another, and that are mostly down already.
+// An exchange is a locked instruction, which waits until all that was stored before it has reached
+// the cache; a look at the flag is not.
 #pragma once
 
 #include <atomic>
 
 namespace uiw::core {
+
+// Whoever takes it down sees what the caller did before. Thread: any.
+inline void put_up(std::atomic<bool>& flag) {
+  flag.store(true, std::memory_order_release);
+}
 
 // True: it was up, and the caller alone took it down. Sequentially consistent, for those who write
 // one word and then look at another one, as do those who raise the flag. Thread: any.

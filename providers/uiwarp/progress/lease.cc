@@ -93,7 +93,7 @@ bool Lease::grant(Member& member, bool receiving) {
 
 bool Lease::revoke(Member& member) {
   UIW_ASSERT(engine_.on_engine_thread());
-  member.engine_waits_.store(true, std::memory_order_release);
+  core::put_up(member.engine_waits_);
   if (!role_.enter()) return false;
   if (!member.engine_waits_.exchange(false, std::memory_order_relaxed)) {
     leave();  // a poller was quicker: `member` is posted already
@@ -208,7 +208,7 @@ uint64_t Lease::oldest() const {
 
 void Lease::on_arm() {
   if (count_.load(std::memory_order_relaxed) == 0 || engine_.in_child()) return;
-  armed_.store(true, std::memory_order_relaxed);
+  core::put_up(armed_);
   if (role_.enter()) leave();
 }
 
