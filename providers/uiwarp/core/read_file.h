@@ -57,8 +57,10 @@ inline std::string_view beginning_of(const char* path, std::span<char> room) {
   return {room.data(), have};
 }
 
-// All of `bytes` that an open file has from `offset` on; how many. Thread: any.
+// All of `bytes` that an open file has from `offset` on; how many. Of a file that another process
+// writes through a mapping it reads later what a later call reads. Thread: any.
 inline size_t read_at(int fd, std::span<uint8_t> bytes, uint64_t offset) {
+  __sync_synchronize();  // a fence that the thread sanitizer takes
   size_t got = 0;
   while (got < bytes.size()) {
     const ssize_t more =

@@ -17,6 +17,8 @@ class Count {
  public:
   void add(uint64_t amount) { set(get() + amount); }
   void set(uint64_t value) { value_.store(value, std::memory_order_relaxed); }
+  // As add(), and not seen before what was stored before.
+  void add_behind(uint64_t amount) { value_.store(get() + amount, std::memory_order_release); }
   uint64_t get() const { return value_.load(std::memory_order_relaxed); }
 
  private:
@@ -76,7 +78,7 @@ inline constexpr uint32_t kKnownState = 1;
 inline constexpr size_t kSlotSize = 448;
 static_assert(sizeof(Slot) == kSlotSize && std::atomic<uint64_t>::is_always_lock_free);
 
-// Adds what is counted, high-water marks excepted.
+// Adds what is counted, high-water marks excepted; behind what was stored before (Header::moves).
 void add(Slot& sum, const Slot& slot);
 
 // What a file begins with. Slots follow at kSlotSize, up to its end.

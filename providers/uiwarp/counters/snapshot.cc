@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/printable.h"
 #include "core/read_file.h"
@@ -66,6 +67,14 @@ Row row_of(const Slot& slot, uint32_t index) {
   return row;
 }
 
+// Read by itself: within one system call a processor may read in any order.
+std::optional<uint64_t> moves_of(int fd) {
+  Header header;
+  const std::span bytes(reinterpret_cast<uint8_t*>(&header), sizeof header);
+  if (core::read_at(fd, bytes, 0) != sizeof header) return {};
+  return header.moves.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void add(Row& sum, const Row& row) {
@@ -73,7 +82,8 @@ void add(Row& sum, const Row& row) {
 }
 
 void add(Slot& sum, const Slot& slot) {
-  for (const auto& count : kCounts) (sum.*count.published).add((slot.*count.published).get());
+  for (const auto& count : kCounts)
+    (sum.*count.published).add_behind((slot.*count.published).get());
 }
 
 std::vector<uint8_t> file_of(std::span<const Row> ended) {
@@ -131,13 +141,10 @@ bool read(int fd, Snapshot& out) {
   const size_t most = kSlotSize * (size_t{kMostSlots} + 1);
   std::vector<uint8_t> bytes(std::min(static_cast<size_t>(status.st_size), most));
   for (int i = 0; i < kTries; ++i) {
+    const std::optional<uint64_t> before = moves_of(fd);
     const size_t got = core::read_at(fd, bytes, 0);
-    if (!parse(std::span(bytes).first(got), out)) return false;
-    Header before, after;
-    std::memcpy(static_cast<void*>(&before), bytes.data(), sizeof before);
-    if (pread(fd, static_cast<void*>(&after), sizeof after, 0) != sizeof after) return false;
-    const uint64_t moves = before.moves.load(std::memory_order_relaxed);
-    if (moves % 2 == 0 && after.moves.load(std::memory_order_relaxed) == moves) break;
+    if (!before || !parse(std::span(bytes).first(got), out)) return false;
+    if (*before % 2 == 0 && moves_of(fd) == before) break;
   }
   return true;
 }

@@ -24,7 +24,7 @@ std::string read(int fd, Snapshot& out) {
   struct stat status;
   if (fstat(fd, &status) != 0) return strerrordesc_np(errno);
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
-  std::vector<uint8_t> part(kHeaderSize);
+  std::vector<uint8_t> part(kHeaderSize), again;
   uint64_t ring = 0;
   part.resize(core::read_at(fd, part, 0));
   if (!parse_header(part, out, ring))
@@ -33,9 +33,11 @@ std::string read(int fd, Snapshot& out) {
   part.resize(kPart * kRecordSize);
   for (uint64_t first = 0; first < ring; first += kPart) {
     const size_t wanted = std::min(kPart, ring - first) * kRecordSize;
-    const size_t got =
-        core::read_at(fd, std::span(part).first(wanted), kHeaderSize + first * kRecordSize);
-    take_records(std::span(part).first(got), first, ring, out);
+    const uint64_t offset = kHeaderSize + first * kRecordSize;
+    const size_t got = core::read_at(fd, std::span(part).first(wanted), offset);
+    again.resize(got);
+    again.resize(core::read_at(fd, again, offset));
+    take_records(std::span(part).first(again.size()), again, first, ring, out);
     if (got < wanted) break;  // it was cut off
   }
   finish(ring, out);
@@ -60,10 +62,12 @@ bool parse_header(std::span<const uint8_t> bytes, Snapshot& out, uint64_t& recor
   return true;
 }
 
-void take_records(std::span<const uint8_t> bytes, uint64_t first, uint64_t ring, Snapshot& out) {
+void take_records(std::span<const uint8_t> bytes, std::span<const uint8_t> again, uint64_t first,
+                  uint64_t ring, Snapshot& out) {
   for (uint64_t i = 0; i < bytes.size() / kRecordSize; ++i) {
     Record record;
     std::memcpy(&record, bytes.data() + i * kRecordSize, sizeof record);
+    if (std::memcmp(&record, again.data() + i * kRecordSize, sizeof record) != 0) continue;
     if (record.sequence == 0 || (record.sequence - 1) % ring != first + i) continue;
     if (record.kind == Kind::kNone || static_cast<uint8_t>(record.kind) > kLastKind) continue;
     out.records.push_back(record);

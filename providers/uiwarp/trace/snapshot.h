@@ -23,7 +23,10 @@ struct Snapshot {
 // False: it does not begin as a trace does, or its ring is none.
 bool parse_header(std::span<const uint8_t> bytes, Snapshot& out, uint64_t& records);
 // Takes those that are whole from a part of the ring, `first` being the place of its first record.
-void take_records(std::span<const uint8_t> bytes, uint64_t first, uint64_t ring, Snapshot& out);
+// `again`: as many bytes from the same place, read later: of a process that runs, a record that is
+// another one by now may be half of each.
+void take_records(std::span<const uint8_t> bytes, std::span<const uint8_t> again, uint64_t first,
+                  uint64_t ring, Snapshot& out);
 // When all parts have been taken: puts them into order, and leaves out what is of an earlier round.
 void finish(uint64_t ring, Snapshot& out);
 

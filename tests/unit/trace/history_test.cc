@@ -154,7 +154,7 @@ std::vector<uint8_t> file_of(uint64_t records) {
 bool parse(std::span<const uint8_t> bytes, Snapshot& out) {
   uint64_t ring = 0;
   if (!parse_header(bytes, out, ring)) return false;
-  take_records(bytes.subspan(kHeaderSize), 0, ring, out);
+  take_records(bytes.subspan(kHeaderSize), bytes.subspan(kHeaderSize), 0, ring, out);
   finish(ring, out);
   return true;
 }
@@ -192,6 +192,22 @@ TEST(TraceSnapshot, OlderRecordsAreLostAndCounted) {
   EXPECT_EQ(snapshot.lost, 1u);
   ASSERT_EQ(snapshot.records.size(), 3u);
   EXPECT_EQ(snapshot.records.front().sequence, 3u);
+}
+
+TEST(TraceSnapshot, ARecordThatChangesWhileItIsReadIsLeftOut) {
+  std::vector<uint8_t> bytes(2 * kRecordSize);
+  for (uint64_t i = 0; i < 2; ++i) {
+    Record record{};
+    record.sequence = i + 1;
+    record.kind = Kind::kDestroyed;
+    std::memcpy(bytes.data() + i * kRecordSize, &record, sizeof record);
+  }
+  std::vector<uint8_t> again = bytes;
+  again[offsetof(Record, qp)] = 1;
+  Snapshot snapshot;
+  take_records(bytes, again, 0, 2, snapshot);
+  ASSERT_EQ(snapshot.records.size(), 1u);
+  EXPECT_EQ(snapshot.records.front().sequence, 2u);
 }
 
 TEST(TraceSnapshot, IsReadAsFarAsItGoesWhereverItIsCutOff) {
