@@ -14,11 +14,10 @@
 #include <new>
 
 #include "core/pages.h"
+#include "mem/holding.h"
 #include "mem/zeroed_pages.h"
 
 namespace uiw::mem {
-
-using RefCount = std::atomic<uint32_t>;
 
 // All zeros has to be a free Slot. Its `number` and `counts` are take()'s: counts[0] and
 // counts[kOtherCount], in a cache line of their own each. Thread: one at a time.

@@ -27,7 +27,7 @@ core::Result<uint32_t> Table::add(uint32_t pd, uint8_t* memory, uint64_t start, 
   slot->memory = memory;
   slot->windows = 0;
   const uint32_t stag = slot->stag;
-  slot->live_stag_.store(stag, std::memory_order_seq_cst);
+  set_live(slot->live_stag_, stag);
   impl_->buckets.insert(slot);
   impl_->regions.fetch_add(1, std::memory_order_relaxed);
   return stag;
@@ -41,7 +41,7 @@ int Table::remove(uint32_t stag) {
     slot = impl_->valid_region(stag);
     if (!slot) return EINVAL;
     if (slot->windows > 0) return EBUSY;
-    slot->live_stag_.store(0, std::memory_order_seq_cst);
+    set_live(slot->live_stag_, 0);
     impl_->erase(slot);
     impl_->regions.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -60,12 +60,12 @@ int Table::change_access(uint32_t stag, uint32_t access) {
     slot = impl_->valid_region(stag);
     if (!slot) return EINVAL;
     if (slot->windows > 0) return EBUSY;
-    slot->live_stag_.store(0, std::memory_order_seq_cst);
+    set_live(slot->live_stag_, 0);
   }
   impl_->revoke(slot);  // it keeps its index meanwhile
   const std::lock_guard lock(impl_->mutex);
   slot->access = static_cast<uint8_t>(access);
-  slot->live_stag_.store(stag, std::memory_order_seq_cst);
+  set_live(slot->live_stag_, stag);
   return 0;
 }
 

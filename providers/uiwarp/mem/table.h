@@ -11,6 +11,7 @@
 
 #include "core/list.h"
 #include "core/result.h"
+#include "mem/holding.h"
 
 namespace uiw::mem {
 
@@ -56,7 +57,7 @@ struct alignas(64) Region {
  private:
   friend class Table;
   friend class Diagnostician;
-  std::atomic<uint32_t> live_stag_{0};  // == stag while valid, 0 otherwise
+  LiveStag live_stag_{0};  // == stag while valid, 0 otherwise
 
  public:
   uint64_t start = 0;  // first TO / virtual address as the peer and SGEs name it (iova)
@@ -90,7 +91,7 @@ class RegionRef {
   }
   ~RegionRef() { reset(); }
   void reset() {
-    if (region_) count_->fetch_sub(1, std::memory_order_release);
+    if (region_) let_go(*count_);
     region_ = nullptr;
   }
   explicit operator bool() const { return region_; }
@@ -99,9 +100,9 @@ class RegionRef {
 
  private:
   friend class Table;
-  RegionRef(const Region* region, std::atomic<uint32_t>* count) : region_(region), count_(count) {}
+  RegionRef(const Region* region, RefCount* count) : region_(region), count_(count) {}
   const Region* region_ = nullptr;
-  std::atomic<uint32_t>* count_ = nullptr;  // of the references, this one among them
+  RefCount* count_ = nullptr;  // of the references, this one among them
 };
 
 // Holds references of regions for longer than a copy takes, until others have done something: a

@@ -2,14 +2,7 @@
 // STag index -> bucket (buckets.h) -> slot (slots.h), written under a mutex and read without one.
 //
 // Whatever pointer a reader has loaded stays readable; whether it is the right Region is
-// decided by Region::live_stag_:
-//
-//   reader: refs += 1; live_stag_ == stag ? a hit : refs -= 1, a miss
-//   revoke: live_stag_ = 0; wait until refs == 0, of one side, then of the other
-//
-// All of these are sequentially consistent: either the reader sees that the STag is gone, or
-// revoke() sees the reader's reference and waits for it. The other fields are written only while
-// live_stag_ is 0 and no thread that saw it otherwise holds a reference.
+// decided by Region::live_stag_ (holding.h).
 //
 // A memory window keeps its slot, and so its index, from allocation on; live_stag_ says whether,
 // and with which key, it is bound.
@@ -125,10 +118,7 @@ struct Table::Impl {
     RefCount* refs = slot->counts.load(std::memory_order_relaxed);
     if (!refs) return {};  // its page has been given back just now
     refs += of_side(side);
-    refs->fetch_add(1, std::memory_order_seq_cst);
-    if (slot->live_stag_.load(std::memory_order_seq_cst) == stag) return RegionRef(slot, refs);
-    refs->fetch_sub(1, std::memory_order_release);
-    return {};
+    return hold(*refs, slot->live_stag_, stag) ? RegionRef(slot, refs) : RegionRef();
   }
   [[gnu::noinline]] RegionRef find_again(uint32_t stag, Side side) const {
     for (;;) {
@@ -218,11 +208,11 @@ struct Table::Impl {
 
   // No look-up finds it any more, and there is no reference.
   void revoke(Slot* slot) {
-    slot->live_stag_.store(0, std::memory_order_seq_cst);
+    set_live(slot->live_stag_, 0);
     const RefCount* counts = slot->counts.load(std::memory_order_relaxed);
     for (const Side side : {Side::kSend, Side::kReceive}) {
       const RefCount& refs = counts[of_side(side)];
-      for (unsigned round = 0; refs.load(std::memory_order_seq_cst) != 0; ++round) {
+      for (unsigned round = 0; is_held(refs); ++round) {
         // Short copies are done by then. Once is enough: a holder that keeps a reference for long
         // has joined before, or finds out when it joins. None is kept of a memory window.
         if (round == kRoundsOfCopies && !slot->is_window()) ask_pin_holders();

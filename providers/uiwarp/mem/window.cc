@@ -86,7 +86,7 @@ int Table::bind(const Stream& stream, const Binding& wanted) {
   slot->window->bound_to = region;
   ++region->windows;
   if (!shared) impl_->link_to_stream(slot->window);
-  slot->live_stag_.store(wanted.stag, std::memory_order_seq_cst);
+  set_live(slot->live_stag_, wanted.stag);
   return 0;
 }
 
