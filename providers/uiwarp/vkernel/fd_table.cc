@@ -71,7 +71,7 @@ bool is_unchanged(int fd, const OpenFile& open) {
 
 // Whether the memory is that of the process that opened the files, or of a child that shares it.
 bool is_own_table() {
-  return table.generation.load(std::memory_order_relaxed) == core::generation();
+  return table.generation.load(std::memory_order_acquire) == core::generation();
 }
 
 bool may_change_table() {
@@ -80,7 +80,7 @@ bool may_change_table() {
 
 void own_table() {
   table.owner = raw::getpid();
-  table.generation.store(core::generation(), std::memory_order_relaxed);
+  table.generation.store(core::generation(), std::memory_order_release);
 }
 
 bool is_in_range(int fd) {
