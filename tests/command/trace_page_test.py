@@ -75,7 +75,7 @@ class TracePage(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def run_tool(self, *arguments):
-        return subprocess.run([os.environ["UIWARP_BINARY"], "trace", *arguments], capture_output=True, text=True, timeout=60,
+        return subprocess.run([os.environ["UIWARP_TEST_BINARY"], "trace", *arguments], capture_output=True, text=True, timeout=60,
                               check=False)
 
     def page(self, *traces):

@@ -6,6 +6,7 @@ import shutil
 import signal
 import stat
 import tempfile
+import xml.etree.ElementTree
 
 from case_faults import Rules
 from case_rping import connect, serve
@@ -105,6 +106,11 @@ def rping(world):
         expect(text.output.count("RDMA_READ") == 11 and text.output.count(" lost\n") == 2, "not a line a request", text)
         folder.show(*folder.both(), "--perfetto", folder.file("events.json"))
         check_perfetto(folder.file("events.json"), seen["requests"])
+        # tests/command compares all of the page; this is that of a real trace.
+        folder.show(*folder.both(), "--html", folder.file("page.html"))
+        page = xml.etree.ElementTree.parse(folder.file("page.html"))
+        rows = page.findall(".//table[@id='percentiles']/tbody/tr")
+        expect(len(rows) == len(seen["percentiles"]), "not the percentiles of the JSON")
 
 
 @case("trace-perftest", worlds=["lo4-root"], seconds=60)

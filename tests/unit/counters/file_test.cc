@@ -12,7 +12,6 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "counters/published_state.h"
@@ -91,20 +90,6 @@ TEST_F(CounterFile, ShowsTheStateOfAQueuePair) {
   EXPECT_EQ(shown(), kKnownState + IBV_QPS_RTS);
   EXPECT_EQ(state.exchange(IBV_QPS_ERR), IBV_QPS_RTS);
   EXPECT_EQ(shown(), kKnownState + IBV_QPS_ERR);
-}
-
-TEST_F(CounterFile, TheStateThatStaysIsTheOneThatIsShown) {
-  Lent slot(Kind::kQueuePair, "uiw_race", 1);
-  PublishedState state(*slot, IBV_QPS_RESET);
-  for (int round = 0; round < 200; ++round) {
-    const auto change = [&](ibv_qp_state one, ibv_qp_state other) {
-      for (int i = 0; i < 20; ++i) state.store(i % 2 ? one : other);
-    };
-    std::thread thread(change, IBV_QPS_RTS, IBV_QPS_SQD);
-    change(IBV_QPS_ERR, IBV_QPS_INIT);
-    thread.join();
-    ASSERT_EQ(slot->state.load(), kKnownState + state.load());
-  }
 }
 
 TEST_F(CounterFile, WhatASharedReceiveQueueHasCountedStaysInTheSum) {
