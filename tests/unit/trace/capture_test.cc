@@ -67,7 +67,7 @@ class Recorded {
     std::memcpy(record.fpdu.head, head.data(), first);
     if (first == head.size()) return;
     Record& rest = add(Kind::kFpduRest, time);
-    rest.flags = record.flags;
+    rest.flags = sent ? kSent : 0;
     std::memset(rest.rest, 0, sizeof rest.rest);
     std::memcpy(rest.rest, head.data() + first, head.size() - first);
   }
