@@ -59,11 +59,14 @@ UIWARP_EXPORT void uiwarp_connected(uint32_t qp_num, const struct sockaddr_stora
 				    const struct sockaddr_storage *peer);
 /*
  * Right behind it: by which MPA start-up frames, each without the private data of programs (RFC 5044 7.1.1, the block
- * of RFC 6581 included, else zeros), and since when this end has had the TCP connection (CLOCK_MONOTONIC, nanoseconds).
+ * of RFC 6581 included, else zeros), and since when this end has had the TCP connection and its agreement
+ * (CLOCK_MONOTONIC, nanoseconds). Told `again` every now and then before an FPDU, for who does not keep it.
  */
 struct uiwarp_agreement {
+	struct sockaddr_storage local, peer;
 	int initiator; /* this end sent the Request */
-	int64_t began;
+	int again;
+	int64_t began, agreed;
 	uint8_t request[24], reply[24];
 };
 UIWARP_EXPORT void uiwarp_agreed(uint32_t qp_num, const struct uiwarp_agreement *agreement);

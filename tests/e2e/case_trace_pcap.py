@@ -186,6 +186,21 @@ def immediate(world):
             expect(immediates == requests["RDMA_WRITE_WITH_IMM"], f"{immediates} immediates, {requests}")
 
 
+@case("trace-pcap-lost", worlds=["lo4-root"], seconds=60)
+def lost(world):
+    """The newest FPDUs of a connection whose beginning the ring has lost are there with their connection."""
+    with Capture(world) as folder:
+        settings = {**TRACED, "UIWARP_TRACE": folder.file("%p") + ",size=64K,fpdus"}
+        case_perftest.exchange(world, "ib_write_lat", ["-s", "64", "-n", "1000"], 30, settings=settings)
+        for trace in os.listdir(folder.path):
+            shown = folder.show(folder.file(trace), "--json")
+            if json.loads(shown.output)["processes"][0]["lost"] == 0:
+                continue   # of a client that came too early
+            path = folder.make(folder.file(trace))
+            text = tshark("-r", path, "-O", "iwarp_mpa")
+            expect(text.count("Good CRC32") > 300 and "Bad CRC32" not in text, f"too few FPDUs: {text[-2000:]}", shown)
+
+
 @case("trace-pcap-nothing", worlds=["lo4-root"], seconds=60)
 def nothing(world):
     """Without FPDUs in the trace it says how to have them."""

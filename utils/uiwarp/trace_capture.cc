@@ -23,8 +23,8 @@ bool write_fpdus(std::span<const trace::Snapshot> snapshots, std::FILE* out) {
   if (wire.unplaced > 0)
     std::fprintf(stderr,
                  "uiwarp: %" PRIu64
-                 " FPDUs are of connections whose beginning is older than the oldest record, and "
-                 "left out: trace with a larger size=\n",
+                 " FPDUs are left out, as the records that say which connection they are of are "
+                 "lost: trace with a larger size=\n",
                  wire.unplaced);
   const uint64_t surplus = trace::surplus_of(wire);
   if (surplus > 0)

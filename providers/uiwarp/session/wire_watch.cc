@@ -13,17 +13,32 @@ namespace uiw::session {
 
 static_assert(sizeof uiwarp_fpdu::head >= qp::kMaxUlpduHead);
 
-void WireWatch::feed(qp::FpduScan& scan, std::span<const iovec> pieces, size_t octets,
-                     core::Nanoseconds time, bool is_sent) {
+namespace {
+
+// A trace keeps the newest records only, and FPDUs are worth nothing there without their
+// connection.
+constexpr uint32_t kTellEvery = 256;  // FPDUs
+constexpr core::Nanoseconds kTellAfter = 100 * core::kMillisecond;
+
+}  // namespace
+
+void WireWatch::feed(Direction& direction, std::span<const iovec> pieces, size_t octets,
+                     core::Nanoseconds time) {
   const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
   if (!told) return;
+  qp::FpduScan& scan = direction.scan;
   for (const iovec& piece : pieces) {
     if (octets == 0) return;
     const size_t size = std::min(octets, piece.iov_len);
     octets -= size;
     scan.feed({static_cast<const uint8_t*>(piece.iov_base), size}, [&] {
+      if (direction.untold++ == kTellEvery || time - direction.told_at > kTellAfter) {
+        direction.untold = 1;
+        direction.told_at = time;
+        told->agreed(qp_num_, &told_);
+      }
       uiwarp_fpdu fpdu;
-      fpdu.sent = is_sent;
+      fpdu.sent = &direction == &sent_;
       fpdu.time = time;
       fpdu.position = scan.position();
       fpdu.size = static_cast<uint16_t>(scan.ulpdu_size());
@@ -35,11 +50,11 @@ void WireWatch::feed(qp::FpduScan& scan, std::span<const iovec> pieces, size_t o
 }
 
 void WireWatch::sent(std::span<const iovec> pieces, size_t octets, core::Nanoseconds time) {
-  feed(sent_, pieces, octets, time, true);
+  feed(sent_, pieces, octets, time);
 }
 
 void WireWatch::received(std::span<const iovec> pieces, size_t octets) {
-  feed(received_, pieces, octets, core::now(), false);
+  feed(received_, pieces, octets, core::now());
 }
 
 void WireWatch::received(core::Bytes octets) {
@@ -51,16 +66,18 @@ std::unique_ptr<WireWatch> tell_of_connection(uint32_t qp_num, const transport::
                                               const mpa::Agreement& agreement) {
   const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
   if (!told) return nullptr;
-  const sockaddr_storage local = stream.local_address(), peer = stream.peer_address();
-  told->connected(qp_num, &local, &peer);
   uiwarp_agreement how{};
+  how.local = stream.local_address();
+  how.peer = stream.peer_address();
+  told->connected(qp_num, &how.local, &how.peer);
   how.initiator = agreement.initiator;
-  how.began = core::now() - stream.age();
+  how.agreed = core::now();
+  how.began = how.agreed - stream.age();
   std::ranges::copy(agreement.request, how.request);
   std::ranges::copy(agreement.reply, how.reply);
   told->agreed(qp_num, &how);
   if (!core::settings().trace_fpdus) return nullptr;
-  return std::unique_ptr<WireWatch>(new (std::nothrow) WireWatch(qp_num, agreement));
+  return std::unique_ptr<WireWatch>(new (std::nothrow) WireWatch(qp_num, agreement, how));
 }
 
 }  // namespace uiw::session

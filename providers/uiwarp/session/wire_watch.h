@@ -14,13 +14,17 @@
 #include "mpa/negotiator.h"
 #include "qp/fpdu_scan.h"
 #include "transport/tcp_stream.h"
+#include "uiwarp/uiwarp-abi.h"
 
 namespace uiw::session {
 
 class WireWatch {
  public:
-  WireWatch(uint32_t qp_num, const mpa::Agreement& agreement)
-      : sent_(agreement.tx_markers), received_(agreement.rx_markers), qp_num_(qp_num) {}
+  WireWatch(uint32_t qp_num, const mpa::Agreement& agreement, const uiwarp_agreement& told)
+      : sent_(agreement.tx_markers), received_(agreement.rx_markers), qp_num_(qp_num), told_(told) {
+    told_.again = 1;
+    sent_.told_at = received_.told_at = told.agreed;
+  }
 
   // TCP has taken the first `octets` of `pieces`, not before `time`. Thread: the holder of the
   // sender role.
@@ -31,12 +35,19 @@ class WireWatch {
   void received(std::span<const iovec> pieces, size_t octets);
 
  private:
-  void feed(qp::FpduScan& scan, std::span<const iovec> pieces, size_t octets,
-            core::Nanoseconds time, bool is_sent);
+  // One direction, and since when it was not told whose FPDUs these are.
+  struct alignas(64) Direction {
+    explicit Direction(bool markers) : scan(markers) {}
+    qp::FpduScan scan;
+    uint32_t untold = 0;  // FPDUs
+    core::Nanoseconds told_at = 0;
+  };
+  void feed(Direction& direction, std::span<const iovec> pieces, size_t octets,
+            core::Nanoseconds time);
 
-  alignas(64) qp::FpduScan sent_;
-  alignas(64) qp::FpduScan received_;
+  Direction sent_, received_;
   const uint32_t qp_num_;
+  uiwarp_agreement told_;
 };
 
 // Before anything is sent. Null: nobody wants to know of FPDUs, or there is no memory. Thread:

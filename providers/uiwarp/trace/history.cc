@@ -132,6 +132,7 @@ class Builder {
       case Kind::kAgreed:
       case Kind::kFpdu:
       case Kind::kFpduRest:
+      case Kind::kStands:
         return;  // wire.h
       default:
         break;

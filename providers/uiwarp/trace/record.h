@@ -25,11 +25,12 @@ enum class Kind : uint8_t {
   kCmEvent = 11,      // the program has taken an event of rdma_cm
   kAsyncEvent = 12,   // the program has taken an event by ibv_get_async_event()
   kFault = 13,        // a rule of --faults was carried out
-  kAgreed = 14,       // the MPA start-up frames of the connection that the record before tells of
+  kAgreed = 14,       // the MPA start-up frames of the queue pair's connection
   kFpdu = 15,         // one was sent or received
   kFpduRest = 16,     // of the last kFpdu of that queue pair and direction: more of its octets
+  kStands = 17,       // as kConnected, told again; kAgreed comes behind it
 };
-inline constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kFpduRest);
+inline constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kStands);
 
 // Bits of Record::flags.
 inline constexpr uint8_t kSignaled = 1;     // of a post: it completes with a completion of its own
@@ -54,7 +55,8 @@ struct Addresses {
 
 // Of MPA Request and Reply what is behind the key, which is always the same.
 struct Agreed {
-  int64_t began;  // when this end had the TCP connection: as Record::time, which is the Reply's
+  int64_t began,
+      agreed;  // when this end had the TCP connection, and the agreement: as Record::time
   uint8_t request[8], reply[8];  // from the flags on, the block of RFC 6581 included
 };
 
@@ -83,7 +85,7 @@ struct Record {
   uint8_t flags;
   union {
     Work work;            // all other kinds
-    Addresses addresses;  // kConnected
+    Addresses addresses;  // kConnected, kStands
     Agreed agreed;        // kAgreed
     Fpdu fpdu;            // kFpdu
     uint8_t rest[40];     // kFpduRest

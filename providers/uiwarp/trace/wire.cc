@@ -18,6 +18,7 @@ struct End {
   uint32_t qp;
   Addresses addresses;
   const Record* agreed = nullptr;
+  bool has_orphans = false;  // FPDUs before it was told again are its own
   std::vector<WireFpdu> sent{}, received{};
 
   bool is_initiator() const { return (agreed->flags & kInitiator) != 0; }
@@ -46,7 +47,9 @@ class Reader {
   Wire read() {
     for (process_ = 0; process_ < snapshots_.size(); ++process_) {
       current_.clear();
+      orphans_.clear();
       for (const Record& record : snapshots_[process_].records) take(record);
+      for (const auto& [qp, orphans] : orphans_) lose(orphans);
     }
     join_ends();
     std::ranges::stable_sort(wire_.fpdus, {}, &WireFpdu::time);
@@ -61,40 +64,73 @@ class Reader {
   void take(const Record& record) {
     switch (record.kind) {
       case Kind::kCreated:
-        current_.erase(record.qp);
+        forget(record.qp);
         return;
       case Kind::kConnected:
-        current_[record.qp] = ends_.size();
-        ends_.push_back({.process = process_, .qp = record.qp, .addresses = record.addresses});
+        forget(record.qp);
+        begin(record, false);
+        return;
+      case Kind::kStands:
+        if (!end_of(record.qp)) begin(record, true);
         return;
       case Kind::kAgreed:
-        if (End* const end = end_of(record.qp)) end->agreed = &record;
-        return;
+        return take_agreed(record);
       case Kind::kFpdu:
-        return take_fpdu(record);
-      case Kind::kFpduRest:
-        if (End* const end = end_of(record.qp)) {
-          std::vector<WireFpdu>& fpdus = record.flags & kSent ? end->sent : end->received;
-          if (!fpdus.empty()) fpdus.back().rest = &record;
-        }
+      case Kind::kFpduRest: {
+        End* const end = end_of(record.qp);
+        if (end && end->agreed)
+          take_fpdu(*end, record);
+        else
+          orphans_[record.qp].push_back(&record);
         return;
+      }
       default:
         return;
     }
   }
 
-  void take_fpdu(const Record& record) {
+  void begin(const Record& record, bool has_orphans) {
+    current_[record.qp] = ends_.size();
+    ends_.push_back({.process = process_,
+                     .qp = record.qp,
+                     .addresses = record.addresses,
+                     .has_orphans = has_orphans});
+  }
+
+  void forget(uint32_t qp) {
+    current_.erase(qp);
+    const auto orphans = orphans_.find(qp);
+    if (orphans == orphans_.end()) return;
+    lose(orphans->second);
+    orphans_.erase(orphans);
+  }
+
+  void lose(const std::vector<const Record*>& orphans) {
+    for (const Record* const orphan : orphans)
+      wire_.unplaced += orphan->kind == Kind::kFpdu ? 1 : 0;
+  }
+
+  void take_agreed(const Record& record) {
     End* const end = end_of(record.qp);
-    if (!end || !end->agreed) {
-      ++wire_.unplaced;
+    if (!end || end->agreed) return;
+    end->agreed = &record;
+    const auto orphans = orphans_.find(record.qp);
+    if (orphans == orphans_.end() || !end->has_orphans) return;
+    for (const Record* const orphan : orphans->second) take_fpdu(*end, *orphan);
+    orphans_.erase(orphans);
+  }
+
+  void take_fpdu(End& end, const Record& record) {
+    std::vector<WireFpdu>& fpdus = record.flags & kSent ? end.sent : end.received;
+    if (record.kind == Kind::kFpduRest) {
+      if (!fpdus.empty()) fpdus.back().rest = &record;
       return;
     }
-    (record.flags & kSent ? end->sent : end->received)
-        .push_back({.time = real(process_, record.time),
-                    .record = &record,
-                    .rest = nullptr,
-                    .connection = 0,
-                    .by_initiator = ((record.flags & kSent) != 0) == end->is_initiator()});
+    fpdus.push_back({.time = real(process_, record.time),
+                     .record = &record,
+                     .rest = nullptr,
+                     .connection = 0,
+                     .by_initiator = ((record.flags & kSent) != 0) == end.is_initiator()});
   }
 
   End* end_of(uint32_t qp) {
@@ -125,7 +161,7 @@ class Reader {
         {.addresses = initiator ? told_by.addresses : turned(told_by.addresses),
          .agreed = told_by.agreed->agreed,
          .began = real(told_by.process, told_by.agreed->agreed.began),
-         .replied = real(told_by.process, told_by.agreed->time),
+         .replied = real(told_by.process, told_by.agreed->agreed.agreed),
          .ends = name_of("initiator", initiator) + name_of("responder", responder)});
     add_direction(initiator ? &initiator->sent : nullptr,
                   responder ? &responder->received : nullptr);
@@ -165,7 +201,9 @@ class Reader {
   Wire wire_;
   std::vector<End> ends_;
   size_t process_ = 0;
-  std::unordered_map<uint32_t, size_t> current_;  // of this process: by queue pair, of ends_
+  // Of this process, by queue pair: which of ends_; FPDUs whose connection is not known yet.
+  std::unordered_map<uint32_t, size_t> current_;
+  std::unordered_map<uint32_t, std::vector<const Record*>> orphans_;
 };
 
 }  // namespace

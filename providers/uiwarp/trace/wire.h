@@ -41,7 +41,7 @@ Addresses turned(const Addresses& from);
 struct Wire {
   std::vector<Connection> connections;
   std::vector<WireFpdu> fpdus;  // in the order of time
-  uint64_t unplaced = 0;        // FPDUs of connections whose beginning is not recorded
+  uint64_t unplaced = 0;        // FPDUs of connections that no record tells of
 };
 
 // `snapshots` must stay as long as what is returned.

@@ -19,6 +19,18 @@ uint16_t port_of(const sockaddr_storage& address) {
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 
+void write_addresses(Kind kind, uint32_t qp_num, const sockaddr_storage& local,
+                     const sockaddr_storage& peer) {
+  Record record = record_of(kind, qp_num, core::now());
+  const in6_addr from = core::gid_of(local), to = core::gid_of(peer);
+  record.addresses = {};
+  std::memcpy(record.addresses.local, &from, sizeof from);
+  std::memcpy(record.addresses.peer, &to, sizeof to);
+  record.addresses.local_port = port_of(local);
+  record.addresses.peer_port = port_of(peer);
+  write(record);
+}
+
 // Where flags, revision and length begin: RFC 5044 7.1.1.
 constexpr size_t kKeySize = 16;
 static_assert(sizeof uiwarp_agreement::request == kKeySize + sizeof Agreed::request);
@@ -36,22 +48,17 @@ void injected(uint32_t qp_num, int line, const char* what) {
 namespace wrap {
 
 void connected(uint32_t qp_num, const sockaddr_storage* local, const sockaddr_storage* peer) {
-  Record record = record_of(Kind::kConnected, qp_num, core::now());
-  const in6_addr from = core::gid_of(*local), to = core::gid_of(*peer);
-  record.addresses = {};
-  std::memcpy(record.addresses.local, &from, sizeof from);
-  std::memcpy(record.addresses.peer, &to, sizeof to);
-  record.addresses.local_port = port_of(*local);
-  record.addresses.peer_port = port_of(*peer);
-  write(record);
+  write_addresses(Kind::kConnected, qp_num, *local, *peer);
   next->connected(qp_num, local, peer);
 }
 
 void agreed(uint32_t qp_num, const uiwarp_agreement* agreement) {
+  if (agreement->again) write_addresses(Kind::kStands, qp_num, agreement->local, agreement->peer);
   Record record = record_of(Kind::kAgreed, qp_num, core::now());
   if (agreement->initiator) record.flags = kInitiator;
   record.agreed = {};
   record.agreed.began = agreement->began;
+  record.agreed.agreed = agreement->agreed;
   std::memcpy(record.agreed.request, agreement->request + kKeySize, sizeof record.agreed.request);
   std::memcpy(record.agreed.reply, agreement->reply + kKeySize, sizeof record.agreed.reply);
   write(record);

@@ -21,6 +21,7 @@ using testing::ElementsAre;
 constexpr uint8_t kPlain = 0x50, kMarked = 0xd0;
 Agreed agreed_with(uint8_t request_flags, uint8_t reply_flags) {
   return {.began = 1000,
+          .agreed = 2000,
           .request = {request_flags, 2, 0, 4, 0x80, 16, 0x40, 16},
           .reply = {reply_flags, 2, 0, 6, 0x80, 16, 0x40, 16}};
 }
@@ -253,6 +254,26 @@ TEST(Capture, CountsFpdusOfConnectionsWhoseBeginningIsLost) {
   const Wire wire = wire_of(all);
   EXPECT_EQ(wire.unplaced, 1u);
   EXPECT_TRUE(wire.fpdus.empty());
+}
+
+TEST(Capture, HasFpdusOfAConnectionThatIsToldAgain) {
+  Recorded recorded(true);
+  std::vector<uint8_t> read(46, 0x41);
+  recorded.fpdu(kFromHere, 3000, 1000, 46, read);
+  const Addresses addresses = recorded.snapshot.records[0].addresses;
+  recorded.add(Kind::kStands, 3001).addresses = addresses;
+  Record& agreed = recorded.add(Kind::kAgreed, 3001);
+  agreed.flags = kInitiator;
+  agreed.agreed = agreed_with(kPlain, kPlain);
+  recorded.fpdu(kFromHere, 3002, 1052, 14, kWrite);
+  std::vector<Snapshot> all = {recorded.snapshot};
+  const std::vector<uint8_t> whole = captured(wire_of(all));
+  // The first records are lost.
+  all[0].records.erase(all[0].records.begin(), all[0].records.begin() + 2);
+  const Wire wire = wire_of(all);
+  EXPECT_EQ(wire.unplaced, 0u);
+  EXPECT_EQ(wire.fpdus.size(), 2u);
+  EXPECT_EQ(captured(wire), whole);
 }
 
 TEST(Capture, LeavesOutTheOldestWhereThereIsNoRoom) {

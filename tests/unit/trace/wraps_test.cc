@@ -215,7 +215,9 @@ TEST_F(TracedVerbs, AnFpduIsRecordedWithAllOfItsHeaders) {
   const Snapshot snapshot = snapshot_of([](const uiwarp_verbs& verbs, uiwarp_qp*) {
     const sockaddr_storage nowhere{};
     verbs.connected(7, &nowhere, &nowhere);
-    uiwarp_agreement agreement{.initiator = 1, .began = 5, .request = {}, .reply = {}};
+    uiwarp_agreement agreement{};
+    agreement.initiator = 1;
+    agreement.began = 5;
     for (uint8_t i = 0; i < 24; ++i) agreement.request[i] = i, agreement.reply[i] = i + 100;
     verbs.agreed(7, &agreement);
     uiwarp_fpdu fpdu{
