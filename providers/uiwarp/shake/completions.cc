@@ -36,6 +36,8 @@ int Completions::take(Lane& lane, int turn, ibv_wc* out, core::Nanoseconds now, 
     if (!held.is_owed && (held.due > now || spare == 0)) break;
     if (!held.is_owed) --spare;
     out[taken] = held.wc;
+    if (held.wc.status != IBV_WC_SUCCESS) lane.has_failed_.store(true, std::memory_order_release);
+    lane.given_.fetch_add(1, std::memory_order_release);
     lane.held_.pop_front();
   }
   return taken;
@@ -78,6 +80,7 @@ void Completions::show_all() {
 
 void Completions::forget(Lane& lane) {
   lane.held_.clear();
+  lane.has_failed_.store(false, std::memory_order_release);
   std::erase(busy_, &lane);
 }
 

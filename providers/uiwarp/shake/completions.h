@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -22,6 +23,11 @@ class Lane {
   // `number` tells it from all others of the process.
   explicit Lane(uint64_t number) : number_(number) {}
 
+  // How many the program has been given, ever, and whether one of them had failed since forget().
+  // Thread: any.
+  uint64_t given() const { return given_.load(std::memory_order_acquire); }
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
+
  private:
   friend class Completions;
   struct Held {
@@ -32,6 +38,8 @@ class Lane {
   uint64_t number_;
   uint64_t added_ = 0;
   std::deque<Held> held_;
+  std::atomic<uint64_t> given_{0};
+  std::atomic<bool> has_failed_{false};
 };
 
 // Thread: one at a time.

@@ -2,7 +2,7 @@
 // What completion queues are under --shake: objects of ours that hold the handle of the next table.
 // All other handles are the next table's own; what is known of queue pairs is kept beside.
 //
-// Locks, in this order: Process::mutex, Cq::mutex.
+// Locks, in this order: Process::mutex, Cq::mutex. Nothing is taken inside of Qp::mutex.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 
 #include "core/generation.h"
 #include "shake/completions.h"
+#include "shake/places.h"
 #include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::shake {
@@ -36,6 +37,11 @@ struct Qp {
   Cq *send_cq = nullptr, *recv_cq = nullptr;
   Lane sends;     // under the mutex of send_cq
   Lane receives;  // under that of recv_cq
+
+  bool signal_all = false, has_srq = false;
+  std::mutex mutex;
+  Places send_places, receive_places;  // under mutex
+  uint64_t before_batch = 0;           // under mutex: posted when the section began
 };
 
 struct Cq {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Completion queues. Completions are taken from the next table as soon as somebody looks, and are
-// held until the program may have them (shake/completions.h). Posting is not touched: the places of
-// what is held are free in its work queue already.
+// held until the program may have them (shake/completions.h).
 #include <cerrno>
 
 #include "core/pause.h"

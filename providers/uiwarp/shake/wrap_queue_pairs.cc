@@ -17,6 +17,13 @@ void forget_completions(Qp& qp) {
   qp.recv_cq->completions.forget(qp.receives);
 }
 
+void begin_anew(Qp& qp) {
+  forget_completions(qp);
+  const std::lock_guard lock(qp.mutex);
+  qp.send_places.clear(qp.sends.given());
+  qp.receive_places.clear(qp.receives.given());
+}
+
 void leave(Qp& qp) {
   forget_completions(qp);
   for (Cq* const cq : {qp.send_cq, qp.recv_cq}) {
@@ -53,6 +60,10 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   init->cap = inner.cap;
   auto ours = std::make_unique<Qp>(++process->last_qp);
   ours->number = *qp_num;
+  ours->signal_all = init->sq_sig_all != 0;
+  ours->has_srq = init->srq != nullptr;
+  ours->send_places.set_depth(inner.cap.max_send_wr);
+  ours->receive_places.set_depth(inner.cap.max_recv_wr);
   ours->send_cq = &of(init->send_cq);
   ours->recv_cq = &of(init->recv_cq);
   for (Cq* const cq : {ours->send_cq, ours->recv_cq}) {
@@ -83,7 +94,7 @@ int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   if (Process* const process = this_process()) {
     const std::lock_guard lock(process->mutex);
     const auto found = process->qps.find(handle);
-    if (found != process->qps.end()) forget_completions(*found->second);
+    if (found != process->qps.end()) begin_anew(*found->second);
   }
   return 0;
 }

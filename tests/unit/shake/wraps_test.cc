@@ -18,6 +18,8 @@ namespace fake = faults::fake;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+constexpr uint32_t kDepth = 2;  // of send queues
+
 // What waited in the fake queue when it was armed last: an adapter would raise an event of that.
 size_t waiting_at_arming;
 
@@ -57,6 +59,7 @@ class ShakenVerbs : public testing::Test {
     uiwarp_qp_init init{};
     init.send_cq = sends_;
     init.recv_cq = receives_;
+    init.cap.max_send_wr = kDepth;
     uiwarp_qp* qp = nullptr;
     uint32_t number = 0;
     EXPECT_EQ(verbs_->qp_create(nullptr, &init, &qp, &number), 0);
@@ -143,6 +146,39 @@ TEST_F(ShakenVerbs, CompletionsOfAQueuePairThatWentAreNotGiven) {
   EXPECT_EQ(verbs_->qp_destroy(other, &events), 0);
   EXPECT_EQ(verbs_->cq_waiting(receives_, &messages), 0u);
   EXPECT_THAT(poll(receives_), IsEmpty());
+}
+
+TEST_F(ShakenVerbs, APlaceIsFreeWhenTheProgramWasGivenTheCompletion) {
+  begin(1);
+  ibv_send_wr list[3] = {};
+  for (ibv_send_wr& wr : list) wr.send_flags = IBV_SEND_SIGNALED;
+  list[0].next = &list[1];
+  list[1].next = &list[2];
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(verbs_->qp_post_send(qp_, list, &bad), ENOMEM);
+  EXPECT_EQ(bad, &list[2]);
+  EXPECT_EQ(list[1].next, &list[2]);
+  EXPECT_EQ(fake::of(qp_).posted.size(), kDepth);
+  fake::complete_sends(fake::of(qp_));
+  EXPECT_EQ(verbs_->qp_post_send(qp_, &list[2], &bad), ENOMEM);
+  const core::Nanoseconds limit = core::now() + 60 * core::kSecond;
+  for (size_t given = 0; given < kDepth && core::now() < limit;) given += poll(sends_).size();
+  EXPECT_EQ(verbs_->qp_post_send(qp_, &list[2], &bad), 0);
+}
+
+TEST_F(ShakenVerbs, AQueuePairInErrorTakesWhatTheStackTakes) {
+  begin(1);
+  ibv_send_wr wr{};
+  ibv_send_wr* bad = nullptr;
+  for (uint32_t i = 0; i < kDepth; ++i) EXPECT_EQ(verbs_->qp_post_send(qp_, &wr, &bad), 0);
+  EXPECT_EQ(verbs_->qp_post_send(qp_, &wr, &bad), ENOMEM);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE), 0);
+  const core::Nanoseconds limit = core::now() + 60 * core::kSecond;
+  while (poll(sends_).empty() && core::now() < limit) {
+  }
+  EXPECT_EQ(verbs_->qp_post_send(qp_, &wr, &bad), 0);
 }
 
 TEST_F(ShakenVerbs, ASeedThatIsNoneGivesNoTable) {
