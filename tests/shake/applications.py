@@ -78,7 +78,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=30, help="for each application; the seed that has begun is ended")
-    parser.add_argument("--patience", type=float, default=30, help="seconds for one run")
+    parser.add_argument("--patience", type=float, default=60, help="seconds for one run")
     parser.add_argument("--output", help="a folder for what failing runs print")
     parser.add_argument("uiwarp")
     parser.add_argument("names", nargs="*")
