@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace uiw::core::test {
@@ -33,7 +34,7 @@ void* on_small_stack(void* argument) {
 }
 
 TEST(OwnStack, ASmallThreadHasRoomThere) {
-  constexpr size_t kSmall = 64 * 1024;
+  const auto kSmall = std::max<size_t>(64 * 1024, PTHREAD_STACK_MIN);  // arm64 has that of 128 KiB
   pthread_attr_t attributes;
   ASSERT_EQ(0, pthread_attr_init(&attributes));
   ASSERT_EQ(0, pthread_attr_setstacksize(&attributes, kSmall));
