@@ -15,7 +15,7 @@
 #include "core/settings.h"
 #include "core/trace_options.h"
 #include "faults.h"
-#include "faults/rules.h"
+#include "faults/files.h"
 #include "target.h"
 
 namespace uiw::tool {
@@ -151,7 +151,8 @@ bool choose_faults(const std::string& name, std::string& problem) {
     return false;
   }
   // As with --check: the program may change its directory.
-  const std::string absolute = std::filesystem::absolute(path).string();
+  const std::string absolute =
+      path == faults::kNoRules ? path : std::filesystem::absolute(path).string();
   return choose("UIWARP_FAULTS", absolute, "--faults: '" + absolute + "' is too long", problem);
 }
 

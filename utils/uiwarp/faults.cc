@@ -1,51 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "faults.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 
-#include "faults/rules.h"
+#include "faults/files.h"
 #include "layout.h"
 
 namespace uiw::tool {
 
-namespace {
-
-constexpr char kSuffix[] = ".faults";
-
-// Their names, sorted.
-std::vector<std::string> ready_made(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-    if (entry.path().extension() == kSuffix) names.push_back(entry.path().stem().string());
-  std::ranges::sort(names);
-  return names;
-}
-
-}  // namespace
-
 std::string find_faults(const std::string& name, std::string& problem) {
-  if (name.find('/') != name.npos || access(name.c_str(), F_OK) == 0) return name;
-  const std::string folder = find_layout().faults;
-  const std::string path = folder + "/" + name + kSuffix;
-  if (!name.empty() && access(path.c_str(), F_OK) == 0) return path;
-  std::string names;
-  for (const std::string& each : ready_made(folder)) names += (names.empty() ? "" : ", ") + each;
-  problem = "there is no file '" + name + "', nor ready-made rules of that name (" + names + ")";
-  return "";
+  return faults::find_rules(name, find_layout().faults, problem);
 }
 
 int list_faults() {
   const std::string folder = find_layout().faults;
-  const std::vector<std::string> names = ready_made(folder);
+  const std::vector<std::string> names = faults::ready_made(folder);
   for (const std::string& name : names) {
-    std::ifstream file(folder + "/" + name + kSuffix);
+    std::ifstream file(faults::ready_made_file(folder, name));
     std::string line;
     std::getline(file, line);
     printf("%-14s %s\n", name.c_str(), line.substr(std::min<size_t>(2, line.size())).c_str());
@@ -67,6 +41,7 @@ int explain_faults(const std::string& name) {
     return 2;
   }
   for (const faults::Rule& rule : rules.list) printf("%s\n", faults::explain(rule).c_str());
+  if (rules.list.empty()) printf("There is no rule: nothing goes wrong.\n");
   if (rules.list.size() > 1)
     printf(
         "Where several rules meet one event, the first is carried out. Each counts all events.\n");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// `uiwarp faults`: what rules of a file for --faults do, and what they are made of.
+// `uiwarp faults` without a process: what rules of a file for --faults do, and what they are made
+// of.
 #pragma once
 
 #include <string>
 
 namespace uiw::tool {
 
-// The file that `name` means: a path, or a ready-made file of share/uiwarp/faults by its name.
-// Empty: there is none, and `problem` says which there are.
+// The file that `name` means, as of faults::find_rules().
 std::string find_faults(const std::string& name, std::string& problem);
 
 // The ready-made ones, each with what it is for. The exit status.

@@ -19,6 +19,7 @@
 #include "explain.h"
 #include "faults.h"
 #include "layout.h"
+#include "live_faults.h"
 #include "netns_pair.h"
 #include "run.h"
 #include "settings_page.h"
@@ -40,8 +41,9 @@ constexpr char kRunHelp[] =
     "--check: misuse of the verbs is reported, and the exit status is 66 then; OPTIONs are those "
     "of "
     "UIWARP_CHECK.\n"
-    "--faults: what goes wrong by the rules of FILE, or ready-made ones by their name (`uiwarp "
-    "faults` explains and lists them), as UIWARP_FAULTS.\n"
+    "--faults: what goes wrong by the rules of FILE, or ready-made ones by their name, or none at "
+    "first (`uiwarp "
+    "faults` explains, lists and changes them), as UIWARP_FAULTS.\n"
     "--shake: by this seed, what the standards leave open and programs do not expect, as "
     "UIWARP_SHAKE.\n"
     "--trace: what becomes of each work request is recorded in FILE, which `uiwarp trace` shows, "
@@ -166,16 +168,33 @@ int command(int argc, char** argv) {
       "explain",
       "Say what a completion status, errno, event or vendor_err means, and what to look at");
   CLI::App* faults = app.add_subcommand(
-      "faults", "Say in words what rules of faults do, and which are ready-made");
-  std::string rules;
-  bool faults_page = false, faults_list = false;
+      "faults",
+      "Show and change the rules of faults of programs that run; say in words what rules do, and "
+      "which are ready-made");
+  std::string rules, new_rules;
+  pid_t faulty = 0;
+  bool faults_page = false, faults_list = false, faults_json = false, faults_off = false;
+  CLI::Option* const faulty_option =
+      faults->add_option("pid", faulty, "This process. Without it: all of yours")
+          ->check(CLI::Range(1, 1 << 22))
+          ->type_name("PID");
+  CLI::Option* const new_rules_option =
+      faults
+          ->add_option("file", new_rules,
+                       "Put the rules of this file, or ready-made ones, in force in that process, "
+                       "in place of those it has")
+          ->type_name("FILE");
+  faults->add_flag("--off", faults_off, "No rule is in force any more in that process")
+      ->needs(faulty_option)
+      ->excludes(new_rules_option);
+  faults->add_flag("--json", faults_json, "As JSON");
   CLI::Option_group* const faults_how = faults->add_option_group("what");
   faults_how
       ->add_option("--explain", rules, "Say what the rules of this file, or ready-made ones, do")
       ->type_name("FILE");
   faults_how->add_flag("--list", faults_list, "List the ready-made files, which go by their name");
   faults_how->add_flag("--markdown", faults_page, "What rules are made of, as in doc/faults.md");
-  faults_how->require_option(1);
+  faults_how->require_option(0, 1);
   CLI::App* shake = app.add_subcommand(
       "shake", "Run a command, shaken by one seed after the other, until a run fails");
   uiw::tool::ShakePlan plan;
@@ -280,7 +299,13 @@ int command(int argc, char** argv) {
     return 0;
   }
   if (faults->parsed() && faults_list) return uiw::tool::list_faults();
-  if (faults->parsed()) return uiw::tool::explain_faults(rules);
+  if (faults->parsed() && !rules.empty()) return uiw::tool::explain_faults(rules);
+  if (faults->parsed()) {
+    const auto as = faults_json ? uiw::tool::LiveAs::kJson : uiw::tool::LiveAs::kText;
+    if (faults_off) new_rules = "none";
+    return new_rules.empty() ? uiw::tool::show_live_faults(faulty, as)
+                             : uiw::tool::change_live_faults(faulty, new_rules, as);
+  }
   if (netns_pair->parsed()) {
     pair.server = commands.server;
     pair.client = commands.client;

@@ -101,10 +101,11 @@ constexpr SettingInfo kTable[] = {
      "--check` sets it. OPTION: exit=N, another status, 0 the program's own; halt=1, end at the "
      "first finding; hints=1, also what is not certain; json=FILE; github=1, annotations of its "
      "workflows; suppressions=FILE; max=N, how many findings are shown."},
-    {"UIWARP_FAULTS", "off|FILE", "off",
-     "Let go wrong what the rules of FILE say: calls, requests, connections and devices "
-     "that fail, slow peers. `uiwarp run --faults` sets it; `uiwarp faults --explain` "
-     "says what the rules do."},
+    {"UIWARP_FAULTS", "off|none|FILE", "off",
+     "Let go wrong what the rules of FILE say, or ready-made ones by their name: calls, requests, "
+     "connections and devices that fail, slow peers. `uiwarp run --faults` sets it; `uiwarp "
+     "faults` "
+     "changes rules while a program runs, with none at first if need be, and says what they do."},
     {"UIWARP_SHAKE", "off|SEED", "off",
      "Do by this seed, a number of 64 bits, what the standards leave open and programs do not "
      "expect: completions that come late, in other batches and orders, data whose end is placed "

@@ -38,22 +38,21 @@ Parcel parcel_of(const ibv_send_wr& wr, core::Nanoseconds due) {
   return parcel;
 }
 
-// When a request may leave; 0: at once. qp.posting is held.
+// When a rule lets a request leave; 0: none has anything against it now. qp.posting is held.
 core::Nanoseconds departure(Qp& qp, const ibv_send_wr& wr) {
-  const core::Nanoseconds up = down_until(qp.device);
   Notes notes;
   const std::lock_guard lock(qp.mutex);
-  if (IN6_IS_ADDR_UNSPECIFIED(&qp.peer)) return up;
+  if (IN6_IS_ADDR_UNSPECIFIED(&qp.peer)) return 0;
   const std::optional<Hit> hit =
       qp.stream.next(rules(), {.event = Event::kDeparture, .peer = qp.peer});
-  if (!hit) return up;
-  if (!std::exchange(qp.is_paced, true)) notes.paced(*hit, qp);
+  if (!hit) return 0;
+  if (std::exchange(qp.paced, rules().edition) != rules().edition) notes.paced(*hit, qp);
   static constinit core::PerProcess<Links> all;
   Links* const links = all.get();
-  if (!links) return up;
+  if (!links) return 0;
   const std::lock_guard hold(links->mutex);
   Pace& link = links->by_rule[hit->rule];
-  return std::max(up, link.departure(core::now(), bytes_of(wr), hit->rule->rate) + hit->delay);
+  return link.departure(core::now(), bytes_of(wr), hit->rule->rate) + hit->delay;
 }
 
 int post(Qp& qp, Parcel& parcel) {
@@ -92,8 +91,8 @@ void call_again(Qp& qp, core::Nanoseconds when) {
 bool deliver_due(Qp& qp, core::Nanoseconds now) {
   while (!qp.parcels.empty()) {
     Parcel& first = qp.parcels.front();
-    first.due = std::max(first.due, down_until(qp.device));
-    if (first.due > now) return call_again(qp, first.due), false;
+    const core::Nanoseconds due = std::max(first.due, down_until(qp.device));
+    if (due > now) return call_again(qp, due), false;
     const int error = post(qp, first);
     // Its queue is full of those before it.
     if (error == ENOMEM) return call_again(qp, now + core::tuning::kFailingQueueLook), false;
@@ -122,14 +121,18 @@ void deliver(uint32_t qp_num) {
 }  // namespace
 
 bool keep_back(Qp& qp, const ibv_send_wr& wr) {
-  const core::Nanoseconds due = departure(qp, wr);
-  if (due == 0 && qp.parcels.empty()) return false;
+  const core::Nanoseconds due = departure(qp, wr), up = down_until(qp.device);
+  if (due == 0 && up == 0 && qp.parcels.empty()) return false;
   const core::Nanoseconds behind = qp.parcels.empty() ? 0 : qp.parcels.back().due;
   qp.parcels.push_back(parcel_of(wr, std::max(due, behind)));
-  if (!qp.has_courier) call_again(qp, qp.parcels.front().due);
+  if (!qp.has_courier) call_again(qp, std::max(qp.parcels.front().due, up));
   // Without a thread nothing is kept.
   if (!qp.has_courier) qp.parcels.clear();
   return qp.has_courier;
+}
+
+void look_at_parcels(const Qp& qp) {
+  later(core::now(), [number = qp.number] { deliver(number); });
 }
 
 void hurry(Qp& qp) {

@@ -4,13 +4,14 @@
 #include <atomic>
 #include <cstdio>
 #include <forward_list>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "core/injected.h"
 #include "core/log.h"
 #include "core/per_process.h"
 #include "core/verbs_names.h"
+#include "faults/files.h"
 
 namespace uiw::faults {
 namespace {
@@ -20,16 +21,19 @@ struct Process {
   Stream stream{Scope::kProcess, 0};
 };
 
-// None of them is ever destroyed: hits and times refer to them, and a program's destructors may
-// come after ours.
+// None of them is ever destroyed: hits, times and counts refer to them, and a program's destructors
+// may come after ours.
 std::atomic<const Rules*> current{nullptr};
 
-// Which rules of these were carried out in this process, by their lines.
 struct Tally {
   std::mutex mutex;
-  uint64_t edition = 0;     // under mutex
-  std::set<int> lines;      // under mutex
-  bool has_device = false;  // under mutex: the process has opened one
+  std::map<const Rule*, uint64_t> counts;  // under mutex: how often each was carried out
+  bool has_device = false;                 // under mutex: the process has opened one
+
+  uint64_t count_of(const Rule& rule) const {  // with mutex held
+    const auto found = counts.find(&rule);
+    return found == counts.end() ? 0 : found->second;
+  }
 };
 constinit core::PerProcess<Tally> tallies;
 
@@ -37,8 +41,7 @@ void carried_out(const Rule& rule) {
   Tally* const tally = tallies.get();
   if (!tally) return;
   const std::lock_guard lock(tally->mutex);
-  if (std::exchange(tally->edition, rules().edition) != rules().edition) tally->lines.clear();
-  tally->lines.insert(rule.line);
+  ++tally->counts[&rule];
 }
 
 // When the program ends.
@@ -50,9 +53,8 @@ __attribute__((destructor)) void tell_what_met_nothing() {
   {
     const std::lock_guard lock(tally->mutex);
     if (!tally->has_device) return;
-    const bool begun = tally->edition == rules().edition;
     for (const Rule& rule : rules().list)
-      if (!begun || !tally->lines.contains(rule.line)) idle.push_back(explain(rule));
+      if (tally->count_of(rule) == 0) idle.push_back(explain(rule));
   }
   for (const std::string& rule : idle)
     core::log(core::LogLevel::kWarn, "faults: met nothing: %s", rule.c_str());
@@ -67,19 +69,37 @@ void device_is_open() {
   tally->has_device = true;
 }
 
-bool configure(const char* path) {
+void put_in_force(Rules fresh) {
   static constinit std::forward_list<Rules>* all = nullptr;
   if (!all) all = new std::forward_list<Rules>;
-  const uint64_t edition = all->empty() ? 1 : all->front().edition + 1;
-  Rules& fresh = all->emplace_front();
-  const std::string problem = load(path, fresh);
-  fresh.edition = edition;
-  current.store(&fresh, std::memory_order_release);
-  if (problem.empty()) return true;
+  fresh.edition = all->empty() ? 1 : all->front().edition + 1;
+  current.store(&all->emplace_front(std::move(fresh)), std::memory_order_release);
+}
+
+bool configure(const char* name) {
+  Rules fresh;
+  std::string problem;
+  const std::string path = find_rules(name, folder_beside_library(), problem);
+  if (!path.empty()) problem = load(path, fresh);
+  const bool is_good = problem.empty();
+  put_in_force(std::move(fresh));
+  if (is_good) return true;
   core::log(core::LogLevel::kError,
             "UIWARP_FAULTS: %s. Correct or unset it; until then no device can be opened",
             problem.c_str());
   return false;
+}
+
+std::string report() {
+  const Rules& now = rules();
+  std::string text = std::to_string(now.seed) + "\t" + now.name + "\n";
+  Tally* const tally = tallies.get();
+  if (!tally) return text;
+  const std::lock_guard lock(tally->mutex);
+  for (const Rule& rule : now.list)
+    text += std::to_string(rule.line) + "\t" + std::to_string(tally->count_of(rule)) + "\t" +
+            rule.text + "\n";
+  return text;
 }
 
 const Rules& rules() {

@@ -9,9 +9,16 @@
 
 namespace uiw::faults {
 
-// Reads the file that UIWARP_FAULTS names. False: it cannot be used, which has been said.
-bool configure(const char* path);
+// Reads what UIWARP_FAULTS names, a file or ready-made rules. False: it cannot be used, which has
+// been said.
+bool configure(const char* name);
+// Those in force. They live as long as the process. Thread: any.
 const Rules& rules();
+// These from now on; what is counted begins anew. Thread: one at a time.
+void put_in_force(Rules fresh);
+// Those in force, for `uiwarp faults`: in the first line the seed and where they are from, then
+// of each rule its line, how often it was carried out, and its text, with tabs between.
+std::string report();
 
 // The process has opened a device: when it ends, rules that met nothing are told.
 void device_is_open();

@@ -45,6 +45,7 @@ enum class Fate : uint8_t {
 // What ends a connection that a rule has met, with the request that would be beyond rule->bytes.
 struct Doom {
   Hit hit;
+  uint64_t edition;      // of the rules: with others it meets nothing any more
   bool is_by_cm;         // else by number
   uint64_t carried = 0;  // bytes of requests that were posted since
 };
@@ -77,7 +78,7 @@ struct Qp {
   bool is_injected = false;         // under mutex: it is a rule that it fails by
   std::optional<Doom> doom;         // under mutex: its connection is to end
   in6_addr peer{};                  // under mutex; all zero: not known
-  bool is_paced = false;            // under mutex: and that was said
+  uint64_t paced = 0;               // under mutex: the edition of rules of which that was said
 
   bool is_leaving = false;  // under Cq::mutex of both queues: it is being destroyed
 

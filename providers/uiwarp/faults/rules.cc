@@ -14,7 +14,6 @@
 
 #include "core/gid.h"
 #include "core/printable.h"
-#include "core/read_file.h"
 
 namespace uiw::faults {
 namespace {
@@ -29,6 +28,12 @@ std::vector<std::string_view> split(std::string_view line) {
     at = end;
   }
   return words;
+}
+
+std::string joined(std::span<const std::string_view> words) {
+  std::string all;
+  for (const std::string_view word : words) all += (all.empty() ? "" : " ") + std::string(word);
+  return all;
 }
 
 // All of `text`, or nothing.
@@ -417,15 +422,9 @@ std::string parse(std::string_view text, Rules& out) {
     if (is_seed) continue;
     out.list.push_back(parsed.rule());
     out.list.back().line = line;
+    out.list.back().text = joined(words);
   }
   return out.list.empty() ? "there is no rule in it" : "";
-}
-
-std::string load(const std::string& path, Rules& out) {
-  std::string text;
-  std::string problem = core::read_file(path, text);
-  if (problem.empty()) problem = parse(text, out);
-  return problem.empty() ? "" : path + ": " + problem;
 }
 
 }  // namespace uiw::faults

@@ -46,6 +46,7 @@ struct Occasion {
 
 struct Rule {
   int line = 0;
+  std::string text;  // of the line, without its comment
   Event event{};
   When when = When::kAlways;
   uint64_t number = 0;     // of kNth and kEvery; from 1
@@ -57,7 +58,7 @@ struct Rule {
   uint16_t port = 0;                      // of a connection's peer; 0: any, and by number
   uint64_t bytes = 0;                     // of kReset
   std::string device;                     // or "*"; of Event::kTime
-  core::Nanoseconds at = 0;               // of Event::kTime: from the first device's opening on
+  core::Nanoseconds at = 0;               // of Event::kTime: from start_clock() on
   core::Nanoseconds lasts = 0;            // of kPortDown; 0: for good
   ibv_event_type async{};                 // of kAsync
   in6_addr peer{};                        // of kDeparture; IPv4 mapped; all zero: any
@@ -74,6 +75,7 @@ struct Rules {
   uint64_t seed = 0;
   uint64_t edition = 0;    // which ones of the process these are: counts begin anew with each
   std::vector<Rule> list;  // in the order of the file
+  std::string name;        // of the file; "none": there is no rule
 };
 
 inline constexpr core::Nanoseconds kLongestDelay = 60 * core::kSecond;
@@ -82,9 +84,6 @@ inline constexpr core::Nanoseconds kLatest = 86400 * core::kSecond;
 // Parses the text of a file. Returns the empty string, or what is wrong: the line, the word, and
 // what is allowed; `out` is undefined then.
 std::string parse(std::string_view text, Rules& out);
-
-// Reads and parses a file. As parse(); the sentence begins with the path.
-std::string load(const std::string& path, Rules& out);
 
 // What a rule does, in a sentence.
 std::string explain(const Rule& rule);

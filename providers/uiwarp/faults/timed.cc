@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Rules that meet a time, from the process' first device on.
+// Rules that meet a time, from the process' first device on, or from when they are put in force.
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -14,11 +14,15 @@ namespace {
 
 constexpr core::Nanoseconds kForGood = std::numeric_limits<core::Nanoseconds>::max() / 2;
 
+struct Down {
+  core::Nanoseconds until;
+  const Rule* rule;  // by which it is
+};
+
 struct Times {
   std::mutex mutex;
-  core::Nanoseconds begin = 0;                              // under mutex; 0: not yet
-  uint64_t edition = 0;                                     // under mutex: whose times are set
-  std::unordered_map<std::string, core::Nanoseconds> down;  // under mutex: until when
+  uint64_t edition = 0;                        // under mutex: whose times are set
+  std::unordered_map<std::string, Down> down;  // under mutex, by device
   std::atomic<bool> any_down{false};
 };
 constinit core::PerProcess<Times> all;
@@ -64,18 +68,29 @@ void set_down(const Rule& rule, core::Nanoseconds until) {
   Times* const times = all.get();
   const std::lock_guard lock(times->mutex);
   if (until)
-    times->down[rule.device] = until;
+    times->down[rule.device] = {until, &rule};
   else
     times->down.erase(rule.device);
   times->any_down = !times->down.empty();
 }
 
+bool is_down(const Rule& rule) {
+  Times* const times = all.get();
+  const std::lock_guard lock(times->mutex);
+  const auto found = times->down.find(rule.device);
+  return found != times->down.end() && found->second.rule == &rule;
+}
+
 void lift(const Rule& rule) {
   Notes notes;
+  if (!is_down(rule)) return;  // the rules were changed meanwhile
   set_down(rule, 0);
   if (next->device_hold_down(rule.device.c_str(), 0)) return;
   notes.timed(rule, "its port is up again");
   for (const auto& cq : queues_of(rule)) let_go(cq);
+  visit_all([&](Qp& qp) {
+    if (is_of(rule, qp.device)) look_at_parcels(qp);
+  });
 }
 
 void take_down(const Rule& rule) {
@@ -123,7 +138,7 @@ core::Nanoseconds down_until(const std::string& device) {
   core::Nanoseconds until = 0;
   for (const std::string& name : {device, std::string("*")})
     if (const auto found = times->down.find(name); found != times->down.end())
-      until = std::max(until, found->second);
+      until = std::max(until, found->second.until);
   return until > core::now() ? until : 0;
 }
 
@@ -131,18 +146,29 @@ void start_clock() {
   Times* const times = all.get();
   if (!times) return;
   const std::lock_guard lock(times->mutex);
-  if (!times->begin) times->begin = core::now();
   const Rules& now = rules();
   if (std::exchange(times->edition, now.edition) == now.edition) return;
+  const core::Nanoseconds begin = core::now();
   std::vector<const Rule*> timed;
   for (const Rule& rule : now.list)
     if (rule.event == Event::kTime) timed.push_back(&rule);
   // The first one first, whatever has passed already.
   std::ranges::stable_sort(timed, {}, &Rule::at);
   for (const Rule* const rule : timed)
-    later(times->begin + rule->at, [rule, edition = now.edition] {
+    later(begin + rule->at, [rule, edition = now.edition] {
       if (rules().edition == edition) happen(*rule);
     });
+}
+
+void let_ports_go() {
+  Times* const times = all.get();
+  if (!times) return;
+  std::vector<const Rule*> rules;
+  {
+    const std::lock_guard lock(times->mutex);
+    for (const auto& [device, down] : times->down) rules.push_back(down.rule);
+  }
+  for (const Rule* const rule : rules) lift(*rule);
 }
 
 }  // namespace uiw::faults

@@ -59,7 +59,8 @@ constexpr Word kTable[] = {
      "of `reset`: with the request that would be beyond so many bytes of requests, as `2KiB`, "
      "`1MiB` or `100`"},
     {"at", "TIME", Role::kDetail, kDevice | kGid,
-     "when, from when the process has opened its first device; at most 86400 s. Needed"},
+     "when, from when the process has opened its first device, or the rules were put in force "
+     "later; at most 86400 s. Needed"},
     {"port", "down", Role::kWhat, kDevice,
      "its port is down: PORT_ERR comes, and its state says so"},
     {"for", "TIME", Role::kDetail, kDevice,

@@ -11,6 +11,7 @@ int context_open(const uiwarp_device* device, uint64_t command, uiwarp_context**
   if (error) return error;
   device_is_open();
   start_clock();
+  listen_for_changes();
   return 0;
 }
 

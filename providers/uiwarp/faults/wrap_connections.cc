@@ -19,7 +19,7 @@ constinit core::PerProcess<QueuePairs> all;
 
 void doom(Qp& qp, const Hit& hit, bool is_by_cm) {
   const std::lock_guard lock(qp.mutex);
-  qp.doom = Doom{.hit = hit, .is_by_cm = is_by_cm};
+  qp.doom = Doom{.hit = hit, .edition = rules().edition, .is_by_cm = is_by_cm};
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ ibv_send_wr stand_in_for(const ibv_send_wr& wr) {
 
 // Whether the connection ends with this request. qp.mutex is held.
 bool is_doomed(Qp& qp, const ibv_send_wr& wr) {
-  if (!qp.doom || qp.fate != Fate::kNone) return false;
+  if (!qp.doom || qp.doom->edition != rules().edition || qp.fate != Fate::kNone) return false;
   Doom& doom = *qp.doom;
   for (int i = 0; i < wr.num_sge; ++i) doom.carried += wr.sg_list[i].length;
   const Rule& rule = *doom.hit.rule;

@@ -43,11 +43,19 @@ void visit_all(const std::function<void(Qp&)>& visit_it);
 bool keep_back(Qp& qp, const ibv_send_wr& wr);
 // What was kept back leaves now, if nobody posts. No lock is held.
 void hurry(Qp& qp);
+// The port is up again: what was kept back and is due leaves soon.
+void look_at_parcels(const Qp& qp);
 // The newest that were kept back are not posted after all; all of them. qp.posting is held.
 void drop_parcels(Qp& qp, size_t count);
 
-// The process has a device open: the times of rules begin, unless they have.
+// The times of the rules in force begin, unless they have: when the process has opened its first
+// device, and when they are put in force later.
 void start_clock();
+// The ports that rules hold down are up again. On the thread of later().
+void let_ports_go();
+
+// The process has a device open: its rules may be changed from now on.
+void listen_for_changes();
 
 // Ports that rules hold down. Thread: any.
 core::Nanoseconds down_until(const std::string& device);  // 0: it is not down

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "faults/rules.h"
+#include "faults/files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -236,7 +236,8 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
             "line 1: the 1st connection to port 7174 of the process is rejected by the peer: "
             "RDMA_CM_EVENT_REJECTED.");
   EXPECT_EQ(words("dev=uiw_lo at=3s port=down for=2s"),
-            "line 1: 3 s after the process has opened its first device the port of uiw_lo goes "
+            "line 1: 3 s after the process has opened its first device, or these rules were put in "
+            "force later, the port of uiw_lo goes "
             "down for 2 s: IBV_EVENT_PORT_ERR, then IBV_EVENT_PORT_ACTIVE; what is posted "
             "meanwhile, and what completes, waits.");
   EXPECT_EQ(words("peer=10.0.0.2 rate=1Gbit delay=10ms"),
