@@ -107,6 +107,13 @@ enum uiwarp_connect_fate {
 	UIWARP_CONNECT_UNREACHABLE, /* EHOSTUNREACH */
 };
 UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_connecting(uint16_t port, uint32_t qp_num);
+/*
+ * Likewise of a request for a connection, or for the queue pair behind a service id, that has come between these
+ * addresses and that the program does not know of yet. UIWARP_CONNECT_UNREACHABLE is not for it. Called on a thread of
+ * the stack's.
+ */
+UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_accepting(const struct sockaddr_storage *local,
+							   const struct sockaddr_storage *peer);
 
 /*
  * For instruments: what did not happen to a device is told as if it had, by IBV_EVENT_* of devices and ports; its port

@@ -32,6 +32,9 @@ void uiwarp_cm_id_destroyed(uint64_t, uint32_t) {}
 uiwarp_connect_fate uiwarp_cm_connecting(uint16_t, uint32_t) {
   return UIWARP_CONNECT_GOES_ON;
 }
+uiwarp_connect_fate uiwarp_cm_accepting(const sockaddr_storage*, const sockaddr_storage*) {
+  return UIWARP_CONNECT_GOES_ON;
+}
 
 void uiwarp_acks_missing(const char* call, const char* function, uint32_t count) {
   static constinit uiw::core::Told told;

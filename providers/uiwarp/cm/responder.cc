@@ -11,11 +11,20 @@
 #include "cm/manager.h"
 #include "cm/startup_closer.h"
 #include "core/gid.h"
+#include "core/instrumented.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
+#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::cm {
+namespace {
+
+// For how many time limits of connections a request that is to get no answer is kept: peers mostly
+// have the same one.
+constexpr core::Nanoseconds kIgnoredTimes = 4;
+
+}  // namespace
 
 void Responder::log_stage(const char* what) const {
   if (!core::log_enabled(core::LogLevel::kDebug) || stream_ == nullptr) return;
@@ -131,6 +140,7 @@ void Responder::offer() {
   }
   const sockaddr_storage local = transport::without_v4_mapping(stream_->local_address());
   const sockaddr_storage peer = transport::without_v4_mapping(stream_->peer_address());
+  if (meets(local, peer)) return;
   Id* child = nullptr;
   {
     std::lock_guard hold(manager_.lock());
@@ -147,11 +157,30 @@ void Responder::offer() {
   if (child == nullptr) reject({});  // the application does not keep up, or listens no more
 }
 
+// Whether an instrument lets no application know of it. This object may be gone then.
+bool Responder::meets(const sockaddr_storage& local, const sockaddr_storage& peer) {
+  const uiwarp_verbs* const asked = core::instrumented.load(std::memory_order_acquire);
+  const uiwarp_connect_fate fate =
+      asked ? asked->cm_accepting(&local, &peer) : UIWARP_CONNECT_GOES_ON;
+  if (fate == UIWARP_CONNECT_GOES_ON) return false;
+  leave_acceptor();
+  if (fate == UIWARP_CONNECT_REJECTED) {
+    phase_ = Phase::kOffered;
+    reject({});
+  } else {
+    phase_ = Phase::kIgnored;
+    // A peer that waits longer is told by TCP.
+    engine_.arm(deadline_,
+                kIgnoredTimes * manager_.settings().connect_timeout_ms * core::kMillisecond);
+  }
+  return true;
+}
+
 // The peer is gone while the application still has the request: accept() will say so, or has not
 // been carried out yet.
 void Responder::lose_peer() {
   log_stage("the peer has gone, or broken the rules, before it stood");
-  if (phase_ == Phase::kReading || phase_ == Phase::kComplete) {
+  if (phase_ == Phase::kReading || phase_ == Phase::kComplete || phase_ == Phase::kIgnored) {
     close();
     return;
   }

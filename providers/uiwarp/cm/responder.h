@@ -50,6 +50,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
     kOffered,   // the application has it
     kReplying,  // the Reply to an accepted one is not yet all in the socket
     kGone,      // the peer went or broke the rules; only the Id is left
+    kIgnored,   // nobody will answer, since an instrument wants it so; until the peer gives up
   };
 
   Responder(Acceptor& acceptor, Manager& manager, engine::Engine& engine, StreamPtr stream);
@@ -63,6 +64,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   void on_writable() override;
   void overdue() { lose_peer(); }
 
+  bool meets(const sockaddr_storage& local, const sockaddr_storage& peer);
   void lose_peer();
   void log_stage(const char* what) const;  // for UIWARP_LOG=debug
   void answer();

@@ -35,6 +35,7 @@ constexpr EventInfo kTable[] = {
     {Form::kOp, "ATOMIC", "atomic operation", Scope::kQueuePair, Failure::kNone},
     {Form::kOp, "RECV", "receive", Scope::kQueuePair, Failure::kNone},
     {Form::kConnect, "connect", "connection", Scope::kProcess, Failure::kNone},
+    {Form::kAccept, "accept", "connection that is requested", Scope::kProcess, Failure::kNone},
     {Form::kCq, "cq", "completion", Scope::kCompletionQueue, Failure::kNone},
     {Form::kPeer, "peer", "request", Scope::kQueuePair, Failure::kNone},
     {Form::kDevice, "", "", Scope::kProcess, Failure::kNone},

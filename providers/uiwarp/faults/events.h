@@ -41,6 +41,7 @@ enum class Event : uint8_t {
   kAtomic,
   kRecv,
   kConnect,
+  kAccept,
   kCompletion,
   kDeparture,  // of a request, to a host
   kTime,       // of rules that meet no event, but a time

@@ -107,6 +107,15 @@ std::string reset(const Rule& rule) {
          "comes, and by rdma_cm RDMA_CM_EVENT_DISCONNECTED at both ends";
 }
 
+// A connection that is requested of this process; the program hears nothing of it.
+std::string not_accepted(const Rule& rule) {
+  return rule.action == Action::kReject
+             ? " is rejected in the name of the program, which does not get the request: the peer "
+               "gets RDMA_CM_EVENT_REJECTED"
+             : " is not answered, and the program does not get the request: the peer gets "
+               "RDMA_CM_EVENT_UNREACHABLE when its UIWARP_CONNECT_TIMEOUT_MS have passed";
+}
+
 // Of rules that meet a time.
 std::string at_a_time(const Rule& rule) {
   const std::string device = rule.device == "*" ? "each device" : rule.device;
@@ -155,6 +164,8 @@ std::string explain(const Rule& rule) {
   const EventInfo& event = info(rule.event);
   std::string text = "line " + std::to_string(rule.line) + ": " + which(rule) + " " + event.title +
                      to_port(rule) + of(event.scope);
+  if (rule.event == Event::kAccept && rule.action != Action::kReset)
+    return text + not_accepted(rule) + ".";
   switch (rule.action) {
     case Action::kErrno:
       text += failure(rule);

@@ -200,6 +200,9 @@ class Line {
       case Key::kConnect:
         rule_.event = Event::kConnect;
         return "";
+      case Key::kAccept:
+        rule_.event = Event::kAccept;
+        return "";
       case Key::kQp:
         return text == "*" ? "" : "*, since each queue pair counts for itself";
       case Key::kPort:

@@ -40,7 +40,7 @@ enum class Action : uint8_t {
 // Something that rules may meet.
 struct Occasion {
   Event event{};
-  uint16_t port = 0;  // of the peer of a connection by rdma_cm
+  uint16_t port = 0;  // of a connection by rdma_cm: that of who is asked for it
   in6_addr peer{};    // of kDeparture
 };
 
@@ -55,7 +55,7 @@ struct Rule {
   int error = 0;                          // of kErrno
   ibv_wc_status status{};                 // of kStatus
   core::Nanoseconds least = 0, most = 0;  // of kDelay and kPace
-  uint16_t port = 0;                      // of a connection's peer; 0: any, and by number
+  uint16_t port = 0;                      // of who is asked for a connection; 0: any, and by number
   uint64_t bytes = 0;                     // of kReset
   std::string device;                     // or "*"; of Event::kTime
   core::Nanoseconds at = 0;               // of Event::kTime: from start_clock() on

@@ -10,8 +10,9 @@ constexpr uint8_t bit(Form form) {
   return static_cast<uint8_t>(1u << static_cast<unsigned>(form));
 }
 constexpr uint8_t kVerb = bit(Form::kVerb), kOp = bit(Form::kOp), kConnect = bit(Form::kConnect),
+                  kAccept = bit(Form::kAccept), kEither = kConnect | kAccept,
                   kDevice = bit(Form::kDevice), kGid = bit(Form::kGid), kCq = bit(Form::kCq),
-                  kPeer = bit(Form::kPeer), kCounted = kVerb | kOp | kConnect | kCq;
+                  kPeer = bit(Form::kPeer), kCounted = kVerb | kOp | kEither | kCq;
 
 constexpr Word kTable[] = {
     {"verb", "NAME", Role::kForm, kVerb,
@@ -24,6 +25,9 @@ constexpr Word kTable[] = {
     {"connect", nullptr, Role::kForm, kConnect,
      "a connection that this process begins, by `rdma_connect()`, or by number with "
      "`ibv_modify_qp()` to RTR. Counted for the process"},
+    {"accept", nullptr, Role::kForm, kAccept,
+     "a connection of rdma_cm that is requested of this process. Counted for the process, in the "
+     "order in which requests come"},
     {"dev", "NAME", Role::kForm, kDevice,
      "a device, as `uiw_eth0`, or `*`: all that there are, at a time"},
     {"gid", "shift", Role::kForm, kGid,
@@ -37,8 +41,9 @@ constexpr Word kTable[] = {
      "or `*`, any"},
     {"qp", "*", Role::kDetail, kOp,
      "says that each queue pair counts for itself, which is so anyway"},
-    {"port", "N", Role::kDetail, kConnect,
-     "only connections of rdma_cm to this port of the peer, which alone are counted then"},
+    {"port", "N", Role::kDetail, kEither,
+     "only connections of rdma_cm to this port, of the peer or, with `accept`, of this process, "
+     "which alone are counted then"},
     {"nth", "N", Role::kWhich, kCounted, "the Nth"},
     {"every", "N", Role::kWhich, kCounted, "the Nth, the 2Nth and so on"},
     {"probability", "P", Role::kWhich, kCounted,
@@ -49,13 +54,14 @@ constexpr Word kTable[] = {
     {"status", "S", Role::kWhat, kOp, "the request completes with `IBV_WC_S`"},
     {"delay", "MIN..MAX", Role::kWhat, kOp,
      "its completion is handed out later; one TIME is both. In `us`, `ms` or `s`, at most 60 s"},
-    {"reject", nullptr, Role::kWhat, kConnect, "the peer's program rejects it"},
-    {"timeout", nullptr, Role::kWhat, kConnect,
+    {"reject", nullptr, Role::kWhat, kEither,
+     "the peer's program rejects it; with `accept` the peer is told that this one does"},
+    {"timeout", nullptr, Role::kWhat, kEither,
      "nobody answers, until `UIWARP_CONNECT_TIMEOUT_MS` have passed"},
     {"unreachable", nullptr, Role::kWhat, kConnect, "there is no way to the peer (EHOSTUNREACH)"},
-    {"reset", nullptr, Role::kWhat, kConnect,
+    {"reset", nullptr, Role::kWhat, kEither,
      "it comes about, and is reset with the first request that is posted at this end"},
-    {"after", "SIZE", Role::kDetail, kConnect,
+    {"after", "SIZE", Role::kDetail, kEither,
      "of `reset`: with the request that would be beyond so many bytes of requests, as `2KiB`, "
      "`1MiB` or `100`"},
     {"at", "TIME", Role::kDetail, kDevice | kGid,

@@ -15,6 +15,7 @@ enum class Form : uint8_t {
   kVerb,     // a call
   kOp,       // a work request
   kConnect,  // a connection that this process begins
+  kAccept,   // a connection that is requested of this process
   kDevice,   // a device, at a time
   kGid,      // the GIDs of all devices, at a time
   kCq,       // a completion of a completion queue
@@ -26,6 +27,7 @@ enum class Key : uint8_t {
   kVerb,
   kOp,
   kConnect,
+  kAccept,
   kDevice,
   kGid,
   kCq,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Connections that the process begins.
+// Connections that the process begins, and those that are requested of it.
 #include <cstring>
+#include <deque>
+#include <iterator>
 #include <utility>
 
 #include "core/gid.h"
@@ -16,6 +18,50 @@ struct QueuePairs {
   std::unordered_map<uint32_t, Qp*> by_number;  // under mutex
 };
 constinit core::PerProcess<QueuePairs> all;
+
+// A connection: its addresses as of the two ends of TCP.
+struct Ends {
+  in6_addr local, peer;
+  uint16_t local_port, peer_port;
+
+  bool operator==(const Ends& other) const {
+    return IN6_ARE_ADDR_EQUAL(&local, &other.local) && IN6_ARE_ADDR_EQUAL(&peer, &other.peer) &&
+           local_port == other.local_port && peer_port == other.peer_port;
+  }
+};
+
+Ends ends_of(const sockaddr_storage& local, const sockaddr_storage& peer) {
+  // Of sockaddr_in6 at that place, too.
+  const auto port = [](const sockaddr_storage& address) {
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  };
+  return {core::gid_of(local), core::gid_of(peer), port(local), port(peer)};
+}
+
+// Those that are to be reset, and have no queue pair yet: the program may never accept them.
+struct Awaited {
+  static constexpr size_t kMost = 1024;  // the oldest are forgotten
+  std::mutex mutex;
+  std::deque<std::pair<Ends, Hit>> list;  // under mutex
+
+  void add(const Ends& ends, const Hit& hit) {
+    const std::lock_guard lock(mutex);
+    list.emplace_back(ends, hit);
+    if (list.size() > kMost) list.pop_front();
+  }
+  // The newest of these ends, once.
+  std::optional<Hit> take(const Ends& ends) {
+    const std::lock_guard lock(mutex);
+    for (auto each = list.rbegin(); each != list.rend(); ++each) {
+      if (!(each->first == ends)) continue;
+      const Hit hit = each->second;
+      list.erase(std::next(each).base());
+      return hit;
+    }
+    return {};
+  }
+};
+constinit core::PerProcess<Awaited> awaited;
 
 void doom(Qp& qp, const Hit& hit, bool is_by_cm) {
   const std::lock_guard lock(qp.mutex);
@@ -89,7 +135,24 @@ uiwarp_connect_fate cm_connecting(uint16_t port, uint32_t qp_num) {
   }
 }
 
+uiwarp_connect_fate cm_accepting(const sockaddr_storage* local, const sockaddr_storage* peer) {
+  Notes notes;
+  const Ends ends = ends_of(*local, *peer);
+  const std::optional<Hit> hit =
+      next_of_process({.event = Event::kAccept, .port = ends.local_port});
+  if (!hit) return next->cm_accepting(local, peer);
+  if (hit->rule->action == Action::kReset) {
+    if (Awaited* const list = awaited.get()) list->add(ends, *hit);
+    return UIWARP_CONNECT_GOES_ON;
+  }
+  notes.connection(*hit, 0);
+  return hit->rule->action == Action::kReject ? UIWARP_CONNECT_REJECTED : UIWARP_CONNECT_UNANSWERED;
+}
+
 void connected(uint32_t qp_num, const sockaddr_storage* local, const sockaddr_storage* peer) {
+  Awaited* const list = awaited.get();
+  if (const std::optional<Hit> hit = list ? list->take(ends_of(*local, *peer)) : std::nullopt)
+    visit(qp_num, [&](Qp& qp) { doom(qp, *hit, true); });
   visit(qp_num, [&](Qp& qp) {
     const std::lock_guard lock(qp.mutex);
     qp.peer = core::gid_of(*peer);

@@ -71,7 +71,7 @@ void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask);
   X(cq_has_overflowed) X(cq_waiting) X(cq_single_threaded) X(srq_create) X(srq_modify) \
   X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) \
   X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) \
-  X(cm_connecting) X(connected) X(qp_break) X(cq_overrun) X(cq_wake)
+  X(cm_connecting) X(cm_accepting) X(connected) X(qp_break) X(cq_overrun) X(cq_wake)
 // clang-format on
 
 namespace wrap {
