@@ -115,6 +115,15 @@ UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_connecting(uint16_t port, uint3
 UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_accepting(const struct sockaddr_storage *local,
 							   const struct sockaddr_storage *peer);
 
+/* Asked of instruments only: what becomes of a datagram that has come for an IBV_QPT_UD queue pair. Thread: any. */
+enum uiwarp_datagram_fate {
+	UIWARP_DATAGRAM_ARRIVES,
+	UIWARP_DATAGRAM_LOST,
+	UIWARP_DATAGRAM_TWICE, /* it arrives two times */
+	UIWARP_DATAGRAM_LATER, /* behind the next one that arrives */
+};
+UIWARP_EXPORT enum uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t qp_num);
+
 /*
  * For instruments: what did not happen to a device is told as if it had, by IBV_EVENT_* of devices and ports; its port
  * is down until it is let go again; its GIDs move one index up. `device`: its name, or "*", all that there are. ENODEV:
@@ -303,6 +312,12 @@ UIWARP_EXPORT int uiwarp_qp_modify(struct uiwarp_qp *qp, const struct ibv_qp_att
  * Without one nothing happens. Not of IBV_QPT_UD.
  */
 UIWARP_EXPORT void uiwarp_qp_break(struct uiwarp_qp *qp);
+/*
+ * For instruments: from now on, or no more, nothing of its peer arrives at the queue pair, whatever connection it has
+ * or gets, and the peer gets no acknowledgement, as with a cable that is pulled; TCP sends it again later. What this
+ * end sends goes out. Nothing happens to IBV_QPT_UD. Does not wait for the stack's threads.
+ */
+UIWARP_EXPORT void uiwarp_qp_deafen(struct uiwarp_qp *qp, int deaf);
 UIWARP_EXPORT int uiwarp_qp_query(struct uiwarp_qp *qp, struct ibv_qp_attr *attr, int mask,
 				  struct ibv_qp_init_attr *init);
 UIWARP_EXPORT int uiwarp_qp_post_send(struct uiwarp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

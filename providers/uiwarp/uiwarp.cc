@@ -36,6 +36,10 @@ uiwarp_connect_fate uiwarp_cm_accepting(const sockaddr_storage*, const sockaddr_
   return UIWARP_CONNECT_GOES_ON;
 }
 
+uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t) {
+  return UIWARP_DATAGRAM_ARRIVES;
+}
+
 void uiwarp_acks_missing(const char* call, const char* function, uint32_t count) {
   static constinit uiw::core::Told told;
   uiw::core::explain(told,

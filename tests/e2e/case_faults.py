@@ -99,6 +99,48 @@ def connections(world):
     expect("server DISCONNECT EVENT" in server.output, "the server was not told", client, server)
 
 
+@case("faults-accept", worlds=["lo4-root"], seconds=90)
+def accept(world):
+    """The server meets the rule, and the client gets what a peer's or a network's doing would bring."""
+    for what, said, event in (("reject", "is rejected", "RDMA_CM_EVENT_REJECTED, error -111"),
+                              ("timeout", "gets no answer", "RDMA_CM_EVENT_UNREACHABLE, error -110")):
+        port = world.port()
+        with Rules(f"accept port={port} nth=1 {what}\n") as settings:
+            server = serve(world, port, "-C", "10", "-P", settings=settings)
+            client = connect(world, port, "-C", "10", "-v", settings={"UIWARP_REPLY_TIMEOUT_MS": "500"})
+            world.finish(client, 20, None, server)
+            # The next one comes about.
+            again = connect(world, port, "-C", "10", "-v")
+            world.finish(again, 20, 0, server)
+            server.destroy()
+        said_once(server, "line 1: connection that is requested, number 1, " + said, client)
+        expect(event in client.output, f"{what}: the client did not get {event}", client, server)
+        expect(again.output.count("ping data: ") == 10, f"{what}: the next client was not served", again, server)
+    with Rules("accept nth=1 reset after=500\n") as settings:
+        port = world.port()
+        server = serve(world, port, "-C", "10", settings=settings)
+        client = connect(world, port, "-C", "10", "-v")
+        world.finish(client, 20, None, server)
+        world.finish(server, 20, None, client)
+    expect("is reset" in server.output and 0 < client.output.count("ping data: ") < 10, "the connection was not reset", client, server)
+    expect("client DISCONNECT EVENT" in client.output, "the client was not told", client, server)
+
+
+@case("faults-cable", worlds=["lo4-root"], seconds=90)
+def cable(world):
+    """Who writes to a port that is down fails as if the cable were pulled, within seconds by its time-out of 14 and 7
+    retries."""
+    common = ["ib_write_bw", "-d", world.device, "-F", "-n", "5000000"]
+    with Rules("dev=* at=2s port=down\n") as settings:
+        port = world.port()
+        server = world.start_server(*common, "-p", port, port=port, settings=settings)
+        client = world.start("client", *common, "-p", port, world.server)
+        world.finish(client, 60, 1, server)
+        server.destroy()
+    said_once(server, "line 1: device *: its port is down", client)
+    expect("Failed status 12" in client.output, "the peer goes on", server, client)
+
+
 @case("faults-device", worlds=["lo4-root"], seconds=60)
 def device(world):
     """ibv_asyncwatch prints the events of a device; a ping-pong waits until its port is up again."""

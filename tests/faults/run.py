@@ -84,10 +84,24 @@ def what_met_nothing(uiwarp, program):
         yield f"what met nothing: status {status}\n" + "\n".join(said + injected + others)
 
 
+def datagrams(uiwarp, program):
+    """Lost as they are sent, lost as they come, twice, and in another order: the same twenty times in a row."""
+    rules = "op=UD_SEND nth=2 drop\nop=UD_RECV nth=3 duplicate\nop=UD_RECV nth=4 reorder\n"
+    for turn in range(TIMES):
+        said, injected, others, status = run(uiwarp, program, rules, "--as", "roce", *(["--check"] if turn % 2 else []))
+        if status or said != ["1 3 4 4 6 5 7 8 "] or len(injected) != 3 or any("check" in line for line in others):
+            yield f"datagrams, turn {turn}: status {status}\n" + "\n".join(said + injected + others)
+    rules = "seed 5\nop=UD_RECV nth=8 delay=1ms\n"
+    said, _, others, status = run(uiwarp, program, rules)
+    if status != 2 or "Allowed for op=UD_RECV: drop, duplicate, reorder" not in "\n".join(others):
+        yield f"a wrong rule of datagrams: status {status}\n" + "\n".join(said + others)
+
+
 def main():
     uiwarp, folder = sys.argv[1:]
     program = str(pathlib.Path(folder, "faults_sequence"))
-    found = [*problems(uiwarp, program), *without_a_good_rule(uiwarp, program),
+    found = [*datagrams(uiwarp, str(pathlib.Path(folder, "faults_datagrams"))),
+             *problems(uiwarp, program), *without_a_good_rule(uiwarp, program),
              *what_met_nothing(uiwarp, program), *ready_made(uiwarp, program)]
     print("\n".join(found) or f"the same {TIMES} times")
     return 1 if found else 0

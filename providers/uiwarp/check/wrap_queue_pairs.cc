@@ -191,6 +191,10 @@ void qp_break(uiwarp_qp* qp) {
   next->qp_break(of(qp).next);
 }
 
+void qp_deafen(uiwarp_qp* qp, int deaf) {
+  next->qp_deafen(of(qp).next, deaf);
+}
+
 int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
   is_inherited(*of(pd).context, &of(pd), "ibv_create_srq");
   auto* const made = new Srq;

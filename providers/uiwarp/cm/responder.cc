@@ -20,9 +20,9 @@
 namespace uiw::cm {
 namespace {
 
-// For how many time limits of connections a request that is to get no answer is kept: peers mostly
+// For how many time limits of an answer a request that is to get no answer is kept: peers mostly
 // have the same one.
-constexpr core::Nanoseconds kIgnoredTimes = 4;
+constexpr core::Nanoseconds kIgnoredTimes = 2;
 
 }  // namespace
 
@@ -171,7 +171,7 @@ bool Responder::meets(const sockaddr_storage& local, const sockaddr_storage& pee
     phase_ = Phase::kIgnored;
     // A peer that waits longer is told by TCP.
     engine_.arm(deadline_,
-                kIgnoredTimes * manager_.settings().connect_timeout_ms * core::kMillisecond);
+                kIgnoredTimes * manager_.settings().reply_timeout_ms * core::kMillisecond);
   }
   return true;
 }

@@ -106,6 +106,7 @@ int QueuePair::reset() {
   sources_ = std::move(sources);
   send_queue_->clear();
   if (own_receives_) own_receives_->clear();
+  held_.reset();
   qkey_.store(0, std::memory_order_relaxed);
   sq_psn_.store(0, std::memory_order_relaxed);
   return 0;

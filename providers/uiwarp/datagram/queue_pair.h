@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "core/cause.h"
 #include "counters/published_state.h"
@@ -17,6 +18,7 @@
 #include "engine/engine.h"
 #include "mem/last_region.h"
 #include "queue/queue_pair_options.h"
+#include "uiwarp/uiwarp-abi.h"
 
 namespace uiw::datagram {
 
@@ -94,7 +96,11 @@ class QueuePair final : private engine::Task {
                 core::Cause cause = core::Cause::kNone);
   core::Cause explain_memory(const SendRequest& request);
 
-  // receiving.cc, under receiving_
+  // receiving.cc
+  void take_in(const Arrival& arrival);
+  void meet(uiwarp_datagram_fate fate, const Arrival& arrival);
+  bool hold(const Arrival& arrival);
+  // under receiving_
   ibv_wc_status place(const queue::Receive& receive, const Arrival& arrival);
   core::Cause explain(const queue::Receive& receive, const Arrival& arrival, ibv_wc_status status);
   void complete_receive(const queue::Receive& receive, const ibv_wc& result, bool solicited);
@@ -121,6 +127,12 @@ class QueuePair final : private engine::Task {
   std::unique_ptr<queue::ReceiveQueue> own_receives_;  // null with an SRQ
   queue::ReceiveQueue* receives_ = nullptr;
   mem::LastRegion regions_{mem::Side::kReceive};
+  // One that the next one overtakes, since an instrument wants it so.
+  struct Held {
+    Arrival arrival;  // its payload is in `octets`
+    std::unique_ptr<uint8_t[]> octets;
+  };
+  std::optional<Held> held_;
 };
 
 }  // namespace uiw::datagram

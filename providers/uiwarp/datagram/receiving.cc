@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What comes for a UD queue pair.
+#include <algorithm>
 #include <cinttypes>
+#include <new>
+#include <utility>
 
+#include "core/instrumented.h"
 #include "datagram/drops.h"
 #include "datagram/queue_pair.h"
 #include "datagram/states.h"
 #include "queue/memory_trouble.h"
 #include "queue/scatter.h"
+#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::datagram {
 
@@ -48,7 +53,42 @@ core::Cause QueuePair::explain(const queue::Receive& receive, const Arrival& arr
   return core::Cause::kReceiveTooShort;
 }
 
+// One that nobody has the Q_Key for has come to nobody, for instruments, too.
 void QueuePair::deliver(const Arrival& arrival) {
+  const uiwarp_verbs* const asked = core::instrumented.load(std::memory_order_acquire);
+  if (asked && arrival.header.qkey == qkey_.load(std::memory_order_relaxed)) [[unlikely]]
+    return meet(asked->datagram_arriving(options_.qp_num), arrival);
+  take_in(arrival);
+}
+
+// What the network may do to it, an instrument does.
+void QueuePair::meet(uiwarp_datagram_fate fate, const Arrival& arrival) {
+  if (fate == UIWARP_DATAGRAM_LOST) return;
+  if (fate == UIWARP_DATAGRAM_LATER && hold(arrival)) return;
+  take_in(arrival);
+  if (fate == UIWARP_DATAGRAM_TWICE) take_in(arrival);
+  std::optional<Held> overtaken;
+  {
+    const std::lock_guard receiving(receiving_);
+    overtaken.swap(held_);
+  }
+  if (overtaken) take_in(overtaken->arrival);
+}
+
+// False: one is held already, or memory is short.
+bool QueuePair::hold(const Arrival& arrival) {
+  const std::lock_guard receiving(receiving_);
+  if (held_) return false;
+  std::unique_ptr<uint8_t[]> octets(new (std::nothrow) uint8_t[arrival.payload.size() + 1]);
+  if (!octets) return false;
+  std::ranges::copy(arrival.payload, octets.get());
+  held_.emplace(
+      Held{{arrival.envelope, arrival.header, {octets.get(), arrival.payload.size()}}, nullptr});
+  held_->octets = std::move(octets);
+  return true;
+}
+
+void QueuePair::take_in(const Arrival& arrival) {
   std::unique_lock receiving(receiving_);
   if (!can_receive(state_.load(std::memory_order_relaxed)))
     return drops().count(Drop::kNotReceiving);

@@ -34,6 +34,8 @@ constexpr EventInfo kTable[] = {
     {Form::kOp, "READ", "RDMA Read", Scope::kQueuePair, Failure::kNone},
     {Form::kOp, "ATOMIC", "atomic operation", Scope::kQueuePair, Failure::kNone},
     {Form::kOp, "RECV", "receive", Scope::kQueuePair, Failure::kNone},
+    {Form::kOp, "UD_SEND", "datagram to be sent", Scope::kQueuePair, Failure::kNone},
+    {Form::kOp, "UD_RECV", "datagram that comes", Scope::kQueuePair, Failure::kNone},
     {Form::kConnect, "connect", "connection", Scope::kProcess, Failure::kNone},
     {Form::kAccept, "accept", "connection that is requested", Scope::kProcess, Failure::kNone},
     {Form::kCq, "cq", "completion", Scope::kCompletionQueue, Failure::kNone},

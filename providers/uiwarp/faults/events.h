@@ -40,6 +40,8 @@ enum class Event : uint8_t {
   kRead,
   kAtomic,
   kRecv,
+  kUdSend,
+  kUdRecv,
   kConnect,
   kAccept,
   kCompletion,

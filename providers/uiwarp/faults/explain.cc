@@ -113,7 +113,7 @@ std::string not_accepted(const Rule& rule) {
              ? " is rejected in the name of the program, which does not get the request: the peer "
                "gets RDMA_CM_EVENT_REJECTED"
              : " is not answered, and the program does not get the request: the peer gets "
-               "RDMA_CM_EVENT_UNREACHABLE when its UIWARP_CONNECT_TIMEOUT_MS have passed";
+               "RDMA_CM_EVENT_UNREACHABLE when its UIWARP_REPLY_TIMEOUT_MS have passed";
 }
 
 // Of rules that meet a time.
@@ -128,7 +128,7 @@ std::string at_a_time(const Rule& rule) {
       return when + "the port of " + device + " goes down" +
              (rule.lasts ? " for " + time_of(rule.lasts) : ", and stays so") +
              ": IBV_EVENT_PORT_ERR" + (rule.lasts ? ", then IBV_EVENT_PORT_ACTIVE" : "") +
-             "; what is posted meanwhile, and what completes, waits";
+             "; what is posted meanwhile, and what completes, waits, and nothing of the peer comes";
     case Action::kShiftGids:
       return when + "the GIDs of " + device + " move one index up: IBV_EVENT_GID_CHANGE";
     default:
@@ -151,7 +151,8 @@ std::string paced(const Rule& rule) {
 }
 
 std::string to_port(const Rule& rule) {
-  return rule.port ? " to port " + std::to_string(rule.port) : "";
+  const char* const where = rule.event == Event::kAccept ? " at port " : " to port ";
+  return rule.port ? where + std::to_string(rule.port) : "";
 }
 
 }  // namespace
@@ -175,6 +176,16 @@ std::string explain(const Rule& rule) {
       break;
     case Action::kDelay:
       text += delayed(rule);
+      break;
+    case Action::kDrop:
+      text += rule.event == Event::kUdSend ? " is lost on its way, and completes all the same"
+                                           : " is lost before it takes a receive";
+      break;
+    case Action::kDuplicate:
+      text += " comes twice, and takes two receives";
+      break;
+    case Action::kReorder:
+      text += " comes behind the next one, or never when there is none";
       break;
     case Action::kReject:
       text += not_connected(rule, " is rejected by the peer: RDMA_CM_EVENT_REJECTED");

@@ -148,6 +148,17 @@ void Notes::overrun(const Hit& hit, uint32_t qp_num) {
   say(hit, qp_num, "is lost: its completion queue overruns", "its completion queue overruns");
 }
 
+void Notes::datagram(const Hit& hit, const Qp& qp) {
+  switch (hit.rule->action) {
+    case Action::kDuplicate:
+      return say(hit, qp.number, "comes twice");
+    case Action::kReorder:
+      return say(hit, qp.number, "comes behind the next one");
+    default:
+      return say(hit, qp.number, "is lost");
+  }
+}
+
 void Notes::paced(const Hit& hit, const Qp& qp) {
   say(hit, qp.number, "leaves later, as those behind it will", "leaves later");
 }

@@ -40,6 +40,8 @@ class Notes {
   void connection(const Hit& hit, uint32_t qp_num);
   // A completion of that queue pair that is lost.
   void overrun(const Hit& hit, uint32_t qp_num);
+  // Of a datagram of that queue pair.
+  void datagram(const Hit& hit, const Qp& qp);
   // That a rule paces what this queue pair sends.
   void paced(const Hit& hit, const Qp& qp);
   // Of a rule whose time has come.

@@ -220,6 +220,15 @@ class Line {
         return "";  // whole() looks at it
       case Key::kDelay:
         return delay(text);
+      case Key::kDrop:
+        rule_.action = Action::kDrop;
+        return "";
+      case Key::kDuplicate:
+        rule_.action = Action::kDuplicate;
+        return "";
+      case Key::kReorder:
+        rule_.action = Action::kReorder;
+        return "";
       case Key::kReject:
         rule_.action = Action::kReject;
         return "";
@@ -389,8 +398,23 @@ class Line {
     if (rule_.event == Event::kDeparture && !find("rate") && !find("delay"))
       return quoted(first) + ": what is to happen? A rule with " + form_word(*form_) +
              " needs rate=BITS or delay=MIN..MAX, or both";
+    if (*form_ == Form::kOp && !may_happen(rule_.event, rule_.action))
+      return quoted(first) + ": what is to happen? Allowed for op=" + info(rule_.event).name +
+             ": " + actions_of(rule_.event);
     const Said* const said = find("status");
     return said ? status(*said) : "";
+  }
+
+  static const char* actions_of(Event event) {
+    if (event == Event::kUdSend) return "drop";
+    if (event == Event::kUdRecv) return "drop, duplicate, reorder";
+    return "status=S, delay=MIN..MAX";
+  }
+  static bool may_happen(Event event, Action action) {
+    if (event == Event::kUdSend) return action == Action::kDrop;
+    const bool is_datagrams =
+        action == Action::kDrop || action == Action::kDuplicate || action == Action::kReorder;
+    return is_datagrams == (event == Event::kUdRecv);
   }
 
   Rule rule_;

@@ -26,6 +26,9 @@ enum class Action : uint8_t {
   kErrno,        // a call fails
   kStatus,       // a request completes with an error, and its queue pair fails
   kDelay,        // the completion of a request is handed out later
+  kDrop,         // a datagram is lost
+  kDuplicate,    // a datagram comes twice
+  kReorder,      // a datagram comes behind the next one
   kReject,       // the peer's program rejects a connection
   kTimeOut,      // nobody answers who is to be connected to
   kUnreachable,  // there is no way to who is to be connected to

@@ -81,11 +81,19 @@ bool is_down(const Rule& rule) {
   return found != times->down.end() && found->second.rule == &rule;
 }
 
+// As many as there are; those that come later qp_create() does.
+void deafen(const Rule& rule, bool deaf) {
+  visit_all([&](Qp& qp) {
+    if (is_of(rule, qp.device)) next->qp_deafen(qp.next, deaf);
+  });
+}
+
 void lift(const Rule& rule) {
   Notes notes;
   if (!is_down(rule)) return;  // the rules were changed meanwhile
   set_down(rule, 0);
   if (next->device_hold_down(rule.device.c_str(), 0)) return;
+  deafen(rule, false);
   notes.timed(rule, "its port is up again");
   for (const auto& cq : queues_of(rule)) let_go(cq);
   visit_all([&](Qp& qp) {
@@ -101,6 +109,7 @@ void take_down(const Rule& rule) {
     set_down(rule, 0);
     return notes.timed(rule, "there is no such device, whose port could go down");
   }
+  deafen(rule, true);
   notes.timed(rule, "its port is down");
   if (rule.lasts) later(until, [&rule] { lift(rule); });
 }

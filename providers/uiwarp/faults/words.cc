@@ -21,7 +21,9 @@ constexpr Word kTable[] = {
      "each, others for the process"},
     {"op", "NAME", Role::kForm, kOp,
      "a request: `SEND`, `WRITE` and `READ`, with all their kinds, `ATOMIC`, in the order in which "
-     "they are posted; `RECV`, in the order in which messages come. Counted for each queue pair"},
+     "they are posted; `RECV`, in the order in which messages come; of queue pairs for datagrams "
+     "`UD_SEND`, and `UD_RECV`, in the order in which they come from the network. Counted for each "
+     "queue pair"},
     {"connect", nullptr, Role::kForm, kConnect,
      "a connection that this process begins, by `rdma_connect()`, or by number with "
      "`ibv_modify_qp()` to RTR. Counted for the process"},
@@ -54,10 +56,16 @@ constexpr Word kTable[] = {
     {"status", "S", Role::kWhat, kOp, "the request completes with `IBV_WC_S`"},
     {"delay", "MIN..MAX", Role::kWhat, kOp,
      "its completion is handed out later; one TIME is both. In `us`, `ms` or `s`, at most 60 s"},
+    {"drop", nullptr, Role::kWhat, kOp,
+     "of `UD_SEND` and `UD_RECV`: the datagram is lost on its way; a Send completes all the same"},
+    {"duplicate", nullptr, Role::kWhat, kOp, "of `UD_RECV`: the datagram comes twice"},
+    {"reorder", nullptr, Role::kWhat, kOp,
+     "of `UD_RECV`: the datagram comes behind the next one, and never without one"},
     {"reject", nullptr, Role::kWhat, kEither,
      "the peer's program rejects it; with `accept` the peer is told that this one does"},
     {"timeout", nullptr, Role::kWhat, kEither,
-     "nobody answers, until `UIWARP_CONNECT_TIMEOUT_MS` have passed"},
+     "nobody answers, until `UIWARP_CONNECT_TIMEOUT_MS` have passed; with `accept` the peer's "
+     "`UIWARP_REPLY_TIMEOUT_MS`"},
     {"unreachable", nullptr, Role::kWhat, kConnect, "there is no way to the peer (EHOSTUNREACH)"},
     {"reset", nullptr, Role::kWhat, kEither,
      "it comes about, and is reset with the first request that is posted at this end"},

@@ -164,5 +164,9 @@ void qp_break(uiwarp_qp* qp) {
   next->qp_break(of(qp).next);
 }
 
+void qp_deafen(uiwarp_qp* qp, int deaf) {
+  next->qp_deafen(of(qp).next, deaf);
+}
+
 }  // namespace wrap
 }  // namespace uiw::faults

@@ -116,7 +116,7 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
     if (bad) *bad = wr;
     return error;
   }
-  if (qp.is_for_datagrams) return next->qp_post_send(qp.next, wr, bad);
+  if (qp.is_for_datagrams) return post_datagrams(qp, wr, bad);
   int error = 0;
   {
     const std::lock_guard lock(qp.posting);
@@ -143,10 +143,6 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   Qp& qp = of(handle);
   if (qp.foreign() || qp.is_for_datagrams) return next->qp_batch_add(qp.next, wr);
   return post_one(qp, *wr, [&](ibv_send_wr& one) { return next->qp_batch_add(qp.next, &one); });
-}
-
-int qp_batch_address(uiwarp_qp* qp, const ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
-  return next->qp_batch_address(of(qp).next, ah, remote_qpn, remote_qkey);
 }
 
 int qp_batch_end(uiwarp_qp* handle, int publish) {

@@ -52,6 +52,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
     cq.device = ours->device;
   });
   list(*ours);
+  if (down_until(ours->device)) next->qp_deafen(made, 1);
   *qp = reinterpret_cast<uiwarp_qp*>(ours);
   return 0;
 }

@@ -54,6 +54,12 @@ void start_clock();
 // The ports that rules hold down are up again. On the thread of later().
 void let_ports_go();
 
+// Whether the next datagram that is posted is to be lost: then with this Q_Key.
+bool is_lost(Qp& qp);
+uint32_t lost_key(uint32_t remote_qkey);
+// ibv_post_send() to a queue pair for datagrams.
+int post_datagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad);
+
 // The process has a device open: its rules may be changed from now on.
 void listen_for_changes();
 
@@ -71,7 +77,7 @@ void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask);
   X(cq_has_overflowed) X(cq_waiting) X(cq_single_threaded) X(srq_create) X(srq_modify) \
   X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) \
   X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) \
-  X(cm_connecting) X(cm_accepting) X(connected) X(qp_break) X(cq_overrun) X(cq_wake)
+  X(cm_connecting) X(cm_accepting) X(connected) X(qp_break) X(qp_deafen) X(datagram_arriving) X(cq_overrun) X(cq_wake)
 // clang-format on
 
 namespace wrap {

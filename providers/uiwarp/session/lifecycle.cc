@@ -94,6 +94,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   // Until kStart whatever arrives waits in the stream; the start-up's handler must not see any of
   // it.
   stream->set_handler(nullptr);
+  if (deaf.load(std::memory_order_relaxed)) stream->set_deaf(true);
   const sockaddr_storage local = stream->local_address(), peer = stream->peer_address();
   counters::set_connected(*options.counters, local, peer);
   log_connected(options.qp_num, agreement, local, peer);

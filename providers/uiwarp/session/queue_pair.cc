@@ -175,6 +175,12 @@ void QueuePair::break_connection() {
   if (!state_->engine.in_child()) state_->ring_and_wait(kBreak);
 }
 
+void QueuePair::deafen(bool deaf) {
+  if (state_->engine.in_child()) return;
+  state_->deaf.store(deaf, std::memory_order_relaxed);
+  state_->ring(kDeafen);
+}
+
 bool QueuePair::supports(ibv_wr_opcode opcode, core::Service service, bool send_with_immediate) {
   return qp::opcodes_of(service, send_with_immediate) >> opcode & 1;
 }

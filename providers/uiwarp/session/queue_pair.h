@@ -83,6 +83,9 @@ class QueuePair {
   // The connection, if there is one, is reset, and this end finds it so: in ERR, when this returns.
   // Thread: any but an engine's.
   void break_connection();
+  // From now on nothing of the peer arrives, whatever connection there is or will be, or does again
+  // (transport::TcpStream::set_deaf()). Thread: any.
+  void deafen(bool deaf);
 
   // ibv_modify_qp, ibv_query_qp. 0 or errno. Thread: any but the engine's.
   int modify(const ibv_qp_attr& attr, int mask);

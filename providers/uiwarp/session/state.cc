@@ -36,6 +36,8 @@ void State::run() {
                  .error = EIO});
   if (seen & kToError) begin_error({.cause = core::Cause::kModifiedToError});
   if (seen & kBreak) reset_connection();
+  if ((seen & kDeafen) && life.connected() && stream)
+    stream->set_deaf(deaf.load(std::memory_order_relaxed));
   if (seen & kErrorHandled) error_handled_by_sender();
   if (seen & kSendFailed) on_send_failed();
   if (seen & kFinSent) on_fin_sent();

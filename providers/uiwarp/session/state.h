@@ -53,10 +53,11 @@ enum Doorbell : uint32_t {
   kPeerSilent = 1u << 19,     // the peer's host does not answer any more
   kToError = 1u << 20,        // from any thread: ibv_modify_qp to ERR
   kBreak = 1u << 21,          // from any thread: an instrument resets the connection
+  kDeafen = 1u << 22,         // from any thread: `deaf` has changed
 };
 // What the engine can do while pollers receive.
-constexpr uint32_t kNeedsNoReceiver =
-    kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed | kGiveBack | kSendsComplete;
+constexpr uint32_t kNeedsNoReceiver = kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed |
+                                      kGiveBack | kSendsComplete | kDeafen;
 
 class State final : public engine::Task, public progress::Member {
  public:
@@ -73,6 +74,7 @@ class State final : public engine::Task, public progress::Member {
   std::atomic<int> access_flags{0};      // [any] as ibv_modify_qp set them
   std::atomic<uint32_t> ird{0}, ord{0};  // [any] for ibv_query_qp
   std::atomic<bool> by_number{false};    // [any] expect_peer() was called
+  std::atomic<bool> deaf{false};         // [any] nothing of the peer is to arrive
   // [any] How long a peer that is to answer may say nothing; 0: for ever, as far as we go.
   std::atomic<core::Nanoseconds> patience_with_peer{0};
   std::atomic<uint8_t> timeout{0};             // [any] the same, as ibv_query_qp tells it

@@ -59,6 +59,10 @@ void qp_break(uiwarp_qp* qp) {
   next->qp_break(of(qp).next);
 }
 
+void qp_deafen(uiwarp_qp* qp, int deaf) {
+  next->qp_deafen(of(qp).next, deaf);
+}
+
 int qp_attach(uiwarp_qp* qp, const ibv_gid* gid) {
   return next->qp_attach(of(qp).next, gid);
 }

@@ -2,6 +2,7 @@
 #include "transport/tcp_stream.h"
 
 #include <limits.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -364,6 +365,16 @@ void TcpStream::cut() {
 void TcpStream::set_abortive() {
   const linger at_once{1, 0};
   sys::setsockopt(impl_->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+void TcpStream::set_deaf(bool deaf) {
+  sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program{1, &drop_all};
+  const int ignored = 0;
+  if (deaf)
+    sys::setsockopt(impl_->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+  else
+    sys::setsockopt(impl_->fd, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored);
 }
 
 uint32_t TcpStream::emss() const {

@@ -103,6 +103,10 @@ class TcpStream {
   // RST now: it takes and brings nothing any more. Thread: engine.
   void cut();
 
+  // Whatever comes for the socket the kernel drops before TCP sees it, acknowledgements too, or no
+  // more: as if the cable were pulled, which the peer's TCP notices. Thread: engine.
+  void set_deaf(bool deaf);
+
   bool peer_is_local() const { return peer_is_local_; }  // both ends on this host
   core::Nanoseconds age() const { return core::now() - adopted_at_; }
   uint32_t emss() const;  // TCP_MAXSEG now; one system call

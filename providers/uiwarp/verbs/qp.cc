@@ -396,6 +396,10 @@ void uiwarp_qp_break(uiwarp_qp* qp) {
   if (qp->session) qp->session->break_connection();
 }
 
+void uiwarp_qp_deafen(uiwarp_qp* qp, int deaf) {
+  if (qp->session) qp->session->deafen(deaf != 0);
+}
+
 int uiwarp_qp_query(uiwarp_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
   if (qp->datagrams) return qp->datagrams->query(*attr, *init);
   const int error = qp->session->query(*attr, mask, *init);

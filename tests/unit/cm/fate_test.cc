@@ -2,6 +2,8 @@
 // Connections of which an instrument says what becomes of them.
 #include <poll.h>
 
+#include <atomic>
+
 #include "core/instrumented.h"
 #include "uiwarp/uiwarp-verbs.h"
 #include "unit/cm/rig.h"
@@ -53,6 +55,51 @@ TEST_F(ConnectFate, TheProgramGetsTheEventOfSuchAFailureAndThePeerHearsNothing) 
   begin(UIWARP_CONNECT_GOES_ON);
   RawPeer peer = listener_.accept();
   EXPECT_EQ(2, peer.receive_frame(mpa::FrameKind::kRequest).revision);
+}
+
+// What an instrument wants of a connection that is requested.
+class AcceptFate : public ConnectionTest {
+ protected:
+  void SetUp() override {
+    settings_.reply_timeout_ms = 10;
+    ConnectionTest::SetUp();
+    table_.cm_accepting = [](const sockaddr_storage*, const sockaddr_storage*) {
+      return fate.load();
+    };
+    table_.connected = [](uint32_t, const sockaddr_storage*, const sockaddr_storage*) {};
+    core::instrumented = &table_;
+  }
+  void TearDown() override {
+    core::instrumented = nullptr;
+    ConnectionTest::TearDown();
+  }
+  // A peer that wants that, of which the instrument wants `how`.
+  RawPeer requested(uiwarp_connect_fate how) {
+    fate = how;
+    RawPeer peer = dial();
+    peer.send(request_frame());
+    return peer;
+  }
+  static std::atomic<uiwarp_connect_fate> fate;
+  uiwarp_verbs table_{};
+};
+std::atomic<uiwarp_connect_fate> AcceptFate::fate = UIWARP_CONNECT_GOES_ON;
+
+TEST_F(AcceptFate, TheProgramDoesNotGetWhatIsRejectedInItsNameOrNotAnswered) {
+  new_listener(33);
+  RawPeer rejected = requested(UIWARP_CONNECT_REJECTED);
+  EXPECT_TRUE(rejected.receive_frame(mpa::FrameKind::kReply).reject);
+  // Its peer hears nothing, and is closed in the end.
+  RawPeer ignored = requested(UIWARP_CONNECT_UNANSWERED);
+  EXPECT_EQ(Octets{}, ignored.receive_all());
+  {
+    RawPeer leaves = requested(UIWARP_CONNECT_UNANSWERED);
+    settle();
+  }
+  fate = UIWARP_CONNECT_GOES_ON;
+  RawPeer good = dial();
+  destroy(request(good, request_frame()).id);
+  EXPECT_EQ(0, channel_.queued());
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct Qp {
   std::vector<ibv_send_wr> batch;
   std::string inlined;  // inline data of the last request that had any
   int breaks = 0;       // how often its connection was reset
+  bool deaf = false;    // nothing of its peer arrives
 };
 
 inline std::mutex mutex;
@@ -122,8 +123,8 @@ inline uiwarp_verbs table() {
   };
   verbs.qp_create = [](uiwarp_pd*, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* number) {
     *number = ++last_number;
-    *qp = reinterpret_cast<uiwarp_qp*>(
-        new Qp{&of(init->send_cq), &of(init->recv_cq), *number, IBV_QPS_RTS, {}, {}, {}, {}, 0});
+    *qp = reinterpret_cast<uiwarp_qp*>(new Qp{
+        &of(init->send_cq), &of(init->recv_cq), *number, IBV_QPS_RTS, {}, {}, {}, {}, 0, false});
     return 0;
   };
   verbs.qp_destroy = [](uiwarp_qp* qp, uint32_t*) {
@@ -142,6 +143,18 @@ inline uiwarp_verbs table() {
     *bad = wr;
     if (wr->num_sge > 1) return EINVAL;
     for (; wr; wr = wr->next) take(of(qp), *wr);
+    return 0;
+  };
+  verbs.qp_deafen = [](uiwarp_qp* qp, int deaf) {
+    const std::lock_guard lock(mutex);
+    of(qp).deaf = deaf != 0;
+  };
+  verbs.datagram_arriving = [](uint32_t) { return UIWARP_DATAGRAM_ARRIVES; };
+  verbs.cm_accepting = [](const sockaddr_storage*, const sockaddr_storage*) {
+    return UIWARP_CONNECT_GOES_ON;
+  };
+  verbs.qp_batch_address = [](uiwarp_qp* qp, const ibv_ah*, uint32_t, uint32_t qkey) {
+    of(qp).batch.back().wr.ud.remote_qkey = qkey;
     return 0;
   };
   verbs.qp_break = [](uiwarp_qp* qp) {

@@ -41,7 +41,7 @@ class FaultyVerbs : public testing::Test {
     init.send_cq = sends_;
     init.recv_cq = receives_;
     init.cap.max_send_wr = depth;
-    init.qp_type = IBV_QPT_RC;
+    init.qp_type = type_;
     uiwarp_qp* qp = nullptr;
     uint32_t number = 0;
     EXPECT_EQ(verbs_->qp_create(nullptr, &init, &qp, &number), 0);
@@ -80,6 +80,7 @@ class FaultyVerbs : public testing::Test {
     return list;
   }
 
+  ibv_qp_type type_ = IBV_QPT_RC;
   const uiwarp_verbs behind_ = fake::table();
   const uiwarp_verbs* verbs_ = nullptr;
   uiwarp_cq *sends_ = nullptr, *receives_ = nullptr;

@@ -196,6 +196,25 @@ TEST(FaultRules, ACompletionAndAPeerAreRead) {
   EXPECT_FALSE(rules.list[2].is_for(sent));
 }
 
+TEST(FaultRules, DatagramsHaveActionsOfTheirOwn) {
+  EXPECT_EQ(good("op=UD_SEND drop").list[0].action, Action::kDrop);
+  EXPECT_EQ(good("op=UD_RECV nth=2 duplicate").list[0].action, Action::kDuplicate);
+  EXPECT_EQ(good("op=UD_RECV every=3 reorder").list[0].action, Action::kReorder);
+  EXPECT_EQ(problem("op=UD_SEND reorder"),
+            "line 1: 'op=UD_SEND': what is to happen? Allowed for op=UD_SEND: drop");
+  EXPECT_THAT(problem("op=UD_RECV status=FATAL_ERR"), HasSubstr("drop, duplicate, reorder"));
+  EXPECT_THAT(problem("op=SEND drop"), HasSubstr("status=S, delay=MIN..MAX"));
+}
+
+TEST(FaultRules, RequestedConnectionsAreOfThePortOfThisEnd) {
+  const Rule rule = good("accept port=7174 nth=2 reset after=2KiB").list[0];
+  EXPECT_EQ(rule.action, Action::kReset);
+  EXPECT_EQ(rule.bytes, 2048u);
+  EXPECT_TRUE(rule.is_for({.event = Event::kAccept, .port = 7174}));
+  EXPECT_FALSE(rule.is_for({.event = Event::kConnect, .port = 7174}));
+  EXPECT_THAT(problem("accept unreachable"), HasSubstr("with accept a rule has nth=N"));
+}
+
 TEST(FaultRules, AFileWithoutARuleIsAMistake) {
   EXPECT_THAT(problem("# nothing\nseed 3\n"), HasSubstr("no rule"));
   EXPECT_THAT(problem(""), HasSubstr("no rule"));
@@ -213,6 +232,13 @@ TEST(FaultRules, AFileThatCannotBeReadIsNamed) {
 
 TEST(FaultRules, ARuleIsExplainedInWords) {
   const auto words = [](const char* rule) { return explain(good(rule).list.front()); };
+  EXPECT_EQ(words("accept port=7174 nth=1 timeout"),
+            "line 1: the 1st connection that is requested at port 7174 of the process is not "
+            "answered, and the program does not get the request: the peer gets "
+            "RDMA_CM_EVENT_UNREACHABLE when its UIWARP_REPLY_TIMEOUT_MS have passed.");
+  EXPECT_EQ(words("op=UD_RECV every=3 reorder"),
+            "line 1: every 3rd datagram that comes of each queue pair comes behind the next one, "
+            "or never when there is none.");
   EXPECT_EQ(words("verb=create_cq nth=2 errno=ENOMEM"),
             "line 1: the 2nd ibv_create_cq() of the process returns NULL, with errno ENOMEM, and "
             "nothing is made.");
@@ -239,7 +265,7 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
             "line 1: 3 s after the process has opened its first device, or these rules were put in "
             "force later, the port of uiw_lo goes "
             "down for 2 s: IBV_EVENT_PORT_ERR, then IBV_EVENT_PORT_ACTIVE; what is posted "
-            "meanwhile, and what completes, waits.");
+            "meanwhile, and what completes, waits, and nothing of the peer comes.");
   EXPECT_EQ(words("peer=10.0.0.2 rate=1Gbit delay=10ms"),
             "line 1: what is posted to be sent to 10.0.0.2 leaves at 1000000 kbit a second, of all "
             "queue pairs together, and 10 ms later, in its order.");

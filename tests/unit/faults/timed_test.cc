@@ -65,6 +65,11 @@ TEST_F(TimedFaults, NothingLeavesOrComesWhileThePortIsDown) {
   open_device();
   ASSERT_TRUE(has_happened("uiw_fake down"));
   const core::Nanoseconds down = core::now();
+  const auto is_deaf = [&] {
+    const std::lock_guard lock(fake::mutex);
+    return behind_qp_->deaf;
+  };
+  EXPECT_TRUE(comes_true(is_deaf)) << "what its peer does goes on";
   fake::complete_sends(*behind_qp_);
   fake::receive(*behind_qp_, 9);
   EXPECT_EQ(post(request(2, IBV_WR_RDMA_WRITE)), 0);
@@ -81,6 +86,7 @@ TEST_F(TimedFaults, NothingLeavesOrComesWhileThePortIsDown) {
     EXPECT_EQ(armed, arms);
   }
   ASSERT_TRUE(has_happened("uiw_fake up"));
+  EXPECT_TRUE(comes_true([&] { return !is_deaf(); }));
   ASSERT_TRUE(comes_true([&] { return seen().size() == 3; }));
   EXPECT_THAT(seen(), ElementsAre(IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_SEND));
   EXPECT_TRUE(comes_true([&] {

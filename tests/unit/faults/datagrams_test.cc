@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Rules of datagrams, and of connections that are requested of the process.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+
+#include "faults/injection.h"
+#include "faults/wraps.h"
+#include "unit/faults/faulty.h"
+
+namespace uiw::faults {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr uint32_t kQkey = 0x11111111;
+
+// What twenty editions of these rules do with sixteen events: each the same, and not always one.
+template <class Event>
+void expect_the_same(const char* text, Event event) {
+  std::vector<int> first;
+  for (int turn = 0; turn < 20; ++turn) {
+    Rules rules;
+    ASSERT_EQ(parse(text, rules), "");
+    put_in_force(std::move(rules));
+    std::vector<int> fates;
+    for (int i = 0; i < 16; ++i) fates.push_back(event());
+    if (turn == 0) first = fates;
+    EXPECT_EQ(fates, first) << "turn " << turn;
+  }
+  EXPECT_NE(std::ranges::count(first, first[0]), 16);
+}
+
+class FaultyDatagrams : public FaultyVerbs {
+ protected:
+  FaultyDatagrams() { type_ = IBV_QPT_UD; }
+  ibv_send_wr datagram(uint64_t wr_id) {
+    ibv_send_wr wr = request(wr_id);
+    wr.wr.ud.remote_qkey = kQkey;
+    return wr;
+  }
+  std::vector<bool> lost() {
+    const std::lock_guard lock(fake::mutex);
+    std::vector<bool> list;
+    for (const ibv_send_wr& wr : behind_qp_->posted) list.push_back(wr.wr.ud.remote_qkey != kQkey);
+    return list;
+  }
+};
+
+TEST_F(FaultyDatagrams, OneThatIsLostLeavesWithAKeyThatNobodyHas) {
+  begin("op=UD_SEND nth=2 drop\nop=SEND nth=1 status=GENERAL_ERR");
+  ibv_send_wr first = datagram(1), second = datagram(2), third = datagram(3), *bad = nullptr;
+  first.next = &second;
+  second.next = &third;
+  EXPECT_EQ(verbs_->qp_post_send(qp_, &first, &bad), 0);
+  EXPECT_THAT(lost(), ElementsAre(false, true, false));
+  EXPECT_EQ(second.wr.ud.remote_qkey, kQkey);  // the program's own is as it was
+  fake::complete_sends(*behind_qp_);
+  EXPECT_THAT(poll(sends_),
+              ElementsAre(Completion(1, IBV_WC_SUCCESS), Completion(2, IBV_WC_SUCCESS),
+                          Completion(3, IBV_WC_SUCCESS)));
+}
+
+TEST_F(FaultyDatagrams, ThoseOfABatchAreCountedByTheirAddresses) {
+  begin("op=UD_SEND nth=2 drop");
+  verbs_->qp_batch_begin(qp_);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    const ibv_send_wr wr = request(i);
+    EXPECT_EQ(verbs_->qp_batch_add(qp_, &wr), 0);
+    EXPECT_EQ(verbs_->qp_batch_address(qp_, nullptr, 5, kQkey), 0);
+  }
+  EXPECT_EQ(verbs_->qp_batch_end(qp_, 1), 0);
+  EXPECT_THAT(lost(), ElementsAre(false, true, false));
+}
+
+TEST_F(FaultyDatagrams, WhatComesIsLostOrComesTwiceOrLater) {
+  begin("op=UD_RECV nth=1 drop\nop=UD_RECV nth=2 duplicate\nop=UD_RECV nth=3 reorder");
+  std::vector<uiwarp_datagram_fate> fates;
+  for (int i = 0; i < 4; ++i) fates.push_back(verbs_->datagram_arriving(of(qp_).number));
+  EXPECT_THAT(fates, ElementsAre(UIWARP_DATAGRAM_LOST, UIWARP_DATAGRAM_TWICE, UIWARP_DATAGRAM_LATER,
+                                 UIWARP_DATAGRAM_ARRIVES));
+  EXPECT_EQ(verbs_->datagram_arriving(of(qp_).number + 1), UIWARP_DATAGRAM_ARRIVES);
+}
+
+// And come again when other rules are in force.
+TEST_F(FaultyDatagrams, AreLostWhileThePortIsDown) {
+  begin("dev=uiw_fake at=1ms port=down");
+  uiwarp_context* context = nullptr;
+  int fd = -1;
+  EXPECT_EQ(verbs_->context_open(nullptr, 0, &context, &fd), 0);
+  ASSERT_TRUE(comes_true(
+      [&] { return verbs_->datagram_arriving(of(qp_).number) == UIWARP_DATAGRAM_LOST; }));
+  EXPECT_EQ(post(datagram(1)), 0);
+  EXPECT_THAT(lost(), ElementsAre(true));
+  let_ports_go();
+  EXPECT_EQ(verbs_->datagram_arriving(of(qp_).number), UIWARP_DATAGRAM_ARRIVES);
+  EXPECT_EQ(post(datagram(2)), 0);
+  EXPECT_THAT(lost(), ElementsAre(true, false));
+}
+
+TEST_F(FaultyDatagrams, MeetTheSameByTheSameSeed) {
+  begin("op=UD_RECV drop");
+  expect_the_same("seed 9\nop=UD_RECV probability=0.4 drop\nop=UD_RECV probability=0.4 duplicate",
+                  [&] { return verbs_->datagram_arriving(of(qp_).number); });
+}
+
+class RequestedConnections : public FaultyVerbs {
+ protected:
+  static sockaddr_storage end(const char* address, uint16_t port) {
+    sockaddr_storage storage{};
+    auto& in = reinterpret_cast<sockaddr_in&>(storage);
+    in.sin_family = AF_INET;
+    in.sin_port = htons(port);
+    inet_pton(AF_INET, address, &in.sin_addr);
+    return storage;
+  }
+  uiwarp_connect_fate request_from(uint16_t port, uint16_t to = 7174) {
+    const sockaddr_storage local = end("10.0.0.1", to), peer = end("10.0.0.2", port);
+    return verbs_->cm_accepting(&local, &peer);
+  }
+};
+
+TEST_F(RequestedConnections, AreRejectedOrNotAnsweredByTheirCountAndPort) {
+  begin("accept port=7174 nth=2 reject\naccept nth=2 timeout");
+  EXPECT_EQ(request_from(1000), UIWARP_CONNECT_GOES_ON);
+  EXPECT_EQ(request_from(1001, 7175), UIWARP_CONNECT_UNANSWERED);
+  EXPECT_EQ(request_from(1002), UIWARP_CONNECT_REJECTED);
+  EXPECT_EQ(request_from(1003), UIWARP_CONNECT_GOES_ON);
+}
+
+TEST_F(RequestedConnections, MeetTheSameByTheSameSeed) {
+  begin("accept reject");
+  expect_the_same("seed 9\naccept probability=0.4 reject\naccept probability=0.4 timeout",
+                  [&] { return request_from(1000); });
+}
+
+TEST_F(RequestedConnections, AreResetWithTheirQueuePairsRequests) {
+  begin("accept nth=1 reset");
+  EXPECT_EQ(request_from(1000), UIWARP_CONNECT_GOES_ON);
+  const sockaddr_storage local = end("10.0.0.1", 7174), peer = end("10.0.0.2", 1000),
+                         another = end("10.0.0.2", 1001);
+  uiwarp_qp* const other = make_qp();
+  verbs_->connected(of(other).number, &local, &another);
+  verbs_->connected(of(qp_).number, &local, &peer);
+  EXPECT_FALSE(of(other).doom);
+  EXPECT_EQ(post(request(1)), 0);
+  fake::complete_sends(*behind_qp_);
+  EXPECT_THAT(poll(sends_), ElementsAre(Completion(1, IBV_WC_WR_FLUSH_ERR)));
+  EXPECT_EQ(behind_qp_->breaks, 1);
+  uint32_t events;
+  EXPECT_EQ(verbs_->qp_destroy(other, &events), 0);
+}
+
+}  // namespace
+}  // namespace uiw::faults
