@@ -12,7 +12,7 @@ _uiwarp_options() {
     disable) echo '--help' ;;
     settings) echo '--markdown --help' ;;
     explain) echo '--json --markdown --help' ;;
-    faults) echo '--explain --list --markdown --help' ;;
+    faults) echo '--off --json --explain --list --markdown --help' ;;
     shake) echo '--runs --from --timeout --help' ;;
     netns-pair) echo '--port --wait --grace --mtu --help' ;;
     trace) echo '--json --perfetto --pcap --html --help' ;;

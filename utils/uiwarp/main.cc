@@ -188,13 +188,15 @@ int command(int argc, char** argv) {
       ->needs(faulty_option)
       ->excludes(new_rules_option);
   faults->add_flag("--json", faults_json, "As JSON");
-  CLI::Option_group* const faults_how = faults->add_option_group("what");
-  faults_how
-      ->add_option("--explain", rules, "Say what the rules of this file, or ready-made ones, do")
-      ->type_name("FILE");
-  faults_how->add_flag("--list", faults_list, "List the ready-made files, which go by their name");
-  faults_how->add_flag("--markdown", faults_page, "What rules are made of, as in doc/faults.md");
-  faults_how->require_option(0, 1);
+  faults->add_option("--explain", rules, "Say what the rules of this file, or ready-made ones, do")
+      ->type_name("FILE")
+      ->excludes(faulty_option);
+  faults->add_flag("--list", faults_list, "List the ready-made files, which go by their name")
+      ->excludes(faulty_option)
+      ->excludes("--explain");
+  faults->add_flag("--markdown", faults_page, "What rules are made of, as in doc/faults.md")
+      ->excludes(faulty_option)
+      ->excludes("--explain", "--list");
   CLI::App* shake = app.add_subcommand(
       "shake", "Run a command, shaken by one seed after the other, until a run fails");
   uiw::tool::ShakePlan plan;

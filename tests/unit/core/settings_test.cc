@@ -312,8 +312,9 @@ TEST(Settings, FaultsAreAFileOfRulesOrOff) {
     EXPECT_TRUE(accepted("UIWARP_FAULTS", good, s));
     EXPECT_STREQ(s.faults, good);
   }
-  expect_refused("UIWARP_FAULTS", "", "off|FILE");
-  expect_refused("UIWARP_FAULTS", std::string(Settings::kLongestPath + 1, 'x').c_str(), "off|FILE");
+  expect_refused("UIWARP_FAULTS", "", "off|none|FILE");
+  expect_refused("UIWARP_FAULTS", std::string(Settings::kLongestPath + 1, 'x').c_str(),
+                 "off|none|FILE");
 }
 
 TEST(Settings, ASeedIsANumberOf64BitsOrOff) {
