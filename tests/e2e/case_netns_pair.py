@@ -64,12 +64,29 @@ def ends(world):
     tool = run(world, "--wait", "0", "--grace", "0.5", "--", "sh", "-c", "sleep 1; exit 8", "--", "sleep", "1000", status=8)
     expect("server ended with status 8" in tool.output, "no word of it", tool)
     # A server that serves for ever, and one that has gone into the background.
-    run(world, "--wait", "0", "--grace", "0", "--", "sleep", "1000", "--", "true", status=0)
+    tool = run(world, "--wait", "0", "--grace", "0", "--", "sleep", "1000", "--", "true", status=0)
+    expect("the server did not end within 0 s after the other one" in tool.output, "no word of its being stopped", tool)
     mark = f"mark-{os.getpid()}"
     run(world, *PATIENT, "--", "sh", "-c", f"setsid python3 -c \"$0\" 10.0.0.1 {PORT} 0 {mark} &", LISTEN, "--",
         *connect, "0", status=0)
     run(world, "--wait", "0", "--", "sh", "-c", f"setsid sh -c 'sleep 1000; : {mark}' {mark} &", "--", "true", status=0)
     expect(not alive(mark), "a process was left")
+
+
+@case("netns-pair-options", worlds=LO4, seconds=60)
+def options(world):
+    """Those of run, for both; and who forgets where a program begins is told."""
+    show = ["sh", "-c", "echo $0 $UIWARP_FACE $UIWARP_CHECK $UIWARP_SHAKE"]
+    words = ["--wait", "0", "--as", "roce", "--check=hints=1", "--shake", "7"]
+    tool = run(world, *words, "--", *show, "server", "--", *show, "client", status=0)
+    for end in ("server", "client"):
+        expect(f"{end} roce hints=1 7\n" in tool.output, f"not with the options at the {end}", tool)
+    tool = run(world, "--wait", "0", "--check", "--", *show, "server", "--", *show, "client", status=0)
+    expect("client on\n" in tool.output, "not with --check", tool)
+    tool = run(world, "--as", "green", "--", "true", "--", "true", status=2)
+    expect("iwarp|roce" in tool.output, "not what is allowed", tool)
+    tool = run(world, "./server", "7000", status=2)
+    expect("write -- before each program" in tool.output, "not what is missing", tool)
 
 
 @case("netns-pair-stops", worlds=LO4, seconds=90)

@@ -14,7 +14,7 @@ _uiwarp_options() {
     explain) echo '--json --markdown --help' ;;
     faults) echo '--off --json --explain --list --markdown --help' ;;
     shake) echo '--runs --from --timeout --help' ;;
-    netns-pair) echo '--port --wait --grace --mtu --help' ;;
+    netns-pair) echo '--port --wait --grace --as --faults --shake --trace --check --mtu --help' ;;
     trace) echo '--json --perfetto --pcap --html --help' ;;
     stat) echo '--json --prometheus --watch --help' ;;
     *) echo 'run devices doctor enable disable settings explain faults shake netns-pair trace stat --help --version' ;;

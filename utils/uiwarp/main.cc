@@ -52,13 +52,13 @@ constexpr char kRunHelp[] =
 
 // Options of run that need a value, in the next word or behind '='.
 struct Choice {
-  std::string_view option;
+  const char *option, *value;
   bool (*choose)(const std::string& value, std::string& problem);
 };
-constexpr Choice kChoices[] = {{"--as", uiw::tool::choose_face},
-                               {"--faults", uiw::tool::choose_faults},
-                               {"--shake", uiw::tool::choose_shake},
-                               {"--trace", uiw::tool::choose_trace}};
+constexpr Choice kChoices[] = {{"--as", "FACE", uiw::tool::choose_face},
+                               {"--faults", "FILE", uiw::tool::choose_faults},
+                               {"--shake", "SEED", uiw::tool::choose_shake},
+                               {"--trace", "FILE", uiw::tool::choose_trace}};
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
 int run_command(int argc, char** argv) {
@@ -77,7 +77,9 @@ int run_command(int argc, char** argv) {
     std::string problem;
     bool good;
     const size_t equals = option.find('=');
-    const auto choice = std::ranges::find(kChoices, option.substr(0, equals), &Choice::option);
+    const auto choice =
+        std::ranges::find(kChoices, option.substr(0, equals),
+                          [](const Choice& one) { return std::string_view(one.option); });
     if (choice != std::end(kChoices) && equals != option.npos) {
       good = choice->choose(option.substr(equals + 1), problem);
     } else if (choice != std::end(kChoices)) {
@@ -141,6 +143,13 @@ int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first)
             "uiwarp: '%s' is no command of uiwarp. `uiwarp --help` lists them; `uiwarp run %s` "
             "runs a program.\n",
             first, first);
+    return 2;
+  }
+  if (is_wrong && strcmp(first, "netns-pair") == 0 &&
+      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    fprintf(stderr,
+            "uiwarp: write -- before each program: uiwarp netns-pair -- SERVER ARGS... -- CLIENT "
+            "ARGS...\n");
     return 2;
   }
   return app.exit(error) == 0 ? 0 : 2;
@@ -232,6 +241,18 @@ int command(int argc, char** argv) {
                    "Seconds that one has to end once the client has ended or the server failed")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 3600.0));
+  for (const Choice& choice : kChoices)
+    netns_pair
+        ->add_option_function<std::string>(
+            choice.option,
+            [&choice](const std::string& value) {
+              std::string problem;
+              if (!choice.choose(value, problem)) throw CLI::ValidationError(problem);
+            },
+            "As with `uiwarp run`, for both programs")
+        ->type_name(choice.value);
+  std::string pair_check;
+  netns_pair->add_flag("--check", pair_check, "The same; --check=OPTION,... has options");
   netns_pair->add_option("--mtu", pair.mtu, "Bytes of a packet between the hosts")
       ->capture_default_str()
       ->check(CLI::Range(1280, 65535));
@@ -309,6 +330,12 @@ int command(int argc, char** argv) {
                              : uiw::tool::change_live_faults(faulty, new_rules, as);
   }
   if (netns_pair->parsed()) {
+    if (std::string problem;
+        !pair_check.empty() &&
+        !uiw::tool::choose_check(pair_check == "true" ? "on" : pair_check, problem)) {
+      fprintf(stderr, "uiwarp: %s\n", problem.c_str());
+      return 2;
+    }
     pair.server = commands.server;
     pair.client = commands.client;
     if (pair.server.empty() || pair.client.empty()) {

@@ -163,6 +163,11 @@ class Pair {
     // Once SIGTERM, then SIGKILL.
     for (Program* program : {&server_, &client_})
       if (program->alive()) {
+        if (program->state == State::kRuns && interrupted_ == 0)
+          fprintf(stderr,
+                  "uiwarp: the %s did not end within %g s after the other one, and is stopped "
+                  "(--grace); how it ends does not count.\n",
+                  program->name, plan_.grace);
         kill(program->pid, program->state == State::kRuns ? SIGTERM : SIGKILL);
         program->state = State::kTold;
       }
