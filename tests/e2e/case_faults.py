@@ -139,6 +139,17 @@ def cable(world):
         server.destroy()
     said_once(server, "line 1: device *: its port is down", client)
     expect("Failed status 12" in client.output, "the peer goes on", server, client)
+    # The end whose port is down gives up nothing of its own, and the peer's longer time-out finds it again.
+    common = ["ib_write_bw", "-d", world.device, "-F", "-D", "6", "-f", "1", "-s", "4096"]
+    with Rules("dev=* at=2s port=down for=3s\n") as settings:
+        port = world.port()
+        server = world.start_server(*common, "-u", "8", "-p", port, port=port,
+                                    settings={**settings, "UIWARP_COMPLETIONS": "acknowledged"})
+        client = world.start("client", *common, "-u", "18", "-p", port, world.server,
+                             settings={"UIWARP_COMPLETIONS": "acknowledged"})
+        world.finish(client, 60, 0, server)
+        world.finish(server, 20, 0, client)
+    said_once(server, "line 1: device *: its port is down", client)
 
 
 @case("faults-device", worlds=["lo4-root"], seconds=60)

@@ -2,6 +2,7 @@
 #include "core/log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,25 +69,40 @@ void put_path(char* out, size_t room) {
   *out = 0;
 }
 
+// -errno. No symbolic link, nor what another user has put there: it would have us write where it
+// likes, and read what is not its own. A FIFO that nobody reads does not hold us up.
+int open_log(const char* path) {
+  const int fd = sys::open(
+      path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0600);
+  if (fd < 0) return fd;
+  struct stat file {};
+  if (sys::fstat(fd, &file) == 0 && (file.st_uid == geteuid() || file.st_uid == 0)) return fd;
+  sys::close(fd);
+  return -EPERM;
+}
+
+void tell_once(const char* path, int error) {
+  static constinit std::atomic<bool> told{false};
+  if (told.exchange(true)) return;
+  const char* const why = error == ELOOP   ? "it is a symbolic link: name the file itself"
+                          : error == EPERM ? "it is another user's"
+                                           : strerrordesc_np(error);
+  log_unfiltered("UIWARP_LOG_FILE: %s: %s; messages go to standard error", path, why);
+}
+
 // Opened for each line: a descriptor of ours is one that the program, or a child of it, may close.
-// A FIFO that nobody reads does not hold us up. False: it has been said why not.
+// False: it has been said why not.
 bool write_to_file(const char* line, size_t size) {
   char path[Settings::kLongestPath + 32];
   put_path(path, sizeof path);
-  const int fd =
-      sys::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+  const int fd = open_log(path);
+  long written = fd;
   if (fd >= 0) {
-    const long written = sys::write(fd, line, size);
+    written = sys::write(fd, line, size);
     sys::close(fd);
-    if (written >= 0) return true;
-    log_unfiltered("UIWARP_LOG_FILE: %s: %s", path, strerrordesc_np(static_cast<int>(-written)));
-    return false;
   }
-  static std::atomic<bool> told{false};
-  if (!told.exchange(true))
-    log_unfiltered("UIWARP_LOG_FILE: %s: %s; messages go to standard error", path,
-                   strerrordesc_np(-fd));
-  return false;
+  if (written < 0) tell_once(path, static_cast<int>(-written));
+  return written >= 0;
 }
 
 enum class To { kUser, kLog };

@@ -30,7 +30,10 @@ void State::look_after_peer() {
   if (!life.stands()) return;
   const uint64_t sent = sender.bytes_sent();
   const bool any = std::exchange(octets_at_silence, sent) != sent;
-  if ((any || !silence.idle()) && silence.look(stream->pulse(), engine.now())) {
+  const bool owes = send_queue->posted() != send_queue->retired();
+  // The cable of this end is pulled (--faults): what fails are requests, and not answers.
+  const bool is_excused = deaf.load(std::memory_order_relaxed) && !owes;
+  if (!is_excused && (any || !silence.idle()) && silence.look(stream->pulse(), engine.now())) {
     ring(kPeerSilent);  // somebody else may be receiving
     return;
   }
@@ -38,8 +41,10 @@ void State::look_after_peer() {
   // wants; one that owes none is asked less often.
   const core::Nanoseconds limit = patience_with_peer.load(std::memory_order_relaxed);
   const core::Nanoseconds otherwise = core::settings().peer_timeout_ms * core::kMillisecond;
-  const bool owes = send_queue->posted() != send_queue->retired();
-  const core::Nanoseconds wanted = owes ? limit : otherwise == 0 ? 0 : std::max(limit, otherwise);
+  const core::Nanoseconds wanted = is_excused       ? 0
+                                   : owes           ? limit
+                                   : otherwise == 0 ? 0
+                                                    : std::max(limit, otherwise);
   if (std::exchange(probed_within, wanted) != wanted) stream->probe_idle(wanted);
   watch_peer();
 }

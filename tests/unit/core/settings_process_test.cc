@@ -28,6 +28,7 @@
 namespace uiw::core {
 namespace {
 
+using testing::HasSubstr;
 using testing::MatchesRegex;
 
 using Environment = std::vector<std::pair<const char*, const char*>>;
@@ -232,6 +233,31 @@ TEST(Log, GoesToStandardErrorWhenTheFileCannotBeWritten) {
               MatchesRegex("uiwarp: UIWARP_LOG_FILE: /nonexistent/[0-9]+: No such file or "
                            "directory; messages go to standard error\n" +
                            record("warn", "one") + record("warn", "two")));
+}
+
+// Who may write in that folder would have us write to any file of ours, or read what we write.
+TEST(Log, WritesNeitherThroughALinkNorToAnotherUsersFile) {
+  const std::string folder = testing::TempDir() + "uiwarp-log-" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const std::string ours = folder + "/ours", link = folder + "/link", theirs = folder + "/theirs";
+  std::ofstream(ours) << "keep\n";
+  std::filesystem::create_symlink(ours, link);
+  std::ofstream(theirs) << "keep\n";
+  const auto warned = [](const std::string& name) {
+    return in_child({{"UIWARP_LOG_FILE", name.c_str()}},
+                    [] {
+                      log(LogLevel::kWarn, "one");
+                      return 0;
+                    })
+        .output;
+  };
+  EXPECT_THAT(warned(link), HasSubstr("it is a symbolic link: name the file itself"));
+  EXPECT_EQ(content_of(ours), "keep\n");
+  if (chown(theirs.c_str(), 65534, 65534) == 0) {  // root may
+    EXPECT_THAT(warned(theirs), HasSubstr("it is another user's"));
+    EXPECT_EQ(content_of(theirs), "keep\n");
+  }
+  EXPECT_EQ(std::filesystem::remove_all(folder), 4u);
 }
 
 TEST(Log, LeavesErrnoAlone) {
