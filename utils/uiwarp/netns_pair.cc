@@ -27,7 +27,7 @@
 namespace uiw::tool {
 namespace {
 
-constexpr double kLookEvery = 0.02;  // seconds, while the server is to listen
+constexpr double kLookEvery = 0.05;  // seconds, while the server is to listen
 constexpr double kKillAfter = 1;     // seconds from SIGTERM to SIGKILL
 constexpr double kNever = HUGE_VAL;
 
@@ -99,9 +99,9 @@ class Pair {
     while (!over() && client_.state == State::kNotStarted) {
       const bool late = now() >= deadline;
       if (late && plan_.wait > 0) {
-        fprintf(stderr,
-                "uiwarp: the server does not listen%s after %g s; the client is started anyway "
-                "(--port, --wait).\n",
+        fprintf(stderr, "uiwarp: %s%s after %g s; the client is started anyway (--port, --wait).\n",
+                server_.alive() ? "the server does not listen"
+                                : "the server has ended and nobody listens",
                 plan_.port ? (" on port " + std::to_string(plan_.port)).c_str() : "", plan_.wait);
       }
       if (late || somebody_listens(plan_.port))

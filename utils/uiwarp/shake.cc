@@ -33,6 +33,9 @@ enum class Outcome {
   kNotRun,       // no process or pipe can be made; errno says why
 };
 
+// From SIGTERM to SIGKILL: `uiwarp netns-pair` takes two to end what it has started.
+constexpr core::Nanoseconds kEnding = 3 * core::kSecond;
+
 struct Run {
   Outcome outcome = Outcome::kNotRun;
   int status = 0;  // of the command, as a shell has it; the signal that interrupted us
@@ -90,8 +93,12 @@ Run wait_for(pid_t pid, int from, double timeout, const EndSignals& signals, Kep
       core::now() + (nanoseconds < 1e18 ? static_cast<core::Nanoseconds>(nanoseconds)
                                         : core::Nanoseconds{1'000'000'000'000'000'000});
   const Wait wait = process < 0 ? Wait::kTimedOut : wait_until(process, from, end, signals, output);
-  if (process >= 0) close(process);
   const int signal = signals.taken();
+  if (process >= 0 && wait != Wait::kEnded) {
+    kill(-pid, SIGTERM);
+    wait_until(process, from, core::now() + kEnding, signals, output);
+  }
+  if (process >= 0) close(process);
   // What it has started and left, too.
   kill(-pid, SIGKILL);
   int status = 0;
