@@ -266,7 +266,11 @@ UIWARP_EXPORT void uiwarp_cq_single_threaded(struct uiwarp_cq *cq);
  */
 UIWARP_EXPORT int uiwarp_cq_destroy(struct uiwarp_cq *cq, uint32_t *comp_events, uint32_t *async_events);
 UIWARP_EXPORT int uiwarp_cq_resize(struct uiwarp_cq *cq, int cqe, int *actual);
-UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc *wc); /* count or -errno */
+/*
+ * Count or -errno. The manual defines src_qp of received datagrams only. Of a request of a send queue of a QP that is
+ * connected it says which one it is, for instruments: they count from 1 since the QP was created or reset, modulo 2^32.
+ */
+UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc *wc);
 UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
 /* For instruments: it has overflowed, as far as anybody is told. */
 UIWARP_EXPORT void uiwarp_cq_overrun(struct uiwarp_cq *cq);

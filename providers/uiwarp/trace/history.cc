@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "trace/history.h"
 
+#include <infiniband/verbs.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -24,13 +26,23 @@ class Outstanding {
     by_id_[key(requests_[index])].push_back(index);
   }
 
-  // The oldest with this wr_id. One that succeeded has asked for its completion; one that failed
-  // may be anybody's.
-  std::optional<size_t> find(uint64_t wr_id, bool success) {
-    const auto signaled = front({wr_id, true});
-    if (success) return signaled;
-    const auto silent = front({wr_id, false});
-    return !signaled || (silent && *silent < *signaled) ? silent : signaled;
+  // Nothing has been posted to this send queue before.
+  void begin() { place_ = 0; }
+
+  // Which one this completion is of. One that succeeded is that of the oldest with its wr_id that
+  // has asked for it. One that failed may be anybody's with its wr_id: where both are known, its
+  // place and that of the completion before it say whose, otherwise the oldest is taken for it.
+  std::optional<size_t> find(const Work& completion, bool success) {
+    const auto signaled = front({completion.wr_id, true});
+    std::optional<size_t> found = signaled;
+    if (!success) {
+      const auto silent = front({completion.wr_id, false});
+      if (!signaled || (silent && *silent < *signaled)) found = silent;
+      if (const auto told = at_place(completion)) found = told;
+    }
+    place_.reset();
+    if (found && completion.place) place_ = completion.place;
+    return found;
   }
 
   // Those before it are over, too.
@@ -53,6 +65,13 @@ class Outstanding {
   }
 
  private:
+  std::optional<size_t> at_place(const Work& completion) const {
+    if (!place_ || !completion.place) return {};
+    const uint32_t between = completion.place - *place_ - 1;  // those had no completion
+    if (between >= order_.size() || requests_[order_[between]].wr_id != completion.wr_id) return {};
+    return order_[between];
+  }
+
   using Key = std::pair<uint64_t, bool>;  // wr_id, signaled
   static Key key(const Request& request) { return {request.wr_id, request.signaled}; }
 
@@ -64,6 +83,7 @@ class Outstanding {
 
   std::vector<Request>& requests_;
   std::deque<size_t> order_;
+  std::optional<uint32_t> place_;  // of the last completion, behind which order_ begins
   std::map<Key, std::deque<size_t>> by_id_;
 };
 
@@ -121,8 +141,12 @@ class Builder {
         QueuePair& made = history_.queue_pairs[queue_pair(record.qp)];
         made.type = record.opcode;
         made.queue = record.work.queue;
+        begin_sends(record.qp);
         break;
       }
+      case Kind::kState:
+        if (record.opcode == IBV_QPS_RESET) begin_sends(record.qp);
+        break;
       case Kind::kConnected: {
         QueuePair& qp = history_.queue_pairs[queue_pair(record.qp)];
         qp.is_connected = true;
@@ -149,6 +173,13 @@ class Builder {
     return from.try_emplace({queue, qp}, history_.requests).first->second;
   }
 
+  // What was posted to it before has no completion any more.
+  void begin_sends(uint32_t number) {
+    const size_t qp = queue_pair(number);
+    sends_.erase({0, qp});
+    outstanding(sends_, 0, qp).begin();
+  }
+
   void post(const Record& record) {
     const bool is_receive = record.kind == Kind::kReceive;
     const bool is_shared = is_receive && record.work.queue != 0;
@@ -171,7 +202,7 @@ class Builder {
     const uint64_t shared = is_receive ? history_.queue_pairs[qp].queue : 0;
     Outstanding& queue =
         outstanding(is_receive ? receives_ : sends_, shared, shared ? kNobody : qp);
-    const std::optional<size_t> found = queue.find(record.work.wr_id, success);
+    const std::optional<size_t> found = queue.find(record.work, success);
     if (!found) {
       ++history_.unmatched;
       return;

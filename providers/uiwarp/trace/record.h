@@ -42,7 +42,10 @@ struct Work {
   uint64_t wr_id;
   uint64_t bytes;
   uint32_t vendor_err;
-  uint32_t error;  // kRefused: errno
+  union {
+    uint32_t error;  // kRefused: errno; kCmEvent: its status
+    uint32_t place;  // kCompletion, of a send queue: see uiwarp_cq_poll(); 0: it is not told
+  };
   uint64_t queue;  // receives, kCreated: the shared receive queue; 0: the queue pair's own
 };
 

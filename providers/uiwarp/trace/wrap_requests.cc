@@ -133,7 +133,10 @@ int cq_poll(uiwarp_cq* cq, int count, ibv_wc* wc) {
     Record record = record_of(Kind::kCompletion, each->qp_num, time);
     record.opcode = static_cast<uint8_t>(each->opcode & 0x7f);
     record.status = static_cast<uint8_t>(each->status);
-    if (each->opcode & IBV_WC_RECV) record.flags = kHasReceived;
+    if (each->opcode & IBV_WC_RECV)
+      record.flags = kHasReceived;
+    else
+      record.work.place = each->src_qp;
     record.work.wr_id = each->wr_id;
     // The manual defines it of receives and Reads only.
     record.work.bytes = each->status == IBV_WC_SUCCESS ? each->byte_len : 0;

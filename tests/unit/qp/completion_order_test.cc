@@ -50,6 +50,19 @@ TEST(CompletionOrder, UnsignaledSlotsAreFreeWhenALaterCompletionWasPolled) {
   EXPECT_EQ(machine.post(unsignaled()), ENOMEM);
 }
 
+TEST(CompletionOrder, ACompletionSaysWhichRequestOfItsQueueItIsOf) {
+  Machine machine({.depth = 4});
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND).flags(0)), 0);
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND)), 0);
+  ASSERT_FALSE(machine.transmit().empty());
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND).flags(0)), 0);
+  ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND)), 0);
+  machine.tx().flush(machine.connection->shared);
+  std::vector<uint32_t> places;
+  for (const ibv_wc& wc : machine.sent()) places.push_back(wc.src_qp);
+  EXPECT_EQ(places, (std::vector<uint32_t>{2, 3, 4}));
+}
+
 // What counters say at the moment that a completion can be seen.
 class ReadCounters final : public queue::CompletionEvents {
  public:

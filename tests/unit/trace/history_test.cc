@@ -76,6 +76,38 @@ TEST(TraceHistory, AFailureMayBeThatOfAnUnsignaledRequest) {
   EXPECT_THAT(statuses(recorded.history()), ElementsAre("REM_ACCESS_ERR", "WR_FLUSH_ERR"));
 }
 
+TEST(TraceHistory, OfEqualIdsTheOneFailsWhosePlaceTheCompletionTells) {
+  Recorded recorded;
+  recorded.add(Kind::kCreated, 7, 0);
+  for (const bool signaled : {false, true, false, false, false, true})
+    recorded.send(0, 1, signaled);
+  recorded.complete(0, 5).work.place = 2;
+  recorded.complete(0, 6, IBV_WC_RETRY_EXC_ERR).work.place = 5;
+  EXPECT_THAT(statuses(recorded.history()), ElementsAre("unsignaled", "SUCCESS", "unsignaled",
+                                                        "unsignaled", "RETRY_EXC_ERR", "open"));
+}
+
+TEST(TraceHistory, PlacesCountFromWhenTheQueuePairWasMadeOrReset) {
+  Recorded recorded;
+  recorded.add(Kind::kCreated, 7, 0);
+  for (int i = 0; i < 3; ++i) recorded.send(0, 1, false);
+  recorded.complete(0, 2, IBV_WC_RETRY_EXC_ERR).work.place = 2;
+  recorded.add(Kind::kState, 7, 3).opcode = IBV_QPS_RESET;
+  for (int i = 0; i < 3; ++i) recorded.send(0, 4, false);
+  recorded.complete(0, 5, IBV_WC_RETRY_EXC_ERR).work.place = 3;
+  EXPECT_THAT(statuses(recorded.history()),
+              ElementsAre("unsignaled", "RETRY_EXC_ERR", "open", "unsignaled", "unsignaled",
+                          "RETRY_EXC_ERR"));
+}
+
+TEST(TraceHistory, WithoutThePostsBeforeItAPlaceSaysNothing) {
+  Recorded recorded;
+  recorded.complete(9, 1).work.place = 1;  // its post is lost, as others may be
+  for (int i = 0; i < 2; ++i) recorded.send(0, 2, false);
+  recorded.complete(0, 5, IBV_WC_RETRY_EXC_ERR).work.place = 3;
+  EXPECT_THAT(statuses(recorded.history()), ElementsAre("RETRY_EXC_ERR", "open"));
+}
+
 TEST(TraceHistory, SaysHowManyCompletionsHaveNoPost) {
   Recorded recorded;
   recorded.complete(1, 30);

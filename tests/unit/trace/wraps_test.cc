@@ -109,10 +109,12 @@ class TracedVerbs : public testing::Test {
     wr.num_sge = 1;
     return wr;
   }
-  static void complete(const uiwarp_verbs& verbs, uint64_t wr_id, ibv_wc_status status) {
+  static void complete(const uiwarp_verbs& verbs, uint64_t wr_id, ibv_wc_status status,
+                       uint32_t place = 1) {
     ibv_wc wc{};
     wc.wr_id = wr_id;
     wc.qp_num = 7;
+    wc.src_qp = place;
     wc.status = status;
     wc.vendor_err = status == IBV_WC_SUCCESS ? 0 : 0x10102;
     waiting = {wc};
@@ -141,6 +143,20 @@ TEST_F(TracedVerbs, WhatAKilledProcessPostedAndPolledIsThere) {
   EXPECT_GE(sent.latency(), 0);
   EXPECT_EQ(opcode_of(history.requests[1]), "RECV");
   EXPECT_EQ(status_of(history.requests[1]), "open");
+}
+
+TEST_F(TracedVerbs, OfEqualRequestsTheOneFailsThatTheStackNames) {
+  const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp* qp) {
+    ibv_sge sge{0, 100, 0};
+    ibv_send_wr wr = request(5, &sge), *bad = nullptr;
+    wr.send_flags = 0;
+    for (int i = 0; i < 3; ++i) verbs.qp_post_send(qp, &wr, &bad);
+    complete(verbs, 5, IBV_WC_RETRY_EXC_ERR, 2);
+  });
+  ASSERT_EQ(history.requests.size(), 3u);
+  EXPECT_EQ(status_of(history.requests[0]), "unsignaled");
+  EXPECT_EQ(status_of(history.requests[1]), "RETRY_EXC_ERR");
+  EXPECT_EQ(status_of(history.requests[2]), "open");
 }
 
 TEST_F(TracedVerbs, OfAListThatIsRefusedTheFirstPartIsPosted) {
