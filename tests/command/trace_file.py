@@ -3,9 +3,9 @@
 import struct
 
 CREATED, DESTROYED, STATE, CONNECTED, SEND, RECEIVE, COMPLETION, REFUSED, AWAITED, PEER_REFUSED, CM_EVENT = range(1, 12)
-SIGNALED, HAS_RECEIVED = 1, 2
+SIGNALED, HAS_RECEIVED, IN_VAIN = 1, 2, 16
 WRITE, SENT, READ = 0, 2, 4   # ibv_wr_opcode
-MAGIC = 0x3165636172747502
+MAGIC = 0x3165636172747503
 BEGAN = 1_790_000_000_000_000_000   # since 1970, nanoseconds
 
 
@@ -26,13 +26,13 @@ class Trace:
         ports = struct.pack("=HHI", local[1], peer[1], 0)
         self.records.append((time, struct.pack("=IBBBB", queue_pair, CONNECTED, 0, 0, 0) + addresses + ports))
 
-    def send(self, time, latency, queue_pair=1, *, status=0, **fields):
+    def send(self, time, latency, queue_pair=1, *, status=0, vendor_err=0x46, **fields):
         """One that completes after `latency`, and not before the one posted before it."""
         fields.setdefault("opcode", SENT)
         self.add(SEND, time, queue_pair, flags=SIGNALED, **fields)
         self.completed[queue_pair] = max(time + latency, self.completed.get(queue_pair, 0))
         self.add(COMPLETION, self.completed[queue_pair], queue_pair, status=status, wr_id=fields.get("wr_id", 0),
-                 vendor_err=0x46 if status else 0)
+                 vendor_err=vendor_err if status else 0)
 
     def receive(self, time, latency, queue_pair=1, *, wr_id=0, size=0, status=0):
         self.add(RECEIVE, time, queue_pair, flags=SIGNALED, wr_id=wr_id, size=size)
@@ -41,7 +41,7 @@ class Trace:
     def write(self, path):
         # As they came about; the sort is stable.
         self.records.sort(key=lambda record: record[0])
-        header = struct.pack("=QQqqI20s40s", MAGIC, max(1, len(self.records)), 0, BEGAN, self.pid, self.program, b"boot")
+        header = struct.pack("=QQqqI52s40s", MAGIC, max(1, len(self.records)), 0, BEGAN, self.pid, self.program, b"boot")
         with open(path, "wb") as file:
             file.write(header.ljust(4096, b"\0"))
             for i, (time, rest) in enumerate(self.records, 1):

@@ -235,7 +235,7 @@ void find_heat(const History& history, Digest& out) {
     if (const size_t bin = out.bins.of(time); bin != kNobody) ++lane[bin];
   };
   for (const Request& request : history.requests) {
-    const size_t bin = is_shown(request) ? out.bins.of(request.posted) : kNobody;
+    const size_t bin = is_shown(request) ? out.bins.of(request.completed) : kNobody;
     if (bin != kNobody) ++out.heat[bin][bin_of(out.heat_axis, request.latency(), kHeatRows)];
     if (has_failed(request))
       mark(is_flushed(request) ? out.flushes : out.failures, request.completed);
@@ -254,10 +254,10 @@ void find_requests(const History& history, Digest& out) {
       out.slowest.shown.push_back(i);
     if (has_failed(requests[i])) out.failed.shown.push_back(i);
   }
-  keep(out.slowest, kMostRows / 4, [&](size_t a, size_t b) {
+  keep(out.slowest, kMostRequests, [&](size_t a, size_t b) {
     return std::tuple(requests[b].latency(), a) < std::tuple(requests[a].latency(), b);
   });
-  keep(out.failed, kMostRows, [&](size_t a, size_t b) {
+  keep(out.failed, kMostRequests, [&](size_t a, size_t b) {
     const auto key = [&](size_t i) {
       return std::tuple(is_flushed(requests[i]), requests[i].completed, i);
     };
@@ -275,9 +275,10 @@ void find_events(const History& history, Digest& out) {
     }
     out.awaited.shown.push_back(i);
     sum += events[i].record.work.bytes;
+    out.awaited_in_vain += (events[i].record.flags & kInVain) != 0;
   }
   out.awaited_sum = static_cast<int64_t>(sum);
-  keep(out.awaited, kMostRows, [&](size_t a, size_t b) {
+  keep(out.awaited, kMostRequests, [&](size_t a, size_t b) {
     return std::tuple(~events[a].record.work.bytes, a) <
            std::tuple(~events[b].record.work.bytes, b);
   });

@@ -18,8 +18,9 @@ inline constexpr size_t kMostSeries = 6;
 inline constexpr size_t kMostHistograms = 12;
 inline constexpr size_t kHistogramBins = 60;
 inline constexpr size_t kHeatRows = 40;
-inline constexpr size_t kMostRows = 100;  // of each table; of the slowest a quarter
-inline constexpr size_t kMostEvents = 400;
+inline constexpr size_t kMostRows = 50;      // of each table but these:
+inline constexpr size_t kMostRequests = 25;  // the slowest, those that failed, messages that waited
+inline constexpr size_t kMostEvents = 200;
 
 // The first `shown` of `all`.
 template <class T>
@@ -82,7 +83,7 @@ struct Digest {
   Most<Percentiles> percentiles;
   std::vector<Histogram> histograms;  // the first of the same, by opcode
 
-  // Latencies of sends, or where there is none of receives, by the time of their posts.
+  // Latencies of sends, or where there is none of receives, by the time of their completions.
   bool heat_of_receives = false;
   LogAxis heat_axis;
   std::vector<std::array<uint64_t, kHeatRows>> heat;         // of each bin, from the shortest up
@@ -94,6 +95,7 @@ struct Digest {
   // Indices of History::events.
   Most<size_t> awaited;  // the longest first
   int64_t awaited_sum = 0;
+  uint64_t awaited_in_vain = 0;
   Most<size_t> events;  // in the order of time; of more the first and the last half are shown
 };
 

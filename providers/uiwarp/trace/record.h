@@ -37,6 +37,7 @@ inline constexpr uint8_t kSignaled = 1;     // of a post: it completes with a co
 inline constexpr uint8_t kHasReceived = 2;  // of a completion: of a receive
 inline constexpr uint8_t kInitiator = 4;    // kAgreed: this end has sent the MPA Request
 inline constexpr uint8_t kSent = 8;         // kFpdu, kFpduRest: and not received
+inline constexpr uint8_t kInVain = 16;      // kAwaited: none came, and the connection ended
 
 struct Work {
   uint64_t wr_id;
@@ -99,13 +100,13 @@ inline constexpr size_t kRecordSize = 64;
 static_assert(sizeof(Record) == kRecordSize && std::is_trivially_copyable_v<Record>);
 
 struct Header {
-  static constexpr uint64_t kMagic = 0x3165'6361'7274'7502;  // changes with the layout
+  static constexpr uint64_t kMagic = 0x3165'6361'7274'7503;  // changes with the layout
 
   uint64_t magic;
   uint64_t records;             // that the ring has room for
   int64_t monotonic, realtime;  // the same moment by both clocks, nanoseconds
   uint32_t pid;
-  char program[20];  // as /proc/PID/comm
+  char program[52];  // the name that it was started by
   char boot[40];     // of the host: where it is the same, monotonic times can be compared
 };
 inline constexpr size_t kHeaderSize = 4096;  // the ring begins behind it

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,7 +106,7 @@ Header header_of(uint64_t records) {
   header.monotonic = core::now();
   header.realtime = real.tv_sec * core::kSecond + real.tv_nsec;
   header.pid = static_cast<uint32_t>(getpid());
-  prctl(PR_GET_NAME, header.program);
+  strncpy(header.program, program_invocation_short_name, sizeof header.program - 1);
   std::string boot;
   core::read_file("/proc/sys/kernel/random/boot_id", boot);
   boot.copy(header.boot, std::min(boot.find('\n'), sizeof header.boot - 1));

@@ -123,7 +123,7 @@ std::string text_of(const Event& event) {
     case Kind::kAwaited:
       std::snprintf(text, sizeof text, "a message waited %.3f us for a receive",
                     static_cast<double>(record.work.bytes) / 1000);
-      return text;
+      return record.flags & kInVain ? std::string(text) + " in vain: the connection ended" : text;
     case Kind::kPeerRefused:
       return "the peer may not use the memory that it named";
     case Kind::kCmEvent:

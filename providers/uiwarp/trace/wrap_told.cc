@@ -89,6 +89,7 @@ void fpdu_passed(uint32_t qp_num, const uiwarp_fpdu* fpdu) {
 void receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up) {
   Record record = record_of(Kind::kAwaited, qp_num, core::now());
   record.work.bytes = nanoseconds;
+  if (gave_up) record.flags = kInVain;
   write(record);
   next->receive_awaited(qp_num, nanoseconds, gave_up);
 }

@@ -85,6 +85,16 @@ TEST(TraceDigest, EachRequestIsInItsHistogramAndInTheHeat) {
   EXPECT_EQ(heat, 1000u);
 }
 
+TEST(TraceDigest, LatenciesAreWhereTheFailuresAreWhenTheirCompletionsWerePolled) {
+  Made made;
+  made.add(0, 1'000'000);
+  made.add(0, 1'000'000, 0, IBV_WC_RETRY_EXC_ERR);
+  const Digest found = digest(made.history);
+  const auto& last = found.heat.at(found.bins.of(1'000'000));
+  EXPECT_EQ(std::accumulate(last.begin(), last.end(), uint64_t{0}), 1u);
+  EXPECT_EQ(found.failures.at(found.bins.of(1'000'000)), 1u);
+}
+
 TEST(TraceDigest, AHistogramHasItsMostWhereMostAre) {
   Made made;
   for (int64_t i = 0; i < 99; ++i) made.add(i * 1000, i * 1000 + 5000);

@@ -177,7 +177,8 @@ std::vector<uint8_t> file_of(uint64_t records) {
   Header header{};
   header.magic = Header::kMagic;
   header.records = records;
-  std::memcpy(header.program, "\033[2Jprogram that is too l", sizeof header.program);
+  std::memset(header.program, 'x', sizeof header.program);  // it has no end
+  header.program[0] = '\033';
   std::vector<uint8_t> bytes(kHeaderSize + records * kRecordSize);
   std::memcpy(bytes.data(), &header, sizeof header);
   return bytes;

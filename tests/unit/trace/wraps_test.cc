@@ -48,6 +48,7 @@ uiwarp_verbs behind() {
   verbs.agreed = [](uint32_t, const uiwarp_agreement*) {};
   verbs.fpdu_passed = [](uint32_t, const uiwarp_fpdu*) {};
   verbs.async_event_taken = [](uint32_t, uint32_t) {};
+  verbs.receive_awaited = [](uint32_t, uint64_t, int) {};
   verbs.cq_poll = [](uiwarp_cq*, int count, ibv_wc* wc) {
     int taken = 0;
     for (; taken < count && !waiting.empty(); waiting.pop_back()) wc[taken++] = waiting.back();
@@ -209,6 +210,17 @@ TEST_F(TracedVerbs, StatesAndAddressesAreToldOfQueuePairs) {
   for (const Event& event : history.events) told.push_back(text_of(event));
   EXPECT_THAT(told, ElementsAre("created, RC", "connected 10.0.0.1:4711 10.0.0.2:7174", "state RTS",
                                 "destroyed"));
+}
+
+TEST_F(TracedVerbs, AMessageThatWaitedInVainHasEndedTheConnection) {
+  const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp*) {
+    verbs.receive_awaited(7, 1500, 0);
+    verbs.receive_awaited(7, 2500, 1);
+  });
+  ASSERT_EQ(history.events.size(), 3u);
+  EXPECT_EQ(text_of(history.events[1]), "a message waited 1.500 us for a receive");
+  EXPECT_EQ(text_of(history.events[2]),
+            "a message waited 2.500 us for a receive in vain: the connection ended");
 }
 
 TEST_F(TracedVerbs, AsynchronousEventsAndInjectedFaultsAreEvents) {
