@@ -106,7 +106,7 @@ class TracePage(unittest.TestCase):
         one.send(1_000_200, 5000, wr_id=3, size=10, status=FLUSHED)
         one.add(trace_file.SEND, 1_000_300, opcode=trace_file.SENT, flags=trace_file.SIGNALED, wr_id=4, size=10)   # open
         other.add(trace_file.AWAITED, 300_000, 9, size=150_250)
-        other.add(trace_file.AWAITED, 310_000, 9, size=250_125)
+        other.add(trace_file.AWAITED, 310_000, 9, size=250_125, flags=trace_file.IN_VAIN)
         one.add(trace_file.REFUSED, 320_000, error=12)
         other.add(trace_file.PEER_REFUSED, 330_000, 9)
         one.add(trace_file.CM_EVENT, 100, 0, opcode=9)
@@ -196,7 +196,8 @@ class TracePage(unittest.TestCase):
                     len(receives), sum(request["bytes"] for request in receives if request["status"] in over)]
             self.assertEqual([number(cell) for cell in row[6:10]], sums)
         self.assertEqual(ends["0x000001"][5], "0x000009 of 12 server")
-        self.assertEqual([number(row[3]) for row in page.table("awaited")], [250_125, 150_250])
+        self.assertEqual([(number(row[3]), row[4]) for row in page.table("awaited")],
+                         [(250_125, "the connection ended"), (150_250, "it was received")])
         other = [event for event in said["events"] if "waited" not in event["what"]]
         self.assertEqual([(number(row[0]), row[3]) for row in page.table("events")],
                          [(event["time_ns"], event["what"]) for event in other])
@@ -207,6 +208,35 @@ class TracePage(unittest.TestCase):
         page, _ = self.page(trace)
         self.assertEqual((page.figures()["failed"], page.figures()["flushed"]), ("0", "1"))
         self.assertIn("Flushed requests", [plain(title) for title in page.root.iterfind(".//h2")])
+
+    def explained(self, vendor_err):
+        trace = Trace(b"program", 1)
+        trace.send(0, 1000, status=RETRIES, vendor_err=vendor_err)
+        page, _ = self.page(trace)
+        words = page.root.find(".//dl[@class='words']")
+        return [plain(word) for word in words.iterfind("dt")]
+
+    def test_what_a_vendor_err_says_comes_before_the_status(self):
+        self.assertEqual(self.explained(0x31), ["vendor_err 0x31 peer silent", "RETRY_EXC_ERR"])
+
+    def test_of_what_a_rule_did_the_status_is_not_explained(self):
+        self.assertEqual(self.explained(0x46), ["vendor_err 0x46 by a rule of --faults"])
+
+    def test_a_histogram_counts_in_whole_requests(self):
+        trace = Trace(b"program", 1)
+        trace.send(0, 1000)
+        page, _ = self.page(trace)
+        plots = [figure for figure in page.root.iterfind(".//figure") if "1 completion" in plain(figure.find("figcaption"))]
+        self.assertEqual([[plain(tick).strip() for tick in plot.iterfind("div/div[@class='y']/span")] for plot in plots], [["0", "1"]])
+
+    def test_unsignaled_requests_are_said_to_have_no_latency(self):
+        trace = Trace(b"program", 1)
+        for i in range(4):
+            trace.add(trace_file.SEND, i, opcode=trace_file.WRITE, size=10)
+        trace.send(10, 1000, opcode=trace_file.WRITE, size=10)
+        page, _ = self.page(trace)
+        self.assertTrue(any("Unsignaled requests (4) have no completion" in note for note in page.notes()))
+        self.assertTrue(any("5 requests, 4 of them unsignaled, 50 B" in plain(caption) for caption in page.root.iter("figcaption")))
 
     def test_an_empty_trace_says_so(self):
         page, _ = self.page(Trace(b"program", 1))
@@ -226,13 +256,13 @@ class TracePage(unittest.TestCase):
         page, said = self.page(trace)
         self.assertLess(len(page.text), 800_000)
         self.assertEqual([len(page.table(name)) for name in ("failed", "slowest", "awaited", "queue-pairs", "percentiles", "events")],
-                         [100, 25, 100, 100, 100, 401])
+                         [25, 25, 25, 50, 50, 201])
         succeeded = sum(request["status"] == "SUCCESS" for request in said["requests"])
         self.assertEqual(succeeded, 59_400)
-        for note in ("100 of 600 are shown, the first;", f"25 of {succeeded} are shown, the slowest;",
-                     "100 of 300 are shown, the longest;", "100 of 1500 are shown, those with the most requests;"):
+        for note in ("25 of 600 are shown, the first;", f"25 of {succeeded} are shown, the slowest;",
+                     "25 of 300 are shown, the longest;", "50 of 1500 are shown, those with the most requests;"):
             self.assertTrue(any(said.startswith(note) for said in page.notes()), note)
-        self.assertIn("1100 events are left out", page.table("events")[200][0].replace("\u202f", ""))
+        self.assertIn("1300 events are left out", page.table("events")[100][0].replace("\u202f", ""))
 
     def test_a_spoilt_trace_makes_a_page_too(self):
         chance = random.Random(1)

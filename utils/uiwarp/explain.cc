@@ -59,10 +59,8 @@ bool number_of(const std::string& word, long& number) {
   return !word.empty() && *end == '\0';
 }
 
-// Of a cause the text is of the library, and the Terminate code that it was added to is named.
-struct VendorErr {
-  std::string name, text;
-};
+}  // namespace
+
 bool find_vendor_err(long number, VendorErr& out) {
   const core::CauseInfo* info =
       number < 0 || number > 0xffffffff ? nullptr : core::find_cause(static_cast<uint32_t>(number));
@@ -78,6 +76,8 @@ bool find_vendor_err(long number, VendorErr& out) {
   }
   return true;
 }
+
+namespace {
 
 // As warnings have it: by four digits. Smaller numbers with less are something else.
 struct Terminate {

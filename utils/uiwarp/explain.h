@@ -31,6 +31,13 @@ std::span<const Explanation> explained_async_events();
 std::span<const Explanation> explained_cm_events();
 std::span<const Explanation> explained_findings();
 
+// A vendor_err: its text is the library's, and the Terminate code that it holds is named. False:
+// there is none of this number.
+struct VendorErr {
+  std::string name, text;  // "0x46 by a rule of --faults"; what happened, and what to do
+};
+bool find_vendor_err(long number, VendorErr& out);
+
 enum class ExplainAs { kText, kJson };
 // Exit status: 0; 2 when none of the words is known, and then the nearest ones are named. Without
 // words it lists what there is.

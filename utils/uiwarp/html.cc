@@ -57,6 +57,10 @@ std::string number(uint64_t value) {
   return out;
 }
 
+std::string counted(uint64_t count, const char* noun) {
+  return number(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string microseconds(int64_t nanoseconds) {
   const bool is_negative = nanoseconds < 0;
   const uint64_t value =

@@ -14,7 +14,9 @@ std::string escaped(std::string_view text);
 
 // "1 234 567", the spaces being narrow and not broken at.
 std::string number(uint64_t value);
-// The same in microseconds with three decimals: "1 234.567".
+// "1 234 requests", of a noun that takes an s; "1 request".
+std::string counted(uint64_t count, const char* noun);
+// As number(), in microseconds with three decimals: "1 234.567".
 std::string microseconds(int64_t nanoseconds);
 // Three digits and a unit with its prefix: "4.44 GB", of 4.44e9 and "B". At least 1 in the unit is
 // expected; 0 is "0 B".

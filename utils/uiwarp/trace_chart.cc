@@ -59,8 +59,8 @@ struct Scale {
   std::vector<Tick> ticks;
 };
 
-// From 0 up to a round number that is not below `most`.
-Scale linear_scale(double most, const char* unit, int most_steps = 4) {
+// From 0 up to a round number that is not below `most`, by steps of a round number.
+Scale linear_scale(double most, const char* unit, int most_steps, double least_step = 0) {
   if (most <= 0) most = 1;
   constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
   size_t prefix = 0;
@@ -69,7 +69,7 @@ Scale linear_scale(double most, const char* unit, int most_steps = 4) {
     factor *= 1000;
     ++prefix;
   }
-  const double step = round_step(most / factor, most_steps);
+  const double step = std::max(round_step(most / factor, most_steps), least_step / factor);
   const int steps = std::max(1, static_cast<int>(std::ceil(most / factor / step - 1e-9)));
   Scale scale{step * steps * factor, {}};
   for (int i = 0; i <= steps; ++i) {
@@ -192,21 +192,24 @@ std::string rate_chart(const History& history, const Bins& bins, const Series& s
   const std::string program = std::to_string(process.pid) + " " + html::escaped(process.program);
   const std::vector<Tick> times = ticks_of_time(bins);
   const uint64_t over = series.sums.succeeded + series.sums.unsignaled;
-  std::string note = program + ", " + html::number(over) + " requests, " +
-                     html::scaled(static_cast<double>(series.sums.bytes), "B");
+  std::string note =
+      program + ", " + html::counted(over, "request") + ", " +
+      (series.sums.unsignaled ? html::number(series.sums.unsignaled) + " of them unsignaled, "
+                              : "") +
+      html::scaled(static_cast<double>(series.sums.bytes), "B");
   const std::string what = opcode + ", " + program;
   return "<figure class=\"card\"><figcaption>" + opcode + "<small>" + note +
          "</small></figcaption><div class=\"plot rates\">" +
-         rate_plot(bins, series.bytes, "B/s", times, "Bytes a second of " + what) +
+         rate_plot(bins, series.bytes, "B/s", times, "Bytes per second of " + what) +
          labels({}, "x", "left") +
-         rate_plot(bins, series.requests, "/s", times, "Requests a second of " + what) +
+         rate_plot(bins, series.requests, "/s", times, "Requests per second of " + what) +
          labels(times, "x", "left") + "</div></figure>";
 }
 
 std::string histogram_chart(const History& history, const trace::Histogram& histogram) {
   const trace::Percentiles& of = histogram.of;
   const uint64_t most = *std::ranges::max_element(histogram.counts);
-  const Scale scale = linear_scale(static_cast<double>(most), "");
+  const Scale scale = linear_scale(static_cast<double>(most), "", 4, 1);
   const std::vector<Tick> latencies = ticks_of_latency(histogram.axis);
   const double width = static_cast<double>(trace::kHistogramBins);
   std::string bars, said;
@@ -244,7 +247,7 @@ std::string histogram_chart(const History& history, const trace::Histogram& hist
            html::duration(static_cast<double>(value)) + "</dd></div>";
   };
   return "<figure class=\"card\"><figcaption>" + opcode + "<small>" + where + ", " +
-         html::number(of.count) + " requests</small></figcaption><div class=\"plot\">" +
+         html::counted(of.count, "completion") + "</small></figcaption><div class=\"plot\">" +
          labels(scale.ticks, "y", "bottom") +
          picture(width, "Latencies of " + opcode + ", " + where, content + said) +
          labels(latencies, "x", "left") + "</div><dl class=\"marks\">" +
@@ -301,7 +304,7 @@ std::string heat_chart(const Digest& digest) {
   lane("refusals", "refused", digest.refusals);
   return "<figure class=\"chart\"><figcaption>Latency over time<small>" +
          std::string(digest.heat_of_receives ? "receives" : "requests of send queues") +
-         " that succeeded, by the time of their posts; stronger is more, up to " +
+         " that succeeded, when their completions were polled; stronger is more, up to " +
          html::number(most) + " in one place</small></figcaption><div class=\"plot tall\">" +
          labels(latencies, "y", "bottom") + picture(width, "Latency over time", content) +
          labels(times, "x", "left") + "</div>" + lanes + "</figure>";

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <set>
 
+#include "core/cause.h"
 #include "core/verbs_names.h"
 #include "explain.h"
 #include "html.h"
@@ -95,7 +96,10 @@ std::string summary(const History& history, const Digest& digest) {
   figure("flushed", html::number(sums.flushed));
   figure("unsignaled", html::number(sums.unsignaled));
   figure("open at the end", html::number(sums.open));
-  figure("waited for a receive", html::number(digest.awaited.all));
+  figure("waited for a receive", html::number(digest.awaited.all),
+         digest.awaited_in_vain ? " class=\"bad\""
+         : digest.awaited.all   ? " class=\"late\""
+                                : "");
   figure("duration", html::duration(static_cast<double>(digest.last)));
   uint64_t lost = 0;
   for (const trace::Snapshot& process : history.processes) lost += process.lost;
@@ -125,9 +129,9 @@ std::string connections(const History& history, const Digest& digest) {
                               {"peer"},
                               {"peer's queue pair"},
                               {"sends", true},
-                              {"bytes", true},
+                              {"bytes sent", true},
                               {"receives", true},
-                              {"bytes", true},
+                              {"bytes received", true},
                               {"failed", true},
                               {"flushed", true},
                               {"open", true}});
@@ -147,12 +151,13 @@ std::string connections(const History& history, const Digest& digest) {
                html::number(traffic.sends.flushed + traffic.receives.flushed),
                html::number(traffic.sends.open + traffic.receives.open)});
   }
-  return section("Connections",
-                 table.take() + rest(digest.queue_pairs.shown.size(), digest.queue_pairs.all,
-                                     ", those with the most requests"),
-                 "Bytes are those of requests that succeeded, or are unsignaled and over. Receives "
-                 "of a shared "
-                 "queue count for the queue pair that took them.");
+  return section(
+      "Connections",
+      table.take() + rest(digest.queue_pairs.shown.size(), digest.queue_pairs.all,
+                          ", those with the most requests"),
+      "Sends are all requests of the send queue. Bytes are those of requests that "
+      "succeeded, or are unsignaled and over; those of Reads are among those sent. Receives "
+      "of a shared queue count for the queue pair that took them.");
 }
 
 std::string throughput(const History& history, const Digest& digest) {
@@ -164,8 +169,10 @@ std::string throughput(const History& history, const Digest& digest) {
       "Throughput",
       "<div class=\"cards\">" + cards + "</div>" +
           rest(digest.series.shown.size(), digest.series.all, ", those with the most bytes"),
-      "Bytes and requests a second: of requests that are over, when the program polled "
-      "that. What one end sends, receives of the other end show again.");
+      "Bytes and requests per second, counted when the program polled the completion; unsignaled "
+      "requests with the next completion. A Send is counted at its sender and, as a receive, at "
+      "its "
+      "receiver.");
 }
 
 std::string latency(const History& history, const Digest& digest) {
@@ -176,7 +183,7 @@ std::string latency(const History& history, const Digest& digest) {
   Table table("percentiles", {{"process"},
                               {"queue pair"},
                               {"opcode"},
-                              {"requests", true},
+                              {"completions", true},
                               {"bytes", true},
                               {"50\u202f%", true},
                               {"90\u202f%", true},
@@ -191,15 +198,19 @@ std::string latency(const History& history, const Digest& digest) {
                html::microseconds(row.p99), html::microseconds(row.p999),
                html::microseconds(row.most)});
   const std::string which = ", those with the most requests";
-  return section(
-      "Latency",
-      heat_chart(digest) + "<div class=\"cards\">" + cards + "</div>" +
-          rest(digest.histograms.size(), digest.percentiles.all, which.c_str()) +
-          "<h3>Percentiles, \u00b5s</h3>" + table.take() +
-          rest(digest.percentiles.shown.size(), digest.percentiles.all, which.c_str()),
+  std::string note =
       "From the beginning of the call that posted a request to the end of the one that polled its "
-      "completion; of requests that succeeded. That of a receive holds the time until a message "
-      "came.");
+      "completion; of requests that succeeded. For a receive this includes the wait for the "
+      "message.";
+  if (digest.sums.unsignaled)
+    note += " Unsignaled requests (" + html::number(digest.sums.unsignaled) +
+            ") have no completion, and so no latency.";
+  return section("Latency",
+                 heat_chart(digest) + "<div class=\"cards\">" + cards + "</div>" +
+                     rest(digest.histograms.size(), digest.percentiles.all, which.c_str()) +
+                     "<h3>Percentiles, \u00b5s</h3>" + table.take() +
+                     rest(digest.percentiles.shown.size(), digest.percentiles.all, which.c_str()),
+                 note.c_str());
 }
 
 std::string requests(const History& history, const trace::Most<size_t>& most, const char* id) {
@@ -223,12 +234,22 @@ std::string requests(const History& history, const trace::Most<size_t>& most, co
   return table.take();
 }
 
-// What `uiwarp explain` begins with, of the statuses that are shown.
+// What `uiwarp explain` says of each vendor_err that is shown, and begins with of each status. Of
+// what a rule of --faults did the status is the rule's: what else it may mean would mislead.
 std::string explanations(const History& history, const Digest& digest) {
+  std::set<uint32_t> causes;
   std::set<uint8_t> said;
   std::string out;
   for (const size_t index : digest.failed.shown) {
+    const uint32_t cause = history.requests[index].vendor_err;
+    VendorErr found;
+    if (cause && causes.insert(cause).second && find_vendor_err(cause, found))
+      out += "<dt>vendor_err " + html::escaped(found.name) + "</dt><dd>" +
+             html::escaped(found.text) + "</dd>";
+  }
+  for (const size_t index : digest.failed.shown) {
     const trace::Request& request = history.requests[index];
+    if (request.vendor_err == static_cast<uint32_t>(core::Cause::kInjected)) continue;
     if (!said.insert(request.status).second) continue;
     for (const Explanation& one : explained_statuses())
       if (one.value == request.status && one.here)
@@ -262,18 +283,20 @@ std::string slowest(const History& history, const Digest& digest) {
 
 std::string awaited(const History& history, const Digest& digest) {
   if (digest.awaited.all == 0) return "";
-  Table table("awaited",
-              {{"at, \u00b5s", true}, {"process"}, {"queue pair"}, {"waited, \u00b5s", true}});
+  Table table(
+      "awaited",
+      {{"at, \u00b5s", true}, {"process"}, {"queue pair"}, {"waited, \u00b5s", true}, {"then"}});
   for (const size_t index : digest.awaited.shown) {
     const trace::Event& event = history.events[index];
     table.row({html::microseconds(event.time), process_of(history, event.process),
                trace::number_of(history, event.queue_pair),
-               html::microseconds(static_cast<int64_t>(event.record.work.bytes))});
+               html::microseconds(static_cast<int64_t>(event.record.work.bytes)),
+               event.record.flags & trace::kInVain ? "the connection ended" : "it was received"});
   }
   return section("Messages that waited for a receive",
-                 "<p>" + html::number(digest.awaited.all) + " messages waited " +
-                     html::duration(static_cast<double>(digest.awaited_sum)) + " together.</p>\n" +
-                     table.take() +
+                 "<p>" + html::counted(digest.awaited.all, "message") + " waited " +
+                     html::duration(static_cast<double>(digest.awaited_sum)) +
+                     (digest.awaited.all == 1 ? "" : " together") + ".</p>\n" + table.take() +
                      rest(digest.awaited.shown.size(), digest.awaited.all, ", the longest"),
                  "The program had no receive posted when they came. An adapter would have had the "
                  "peer send them again, or have failed the connection.");
@@ -334,10 +357,10 @@ std::string trace_page(const History& history) {
   out += summary(history, digest);
   // What went wrong is looked for first.
   if (digest.sums.failed) out += failed(history, digest);
+  out += awaited(history, digest);
   out += throughput(history, digest) + latency(history, digest) + slowest(history, digest);
   if (!digest.sums.failed) out += failed(history, digest);
-  out += awaited(history, digest) + connections(history, digest) + programs(history) +
-         events(history, digest);
+  out += connections(history, digest) + programs(history) + events(history, digest);
   return out + "</main></body></html>\n";
 }
 
