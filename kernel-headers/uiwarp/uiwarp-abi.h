@@ -268,7 +268,8 @@ UIWARP_EXPORT int uiwarp_cq_destroy(struct uiwarp_cq *cq, uint32_t *comp_events,
 UIWARP_EXPORT int uiwarp_cq_resize(struct uiwarp_cq *cq, int cqe, int *actual);
 /*
  * Count or -errno. The manual defines src_qp of received datagrams only. Of a request of a send queue of a QP that is
- * connected it says which one it is, for instruments: they count from 1 since the QP was created or reset, modulo 2^32.
+ * connected it tells instruments, should there be any, which one it is: they count from 1 since the QP was created or
+ * reset, modulo 2^32.
  */
 UIWARP_EXPORT int uiwarp_cq_poll(struct uiwarp_cq *cq, int count, struct ibv_wc *wc);
 UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/instrumented.h"
 #include "core/tuning.h"
 #include "core/verbs_names.h"
 #include "mpa/markers.h"
@@ -397,7 +398,9 @@ void Tx::complete(SendWqe& wr, ibv_wc_status status) {
   wc.byte_len = wr.length;
   wc.qp_num = shared_->qp_num;
   shared_->send_queue->retire();
-  wc.src_qp = static_cast<uint32_t>(shared_->send_queue->retired());
+  // Which one it is (uiwarp_cq_poll()).
+  if (core::instrumented.load(std::memory_order_relaxed))
+    wc.src_qp = static_cast<uint32_t>(shared_->send_queue->retired());
   // The thread that polls it may post at once, so from here on the slot may hold another WR.
   shared_->send_cq->push({wc, shared_->send_source, shared_->send_queue->retired()},
                          status != IBV_WC_SUCCESS);

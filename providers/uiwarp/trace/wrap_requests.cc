@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Work requests and their completions. A post is recorded when it has succeeded, with the time when
 // it began: its completion may have been polled, and recorded, by then.
+#include <utility>
+
 #include "core/clock.h"
 #include "core/verbs_names.h"
 #include "trace/wraps.h"
@@ -129,14 +131,14 @@ int cq_poll(uiwarp_cq* cq, int count, ibv_wc* wc) {
   const int taken = next->cq_poll(cq, count, wc);
   if (taken <= 0) return taken;
   const core::Nanoseconds time = core::now();
-  for (const ibv_wc* each = wc; each < wc + taken; ++each) {
+  for (ibv_wc* each = wc; each < wc + taken; ++each) {
     Record record = record_of(Kind::kCompletion, each->qp_num, time);
     record.opcode = static_cast<uint8_t>(each->opcode & 0x7f);
     record.status = static_cast<uint8_t>(each->status);
     if (each->opcode & IBV_WC_RECV)
       record.flags = kHasReceived;
     else
-      record.work.place = each->src_qp;
+      record.work.place = std::exchange(each->src_qp, 0);
     record.work.wr_id = each->wr_id;
     // The manual defines it of receives and Reads only.
     record.work.bytes = each->status == IBV_WC_SUCCESS ? each->byte_len : 0;
