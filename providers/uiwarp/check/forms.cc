@@ -48,8 +48,8 @@ std::string escaped(const std::string& value, bool is_property) {
   return result;
 }
 
-std::string counted(unsigned findings) {
-  return text(findings == 1 ? "%u finding" : "%u findings", findings);
+std::string counted(unsigned number, const char* what) {
+  return text(number == 1 ? "%u %s" : "%u %ss", number, what);
 }
 
 // Bytes of the program that are no UTF-8 are replaced.
@@ -116,7 +116,8 @@ std::string as_github(const Finding& finding, const Frames& frames) {
 }
 
 std::string summary_text(const Counts& counts, int pid) {
-  std::string line = intro(pid) + counted(counts.shown + counts.beyond_max);
+  std::string line = intro(pid) + counted(counts.findings(), "finding");
+  if (counts.hints) line += ", " + counted(counts.hints, "hint");
   if (counts.beyond_max) line += text(", %u of them not shown (max=)", counts.beyond_max);
   if (counts.repeated) line += text(", %u repeated", counts.repeated);
   if (counts.suppressed) line += text(", %u suppressed", counts.suppressed);
@@ -125,7 +126,8 @@ std::string summary_text(const Counts& counts, int pid) {
 
 std::string summary_json(const Counts& counts, int pid) {
   return line_of({{"pid", pid},
-                  {"findings", counts.shown + counts.beyond_max},
+                  {"findings", counts.findings()},
+                  {"hints", counts.hints},
                   {"shown", counts.shown},
                   {"repeated", counts.repeated},
                   {"suppressed", counts.suppressed}});

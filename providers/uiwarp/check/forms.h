@@ -23,11 +23,13 @@ std::string as_github(const Finding& finding, const Frames& frames);
 // How many there were, for the last line.
 struct Counts {
   unsigned shown = 0;       // different ones
+  unsigned hints = 0;       // of all different ones, these are hints
   unsigned repeated = 0;    // that were the same as one before
   unsigned beyond_max = 0;  // different ones that were not shown any more
   unsigned suppressed = 0;
 
   bool any() const { return shown + beyond_max > 0; }
+  unsigned findings() const { return shown + beyond_max - hints; }
 };
 std::string summary_text(const Counts& counts, int pid);
 std::string summary_json(const Counts& counts, int pid);

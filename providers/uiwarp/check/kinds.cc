@@ -34,7 +34,7 @@ constexpr KindInfo kInfos[] = {
      "Many adapters give both the same number, so it works there until a different one is used; "
      "the others end the request with IBV_WC_LOC_PROT_ERR or IBV_WC_REM_ACCESS_ERR.",
      "SGEs take the lkey of memory of this end; wr.rdma.rkey and wr.atomic.rkey take the rkey that "
-     "the peer sent."},
+     "the peer sent. Send the peer mr->rkey, not mr->lkey."},
     {Kind::kLocalProtection, "local-protection", "an SGE of memory that its request may not use",
      "The request ends with IBV_WC_LOC_PROT_ERR, and the queue pair is in the error state.",
      "Compare the SGE with the region that is named above: its bounds, its protection domain, its "

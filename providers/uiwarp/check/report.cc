@@ -163,6 +163,7 @@ void Report::add(const Finding& finding) {
     ++counts_.suppressed;
     return;
   }
+  counts_.hints += finding.hint;
   if (counts_.shown == most_) {
     ++counts_.beyond_max;
     return;

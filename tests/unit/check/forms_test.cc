@@ -109,11 +109,16 @@ TEST_F(Forms, GithubEscapesWhatWouldEndAValue) {
 
 TEST(Summary, CountsWhatWasAndWasNotShown) {
   EXPECT_EQ(summary_text({.shown = 1}, 5), "==5== uiwarp check: 1 finding\n");
+  EXPECT_EQ(summary_text({.shown = 7, .hints = 6}, 5), "==5== uiwarp check: 1 finding, 6 hints\n");
+  EXPECT_EQ(summary_text({.shown = 1, .hints = 1}, 5), "==5== uiwarp check: 0 findings, 1 hint\n");
   EXPECT_EQ(summary_text({.shown = 2, .repeated = 9, .beyond_max = 3, .suppressed = 4}, 5),
             "==5== uiwarp check: 5 findings, 3 of them not shown (max=), 9 repeated, 4 "
             "suppressed\n");
   EXPECT_EQ(
       json::parse(summary_json({.shown = 2, .beyond_max = 3, .suppressed = 4}, 5))["findings"], 5);
+  const json hints = json::parse(summary_json({.shown = 2, .hints = 3, .beyond_max = 3}, 5));
+  EXPECT_EQ(hints["findings"], 2);
+  EXPECT_EQ(hints["hints"], 3);
 }
 
 }  // namespace

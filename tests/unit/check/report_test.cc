@@ -102,7 +102,9 @@ TEST(Reports, WhatTheProgramPrintedIsFlushed) {
 TEST(Reports, HintsAreShownWhenTheyAreWanted) {
   const auto hint = [](Report& to) { to.add(finding(Kind::kLeak, 0x10, true)); };
   EXPECT_EQ(report("on", hint).status, 3);
-  EXPECT_EQ(report("hints=1", hint).status, 66);
+  const Ended shown = report("hints=1", hint);
+  EXPECT_EQ(shown.status, 66);
+  EXPECT_EQ(count(shown.said, "0 findings, 1 hint\n"), 1u) << shown.said;
 }
 
 TEST(Reports, TheSameIsCountedAndShownOnce) {
