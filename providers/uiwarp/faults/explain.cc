@@ -19,7 +19,7 @@ std::string time_of(core::Nanoseconds time) {
   return std::to_string(time / core::kMicrosecond) + " us";
 }
 
-// "the 3rd", "every 3rd", "with probability 0.01 each".
+// "the 3rd", "each 3rd", "with probability 0.01 each".
 std::string which(const Rule& rule) {
   char probability[32];
   switch (rule.when) {
@@ -28,7 +28,7 @@ std::string which(const Rule& rule) {
     case When::kNth:
       return "the " + ordinal(rule.number);
     case When::kEvery:
-      return rule.number == 1 ? "each" : "every " + ordinal(rule.number);
+      return rule.number == 1 ? "each" : "each " + ordinal(rule.number);
     case When::kProbability:
       std::snprintf(probability, sizeof probability, "%g", rule.probability);
       return std::string("with probability ") + probability + " each";
@@ -137,15 +137,20 @@ std::string at_a_time(const Rule& rule) {
   }
 }
 
+// As the rule has it: in the largest unit that it is whole in.
+std::string rate_of(uint64_t bits) {
+  if (bits % 1'000'000'000 == 0) return std::to_string(bits / 1'000'000'000) + " Gbit/s";
+  if (bits % 1'000'000 == 0) return std::to_string(bits / 1'000'000) + " Mbit/s";
+  return std::to_string(bits / 1000) + " kbit/s";
+}
+
 std::string paced(const Rule& rule) {
   std::string text =
       "what is posted to be sent to " +
       (IN6_IS_ADDR_UNSPECIFIED(&rule.peer) ? "any host"
                                            : std::string(core::text_of(rule.peer).text)) +
       " leaves";
-  if (rule.rate)
-    text +=
-        " at " + std::to_string(rule.rate / 1000) + " kbit a second, of all queue pairs together";
+  if (rule.rate) text += " at " + rate_of(rule.rate) + ", of all queue pairs together";
   if (rule.most) text += std::string(rule.rate ? ", and" : "") + " " + late(rule) + " later";
   return text + ", in its order";
 }

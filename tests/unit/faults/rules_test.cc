@@ -237,7 +237,7 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
             "answered, and the program does not get the request: the peer gets "
             "RDMA_CM_EVENT_UNREACHABLE when its UIWARP_REPLY_TIMEOUT_MS have passed.");
   EXPECT_EQ(words("op=UD_RECV every=3 reorder"),
-            "line 1: every 3rd datagram that comes of each queue pair comes behind the next one, "
+            "line 1: each 3rd incoming datagram of each queue pair comes behind the next one, "
             "or never when there is none.");
   EXPECT_EQ(words("verb=create_cq nth=2 errno=ENOMEM"),
             "line 1: the 2nd ibv_create_cq() of the process returns NULL, with errno ENOMEM, and "
@@ -249,7 +249,7 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
             "line 1: the 21st ibv_poll_cq() of each completion queue fails with a negative result, "
             "for EIO, and does nothing.");
   EXPECT_EQ(words("op=WRITE every=3 status=RETRY_EXC_ERR"),
-            "line 1: every 3rd RDMA Write of each queue pair is not carried out: behind the "
+            "line 1: each 3rd RDMA Write of each queue pair is not carried out: behind the "
             "requests before it, it completes with IBV_WC_RETRY_EXC_ERR; the queue pair goes to "
             "ERR, the rest flushes, and its connection ends.");
   EXPECT_THAT(words("op=RECV status=LOC_LEN_ERR"),
@@ -267,7 +267,7 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
             "down for 2 s: IBV_EVENT_PORT_ERR, then IBV_EVENT_PORT_ACTIVE; what is posted "
             "meanwhile, and what completes, waits, and nothing of the peer comes.");
   EXPECT_EQ(words("peer=10.0.0.2 rate=1Gbit delay=10ms"),
-            "line 1: what is posted to be sent to 10.0.0.2 leaves at 1000000 kbit a second, of all "
+            "line 1: what is posted to be sent to 10.0.0.2 leaves at 1 Gbit/s, of all "
             "queue pairs together, and 10 ms later, in its order.");
   EXPECT_THAT(words("cq=* nth=5 overrun"),
               StartsWith("line 1: the 5th completion of each completion queue is lost,"));
