@@ -151,7 +151,8 @@ void tell(const Run& run, const std::string& seed, const ShakePlan& plan,
     fprintf(stderr, "uiwarp: seed %s: not over after %g s, and killed", seed.c_str(), plan.timeout);
   else
     fprintf(stderr, "uiwarp: seed %s: exit status %d", seed.c_str(), run.status);
-  fprintf(stderr, "; again by:\n    uiwarp run --shake %s --", seed.c_str());
+  fprintf(stderr, "; again by (it may take several runs):\n    uiwarp run --shake %s --",
+          seed.c_str());
   for (const std::string& word : command) fprintf(stderr, " %s", quoted(word).c_str());
   fputs("\n", stderr);
 }
