@@ -93,14 +93,13 @@ bool Tx::blame(const rdmap::Terminate& t) {
     return true;
   }
   core::explain(shared_->told,
-                "queue pair 0x%06x: the peer ended the connection: Terminate 0x%04x, %s%s%s: %s",
+                "queue pair 0x%06x: the peer ended the connection: Terminate 0x%04x, %s%s: %s%s",
                 shared_->qp_num, static_cast<unsigned>(t.code), core::describe(t.code),
-                named_by(t).text,
+                named_by(t).text, core::advice(t.code),
                 t.has_ddp_header && acknowledgements_ == Acknowledgements::kNone
-                    ? ", of a request that has completed when TCP had taken it "
-                      "(UIWARP_COMPLETIONS=acknowledged has it fail)"
-                    : "",
-                core::advice(t.code));
+                    ? ". The request had already completed with success, since TCP had taken it. "
+                      "With UIWARP_COMPLETIONS=acknowledged it would have failed"
+                    : "");
   return false;
 }
 
