@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "core/cause.h"
+#include "core/edit_distance.h"
 #include "core/wrapped.h"
 
 namespace uiw::tool {
@@ -24,7 +25,9 @@ constexpr char kWordsTaken[] =
     "It takes the name, number or text of a completion status (IBV_WC_LOC_PROT_ERR, 4, 'local "
     "protection error'), of an asynchronous or rdma_cm event (IBV_EVENT_CQ_ERR; REJECTED -111), of "
     "an errno (EINVAL, also with its call: EINVAL ibv_post_send); a vendor_err (0x15) or Terminate "
-    "code (0x1202) as messages have it; a kind of finding of --check (event-lost).";
+    "code (0x1202) as messages have it; the state of a queue pair (SQD); a kind of finding of "
+    "--check "
+    "(event-lost).";
 constexpr const char* kPrefixes[] = {"ibv_wc_", "ibv_event_", "rdma_cm_event_"};
 
 struct Table {
@@ -32,11 +35,10 @@ struct Table {
   std::span<const Explanation> rows;
 };
 std::vector<Table> tables() {
-  return {{"Completion statuses", explained_statuses()},
-          {"Errors of calls", explained_errnos()},
-          {"Asynchronous events", explained_async_events()},
-          {"rdma_cm events", explained_cm_events()},
-          {kFindings, explained_findings()}};
+  return {
+      {"Completion statuses", explained_statuses()},     {"Errors of calls", explained_errnos()},
+      {"Asynchronous events", explained_async_events()}, {"rdma_cm events", explained_cm_events()},
+      {"States of a queue pair", explained_states()},    {kFindings, explained_findings()}};
 }
 
 std::string lower(std::string text) {
@@ -133,6 +135,10 @@ void print(const Explanation& row) {
     printf("  On adapters:\n");
     print_wrapped(row.adapters, kIndent);
   }
+  if (row.remedy) {
+    printf("  What to do:\n");
+    print_wrapped(row.remedy, kIndent);
+  }
   print_list("Usual causes, the likely ones first:", row.causes);
   print_list("Look at:", row.look);
 }
@@ -146,9 +152,25 @@ std::string json_of(const Explanation& row) {
   add("also", row.also);
   add("here", row.here);
   add("adapters", row.adapters);
+  add("remedy", row.remedy);
   object["causes"] = row.causes;
   object["look"] = row.look;
   return object.dump();
+}
+
+// The exit status of `uiwarp explain`.
+int show_all(const std::vector<Explanation>& rows, ExplainAs as) {
+  const char* before = as == ExplainAs::kJson ? "[\n" : "";
+  for (const Explanation& row : rows) {
+    fputs(before, stdout);
+    before = as == ExplainAs::kJson ? ",\n" : "\n";
+    if (as == ExplainAs::kJson)
+      fputs(json_of(row).c_str(), stdout);
+    else
+      print(row);
+  }
+  if (as == ExplainAs::kJson) puts("\n]");
+  return 0;
 }
 
 // Whether one word means this row by itself.
@@ -188,34 +210,19 @@ std::vector<const Explanation*> find(const std::vector<std::string>& words) {
   return found;
 }
 
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 // Names that the word may be meant for: it is a part of them, or few letters are wrong.
 std::vector<std::string> nearest(const std::string& word) {
-  constexpr size_t kMost = 3, kShortest = 3, kLettersForOneWrong = 4;
+  constexpr size_t kMost = 3, kShortest = 3;
   const std::string meant = short_name(word);
   if (meant.size() < kShortest) return {};
   std::vector<std::pair<size_t, std::string>> all;
   for (const Table& table : tables())
     for (const Explanation& row : table.rows) {
       const std::string name = short_name(row.name);
-      const size_t away = distance(meant, name);
+      const size_t away = core::edit_distance(meant, name);
       if (name.find(meant) != std::string::npos)
         all.emplace_back(0, row.name);
-      else if (away <= meant.size() / kLettersForOneWrong)
+      else if (away <= meant.size() / core::kLettersForOneWrong)
         all.emplace_back(away, row.name);
     }
   std::ranges::sort(all);
@@ -227,12 +234,12 @@ std::vector<std::string> nearest(const std::string& word) {
 }
 
 void print_unknown(const std::string& word) {
-  std::string line = "uiwarp: there is nothing called '" + word + "' here.";
   const std::vector<std::string> names = nearest(word);
+  std::string line = "uiwarp: there is nothing called '" + word + "' here.";
   for (size_t i = 0; i < names.size(); ++i) line += (i ? ", " : " Perhaps: ") + names[i];
-  if (!names.empty()) line += ".";
-  fputs(core::wrapped(line + " " + kWordsTaken, 0).c_str(), stderr);
-  fprintf(stderr, "`uiwarp explain` alone lists all.\n");
+  if (names.empty()) line += std::string(" ") + kWordsTaken;
+  fputs(core::wrapped(line, 0).c_str(), stderr);
+  fputs("`uiwarp explain` alone lists all.\n", stderr);
 }
 
 void list_all(ExplainAs as) {
@@ -274,6 +281,12 @@ int explain(const std::vector<std::string>& words, ExplainAs as) {
   const std::vector<const Explanation*> found = find(words);
   long number = 0;
   VendorErr vendor;
+  // As programs print it.
+  if (words.size() == 2 && words[0] == kVendorErrKind && number_of(words[1], number) &&
+      find_vendor_err(number, vendor)) {
+    return show_all({{kVendorErrKind, vendor.name.c_str(), number, nullptr, vendor.text.c_str()}},
+                    as);
+  }
   const bool is_vendor =
       words.size() == 1 && number_of(words[0], number) && find_vendor_err(number, vendor);
   if (found.empty() && words.size() > 1 && !find({words.front()}).empty()) {
@@ -290,33 +303,22 @@ int explain(const std::vector<std::string>& words, ExplainAs as) {
   }
   const Explanation vendor_row{kVendorErrKind, vendor.name.c_str(), number, nullptr,
                                vendor.text.c_str()};
-  const char* before = "[\n";
-  const auto show = [&](const Explanation& row) {
-    if (as == ExplainAs::kJson) {
-      printf("%s%s", before, json_of(row).c_str());
-      before = ",\n";
-      return;
-    }
-    if (*before == '\n') putchar('\n');
-    before = "\n";
-    print(row);
-  };
+  std::vector<Explanation> shown;
   // Who writes it as messages and doc/errors.md do means a vendor_err.
   const bool is_vendor_first = is_vendor && words[0].starts_with("0x");
   if (is_terminate)
-    show({kTerminateKind,
-          terminate.name.c_str(),
-          number,
-          nullptr,
-          terminate.here.c_str(),
-          nullptr,
-          {},
-          {terminate.advice.c_str(), "The other end's own messages."}});
-  if (is_vendor_first) show(vendor_row);
-  for (const Explanation* row : found) show(*row);
-  if (is_vendor && !is_vendor_first) show(vendor_row);
-  if (as == ExplainAs::kJson) puts("\n]");
-  return 0;
+    shown.push_back({kTerminateKind,
+                     terminate.name.c_str(),
+                     number,
+                     nullptr,
+                     terminate.here.c_str(),
+                     nullptr,
+                     {},
+                     {terminate.advice.c_str(), "The other end's own messages."}});
+  if (is_vendor_first) shown.push_back(vendor_row);
+  for (const Explanation* row : found) shown.push_back(*row);
+  if (is_vendor && !is_vendor_first) shown.push_back(vendor_row);
+  return show_all(shown, as);
 }
 
 void print_explanations_markdown() {

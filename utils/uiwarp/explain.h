@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// `uiwarp explain`: what a completion status, an errno of a call, an event, a vendor_err or a
-// finding of --check means, and where to look.
+// `uiwarp explain`: what a completion status, an errno of a call, an event, the state of a queue
+// pair, a vendor_err or a finding of --check means, and where to look.
 #pragma once
 
 #include <limits>
@@ -22,6 +22,7 @@ struct Explanation {
   const char* adapters = nullptr;     // and of hardware
   std::vector<const char*> causes{};  // the likely ones first
   std::vector<const char*> look{};    // what to look at
+  const char* remedy = nullptr;       // what to do
 };
 
 // The tables, one a file.
@@ -29,6 +30,7 @@ std::span<const Explanation> explained_statuses();
 std::span<const Explanation> explained_errnos();
 std::span<const Explanation> explained_async_events();
 std::span<const Explanation> explained_cm_events();
+std::span<const Explanation> explained_states();
 std::span<const Explanation> explained_findings();
 
 // A vendor_err: its text is the library's, and the Terminate code that it holds is named. False:

@@ -17,7 +17,18 @@ std::vector<Explanation> make_rows() {
                     nullptr,
                     kind.on_adapters,
                     {},
-                    {kind.remedy, "doc/check.md, and the stacks of the finding."}});
+                    {"doc/check.md, and the stacks of the finding."},
+                    kind.remedy});
+  rows.push_back(
+      {"exit status",
+       "status 66",
+       66,
+       "of a program that had findings or, with hints=1, hints",
+       "`uiwarp run --check` found misuse of the verbs. The program's own status is lost; "
+       "--check=exit=0 keeps it.",
+       nullptr,
+       {},
+       {"What stands on standard error behind 'uiwarp check:'.", "doc/check.md"}});
   return rows;
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/check_options.h"
 #include "core/device_choice.h"
+#include "core/edit_distance.h"
 #include "core/log.h"
 #include "core/trace_options.h"
 
@@ -31,7 +32,7 @@ constexpr SettingInfo kTable[] = {
      "uiwarp's."},
     {"UIWARP_ENGINE", "auto|io_uring|epoll", "auto",
      "What the engine waits with: auto takes epoll where the system refuses io_uring, as container "
-     "profiles often do."},
+     "profiles often do, and below valgrind."},
     {"UIWARP_ENGINES", "auto|1..64", "auto",
      "How many engine threads the connections of a process are spread over, by completion queue: a "
      "queue with completion vector N has thread N, one with vector 0 the thread that fewest have. "
@@ -137,6 +138,20 @@ const SettingInfo* find(std::string_view name) {
     if (name == info.name) return &info;
   }
   return nullptr;
+}
+
+// The setting that a wrong name is meant for, or null. What all begin with does not count.
+const char* nearest(std::string_view name) {
+  const std::string_view own = name.substr(kPrefix.size());
+  size_t least = own.size() / kLettersForOneWrong + 1;
+  const char* best = nullptr;
+  for (const SettingInfo& info : kTable) {
+    const size_t away = edit_distance(own, std::string_view(info.name).substr(kPrefix.size()));
+    if (away >= least) continue;
+    least = away;
+    best = info.name;
+  }
+  return best;
 }
 
 template <class T>
@@ -326,8 +341,10 @@ void warn_of_typos() {
     std::string_view name = text.substr(0, text.find('='));
     if (!name.starts_with(kPrefix) || find(name) != nullptr || name.starts_with(kTestPrefix))
       continue;
-    log_unfiltered("there is no setting %.*s, it has no effect; `uiwarp doctor` lists the settings",
-                   static_cast<int>(name.size()), name.data());
+    const char* const meant = nearest(name);
+    log_unfiltered("there is no setting %.*s, it has no effect%s%s; `uiwarp settings` lists them",
+                   static_cast<int>(name.size()), name.data(), meant ? ". Perhaps " : "",
+                   meant ? meant : "");
   }
 }
 
@@ -380,7 +397,7 @@ int settings_error() {
 bool parse_setting(const char* name, const char* text, Settings& out, std::string& problem) {
   const SettingInfo* info = find(name);
   if (info == nullptr) {
-    problem = std::string("there is no setting ") + name + "; `uiwarp doctor` lists the settings";
+    problem = std::string("there is no setting ") + name + "; `uiwarp settings` lists them";
     return false;
   }
   if (assign(name, text, out)) return true;

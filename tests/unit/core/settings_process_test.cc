@@ -118,6 +118,9 @@ TEST(SettingsOfAProcess, WarnsOfAMistypedName) {
   EXPECT_EQ(outcome.status, 0) << "a warning is no error";
   EXPECT_EQ(lines_of(outcome.output), 1) << outcome.output;
   EXPECT_NE(outcome.output.find("UIWARP_CRCC"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("Perhaps UIWARP_CRC;"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("`uiwarp settings` lists them"), std::string::npos)
+      << outcome.output;
 }
 
 TEST(SettingsOfAProcess, KeepsWarningsBackWhenOnlyErrorsAreWanted) {
