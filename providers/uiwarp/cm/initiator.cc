@@ -10,6 +10,7 @@
 #include "cm/refusals.h"
 #include "cm/resolution.h"
 #include "cm/startup_closer.h"
+#include "core/explain.h"
 #include "core/gid.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
@@ -87,6 +88,13 @@ void Initiator::log_stage(const char* what, const char* why) const {
   if (!core::log_enabled(core::LogLevel::kDebug)) return;
   core::log(core::LogLevel::kDebug, "connection to %s: %s%s%s", core::text_of(destination_).text,
             what, *why ? ": " : "", why);
+}
+
+void Initiator::warn(const char* why, const char* hint) const {
+  const std::lock_guard hold(manager_.lock());
+  if (owner == nullptr) return;
+  core::explain(owner->told, "connection to %s given up: %s%s", core::text_of(destination_).text,
+                why, hint);
 }
 
 void Initiator::await_connection() {
@@ -274,7 +282,7 @@ void Initiator::on_octets(core::Bytes octets) {
   if (status == mpa::ParseStatus::kNeedMore) return;
   if (status != mpa::ParseStatus::kComplete) {
     // RFC 5044 8(4): an invalid start-up frame closes the connection without a word.
-    core::log(core::LogLevel::kInfo, "connection given up: %s", mpa::describe(status));
+    warn(mpa::describe(status), "; is the port that of a program without RDMA?");
     fail(EPROTO);
     return;
   }
@@ -330,7 +338,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
       finish_with(EventType::kRejected, manager_.rules().connection.rejected, &answer);
       return;
     case mpa::ReplyVerdict::kTerminate:
-      core::log(core::LogLevel::kInfo, "connection given up: %s", core::describe(code));
+      warn(core::describe(code));
       send_terminate(engine_, std::move(stream_), code, attempt_.request.crc || reply.crc,
                      reply.markers, manager_.settings().close_timeout_ms * core::kMillisecond);
       finish_with(EventType::kConnectError, -EPROTO);
@@ -339,8 +347,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
       if (fall_back()) return;
       [[fallthrough]];
     case mpa::ReplyVerdict::kMalformed:
-      core::log(core::LogLevel::kInfo,
-                "connection given up: the peer's MPA Reply does not fit our Request");
+      warn("the peer's MPA Reply does not fit our Request");
       finish_with(EventType::kConnectError, -EPROTO);
       return;
   }

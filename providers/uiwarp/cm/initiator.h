@@ -63,6 +63,8 @@ class Initiator final : public Endpoint,
   void fail(int error);
   // For UIWARP_LOG=debug.
   void log_stage(const char* what, const char* why = "") const;
+  // Of an attempt that ends because of what the peer has answered. Not under the manager's lock.
+  void warn(const char* why, const char* hint = "") const;
   void reply_overdue();
 
   const uint64_t turn_;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The active end against a peer that speaks by hand: conformance 2.1, 2.2, 4.1.
+#include <gmock/gmock.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <semaphore>
+#include <string_view>
 
 #include "core/crc32c.h"
 #include "support/vectors.h"
@@ -145,6 +147,20 @@ TEST_F(InitiatorTest, EveryWrongKeyOctetIsAConnectError) {  // MS-04
     peer.receive_all();
     destroy(id_);
   }
+}
+
+TEST_F(InitiatorTest, APeerThatDoesNotSpeakMpaIsNamed) {
+  core::forget_explained();
+  testing::internal::CaptureStderr();
+  RawPeer peer = start();
+  peer.receive_frame(mpa::FrameKind::kRequest);
+  const std::string_view answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
+  peer.send(Octets(answer.begin(), answer.end()));
+  channel_.expect(EventType::kConnectError, -EPROTO);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, testing::HasSubstr("connection to 127.0.0.1:"));
+  EXPECT_THAT(said, testing::HasSubstr("does not speak MPA"));
+  EXPECT_THAT(said, testing::HasSubstr("a program without RDMA?"));
 }
 
 TEST_F(InitiatorTest, MalformedRepliesAreConnectErrors) {  // MS-05, MS-08, MS-16, 5.2
