@@ -21,6 +21,16 @@ _uiwarp_options() {
   esac
 }
 
+# What `uiwarp explain` knows by a name.
+_uiwarp_explained() {
+  "$1" explain 2>/dev/null | grep -oE '^  .*' | grep -vE '^  0x'
+}
+
+# The processes that `uiwarp stat` shows.
+_uiwarp_processes() {
+  "$1" stat --json 2>/dev/null | grep -oE '"pid": ?[0-9]+' | grep -oE '[0-9]+'
+}
+
 # Where the program stands that a command runs, when the word at $COMP_CWORD is behind that or is it; else nothing.
 _uiwarp_program() {
   local at start=0
@@ -56,10 +66,16 @@ _uiwarp() {
   elif [ "$before" = --faults ] || [ "$before" = --explain ]; then
     mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" faults --list 2>/dev/null | cut -d' ' -f1)" -- "$word"
       compgen -f -- "$word")
+  elif [ "$command:$before" = run:--shake ]; then
+    return  # a number
   elif [ "${word:0:1}" = - ]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_uiwarp_options "$command")" -- "$word")
   elif [ "$command" = run ]; then
     mapfile -t COMPREPLY < <(compgen -c -- "$word")
+  elif [ "$command" = explain ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_uiwarp_explained "${COMP_WORDS[0]}")" -- "$word")
+  elif [ "$command" = stat ] || [ "$command:$COMP_CWORD" = faults:2 ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_uiwarp_processes "${COMP_WORDS[0]}")" -- "$word")
   fi
 }
 

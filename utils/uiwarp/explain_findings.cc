@@ -21,7 +21,7 @@ std::vector<Explanation> make_rows() {
                     kind.remedy});
   rows.push_back(
       {"exit status",
-       "status 66",
+       "status-66",
        66,
        "of a program that had findings or, with hints=1, hints",
        "`uiwarp run --check` found misuse of the verbs. The program's own status is lost; "

@@ -12,8 +12,7 @@ const Explanation kStates[] = {
      "completions that were not polled."},
     {kKind, "INIT", kNoNumber, "receives can be posted",
      "A new queue pair of the iWARP face; it is not connected."},
-    {kKind, "RTR", kNoNumber, "receives messages",
-     "Of queue pairs that are connected by number, until they are moved to RTS."},
+    {kKind, "RTR", kNoNumber, "receives messages", "The step from INIT to RTS."},
     {kKind, "RTS", kNoNumber, "sends and receives", "The queue pair is connected."},
     {kKind, "SQD", kNoNumber, "closes its connection gracefully",
      "rdma_disconnect() moves the queue pair there, or ibv_modify_qp(). What was posted still goes "
