@@ -135,7 +135,9 @@ def installed(world):
         os.rename(first, moved)
         for name in ["share/man/man1/uiwarp.1", "share/man/man7/uiwarp.7", "etc/libibverbs.d/uiwarp.driver",
                      "share/uiwarp/uiwarp.tsan", "share/uiwarp/uiwarp.valgrind", "share/bash-completion/completions/uiwarp",
-                     "share/zsh/site-functions/_uiwarp", "share/doc/uiwarp/examples/systemd/uiwarp-rping.service"]:
+                     "share/zsh/site-functions/_uiwarp", "share/doc/uiwarp/examples/systemd/uiwarp-rping.service",
+                     "share/doc/uiwarp/README.md", "share/doc/uiwarp/doc/faults.md",
+                     "share/doc/uiwarp/examples/shake/replicated_log.c", "share/doc/uiwarp/examples/misuse/misuse.h"]:
             expect(os.path.isfile(os.path.join(moved, name)), f"{name} was not installed: {done.stdout}")
         for path, place in run_paths(moved):
             # An empty place would be the folder that the program is started in.
