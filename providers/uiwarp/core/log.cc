@@ -76,7 +76,7 @@ int open_log(const char* path) {
       path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0600);
   if (fd < 0) return fd;
   struct stat file {};
-  if (sys::fstat(fd, &file) == 0 && (file.st_uid == geteuid() || file.st_uid == 0)) return fd;
+  if (fstat(fd, &file) == 0 && (file.st_uid == geteuid() || file.st_uid == 0)) return fd;
   sys::close(fd);
   return -EPERM;
 }

@@ -490,14 +490,4 @@ void Tx::drop_pieces() {
   batch_ = nullptr;
 }
 
-// Unpredictable, never 0, and no STag of ours: what a Read shows to the peer must not open memory
-// (conformance SE-28).
-uint32_t Tx::next_cookie() {
-  uint32_t cookie;
-  do {
-    cookie = static_cast<uint32_t>(core::siphash(secret_, ++cookies_));
-  } while (cookie == 0 || shared_->memory->find(cookie, mem::Side::kSend));
-  return cookie;
-}
-
 }  // namespace uiw::qp

@@ -266,4 +266,14 @@ void Tx::append_terminate(const rdmap::Terminate& terminate) {
   build_fpdu(ddp::kUntaggedHeaderSize + size, nullptr, nullptr, 0, kNoSlot);
 }
 
+// Unpredictable, never 0, and no STag of ours: what a Read shows to the peer must not open memory
+// (conformance SE-28).
+uint32_t Tx::next_cookie() {
+  uint32_t cookie;
+  do {
+    cookie = static_cast<uint32_t>(core::siphash(secret_, ++cookies_));
+  } while (cookie == 0 || shared_->memory->find(cookie, mem::Side::kSend));
+  return cookie;
+}
+
 }  // namespace uiw::qp
