@@ -96,7 +96,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Snapshot snapshot;
   uint64_t ring = 0;
   if (!parse_header(file, snapshot, ring)) return 0;
-  take_records(std::span(file).subspan(kHeaderSize), 0, ring, snapshot);
+  const auto taken = std::span(file).subspan(kHeaderSize);
+  take_records(taken, taken, 0, ring, snapshot);
   finish(ring, snapshot);
   const std::vector<Snapshot> all(options & kTwice ? 2 : 1, snapshot);
   check_capture(all);
