@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
@@ -60,14 +61,20 @@ GidText text_of(const in6_addr& gid) {
   return result;
 }
 
+uint16_t port_of(const sockaddr_storage& address) {
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return 0;
+  // Both families have it at the same place.
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
 EndpointText text_of(const sockaddr_storage& address) {
   EndpointText result;
   in6_addr gid;
   if (!address_of(address, gid)) return result;
   const char* const form = IN6_IS_ADDR_V4MAPPED(&gid) ? "%s:%u" : "[%s]:%u";
-  // Both families have the port at the same place.
-  const unsigned port = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  std::snprintf(result.text, sizeof result.text, form, text_of(gid).text, port);
+  std::snprintf(result.text, sizeof result.text, form, text_of(gid).text,
+                unsigned{port_of(address)});
   return result;
 }
 

@@ -24,6 +24,9 @@ struct GidText {
 };
 GidText text_of(const in6_addr& gid);
 
+// Host order; 0 for another family than IPv4 and IPv6.
+uint16_t port_of(const sockaddr_storage& address);
+
 // "10.0.0.1:7174", "[fd00::1]:7174"; empty for another family.
 struct EndpointText {
   char text[INET6_ADDRSTRLEN + sizeof "[]:65535"] = "";

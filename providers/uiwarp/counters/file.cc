@@ -2,12 +2,10 @@
 #include "counters/file.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -161,10 +159,7 @@ void store(const sockaddr_storage& from, std::atomic<uint64_t> (&address)[2],
   uint64_t halves[2];
   std::memcpy(halves, &gid, sizeof halves);
   for (int i = 0; i < 2; ++i) address[i].store(halves[i], std::memory_order_relaxed);
-  // At the same place in sockaddr_in.
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  port.store(ntohs(reinterpret_cast<const sockaddr_in6&>(from).sin6_port),
-             std::memory_order_relaxed);
+  port.store(core::port_of(from), std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -31,11 +31,7 @@ struct Ends {
 };
 
 Ends ends_of(const sockaddr_storage& local, const sockaddr_storage& peer) {
-  // Of sockaddr_in6 at that place, too.
-  const auto port = [](const sockaddr_storage& address) {
-    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  };
-  return {core::gid_of(local), core::gid_of(peer), port(local), port(peer)};
+  return {core::gid_of(local), core::gid_of(peer), core::port_of(local), core::port_of(peer)};
 }
 
 // Those that are to be reset, and have no queue pair yet: the program may never accept them.

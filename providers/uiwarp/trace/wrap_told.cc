@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What the stack and other instruments tell, and the events that the program takes.
-#include <netinet/in.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -13,12 +11,6 @@
 namespace uiw::trace {
 namespace {
 
-uint16_t port_of(const sockaddr_storage& address) {
-  // At the same place in sockaddr_in.
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
-}
-
 void write_addresses(Kind kind, uint32_t qp_num, const sockaddr_storage& local,
                      const sockaddr_storage& peer) {
   Record record = record_of(kind, qp_num, core::now());
@@ -26,8 +18,8 @@ void write_addresses(Kind kind, uint32_t qp_num, const sockaddr_storage& local,
   record.addresses = {};
   std::memcpy(record.addresses.local, &from, sizeof from);
   std::memcpy(record.addresses.peer, &to, sizeof to);
-  record.addresses.local_port = port_of(local);
-  record.addresses.peer_port = port_of(peer);
+  record.addresses.local_port = core::port_of(local);
+  record.addresses.peer_port = core::port_of(peer);
   write(record);
 }
 

@@ -39,12 +39,6 @@ bool is_loopback(const sockaddr_storage& address) {
   return IN6_IS_ADDR_LOOPBACK(&host) || (IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr[12] == 127);
 }
 
-uint16_t port_of(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET) return ntohs(v4(address).sin_port);
-  if (address.ss_family == AF_INET6) return ntohs(v6(address).sin6_port);
-  return 0;
-}
-
 void set_port(sockaddr_storage& address, uint16_t port) {
   if (address.ss_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
   if (address.ss_family == AF_INET6) {

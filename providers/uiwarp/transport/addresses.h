@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/gid.h"
 #include "core/result.h"
 
 namespace uiw::transport {
@@ -19,8 +20,7 @@ inline bool is_ip(const sockaddr_storage& address) {
 socklen_t length_of(const sockaddr_storage& address);
 // True for 127.0.0.0/8, ::1 and the IPv4-mapped form of the former.
 bool is_loopback(const sockaddr_storage& address);
-// Host order.
-uint16_t port_of(const sockaddr_storage& address);
+using core::port_of;
 void set_port(sockaddr_storage& address, uint16_t port);
 // 0.0.0.0 or ::
 bool is_wildcard(const sockaddr_storage& address);
