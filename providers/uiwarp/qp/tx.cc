@@ -180,7 +180,7 @@ bool Tx::pick() {
   if (request && leave_answer()) return false;
   if (request && owes_immediates_hint()) return build_immediates_hint();
   // What the peer sent before an empty Read completes by its answer: before what we say to it.
-  if (request && !request->atomic && request->read.size == 0) return begin_response(*request);
+  if (request && request->is_empty_read()) return begin_response(*request);
   // What went with the batch before; within a long stream nothing is ever the last.
   if (std::exchange(new_batch_, false) && wants_acknowledgement()) return ask_acknowledgement();
   response_turn_ = !response_turn_;

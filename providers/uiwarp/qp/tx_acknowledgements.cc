@@ -36,8 +36,7 @@ void Tx::build_question(OutstandingRequest question) {
 // The only thing that could be sent is the answer to one empty Read. A program that answers the
 // message before it has both go in one call.
 bool Tx::leave_answer() {
-  const InboundRequest& request = *shared_->inbound_requests.front();
-  left_.answers = may_leave_.answers && !request.atomic && request.read.size == 0 &&
+  left_.answers = may_leave_.answers && shared_->inbound_requests.front()->is_empty_read() &&
                   shared_->inbound_requests.size() < core::tuning::kMostAcknowledgements &&
                   !pending() && !startable() && !wants_acknowledgement();
   return left_.answers;
@@ -60,7 +59,7 @@ bool Tx::fill_acknowledgements() {
 void Tx::build_acknowledgements() {
   while (has_room(0)) {
     const InboundRequest* const request = shared_->inbound_requests.front();
-    if (!request || request->atomic || request->read.size > 0) return;
+    if (!request || !request->is_empty_read()) return;
     if (owes_immediates_hint() && !build_immediates_hint()) return;
     message_ = {.kind = Message::kReadResponse};
     if (!build_response_segment()) return;
