@@ -10,20 +10,16 @@
 namespace uiw::mpa {
 namespace {
 
-// RFC 5044 7.1.1: the first 16 octets say which of the two frames this is.
-constexpr uint32_t kKeySize = 16;
 constexpr char kRequestKey[] = "MPA ID Req Frame";
 constexpr char kReplyKey[] = "MPA ID Rep Frame";
-static_assert(sizeof kRequestKey == kKeySize + 1 && sizeof kReplyKey == kKeySize + 1);
+static_assert(sizeof kRequestKey == kStartupKeySize + 1 && sizeof kReplyKey == kStartupKeySize + 1);
 
-constexpr uint32_t kFlagsOffset = 16;
-constexpr uint32_t kRevisionOffset = 17;
-constexpr uint32_t kLengthOffset = 18;
+constexpr uint32_t kFlagsOffset = kStartupKeySize;
+constexpr uint32_t kRevisionOffset = kFlagsOffset + 1;
+constexpr uint32_t kLengthOffset = kFlagsOffset + 2;
 
-constexpr uint8_t kMarkersFlag = 0x80;   // M
-constexpr uint8_t kCrcFlag = 0x40;       // C
-constexpr uint8_t kRejectFlag = 0x20;    // R
-constexpr uint8_t kEnhancedFlag = 0x10;  // S, RFC 6581 6
+constexpr uint8_t kCrcFlag = 0x40;     // C
+constexpr uint8_t kRejectFlag = 0x20;  // R
 
 // RFC 6581 9: two 16-bit words, each two flags and a 14-bit depth.
 constexpr uint16_t kUpperFlag = 0x8000;  // A in the first word, C in the second
@@ -56,7 +52,7 @@ Enhanced decode_enhanced(const uint8_t* p) {
 uint8_t* encode_head(uint8_t* out, const StartupFrame& frame) {
   uint32_t block_size = frame.enhanced ? kEnhancedBlockSize : 0;
   UIW_ASSERT(frame.private_size + block_size <= kMaxPrivateData);
-  std::memcpy(out, key_of(frame.kind), kKeySize);
+  std::memcpy(out, key_of(frame.kind), kStartupKeySize);
   out[kFlagsOffset] =
       static_cast<uint8_t>((frame.markers ? kMarkersFlag : 0) | (frame.crc ? kCrcFlag : 0) |
                            (frame.reject ? kRejectFlag : 0) | (frame.enhanced ? kEnhancedFlag : 0));
@@ -90,7 +86,7 @@ ParseStatus parse(core::Bytes octets, FrameKind expected, StartupFrame& out, uin
   const uint8_t* p = octets.data();
   // Every check is made as soon as its octets are there, so that a connection without MPA ends at
   // once rather than at the start-up timeout.
-  size_t key_octets = std::min<size_t>(octets.size(), kKeySize);
+  size_t key_octets = std::min<size_t>(octets.size(), kStartupKeySize);
   if (key_octets > 0 && std::memcmp(p, key_of(expected), key_octets) != 0)
     return ParseStatus::kBadKey;
   if (octets.size() <= kRevisionOffset) return ParseStatus::kNeedMore;

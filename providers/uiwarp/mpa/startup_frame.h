@@ -10,7 +10,12 @@
 
 namespace uiw::mpa {
 
+// RFC 5044 7.1.1: the first 16 octets say which of the two frames it is; flags, revision and length
+// are behind them.
+inline constexpr uint32_t kStartupKeySize = 16;
 inline constexpr uint32_t kStartupHeaderSize = 20;
+inline constexpr uint8_t kMarkersFlag = 0x80;      // M
+inline constexpr uint8_t kEnhancedFlag = 0x10;     // S, RFC 6581 6
 inline constexpr uint32_t kMaxPrivateData = 512;   // RFC 5044 7.1.1, enhanced block included
 inline constexpr uint32_t kEnhancedBlockSize = 4;  // RFC 6581 section 9
 inline constexpr uint32_t kMaxStartupFrame = kStartupHeaderSize + kMaxPrivateData;

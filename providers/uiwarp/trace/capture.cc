@@ -16,14 +16,12 @@ namespace {
 constexpr char kComment[] =
     "Made by `uiwarp trace` of what `uiwarp run --trace FILE,fpdus` has recorded: DDP and RDMAP "
     "headers, Read Requests, atomics, immediate data, Terminates, MPA's flags and depths, and "
-    "times "
-    "are those of the connection. Zeros stand for payload of Sends, Writes and Read Responses and "
-    "for private data, which are not recorded; CRCs are right for that. TCP's handshake, sequence "
-    "numbers and window are made up.";
+    "times are those of the connection. Zeros stand for payload of Sends, Writes and Read "
+    "Responses and for private data, which are not recorded; CRCs are right for that. TCP's "
+    "handshake, sequence numbers and window are made up.";
 
-constexpr uint8_t kMarkersFlag = 0x80, kEnhancedFlag = 0x10;  // RFC 5044 7.1.1, RFC 6581 6
-constexpr uint32_t kKeySize = 16, kLengthOffset = 2;          // the latter behind the key
-constexpr uint32_t kBlockOverhead = 32;                       // of pcapng, for each packet
+constexpr uint32_t kLengthOffset = 2;    // in what an Agreed has of a start-up frame
+constexpr uint32_t kBlockOverhead = 32;  // of pcapng, for each packet
 
 // A packet that is to be written.
 enum class Step : uint8_t { kSyn, kSynAck, kAck, kRequest, kReply, kFpdu };
@@ -45,11 +43,11 @@ std::vector<uint8_t> startup_frame(mpa::FrameKind kind, const uint8_t (&frame)[8
   mpa::StartupFrame blank;
   blank.kind = kind;
   mpa::encode(octets.data(), blank);  // for its key
-  const bool enhanced = (frame[0] & kEnhancedFlag) && frame[1] > 1;
-  std::memcpy(octets.data() + kKeySize, frame,
+  const bool enhanced = (frame[0] & mpa::kEnhancedFlag) && frame[1] > 1;
+  std::memcpy(octets.data() + mpa::kStartupKeySize, frame,
               enhanced ? sizeof frame : sizeof frame - mpa::kEnhancedBlockSize);
   octets.resize(startup_size(frame));
-  core::store_be16(octets.data() + kKeySize + kLengthOffset,
+  core::store_be16(octets.data() + mpa::kStartupKeySize + kLengthOffset,
                    static_cast<uint16_t>(octets.size() - mpa::kStartupHeaderSize));
   return octets;
 }
@@ -57,7 +55,7 @@ std::vector<uint8_t> startup_frame(mpa::FrameKind kind, const uint8_t (&frame)[8
 // Whether the peer of who sends wants markers.
 bool has_markers(const Connection& connection, bool by_initiator) {
   const Agreed& agreed = connection.agreed;
-  return ((by_initiator ? agreed.reply : agreed.request)[0] & kMarkersFlag) != 0;
+  return ((by_initiator ? agreed.reply : agreed.request)[0] & mpa::kMarkersFlag) != 0;
 }
 
 uint32_t size_of(const Wire& wire, const WireFpdu& fpdu) {

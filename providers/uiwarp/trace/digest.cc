@@ -12,12 +12,11 @@
 namespace uiw::trace {
 namespace {
 
-bool is_done(const Request& request) {
-  return request.outcome == Outcome::kUnsignaled ||
-         (request.outcome == Outcome::kCompleted && request.status == IBV_WC_SUCCESS);
-}
 bool has_succeeded(const Request& request) {
   return request.outcome == Outcome::kCompleted && request.status == IBV_WC_SUCCESS;
+}
+bool is_done(const Request& request) {
+  return request.outcome == Outcome::kUnsignaled || has_succeeded(request);
 }
 bool has_failed(const Request& request) {
   return request.outcome == Outcome::kCompleted && request.status != IBV_WC_SUCCESS;

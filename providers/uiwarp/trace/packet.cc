@@ -26,7 +26,7 @@ bool is_ipv4(const Addresses& at) {
   return is_ipv4(at.local) && is_ipv4(at.peer);
 }
 
-// RFC 1071. `even` bytes go before what comes next; only the last ones may be odd.
+// RFC 1071. Of what is added up in parts only the last may have an odd number of bytes.
 uint64_t add_up(uint64_t sum, core::Bytes octets) {
   size_t at = 0;
   for (; at + 4 <= octets.size(); at += 4) sum += core::load_be32(octets.data() + at);

@@ -32,7 +32,7 @@ void encode(const Segment& segment, std::vector<uint8_t>& out);
 void put_section(std::vector<uint8_t>& out, std::string_view comment);
 // Whose packets begin with IP's header and have times in nanoseconds.
 void put_interface(std::vector<uint8_t>& out, std::string_view name);
-// `comment` may be empty. What is behind `packet` in the file is the caller's: nothing.
+// `comment` may be empty.
 void put_packet(std::vector<uint8_t>& out, int64_t time, core::Bytes packet,
                 std::string_view comment);
 

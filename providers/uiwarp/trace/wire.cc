@@ -171,10 +171,10 @@ class Reader {
 
   std::string name_of(const char* role, const End* end) const {
     if (!end) return {};
-    char text[100];
-    std::snprintf(text, sizeof text, "%s: queue pair 0x%06x of process %u, %s. ", role, end->qp,
-                  snapshots_[end->process].pid, snapshots_[end->process].program.c_str());
-    return text;
+    const Snapshot& process = snapshots_[end->process];
+    char text[64];
+    std::snprintf(text, sizeof text, ": queue pair 0x%06x of process %u, ", end->qp, process.pid);
+    return role + (text + process.program) + ". ";
   }
 
   // What was sent, and what else was received: the record of its sending is lost.

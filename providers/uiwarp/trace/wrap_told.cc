@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/gid.h"
+#include "mpa/startup_frame.h"
 #include "trace/wraps.h"
 
 namespace uiw::trace {
@@ -23,9 +24,7 @@ void write_addresses(Kind kind, uint32_t qp_num, const sockaddr_storage& local,
   write(record);
 }
 
-// Where flags, revision and length begin: RFC 5044 7.1.1.
-constexpr size_t kKeySize = 16;
-static_assert(sizeof uiwarp_agreement::request == kKeySize + sizeof Agreed::request);
+static_assert(sizeof uiwarp_agreement::request == mpa::kStartupKeySize + sizeof Agreed::request);
 
 }  // namespace
 
@@ -51,8 +50,10 @@ void agreed(uint32_t qp_num, const uiwarp_agreement* agreement) {
   record.agreed = {};
   record.agreed.began = agreement->began;
   record.agreed.agreed = agreement->agreed;
-  std::memcpy(record.agreed.request, agreement->request + kKeySize, sizeof record.agreed.request);
-  std::memcpy(record.agreed.reply, agreement->reply + kKeySize, sizeof record.agreed.reply);
+  std::memcpy(record.agreed.request, agreement->request + mpa::kStartupKeySize,
+              sizeof record.agreed.request);
+  std::memcpy(record.agreed.reply, agreement->reply + mpa::kStartupKeySize,
+              sizeof record.agreed.reply);
   write(record);
   next->agreed(qp_num, agreement);
 }

@@ -230,6 +230,15 @@ TEST(Capture, OfBothEndsHasEachFpduOnce) {
   EXPECT_FALSE(wire.fpdus[2].by_initiator);
 }
 
+TEST(Capture, NamesAProgramHoweverLongItsNameIs) {
+  Recorded recorded(true);
+  recorded.snapshot.program = std::string(200, 'p');
+  const std::vector<Snapshot> all = {recorded.snapshot};
+  const Wire wire = wire_of(all);
+  ASSERT_EQ(wire.connections.size(), 1u);
+  EXPECT_THAT(wire.connections[0].ends, testing::EndsWith(recorded.snapshot.program + ". "));
+}
+
 TEST(Capture, OfTheResponderAloneIsTheSame) {
   Recorded initiator(true), responder(false);
   initiator.fpdu(kFromHere, 3000, 0, 14, kWrite);
