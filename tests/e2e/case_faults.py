@@ -2,28 +2,18 @@
 """Stock programs that meet a rule of `uiwarp run --faults`, and what they print then."""
 import os
 import re
-import tempfile
 
 from case_rping import connect, serve
 from harness import expect, wait_until
 from registry import case
+from rules_file import RulesFile
 
 
-class Rules:
-    """A file with this text, as the setting that names it."""
-
-    def __init__(self, text):
-        self.text = text
+class Rules(RulesFile):
+    """The setting that names it."""
 
     def __enter__(self):
-        with tempfile.NamedTemporaryFile("w", prefix="uiwarp-faults-", delete=False) as file:
-            file.write(self.text)
-        os.chmod(file.name, 0o644)
-        self.path = file.name
-        return {"UIWARP_FAULTS": self.path}
-
-    def __exit__(self, *_):
-        os.unlink(self.path)
+        return {"UIWARP_FAULTS": super().__enter__()}
 
 
 def said_once(tool, line, *others):

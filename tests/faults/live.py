@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+from rules_file import RulesFile
+
 LIMIT = 100   # seconds: far more than anything here takes
 
 
@@ -59,28 +62,11 @@ class Program:
         self.process.wait()
 
 
-class Rules:
-    """A file with this text; its path."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def __enter__(self):
-        with tempfile.NamedTemporaryFile("w", prefix="uiwarp-faults-", delete=False) as file:
-            file.write(self.text)
-        os.chmod(file.name, 0o644)
-        self.path = file.name
-        return self.path
-
-    def __exit__(self, *_):
-        os.unlink(self.path)
-
-
 def rules_come_and_go(uiwarp, folder):
     with Program(uiwarp, folder, "--faults", "none") as program:
         pid = str(program.pid)
         expect("no rule is in force" in program.faults(pid), "a program that begins without rules")
-        with Rules("seed 3\nop=SEND every=2 delay=1us\nop=READ delay=1ms\n") as rules:
+        with RulesFile("seed 3\nop=SEND every=2 delay=1us\nop=READ delay=1ms\n") as rules:
             program.faults(pid, rules)
             for _ in range(1000):
                 seen = program.rules()
@@ -89,7 +75,7 @@ def rules_come_and_go(uiwarp, folder):
             expect(seen["rules"][0]["injected"] > 2 and seen["rules"][1]["injected"] == 0, "not injected", seen)
             expect((seen["pid"], seen["file"], seen["seed"], seen["rules"][0]["line"]) == (program.pid, rules, 3, 2), "other rules", seen)
             expect("op=SEND every=2 delay=1us" in program.faults(pid) and pid in program.faults(), "not shown")
-        with Rules("op=SEND nth=2 status=LOC_LEN_ERR\nop=SEND nth=3 dealy=1ms\n") as wrong:
+        with RulesFile("op=SEND nth=2 status=LOC_LEN_ERR\nop=SEND nth=3 dealy=1ms\n") as wrong:
             text = program.faults(pid, wrong, status=2)
             expect("line 2: there is no 'dealy=1ms'; allowed: " in text, "a wrong rule is not named", text)
         expect("nor ready-made rules" in program.faults(pid, "nothing-like-it", status=2), "a name that there is not")
@@ -97,7 +83,7 @@ def rules_come_and_go(uiwarp, folder):
         program.faults(pid, "--off")
         expect(program.rules()["rules"] == [], "there are rules after --off")
         # Both times and counts begin with the change.
-        with Rules("dev=* at=2ms port=down for=20ms\nop=SEND nth=20 status=RETRY_EXC_ERR\n") as rules:
+        with RulesFile("dev=* at=2ms port=down for=20ms\nop=SEND nth=20 status=RETRY_EXC_ERR\n") as rules:
             program.faults(pid, rules)
             printed = program.end()
     expect((printed, program.process.returncode) == ("ends: transport retry counter exceeded\n", 0), "another end", printed, program.errors)
@@ -107,13 +93,13 @@ def rules_come_and_go(uiwarp, folder):
 
 
 def ports_come_up_with_other_rules(uiwarp, folder):
-    with Rules("dev=* at=1ms port=down\n") as rules, Program(uiwarp, folder, "--faults", "none") as program:
+    with RulesFile("dev=* at=1ms port=down\n") as rules, Program(uiwarp, folder, "--faults", "none") as program:
         program.faults(str(program.pid), rules)
         for _ in range(1000):
             if program.rules()["rules"][0]["injected"]:
                 break
         expect("no rule" in program.faults(str(program.pid), "--off"), "still there")
-        with Rules("op=SEND nth=20 status=RETRY_EXC_ERR\n") as ending:
+        with RulesFile("op=SEND nth=20 status=RETRY_EXC_ERR\n") as ending:
             program.faults(str(program.pid), ending)
             printed = program.end()
     expect("ends: transport retry" in printed and "its port is up again" in program.errors, "it does not go on", printed, program.errors)
@@ -121,7 +107,7 @@ def ports_come_up_with_other_rules(uiwarp, folder):
 
 def who_does_not_answer(uiwarp, folder):
     """A clear message, at once or after a few seconds, and nothing is changed."""
-    with Rules("op=SEND nth=1 status=GENERAL_ERR\n") as rules, Program(uiwarp, folder, "--faults", "none") as program:
+    with RulesFile("op=SEND nth=1 status=GENERAL_ERR\n") as rules, Program(uiwarp, folder, "--faults", "none") as program:
         pid = str(program.pid)
         os.kill(program.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, program.pid, os.WSTOPPED)

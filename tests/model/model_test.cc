@@ -316,18 +316,25 @@ struct Events : queue::CompletionEvents {
   void on_overflow() override {}
 };
 
-struct Completions : rl::test_suite<Completions, 2> {
+template <class Suite>
+struct OfOneQueue : rl::test_suite<Suite, 2> {
   Events events;
   modelled::atomic<uint64_t> freed;
   modelled::unique_ptr<queue::CompletionQueue> cq;
   modelled::unique_ptr<queue::CompletionSource> source;
   int polled = 0;
 
+  modelled::unique_ptr<queue::CompletionSource> make_source() {
+    return modelled::make_unique<queue::CompletionSource>(queue::CompletionSource::Kind::kOwnQueue,
+                                                          freed);
+  }
   void before() {
     cq = queue::CompletionQueue::create(2, &events);
-    source = modelled::make_unique<queue::CompletionSource>(
-        queue::CompletionSource::Kind::kOwnQueue, freed);
+    source = make_source();
   }
+};
+
+struct Completions : OfOneQueue<Completions> {
   void thread(unsigned index) {
     if (index == 0) {
       cq->push({{}, source.get(), 1}, true);
@@ -346,19 +353,10 @@ struct Completions : rl::test_suite<Completions, 2> {
 
 // The same: who arms last hears of what has come before, also while another thread polls what is
 // left of a queue pair that is gone.
-struct Purged : rl::test_suite<Purged, 2> {
-  Events events;
-  modelled::atomic<uint64_t> freed;
-  modelled::unique_ptr<queue::CompletionQueue> cq;
-  modelled::unique_ptr<queue::CompletionSource> source;
-  int polled = 0;
-
+struct Purged : OfOneQueue<Purged> {
   void before() {
-    cq = queue::CompletionQueue::create(2, &events);
-    auto gone = modelled::make_unique<queue::CompletionSource>(
-        queue::CompletionSource::Kind::kOwnQueue, freed);
-    source = modelled::make_unique<queue::CompletionSource>(
-        queue::CompletionSource::Kind::kOwnQueue, freed);
+    OfOneQueue::before();
+    auto gone = make_source();
     cq->push({{}, gone.get(), 1}, true);
     cq->purge(modelled::move(gone));
   }

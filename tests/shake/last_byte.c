@@ -3,12 +3,9 @@
  * Watches the last byte of an RDMA Write in memory, and takes the rest for placed when it changes. Clean, it waits for
  * the completion of a Send behind the Write, before which all of that is placed (RFC 5040 5.5).
  */
-#include "../misuse/misuse.h"
+#include "last_byte.h"
 
 #define WRITES 100
-#define BYTES (SIZE / 2)
-
-static struct ends ends;
 
 static void post_write(int value)
 {
@@ -24,15 +21,6 @@ static void post_write(int value)
 		MUST(!post_send(ends.a, send));
 }
 
-static void await_last_byte(char value)
-{
-	const volatile char *last = &ends.memory[SIZE - 1];
-	const time_t end = time(NULL) + 60;
-
-	while (*last != value)
-		MUST(time(NULL) < end);
-}
-
 int main(int argc, char **argv)
 {
 	make_ends(&ends, argc, argv, IBV_ACCESS_REMOTE_WRITE);
@@ -45,8 +33,7 @@ int main(int argc, char **argv)
 			MUST(next_received(&ends).status == IBV_WC_SUCCESS);
 		else
 			await_last_byte((char)i);
-		for (int at = BYTES; at < SIZE; at++)
-			MUST(((const volatile char *)ends.memory)[at] == (char)i);
+		expect_all((char)i);
 		for (int sent = 0; sent < 1 + clean; sent++)
 			MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
 	}

@@ -3,12 +3,9 @@
  * Watches the last byte of the memory that an RDMA Read fills, and takes the rest for read when it changes. Clean, it
  * waits for the Read's completion (RFC 5040 5.5).
  */
-#include "../misuse/misuse.h"
+#include "last_byte.h"
 
 #define READS 40
-#define BYTES (SIZE / 2)
-
-static struct ends ends;
 
 static void post_read(int value)
 {
@@ -22,15 +19,6 @@ static void post_read(int value)
 	MUST(!post_send(ends.a, read));
 }
 
-static void await_last_byte(char value)
-{
-	const volatile char *last = &ends.memory[SIZE - 1];
-	const time_t end = time(NULL) + 60;
-
-	while (*last != value)
-		MUST(time(NULL) < end);
-}
-
 int main(int argc, char **argv)
 {
 	make_ends(&ends, argc, argv, IBV_ACCESS_REMOTE_READ);
@@ -41,8 +29,7 @@ int main(int argc, char **argv)
 			MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
 		else
 			await_last_byte((char)i);
-		for (int at = BYTES; at < SIZE; at++)
-			MUST(((const volatile char *)ends.memory)[at] == (char)i);
+		expect_all((char)i);
 		if (!clean)
 			MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
 	}

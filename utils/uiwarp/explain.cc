@@ -26,8 +26,7 @@ constexpr char kWordsTaken[] =
     "protection error'), of an asynchronous or rdma_cm event (IBV_EVENT_CQ_ERR; REJECTED -111), of "
     "an errno (EINVAL, also with its call: EINVAL ibv_post_send); a vendor_err (0x15) or Terminate "
     "code (0x1202) as messages have it; the state of a queue pair (SQD); a kind of finding of "
-    "--check "
-    "(event-lost).";
+    "--check (event-lost).";
 constexpr const char* kPrefixes[] = {"ibv_wc_", "ibv_event_", "rdma_cm_event_"};
 
 struct Table {

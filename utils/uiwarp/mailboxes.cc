@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "descriptor.h"
 
 namespace uiw::tool {
 namespace {
@@ -28,23 +29,6 @@ using faults::Turn;
 constexpr core::Nanoseconds kLimit = 5 * core::kSecond;
 // How long it is waited until what the process does is looked at again.
 constexpr core::Nanoseconds kLook = 100 * core::kMillisecond;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string below_proc(pid_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "core/clock.h"
 #include "core/settings.h"
 #include "end_signals.h"
 #include "run.h"
@@ -50,9 +50,7 @@ struct Program {
 };
 
 double now() {
-  timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return static_cast<double>(ts.tv_sec) + static_cast<double>(ts.tv_nsec) / 1e9;
+  return static_cast<double>(core::now()) / static_cast<double>(core::kSecond);
 }
 
 void fill_in(std::vector<std::string>& command) {

@@ -11,26 +11,13 @@
 #include <string_view>
 
 #include "core/settings.h"
+#include "descriptor.h"
 
 namespace uiw::tool {
 namespace {
 
 // Of one folder; another user may have put there what he likes.
 constexpr size_t kMostNames = 1u << 14;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;

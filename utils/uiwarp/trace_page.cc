@@ -171,8 +171,7 @@ std::string throughput(const History& history, const Digest& digest) {
           rest(digest.series.shown.size(), digest.series.all, ", those with the most bytes"),
       "Bytes and requests per second, counted when the program polled the completion; unsignaled "
       "requests with the next completion. A Send is counted at its sender and, as a receive, at "
-      "its "
-      "receiver.");
+      "its receiver.");
 }
 
 std::string latency(const History& history, const Digest& digest) {

@@ -105,8 +105,8 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_FAULTS", "off|none|FILE", "off",
      "Let go wrong what the rules of FILE say, or ready-made ones by their name: calls, requests, "
      "connections and devices that fail, slow peers. `uiwarp run --faults` sets it; `uiwarp "
-     "faults` "
-     "changes rules while a program runs, with none at first if need be, and says what they do."},
+     "faults` changes rules while a program runs, with none at first if need be, and says what "
+     "they do."},
     {"UIWARP_SHAKE", "off|SEED", "off",
      "Do by this seed, a number of 64 bits, what the standards leave open and programs do not "
      "expect: completions that come late, in other batches and orders, data whose end is placed "

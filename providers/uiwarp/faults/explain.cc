@@ -121,8 +121,7 @@ std::string at_a_time(const Rule& rule) {
   const std::string device = rule.device == "*" ? "each device" : rule.device;
   const std::string when =
       time_of(rule.at) +
-      " after the process has opened its first device, or these rules were put "
-      "in force later, ";
+      " after the process has opened its first device, or these rules were put in force later, ";
   switch (rule.action) {
     case Action::kPortDown:
       return when + "the port of " + device + " goes down" +

@@ -58,7 +58,9 @@ void count_and_place(uint8_t* to, core::Bytes payload) {
   qp::place_end_first(to, payload, [] {});
 }
 
-TEST(PlaceShaken, WritesAreWholeAndNotReceivedDirectly) {
+// What `frame_of` makes of the content and the memory's STag arrives in two parts.
+template <class FrameOf>
+void expect_whole_and_not_direct(FrameOf&& frame_of) {
   constexpr size_t kSize = 20000, kFirst = 1000;
   for (const bool crc : {true, false}) {
     const Octets content = filled(kSize);
@@ -67,7 +69,7 @@ TEST(PlaceShaken, WritesAreWholeAndNotReceivedDirectly) {
     Machine m({.crc = crc});
     m.connection->shared.place = count_and_place;
     const uint32_t stag = *m.memory.add(kPd, memory.data(), kStart, kSize, kAllAccess, kMaxRegions);
-    const Octets octets = fpdu(tagged(0, stag, kStart, content), crc);
+    const Octets octets = fpdu(frame_of(m, stag, content), crc);
     ASSERT_EQ(m.feed({octets.data(), kFirst}), RxStatus::kOk);
     qp::DirectPlacement placement;
     EXPECT_FALSE(m.rx().plan_placement(placement));
@@ -77,24 +79,17 @@ TEST(PlaceShaken, WritesAreWholeAndNotReceivedDirectly) {
   }
 }
 
+TEST(PlaceShaken, WritesAreWholeAndNotReceivedDirectly) {
+  expect_whole_and_not_direct([](Machine&, uint32_t stag, const Octets& content) {
+    return tagged(0, stag, kStart, content);
+  });
+}
+
 TEST(PlaceShaken, SendsAreWholeAndNotReceivedDirectly) {
-  constexpr size_t kSize = 20000, kFirst = 1000;
-  for (const bool crc : {true, false}) {
-    const Octets content = filled(kSize);
-    Octets memory(kSize, 0);
-    placed_parts = 0;
-    Machine m({.crc = crc});
-    m.connection->shared.place = count_and_place;
-    const uint32_t stag = *m.memory.add(kPd, memory.data(), kStart, kSize, kAllAccess, kMaxRegions);
-    m.receive(RecvWr({{kStart, kSize, stag}}, 7));
-    const Octets octets = fpdu(untagged(3, 0, 1, 0, content, true), crc);
-    ASSERT_EQ(m.feed({octets.data(), kFirst}), RxStatus::kOk);
-    qp::DirectPlacement placement;
-    EXPECT_FALSE(m.rx().plan_placement(placement));
-    EXPECT_EQ(m.feed({octets.data() + kFirst, octets.size() - kFirst}), RxStatus::kOk);
-    EXPECT_EQ(placed_parts, crc ? 1 : 2);
-    EXPECT_EQ(memory, content);
-  }
+  expect_whole_and_not_direct([](Machine& m, uint32_t stag, const Octets& content) {
+    m.receive(RecvWr({{kStart, static_cast<uint32_t>(content.size()), stag}}, 7));
+    return untagged(3, 0, 1, 0, content, true);
+  });
 }
 
 }  // namespace
