@@ -11,22 +11,13 @@
 int main(int argc, char **argv)
 {
 	static struct ends ends;
-	struct ibv_qp_init_attr_ex init = {
-		.cap = { DEPTH, DEPTH, 1, 1, 0 },
-		.qp_type = IBV_QPT_RC,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.send_ops_flags = IBV_QP_EX_WITH_SEND,
-	};
 	struct ibv_qp_ex *ex, *copied_ex;
 	struct ibv_qp *qp;
 	size_t size;
 	char *copy;
 
 	make_ends(&ends, argc, argv, 0);
-	init.send_cq = ends.sends;
-	init.recv_cq = ends.receives;
-	init.pd = ends.pd;
-	MUST(qp = ibv_create_qp_ex(ends.context, &init));
+	qp = make_extended_qp(&ends);
 	MUST(ex = ibv_qp_to_qp_ex(qp));
 	to_init(qp);
 	size = malloc_usable_size(qp);

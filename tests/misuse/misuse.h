@@ -66,6 +66,24 @@ static inline struct ibv_qp *make_qp(struct ends *ends, uint32_t inline_data)
 	return qp;
 }
 
+/* One whose Sends may go by ibv_wr_send(). */
+static inline struct ibv_qp *make_extended_qp(struct ends *ends)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = ends->sends,
+		.recv_cq = ends->receives,
+		.cap = { DEPTH, DEPTH, 1, 1, 0 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = ends->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp;
+
+	MUST(qp = ibv_create_qp_ex(ends->context, &init));
+	return qp;
+}
+
 static inline void to_init(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
