@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Memory is unmapped before the completion of the Send that names it was polled.
- * Hint: buffer-in-flight
+ * Hint: memory-unmapped
  */
 #include <sys/mman.h>
 

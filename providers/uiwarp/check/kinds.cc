@@ -125,12 +125,17 @@ constexpr KindInfo kInfos[] = {
      "left, for an idle one, and goes on with addresses and ports that are not there any more.",
      "Let a thread call ibv_get_async_event() and ibv_ack_async_event() for as long as the device "
      "is open, and have it end or repair what the event names."},
+    {Kind::kUnmapped, "memory-unmapped", "registered memory that is unmapped",
+     "The pages stay pinned, and the adapter goes on with them: what it receives goes where nobody "
+     "sees it, what it sends are the old bytes, though other memory may have that address by then.",
+     "Poll the completions of all requests that name the memory first (in the error state of the "
+     "queue pair the others end, too), then deregister it, and unmap it after that."},
 };
 
 constexpr bool is_in_order() {
   for (size_t i = 0; i < std::size(kInfos); ++i)
     if (static_cast<size_t>(kInfos[i].kind) != i) return false;
-  return static_cast<size_t>(Kind::kEventUnread) + 1 == std::size(kInfos);
+  return static_cast<size_t>(Kind::kUnmapped) + 1 == std::size(kInfos);
 }
 static_assert(is_in_order());
 

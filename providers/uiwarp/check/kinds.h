@@ -32,6 +32,7 @@ enum class Kind : uint8_t {
   kRemoteAccess,       // the peer refused what a request asks of its memory
   kUsedAfterDestroy,   // a queue that has gone, or goes at that moment
   kEventUnread,        // an asynchronous event that nobody read
+  kUnmapped,           // memory that is registered was unmapped
 };
 
 struct KindInfo {

@@ -135,6 +135,10 @@ class Requests {
     return request;
   }
 
+  template <class Visit>
+  void each(Visit visit) {
+    for (Request& request : requests_) visit(request);
+  }
   void clear() { requests_.clear(); }
   const std::deque<Request>& all() const { return requests_; }
 

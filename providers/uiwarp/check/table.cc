@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "check/instrument.h"
+#include "check/unmapping.h"
 #include "check/wraps.h"
 #include "core/check_options.h"
 #include "core/covers.h"
@@ -25,6 +26,7 @@ int make_table(const char* options, const uiwarp_verbs* next_table, const uiwarp
   wants.hints = parsed.hints;
   if (!Report::instance().configure(parsed)) return EINVAL;
   *table = table_over(*next_table);
+  watch_calls();
   return 0;
 }
 

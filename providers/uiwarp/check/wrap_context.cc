@@ -84,6 +84,10 @@ void report_close(const Context& context, const std::vector<Objects::Entry>& lef
 
 }  // namespace
 
+bool is_exiting() {
+  return exiting;
+}
+
 namespace wrap {
 
 int context_open(const uiwarp_device* device, uint64_t command, uiwarp_context** context,

@@ -7,6 +7,7 @@
 
 #include "check/forks.h"
 #include "check/text.h"
+#include "check/unmapping.h"
 #include "check/wraps.h"
 
 namespace uiw::check {
@@ -86,6 +87,7 @@ int mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access, 
     *lkey = made->region->lkey;
   }
   Objects::instance().add(context, made.get(), made->region->name(), {made->pd});
+  watch_memory(*made->region, made.get());
   *mr = handle_of(made.release());
   return 0;
 }
@@ -117,6 +119,8 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
     context.regions.change(*mr.region, changed);
     *lkey = mr.region->lkey;
   }
+  leave_memory(*mr.region);
+  watch_memory(*mr.region, &mr);
   Objects::instance().add(context, &mr, mr.region->name(), {mr.pd});
   return 0;
 }
@@ -137,6 +141,7 @@ int mr_dereg(uiwarp_mr* handle) {
     mr->region->deregistered = here;
     context.regions.remove(*mr->region);
   }
+  leave_memory(*mr->region);
   Objects::instance().remove(mr);
   delete mr;
   return 0;

@@ -50,6 +50,12 @@ void stop_listening(const Qp& qp) {
   all.by_number.erase(qp.number);
 }
 
+void each_listened_for(const std::function<void(Qp&)>& visit) {
+  Watched& all = watched();
+  const std::shared_lock lock(all.mutex);
+  for (const auto& [number, qp] : all.by_number) visit(*qp);
+}
+
 void report_queue_pair_of(uint64_t uid, const Stack& here) {
   rdma_cm_id id;
   ibv_qp named;

@@ -3,6 +3,8 @@
 // table, keeps the objects up to date, and asks rules.h. Contracts are those of uiwarp-abi.h.
 #pragma once
 
+#include <functional>
+
 #include "check/objects.h"
 #include "check/report.h"
 #include "check/rules.h"
@@ -25,6 +27,10 @@ ibv_qp_state state_of(const Qp& qp);
 // lock held.
 void listen_for(Qp& qp);
 void stop_listening(const Qp& qp);
+// Those in between, each of which stays there for its visit.
+void each_listened_for(const std::function<void(Qp&)>& visit);
+// Exit handlers run.
+bool is_exiting();
 
 // The program has destroyed the id of rdma_cm at `uid`, a struct rdma_cm_id, `here`: its queue
 // pair, if it is still there, is reported. Thread: the program's, whose call that is.

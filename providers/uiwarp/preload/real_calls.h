@@ -90,7 +90,11 @@ typedef int glob_error(const char *, int);
 	  (int, const void *, size_t, int, const struct sockaddr *, socklen_t))                    \
 	X(ssize_t, sendmsg, (int, const struct msghdr *, int))                                     \
 	X(void *, dlopen, (const char *, int))                                                     \
-	X(int, dl_iterate_phdr, (int (*)(struct dl_phdr_info *, size_t, void *), void *))
+	X(int, dl_iterate_phdr, (int (*)(struct dl_phdr_info *, size_t, void *), void *))          \
+	X(int, munmap, (void *, size_t))                                                           \
+	X(void *, mremap, (void *, size_t, size_t, int, ...))                                      \
+	X(void *, mmap, (void *, size_t, int, int, int, off_t))                                    \
+	X(void *, mmap64, (void *, size_t, int, int, int, off_t))
 
 struct real_calls {
 #define UIWARP_FIELD(result, name, arguments) result(*name) arguments;
