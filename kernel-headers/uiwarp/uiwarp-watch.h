@@ -12,6 +12,8 @@
 struct uiwarp_watcher {
 	/* `size` bytes at `address`, mapped or not, will not be the memory that they are; of a move it has happened. */
 	void (*unmapping)(const void *address, size_t size, const char *call);
+	/* By exit(), or since main() has returned. It need not return. */
+	void (*exiting)(void);
 };
 /*
  * In libuiwarp-preload.so, where there is one: uiwarp_preload_watch, to be looked up by its name. Once; what is pointed

@@ -42,6 +42,11 @@ bool is_between(const Frame& frame) {
          });
 }
 
+// By which libuiwarp-preload.so calls main().
+bool is_preloaded(const Frame& frame) {
+  return base(frame.module).starts_with("libuiwarp-preload");
+}
+
 bool is_of_interpreter(const Frame& frame) {
   const std::string_view name = base(frame.module);
   return name.starts_with("python") || name.starts_with("libpython");
@@ -163,7 +168,7 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
   // in a stripped program.
   const auto is_last = [&] {
     return is_of_libc(frames.back()) || frames.back().function == "_start" ||
-           is_of_libc(frames[frames.size() - 2]);
+           is_preloaded(frames.back()) || is_of_libc(frames[frames.size() - 2]);
   };
   while (frames.size() > 1 && is_last()) frames.pop_back();
   if (stack.python) show_python(*stack.python, frames);

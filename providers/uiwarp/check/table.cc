@@ -2,7 +2,7 @@
 #include <cerrno>
 
 #include "check/instrument.h"
-#include "check/unmapping.h"
+#include "check/watched_calls.h"
 #include "check/wraps.h"
 #include "core/check_options.h"
 #include "core/covers.h"

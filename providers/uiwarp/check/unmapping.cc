@@ -19,7 +19,6 @@
 #include "check/wraps.h"
 #include "core/generation.h"
 #include "core/per_process.h"
-#include "uiwarp/uiwarp-watch.h"
 
 namespace uiw::check {
 namespace {
@@ -141,6 +140,8 @@ bool is_our_own(const Stack& stack) {
   return false;
 }
 
+}  // namespace
+
 void unmapping(const void* address, size_t size, const char* call) {
   const Registered* const all = last.load(std::memory_order_acquire);
   if (!all || all->process != core::generation()) return;
@@ -167,15 +168,6 @@ void unmapping(const void* address, size_t size, const char* call) {
                             {{"unmapped", going.here}, {"memory registered", entry.created}},
                             true});
   }
-}
-
-constexpr uiwarp_watcher kWatcher = {.unmapping = unmapping};
-
-}  // namespace
-
-void watch_calls() {
-  void* const found = dlsym(RTLD_DEFAULT, "uiwarp_preload_watch");
-  if (found) reinterpret_cast<uiwarp_preload_watch_function*>(found)(&kWatcher);
 }
 
 void watch_memory(const Region& region, const void* owner) {

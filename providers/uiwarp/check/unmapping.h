@@ -3,6 +3,7 @@
 // so.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -11,8 +12,9 @@
 
 namespace uiw::check {
 
-// Has the preload library, if there is one, tell of calls. Once.
-void watch_calls();
+// `size` bytes at `address` are taken away by `call`: reports what is registered there. Thread: the
+// one that makes the call, whatever locks it holds that are not this library's.
+void unmapping(const void* address, size_t size, const char* call);
 
 // The region is registered, and named by `owner` in the list of objects, until it is left. A
 // region for paging on demand follows what is mapped, and is not looked at. Thread: any.

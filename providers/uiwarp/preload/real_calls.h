@@ -27,6 +27,7 @@ typedef int scandir_order(const struct dirent **, const struct dirent **);
 typedef int scandir64_filter(const struct dirent64 *);
 typedef int scandir64_order(const struct dirent64 **, const struct dirent64 **);
 typedef int glob_error(const char *, int);
+typedef int main_function(int, char **, char **);
 
 /* X(result, name, (arguments)), for functions that every glibc we support has. */
 #define UIWARP_REAL_CALLS(X)                                                                       \
@@ -94,7 +95,10 @@ typedef int glob_error(const char *, int);
 	X(int, munmap, (void *, size_t))                                                           \
 	X(void *, mremap, (void *, size_t, size_t, int, ...))                                      \
 	X(void *, mmap, (void *, size_t, int, int, int, off_t))                                    \
-	X(void *, mmap64, (void *, size_t, int, int, int, off_t))
+	X(void *, mmap64, (void *, size_t, int, int, int, off_t))                                  \
+	X(void, exit, (int))                                                                       \
+	X(int, __libc_start_main,                                                                  \
+	  (main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *))
 
 struct real_calls {
 #define UIWARP_FIELD(result, name, arguments) result(*name) arguments;

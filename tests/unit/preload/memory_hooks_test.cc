@@ -49,7 +49,7 @@ class MemoryHooks : public testing::Test {
   static std::string heard() { return std::exchange(told, {}); }
 
  private:
-  static constexpr uiwarp_watcher watcher_ = {.unmapping = note};
+  static constexpr uiwarp_watcher watcher_ = {.unmapping = note, .exiting = nullptr};
   uiwarp_preload_watch_function* watch_ = nullptr;
 };
 
