@@ -99,7 +99,8 @@ int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& add
   if (id == nullptr) return error;
   if (id->state != IdState::kIdle)
     return refuse_by_state(*id, "rdma_bind_addr", "once, before all others");
-  if ((error = bind_locked(*id, address)) != 0) return refuse_address(*id, address, error);
+  if ((error = bind_locked(*id, address)) != 0)
+    return refuse_address(*id, "rdma_bind_addr", address, error);
   // Linux has no device for a loopback address. Who names a port as well wants to be reached there
   // and gets ours at once, everybody else when listening. libfabric does not: it binds to localhost
   // to learn which devices there are, and drops all but the one that this chooses.
@@ -111,9 +112,8 @@ int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& add
 
 int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_storage& source,
                              const sockaddr_storage& destination) {
-  if (!transport::is_ip(destination)) return EAFNOSUPPORT;
-  if (source.ss_family != 0 && source.ss_family != destination.ss_family) return EINVAL;
-
+  constexpr char kCall[] = "rdma_resolve_addr";
+  constexpr char kTwoFamilies[] = "source and destination are one of IPv4 and one of IPv6";
   look_for(source);
   uint64_t serial;
   sockaddr_storage to = destination;
@@ -124,6 +124,11 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
     int error;
     Id* id = find(channel, number, error);
     if (id == nullptr) return error;
+    if (!transport::is_ip(destination))
+      return refuse_target(*id, kCall, EAFNOSUPPORT,
+                           "the destination is neither an IPv4 nor an IPv6 address");
+    if (source.ss_family != 0 && source.ss_family != destination.ss_family)
+      return refuse_target(*id, kCall, EINVAL, kTwoFamilies);
     if (id->state == IdState::kIdle) {
       // A source without a port is left to connect(), as is one that nobody named.
       if (source.ss_family != 0 && transport::port_of(source) != 0) {
@@ -132,9 +137,11 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
         error = check_own_address(source, id->device);
         if (error == 0) id->source = source;
       }
-      if (error != 0) return error;
-    } else if (id->state != IdState::kBound || (id->source.ss_family != to.ss_family)) {
-      return EINVAL;
+      if (error != 0) return refuse_address(*id, kCall, source, error);
+    } else if (id->state != IdState::kBound) {
+      return refuse_by_state(*id, kCall, "once, first of all or after rdma_bind_addr");
+    } else if (id->source.ss_family != to.ss_family) {
+      return refuse_target(*id, kCall, EINVAL, kTwoFamilies);
     }
     before = id->state;
     id->state = IdState::kResolvingAddress;
@@ -253,6 +260,7 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
     out = number_given != 0;
     return true;
   };
+  constexpr char kBeforeBinding[] = "before rdma_bind_addr and rdma_resolve_addr";
   switch (option) {
     case Option::kTos:
       if (value.size() != 1) return EINVAL;
@@ -260,10 +268,12 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
       if (id->bound_fd >= 0) transport::set_tos(id->bound_fd, id->source.ss_family, id->tos);
       return 0;
     case Option::kReuseAddress:
-      if (id->state != IdState::kIdle) return EINVAL;
+      if (id->state != IdState::kIdle)
+        return refuse_by_state(*id, "rdma_set_option of RDMA_OPTION_ID_REUSEADDR", kBeforeBinding);
       return flag(id->asked_reuse) ? 0 : EINVAL;
     case Option::kV6Only:
-      if (id->state != IdState::kIdle) return EINVAL;
+      if (id->state != IdState::kIdle)
+        return refuse_by_state(*id, "rdma_set_option of RDMA_OPTION_ID_AFONLY", kBeforeBinding);
       return flag(id->v6_only) ? 0 : EINVAL;
     case Option::kAckTimeout:
       // For connections made from now on; as in the kernel the value is not looked at further.

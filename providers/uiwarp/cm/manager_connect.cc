@@ -36,7 +36,7 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
   const Service service = id->service;
-  if (service == Service::kNone) return EOPNOTSUPP;
+  if (service == Service::kNone) return refuse_service(*id, "rdma_connect");
   size_t room = rules_.of(service).connect_room;
   if (service == Service::kConnection && settings_.mpa_revision >= 2)
     room = std::min<size_t>(room, kMaxEnhancedPrivateData);
@@ -89,7 +89,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  if (id->service == Service::kNone) return EOPNOTSUPP;
+  if (id->service == Service::kNone) return refuse_service(*id, "rdma_listen");
   if (id->state == IdState::kIdle) {
     sockaddr_storage any{};
     any.ss_family = AF_INET;
@@ -98,13 +98,16 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   if (id->state != IdState::kBound)
     return refuse_by_state(*id, "rdma_listen", "once, after rdma_bind_addr");
   // One that listens does not share its port, as with the kernel's rdma_cm.
-  if (is_taken(*id, id->source, false)) return refuse_address(*id, id->source, EADDRINUSE);
-  if (id->bound_fd < 0 && (error = hold_port(*id, id->source)) != 0) return error;
+  if (is_taken(*id, id->source, false))
+    return refuse_address(*id, "rdma_listen", id->source, EADDRINUSE);
+  if (id->bound_fd < 0 && (error = hold_port(*id, id->source)) != 0)
+    return refuse_address(*id, "rdma_listen", id->source, error);
   if (transport::is_loopback(id->source)) id->device = device::find_by_address(id->source);
   if ((error = acquire_engine()) != 0) return error;
   // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is
   // emptied by the engine at once: the application's backlog counts requests, not connections.
-  if ((error = -core::sys::listen(id->bound_fd, Acceptor::kTcpQueue)) != 0) return error;
+  if ((error = -core::sys::listen(id->bound_fd, Acceptor::kTcpQueue)) != 0)
+    return refuse_address(*id, "rdma_listen", id->source, error);
   admission_.measure();
   auto* acceptor =
       new (std::nothrow) Acceptor(*this, *engine_, id->bound_fd, id->service, id->device);
@@ -150,7 +153,8 @@ int Manager::establish(Channel& channel, uint32_t number) {
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
   if (rules_.mover == Mover::kConnection) return 0;
-  if (id->state != IdState::kAnswered) return EINVAL;
+  if (id->state != IdState::kAnswered)
+    return refuse_by_state(*id, "rdma_establish", "once, after RDMA_CM_EVENT_CONNECT_RESPONSE");
   id->state = IdState::kConnected;
   id->endpoint->order(Endpoint::kEstablish);
   return 0;
@@ -166,14 +170,19 @@ int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data)
     int error;
     Id* id = find(channel, number, error);
     if (id == nullptr) return error;
-    if (private_data.size() > rules_.of(id->service).reject_room) return EINVAL;
+    const size_t room = rules_.of(id->service).reject_room;
+    if (private_data.size() > room)
+      return refuse_private_data(*id, "rdma_reject", private_data.size(), room);
     if (id->state == IdState::kAnswered) {
       // MPA has no word for it: the peer gets nothing but the end.
       id->state = IdState::kEnded;
       id->endpoint->order(Endpoint::kDisconnect);
       return 0;
     }
-    if (id->state != IdState::kRequested) return EINVAL;
+    if (id->state != IdState::kRequested)
+      return refuse_by_state(*id, "rdma_reject",
+                             "once, with the id of RDMA_CM_EVENT_CONNECT_REQUEST, instead of "
+                             "rdma_accept");
     core::Result<engine::EngineRef> another = engine::EngineRef::acquire();
     if (!another) return another.error();
     engine = std::move(*another);
@@ -210,7 +219,7 @@ int Manager::disconnect(Channel& channel, uint32_t number) {
     case IdState::kRequested:  // as iw_cm: nothing to end yet, and no error
       return 0;
     default:
-      return EINVAL;
+      return refuse_by_state(*id, "rdma_disconnect", "when it is connected");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "cm/manager.h"
+#include "cm/refusals.h"
 #include "core/qp_number.h"
 #include "transport/addresses.h"
 
@@ -17,11 +18,21 @@ int Manager::join(Channel& channel, uint32_t number, uint64_t uid, const sockadd
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  if (rules_.datagrams == nullptr) return EOPNOTSUPP;
+  constexpr char kCall[] = "rdma_join_multicast";
+  if (rules_.datagrams == nullptr) return refuse_service(*id, kCall);
   const bool has_address = id->device != nullptr &&
                            (id->state == IdState::kBound || id->state == IdState::kAddressResolved);
-  if (id->service != Service::kDatagrams || !has_address || uid == 0) return EINVAL;
-  if (!transport::is_multicast(group) || group.ss_family != id->source.ss_family) return EINVAL;
+  if (uid == 0) return EINVAL;
+  if (id->service != Service::kDatagrams)
+    return refuse_target(*id, kCall, EINVAL, "groups are for ids of RDMA_PS_UDP");
+  if (!has_address)
+    return refuse_target(*id, kCall, EINVAL,
+                         "the id has no address of a device: call it after rdma_bind_addr with an "
+                         "address other than the wildcard, or RDMA_CM_EVENT_ADDR_RESOLVED");
+  if (!transport::is_multicast(group) || group.ss_family != id->source.ss_family)
+    return refuse_target(*id, kCall, EINVAL,
+                         "the address is not that of a multicast group of the family, IPv4 or "
+                         "IPv6, of the id's own");
 
   std::unique_ptr<Membership> made(new (std::nothrow) Membership);
   std::unique_ptr<QueuedEvent> event(new (std::nothrow) QueuedEvent);

@@ -73,15 +73,26 @@ int refuse_private_data(Id& id, const char* call, size_t size, size_t room) {
                       call, size, room);
 }
 
-int refuse_address(Id& id, const sockaddr_storage& address, int error) {
+int refuse_address(Id& id, const char* call, const sockaddr_storage& address, int error) {
   const bool is_ip = transport::is_ip(address);
   const uint16_t port = is_ip ? transport::port_of(address) : 0;
   if (is_ip && port == 0) return error;
   const char* const reason = reason_of(error);
   if (!reason) return error;
   const core::GidText host = core::text_of(core::gid_of(address));
-  return core::refuse(id.told, error, "rdma_bind_addr: %s, port %u: %s",
+  return core::refuse(id.told, error, "%s: %s, port %u: %s", call,
                       is_ip ? host.text : "the address", port, reason);
+}
+
+int refuse_target(Id& id, const char* call, int error, const char* wrong) {
+  return core::refuse_because(id.told, error, call, wrong);
+}
+
+int refuse_service(Id& id, const char* call) {
+  return core::refuse_because(
+      id.told, EOPNOTSUPP, call,
+      "devices of this face do not have it for the port space of this id: RDMA_PS_TCP is for "
+      "connections; RDMA_PS_UDP and multicast are of UIWARP_FACE=roce (uiwarp run --as roce)");
 }
 
 int refuse_queue_pair(Id& id, const char* call, uint32_t qp_num, bool exists) {

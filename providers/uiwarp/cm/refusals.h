@@ -19,7 +19,11 @@ int refuse_by_state(Id& id, const char* call, const char* allowed);
 int refuse_private_data(Id& id, const char* call, size_t size, size_t room);
 // `error` of binding to `address`. Programs try addresses with port 0 to learn which belong to a
 // device: of these nothing is said.
-int refuse_address(Id& id, const sockaddr_storage& address, int error);
+int refuse_address(Id& id, const char* call, const sockaddr_storage& address, int error);
+// `error` of the address that the id is to resolve or join: a clause says what is wrong with it.
+int refuse_target(Id& id, const char* call, int error, const char* wrong);
+// EOPNOTSUPP: the id's port space has no such thing on these devices.
+int refuse_service(Id& id, const char* call);
 // EINVAL of the queue pair that is to have the connection: `exists` or there is none of that
 // number.
 int refuse_queue_pair(Id& id, const char* call, uint32_t qp_num, bool exists);

@@ -70,7 +70,7 @@ struct uiwarp_context final : uiw::device::Observer {
   uiw::verbs::Quota pds, tds, mrs, mws, ahs, cqs, srqs, qps;
   // Why objects could not be made, by which call: said of the context, since there is no object.
   struct {
-    uiw::core::Told pd, qp, cq, srq, mr, ah;
+    uiw::core::Told port, pd, qp, cq, srq, mr, mw, advice, ah;
   } told;
   std::atomic<uint32_t> most_inline{0};  // bytes of inline data that a queue pair was given so far
 };

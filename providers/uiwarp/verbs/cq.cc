@@ -145,7 +145,7 @@ int uiwarp_cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
 }
 
 int uiwarp_cq_poll(uiwarp_cq* cq, int count, ibv_wc* wc) {
-  if (count < 0) return -EINVAL;
+  if (count < 0) return -core::refuse(cq->told, EINVAL, "ibv_poll_cq: num_entries is %d", count);
   return cq->queue->poll(count, wc);
 }
 

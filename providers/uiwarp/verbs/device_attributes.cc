@@ -80,7 +80,9 @@ int uiwarp_query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_
 }
 
 int uiwarp_query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr) {
-  if (port != 1) return EINVAL;
+  if (port != 1)
+    return core::refuse(context->told.port, EINVAL,
+                        "ibv_query_port: port_num is %u, the device has port 1", port);
   std::memset(attr, 0, sizeof *attr);
   const device::State now = device::state_of(*context->device);
   attr->state = now.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;

@@ -206,7 +206,11 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
     return refuse_destroyed(context, "ibv_rereg_mr");
   Wanted changed = as_it_is(region);
   if (flags & IBV_REREG_MR_CHANGE_PD) {
-    if (!pd || pd->context != &context) return EINVAL;
+    if (!pd || pd->context != &context)
+      return core::refuse(context.told.mr, EINVAL,
+                          "ibv_rereg_mr: with IBV_REREG_MR_CHANGE_PD pd has to be a protection "
+                          "domain of the region's ibv_context, and is %s",
+                          pd ? "of another one" : "null");
     if (const int error = verbs::check_usable(*pd)) return error;
     changed.pd = pd;
   }
@@ -279,13 +283,21 @@ int uiwarp_mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
   static_assert(IBV_MW_TYPE_1 == static_cast<int>(mem::WindowType::kType1));
   static_assert(IBV_MW_TYPE_2 == static_cast<int>(mem::WindowType::kType2));
   if (const int error = verbs::check_usable(*pd)) return error;
-  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return EINVAL;
+  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+    return core::refuse(pd->context->told.mw, EINVAL,
+                        "ibv_alloc_mw: type is %d, there are IBV_MW_TYPE_1 and IBV_MW_TYPE_2",
+                        type);
   auto* made = new (std::nothrow) uiwarp_mw{pd, 0};
   if (!made) return ENOMEM;
   auto stag = pd->context->memory.add_window(pd->id, static_cast<mem::WindowType>(type),
                                              device::Limits::kMaxMw);
   if (!stag) {
     delete made;
+    if (stag.error() == ENOMEM && pd->context->mws.used() >= device::Limits::kMaxMw)
+      core::explain(pd->context->told.mw,
+                    "ibv_alloc_mw: the device has %zu memory windows, its limit "
+                    "(ibv_query_device: max_mw)",
+                    size_t{device::Limits::kMaxMw});
     return stag.error();
   }
   verbs::hold(*pd, User::kWindow);
@@ -307,7 +319,11 @@ int uiwarp_mw_dealloc(uiwarp_mw* mw) {
 
 int uiwarp_mw_next_rkey(uiwarp_mw* mw, uint32_t rkey, uint32_t* next) {
   if (mw->pd->context->in_child()) return core::refuse_in_child();
-  if (mem::index_of(rkey) != mem::index_of(mw->stag)) return EINVAL;
+  if (mem::index_of(rkey) != mem::index_of(mw->stag))
+    return core::refuse(mw->pd->context->told.mw, EINVAL,
+                        "ibv_bind_mw: rkey of the memory window is 0x%x, which is another one's: "
+                        "the program has written to its struct ibv_mw",
+                        rkey);
   auto stag = mw->pd->context->memory.other_key(rkey);
   if (!stag) return stag.error();
   *next = *stag;

@@ -14,7 +14,15 @@ namespace {
 template <class Domain>
 Domain* make(uiwarp_context& context, verbs::Quota& all) {
   // Thread domains are no more than what they can be used for.
-  if (!all.take(Limits::kMaxPd)) return nullptr;
+  if (!all.take(Limits::kMaxPd)) {
+    core::explain(context.told.pd,
+                  &all == &context.pds
+                      ? "ibv_alloc_pd, ibv_alloc_parent_domain: the device has %u domains, its "
+                        "limit (ibv_query_device: max_pd)"
+                      : "ibv_alloc_td: the device has %u thread domains, its limit",
+                  Limits::kMaxPd);
+    return nullptr;
+  }
   auto* const made = new (std::nothrow) Domain;
   if (made)
     made->context = &context;
@@ -80,7 +88,10 @@ const char* uiwarp_pd_device(uiwarp_pd* pd) {
 int uiwarp_pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td,
                            uiwarp_pd** parent) {
   if (context->in_child()) return core::refuse_in_child();
-  if (pd->context != context || (td && td->context != context)) return EINVAL;
+  if (pd->context != context || (td && td->context != context))
+    return core::refuse(context->told.pd, EINVAL,
+                        "ibv_alloc_parent_domain: the %s domain is of another ibv_context",
+                        pd->context != context ? "protection" : "thread");
   if (const int error = verbs::check_usable(*pd)) return error;
   auto* const made = make_pd(*context, pd->domain);
   if (!made) return ENOMEM;

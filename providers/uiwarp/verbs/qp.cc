@@ -433,7 +433,10 @@ int uiwarp_qp_batch_add(uiwarp_qp* qp, const ibv_send_wr* wr) {
 
 int uiwarp_qp_batch_address(uiwarp_qp* qp, const ibv_ah* ah, uint32_t remote_qpn,
                             uint32_t remote_qkey) {
-  if (!qp->datagrams) return EOPNOTSUPP;
+  if (!qp->datagrams)
+    return core::refuse(qp->told, EOPNOTSUPP,
+                        "ibv_wr_set_ud_addr: queue pair 0x%06x is no UD queue pair",
+                        qp->registration.qp_num);
   return qp->datagrams->set_batch_address(ah, remote_qpn, remote_qkey);
 }
 

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <optional>
 
+#include "core/gid.h"
 #include "core/log.h"
+#include "core/verbs_names.h"
 #include "datagram/group.h"
 #include "datagram/groups.h"
 #include "verbs/affinity.h"
@@ -83,36 +85,72 @@ namespace {
 
 // The group of a GID; none, with errno in `error`: no queue pair of that type can be attached, or
 // it is no group's.
-std::optional<in6_addr> group_of(const uiwarp_qp& qp, const ibv_gid& gid, int& error) {
+std::optional<in6_addr> group_of(uiwarp_qp& qp, const ibv_gid& gid, const char* call, int& error) {
   in6_addr address;
   std::memcpy(&address, &gid, sizeof address);
   address = datagram::address_of_gid(address);
-  error = EINVAL;
-  if (qp.pd->context->in_child()) error = core::refuse_in_child();
-  if (!qp.pd->context->face->has(IBV_QPT_UD)) error = EOPNOTSUPP;
-  if (error != EINVAL || !qp.datagrams || !datagram::is_group(address)) return {};
+  const device::Face& face = *qp.pd->context->face;
   error = 0;
+  if (qp.pd->context->in_child())
+    error = core::refuse_in_child();
+  else if (!face.has(IBV_QPT_UD))
+    error = core::refuse(qp.told, EOPNOTSUPP,
+                         "%s: devices of the %s face have no multicast groups: UIWARP_FACE=roce "
+                         "has them (uiwarp run --as roce)",
+                         call, face.name);
+  else if (!qp.datagrams)
+    error = core::refuse(qp.told, EINVAL,
+                         "%s: queue pair 0x%06x is of %s type, groups are for those of UD type",
+                         call, qp.registration.qp_num, core::name_of_type(qp.qp_type));
+  else if (!datagram::is_group(address))
+    error = core::refuse(qp.told, EINVAL,
+                         "%s: queue pair 0x%06x: %s is the GID of no multicast group: those begin "
+                         "with ff, or are ::ffff:224.0.0.0 to ::ffff:239.255.255.255",
+                         call, qp.registration.qp_num, core::text_of(address).text);
+  if (error) return {};
   return address;
+}
+
+const char* reason_of(int error) {
+  switch (error) {
+    case ENOMEM:
+      return "the group has as many queue pairs, or the device as many groups, as there can be "
+             "(ibv_query_device: max_mcast_qp_attach, max_mcast_grp), or no memory is left";
+    case EMFILE:
+    case ENFILE:
+      return "no descriptor is left for its socket (ulimit -n)";
+    case ENODEV:
+      return "the network interface has gone";
+    default:
+      return strerrordesc_np(error);
+  }
 }
 
 }  // namespace
 
 int uiwarp_qp_attach(uiwarp_qp* qp, const union ibv_gid* gid) {
+  constexpr char kCall[] = "ibv_attach_mcast";
   int error;
-  const auto group = group_of(*qp, *gid, error);
+  const auto group = group_of(*qp, *gid, kCall, error);
   if (!group) return error;
   bool added = false;
   const uiwarp_context& context = *qp->pd->context;
   error = datagram::attach(*context.engine, *qp->datagrams, *group, context.device->ifindex, added);
   if (added) qp->users.add(verbs::User::kGroup);
+  if (error)
+    core::explain(qp->told, "%s: queue pair 0x%06x cannot be attached to %s: %s", kCall,
+                  qp->registration.qp_num, core::text_of(*group).text, reason_of(error));
   return error;
 }
 
 int uiwarp_qp_detach(uiwarp_qp* qp, const union ibv_gid* gid) {
+  constexpr char kCall[] = "ibv_detach_mcast";
   int error;
-  const auto group = group_of(*qp, *gid, error);
+  const auto group = group_of(*qp, *gid, kCall, error);
   if (!group) return error;
-  error = datagram::detach(*qp->datagrams, *group, qp->pd->context->device->ifindex);
-  if (error == 0) qp->users.remove(verbs::User::kGroup);
-  return error;
+  if (datagram::detach(*qp->datagrams, *group, qp->pd->context->device->ifindex) != 0)
+    return core::refuse(qp->told, EINVAL, "%s: queue pair 0x%06x is not attached to %s", kCall,
+                        qp->registration.qp_num, core::text_of(*group).text);
+  qp->users.remove(verbs::User::kGroup);
+  return 0;
 }

@@ -99,6 +99,54 @@ TEST_F(RefusalsTest, AddressesThatAProgramNamesWithAPort) {
          [&] { return manager_.bind(channel_.channel, other, listen_address_); });
 }
 
+TEST_F(RefusalsTest, CallsOfIdsThatAreNotConnected) {
+  const uint32_t id = new_id(1);
+  expect(EINVAL, {"rdma_disconnect: ", "no address yet", "when it is connected"},
+         [&] { return disconnect(id); });
+  expect(EINVAL, {"rdma_reject: ", "no address yet", "RDMA_CM_EVENT_CONNECT_REQUEST"},
+         [&] { return manager_.reject(channel_.channel, id, {}); });
+}
+
+TEST_F(RefusalsTest, RejectWithMorePrivateDataThanThereIsRoomFor) {
+  const std::string data(1000, 'x');
+  const uint32_t id = new_id(1);
+  expect(EINVAL, {"rdma_reject: private_data_len is 1000, there is room for "}, [&] {
+    return manager_.reject(channel_.channel, id,
+                           {reinterpret_cast<const uint8_t*>(data.data()), data.size()});
+  });
+}
+
+TEST_F(RefusalsTest, DestinationsThatCannotBeMeant) {
+  const uint32_t id = new_id(1);
+  const auto resolve = [&](const sockaddr_storage& from, const sockaddr_storage& to) {
+    return [=, this] { return manager_.resolve_address(channel_.channel, id, from, to); };
+  };
+  expect(EAFNOSUPPORT, {"rdma_resolve_addr: the destination is neither"},
+         resolve({}, sockaddr_storage{}));
+  expect(EINVAL, {"rdma_resolve_addr: source and destination", "IPv6"},
+         resolve(ip("127.0.0.1", 0), ip("::1", 7174)));
+  EXPECT_EQ(0, resolve({}, ip("127.0.0.1", 7174))());
+  expect(EINVAL, {"rdma_resolve_addr: not with this id now: its address is resolved"},
+         resolve({}, ip("127.0.0.1", 7174)));
+}
+
+TEST_F(RefusalsTest, OptionsOfIdsThatHaveAnAddress) {
+  const int on = 1;
+  const uint32_t id = new_id(1);
+  EXPECT_EQ(0, manager_.bind(channel_.channel, id, ip("127.0.0.1", 0)));
+  expect(EINVAL, {"rdma_set_option of RDMA_OPTION_ID_REUSEADDR", "before rdma_bind_addr"}, [&] {
+    return manager_.set_option(channel_.channel, id, Option::kReuseAddress,
+                               {reinterpret_cast<const uint8_t*>(&on), sizeof on});
+  });
+}
+
+TEST_F(RefusalsTest, MulticastOfTheIwarpFace) {
+  const uint32_t id = new_id(1);
+  uint32_t membership;
+  expect(EOPNOTSUPP, {"rdma_join_multicast: ", "UIWARP_FACE=roce"},
+         [&] { return manager_.join(channel_.channel, id, 7, ip("239.1.2.3", 0), membership); });
+}
+
 TEST_F(RefusalsTest, NothingIsSaidOfProgramsThatLookForDevices) {
   const uint32_t id = new_id(1);
   expect(EADDRNOTAVAIL, {},

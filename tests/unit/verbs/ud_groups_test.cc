@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // UD queue pairs and multicast groups; and queue pairs that come and go while datagrams flow.
+#include <gmock/gmock.h>
+
 #include <atomic>
 #include <cerrno>
 #include <random>
 #include <thread>
 
+#include "core/explain.h"
 #include "datagram/groups.h"
 #include "ud.h"
 
@@ -21,6 +24,14 @@ ibv_gid gid(const char* text) {
   ibv_gid made;
   std::memcpy(&made, &address, sizeof made);
   return made;
+}
+
+// What `call` says, which fails with EINVAL.
+template <class Call>
+std::string said_of(Call&& call) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(call(), EINVAL);
+  return testing::internal::GetCapturedStderr();
 }
 
 class UdGroups : public test::UdQueuePairs {
@@ -115,6 +126,18 @@ TEST_F(UdGroups, AreRefusedAndHoldTheirMembers) {
   EXPECT_EQ(detach(ud, kGroup), EINVAL);
   EXPECT_EQ(uiwarp_qp_destroy(ud, &events), EBUSY) << "the other group";
   EXPECT_EQ(detach(ud, kGroup6), 0);
+  destroy(ud);
+  destroy(rc);
+}
+
+TEST_F(UdGroups, SayWhyTheyAreRefused) {
+  core::forget_explained();
+  uiwarp_qp *ud = make_rts(), *rc = make_qp(cq_);
+  EXPECT_THAT(said_of([&] { return attach(ud, "::ffff:127.0.0.1"); }),
+              testing::HasSubstr("127.0.0.1 is the GID of no multicast group"));
+  EXPECT_THAT(said_of([&] { return attach(rc, kGroup); }), testing::HasSubstr("is of RC type"));
+  EXPECT_THAT(said_of([&] { return detach(ud, kGroup); }),
+              testing::HasSubstr("is not attached to 239.77.3.4"));
   destroy(ud);
   destroy(rc);
 }
