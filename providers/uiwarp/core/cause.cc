@@ -64,16 +64,18 @@ constexpr CauseInfo kCauses[] = {
     {Cause::kNoMemory, "no memory", "The process has no memory left."},
     {Cause::kPeerNotFound, "peer not found",
      "Connected by number: the peer never came. The message at the default log level says where it "
-     "was looked for; doc/troubleshooting.md has the causes."},
+     "was looked for; doc/troubleshooting.md has the causes. A peer that is destroyed before the "
+     "connection stands, which is made in the background from RTR on, has not come either; after "
+     "that it is 0x33."},
     {Cause::kPeerSilent, "peer silent",
      "The peer's host did not answer in time: timeout and retry_cnt of the queue pair, or "
      "UIWARP_PEER_TIMEOUT_MS. It is down, or something on the way drops its packets."},
     {Cause::kPeerUnreachable, "peer unreachable",
      "The network says that there is no way to the peer's host any more."},
     {Cause::kPeerGone, "peer gone",
-     "Connected by number: the peer's process ended or destroyed its queue pair, and then "
-     "something "
-     "was to be sent to it."},
+     "Connected by number: the peer's process ended or destroyed its queue pair while the "
+     "connection stood, and then something was to be sent to it. Within milliseconds after RTS "
+     "there need not be a connection yet: then it is 0x30."},
     {Cause::kConnectionBroken, "connection broken",
      "The TCP connection was reset: by the peer's host, where a process that ends has left data "
      "unread, or by something on the "
