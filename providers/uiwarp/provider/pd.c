@@ -54,11 +54,16 @@ struct ibv_pd *provider_alloc_parent_domain(struct ibv_context *context, struct 
 	int error;
 
 	if (attr->comp_mask & ~known)
-		return provider_fail(NULL, EOPNOTSUPP);
+		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP,
+							 "ibv_alloc_parent_domain: comp_mask 0x%x has bits that are not of "
+							 "enum ibv_parent_domain_init_attr_mask",
+							 attr->comp_mask));
 	if (!attr->pd)
-		return provider_fail(NULL, EINVAL);
+		return provider_fail(NULL, uiwarp_refuse(EINVAL, "ibv_alloc_parent_domain: pd is null"));
 	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) && (!attr->alloc || !attr->free))
-		return provider_fail(NULL, EINVAL);
+		return provider_fail(NULL, uiwarp_refuse(EINVAL,
+							 "ibv_alloc_parent_domain: IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS "
+							 "needs both alloc and free"));
 	mine = provider_new(sizeof(*mine));
 	if (!mine)
 		return NULL;
@@ -86,7 +91,8 @@ struct ibv_td *provider_alloc_td(struct ibv_context *context, struct ibv_td_init
 	int error;
 
 	if (init->comp_mask)
-		return provider_fail(NULL, EOPNOTSUPP);
+		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP, "ibv_alloc_td: comp_mask is 0x%x, nothing is known",
+							 init->comp_mask));
 	mine = provider_new(sizeof(*mine));
 	if (!mine)
 		return NULL;

@@ -80,6 +80,7 @@ TEST_F(Domains, AllocatorsAreNotCalled) {
 }
 
 TEST_F(Domains, WrongArgumentsAreRefused) {
+  testing::internal::CaptureStderr();
   ibv_parent_domain_init_attr attr{};
   EXPECT_NULL_ERRNO(ibv_alloc_parent_domain(context_, &attr), EINVAL);
   attr.pd = pd_;
@@ -89,6 +90,11 @@ TEST_F(Domains, WrongArgumentsAreRefused) {
   EXPECT_NULL_ERRNO(ibv_alloc_parent_domain(context_, &attr), EINVAL);
   ibv_td_init_attr td{1};
   EXPECT_NULL_ERRNO(ibv_alloc_td(context_, &td), EOPNOTSUPP);
+  // Said once in a process: there is no object yet.
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* words : {"ibv_alloc_parent_domain: pd is null\n", "needs both alloc and free\n",
+                            "comp_mask 0x4 has bits", "ibv_alloc_td: comp_mask is 0x1, "})
+    EXPECT_NE(said.find(words), said.npos) << said;
   ibv_cq_init_attr_ex cq{};
   cq.cqe = 4;
   cq.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
