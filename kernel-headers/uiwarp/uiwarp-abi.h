@@ -54,6 +54,12 @@ UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, u
  */
 UIWARP_EXPORT int uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
 UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up);
+/*
+ * Likewise, before completions are flushed for it: the peer has refused a Write, of which it names a segment's rkey and
+ * address, and ended the connection with that Terminate code (RFC 5040 4.8); the Write has completed before. 1: that was
+ * reported.
+ */
+UIWARP_EXPORT int uiwarp_write_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, int code);
 /* Likewise, before anything is sent: the queue pair has got its TCP connection, between these addresses. */
 UIWARP_EXPORT void uiwarp_connected(uint32_t qp_num, const struct sockaddr_storage *local,
 				    const struct sockaddr_storage *peer);

@@ -19,6 +19,10 @@ int uiwarp_refuse(int error, const char* sentence, ...) {
   return error;
 }
 
+int uiwarp_write_refused(uint32_t, uint32_t, uint64_t, int) {
+  return 0;
+}
+
 int uiwarp_peer_refused(uint32_t, uint32_t, uint64_t, uint64_t) {
   return 0;
 }

@@ -36,6 +36,7 @@ def run(uiwarp, program, hints, *arguments):
 
 # Whose warnings say more than their finding, or earlier.
 SAID_TWICE = {"short_receive": "how long the message was", "refused_read": "by the end that refused it",
+              "refused_write": "by the end that refused it",
               "unpolled_full_queue": "without hints, too", "small_queue": "at once",
               "overflown_queue": "at once"}
 # The other end, which is in the same process here, tells of itself.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "check/last_writes.h"
 #include "check/life.h"
 #include "check/lost_event.h"
 #include "check/moves.h"
@@ -119,6 +120,7 @@ struct Qp {
   OneAtATime sending, receiving;
   std::mutex mutex;
   Requests sends, receives;     // under mutex
+  LastWrites writes;            // under mutex
   Moves moves;                  // under mutex; of RC
   std::vector<uint64_t> batch;  // sequence numbers; of who is between batch_begin and batch_end
 

@@ -171,6 +171,19 @@ std::optional<Verdict> why_peer_refused(const Request& request, const ibv_wc& wc
       {}};
 }
 
+std::string why_write_refused(const DoneWrite& write, size_t matches, uint64_t address,
+                              core::TermCode code) {
+  std::string which = text("a Write of %" PRIu64 " bytes, rkey 0x%x, remote address 0x%" PRIx64,
+                           write.bytes, write.rkey, write.remote_address);
+  if (matches > 1)
+    which = text("one of the last %zu Writes to rkey 0x%x, address 0x%" PRIx64, matches, write.rkey,
+                 address);
+  return text(
+      "the peer refused %s, which had completed with success, since TCP had taken it, and ended "
+      "the connection: Terminate 0x%04x, %s (%s)",
+      which.c_str(), static_cast<unsigned>(code), core::describe(code), core::advice(code));
+}
+
 std::string list_of(const std::vector<uint64_t>& wr_ids) {
   constexpr size_t kShown = 8;
   std::string list = "wr_id";

@@ -8,8 +8,10 @@
 #include <string>
 
 #include "check/finding.h"
+#include "check/last_writes.h"
 #include "check/regions.h"
 #include "check/requests.h"
+#include "core/term_code.h"
 
 namespace uiw::check {
 
@@ -49,6 +51,11 @@ std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc);
 // A request that the peer refused, since it may not have that memory. `certain`: it is the one of
 // its wr_id that failed.
 std::optional<Verdict> why_peer_refused(const Request& request, const ibv_wc& wc, bool certain);
+
+// The peer refused a Write after it had completed, by that Terminate code: its segment at
+// `address`, which so many Writes have.
+std::string why_write_refused(const DoneWrite& write, size_t matches, uint64_t address,
+                              core::TermCode code);
 
 // "wr_id 0x7, 0x8 and 3 more".
 std::string list_of(const std::vector<uint64_t>& wr_ids);

@@ -41,6 +41,7 @@ class Completed {
     const bool is_guess = std::ranges::count(qp_.sends.all(), wc_.wr_id, &Request::wr_id) > 1;
     qp_.sends.complete_sends(wc_.wr_id, succeeded(), [&](const Request& request, bool itself) {
       if (succeeded()) check_memory(request);
+      if (succeeded()) qp_.writes.add(request);
       if (itself && !succeeded()) explain(request, qp_.pd->root, is_guess);
     });
   }

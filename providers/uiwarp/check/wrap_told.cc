@@ -102,6 +102,34 @@ int peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t leng
   return next->peer_refused(qp_num, rkey, address, length) || said;
 }
 
+int write_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, int code) {
+  bool said = false;
+  with(qp_num, [&](Qp& qp) {
+    std::optional<DoneWrite> refused;
+    size_t matches = 0;
+    const auto take = [&](const DoneWrite& write) {
+      if (matches++ == 0) refused = write;
+    };
+    {
+      const std::lock_guard lock(qp.mutex);
+      qp.writes.each_with(rkey, address, take);
+      // What has completed and was not polled.
+      for (const Request& request : qp.sends.all())
+        if (is_write(request) && done_write_of(request).has(rkey, address))
+          take(done_write_of(request));
+    }
+    if (!refused) return;
+    Report::instance().add(
+        {Kind::kRemoteAccess,
+         qp.name(),
+         matches == 1 ? std::optional(refused->wr_id) : std::nullopt,
+         why_write_refused(*refused, matches, address, static_cast<core::TermCode>(code)),
+         {{"posted", refused->posted}, {"queue pair created", qp.created()}}});
+    said = true;
+  });
+  return next->write_refused(qp_num, rkey, address, code) || said;
+}
+
 void receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up) {
   if (wants.hints || gave_up)
     with(qp_num, [&](const Qp& qp) {

@@ -4,10 +4,12 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "core/instrumented.h"
 #include "core/settings.h"
 #include "core/verbs_names.h"
 #include "qp/opcode_rules.h"
 #include "qp/tx.h"
+#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::qp {
 namespace {
@@ -71,6 +73,16 @@ Text target_of(const SendWqe& wr) {
   return out;
 }
 
+// A Write that the peer refused has completed before, where TCP's word for it is enough. True: an
+// instrument has said which.
+bool is_said(uint32_t qp_num, const rdmap::Terminate& t) {
+  const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
+  if (!told || !t.has_ddp_header || !ddp::is_tagged(t.ddp_header[0])) return false;
+  if (blamed_as(t.code, rule_of(IBV_WR_RDMA_WRITE)) != IBV_WC_REM_ACCESS_ERR) return false;
+  const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
+  return told->write_refused(qp_num, h.stag, h.to, static_cast<int>(t.code)) != 0;
+}
+
 }  // namespace
 
 bool Tx::blame(const rdmap::Terminate& t) {
@@ -92,6 +104,7 @@ bool Tx::blame(const rdmap::Terminate& t) {
                   core::advice(t.code));
     return true;
   }
+  if (is_said(shared_->qp_num, t)) return false;
   core::explain(shared_->told,
                 "queue pair 0x%06x: the peer ended the connection: Terminate 0x%04x, %s%s: %s%s",
                 shared_->qp_num, static_cast<unsigned>(t.code), core::describe(t.code),
