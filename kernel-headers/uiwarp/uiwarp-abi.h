@@ -329,6 +329,11 @@ UIWARP_EXPORT void uiwarp_qp_break(struct uiwarp_qp *qp);
  * end sends goes out. Nothing happens to IBV_QPT_UD. Does not wait for the stack's threads.
  */
 UIWARP_EXPORT void uiwarp_qp_deafen(struct uiwarp_qp *qp, int deaf);
+/*
+ * For instruments: for how many nanoseconds a peer that is to answer may say nothing before the connection has failed.
+ * 0: for ever, as of all but IBV_QPT_RC. Does not wait for the stack's threads.
+ */
+UIWARP_EXPORT int64_t uiwarp_qp_patience(struct uiwarp_qp *qp);
 UIWARP_EXPORT int uiwarp_qp_query(struct uiwarp_qp *qp, struct ibv_qp_attr *attr, int mask,
 				  struct ibv_qp_init_attr *init);
 UIWARP_EXPORT int uiwarp_qp_post_send(struct uiwarp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -129,6 +129,16 @@ def cable(world):
         server.destroy()
     said_once(server, "line 1: device *: its port is down", client)
     expect("Failed status 12" in client.output, "the peer goes on", server, client)
+    # And so does the end whose port it is, though it alone knows that.
+    with Rules("dev=* at=2s port=down\n") as settings:
+        port = world.port()
+        server = world.start_server(*common, "-p", port, port=port)
+        client = world.start("client", *common, "-p", port, world.server, settings=settings)
+        world.finish(client, 60, 1, server)
+        server.destroy()
+    said_once(client, "line 1: device *: its port is down", server)
+    expect("is not answered in time" in client.output and "Failed status 12" in client.output,
+           "what is posted to a port that is down waits for good", client, server)
     # The end whose port is down gives up nothing of its own, and the peer's longer time-out finds it again.
     common = ["ib_write_bw", "-d", world.device, "-F", "-D", "6", "-f", "1", "-s", "4096"]
     with Rules("dev=* at=2s port=down for=3s\n") as settings:

@@ -195,6 +195,10 @@ void qp_deafen(uiwarp_qp* qp, int deaf) {
   next->qp_deafen(of(qp).next, deaf);
 }
 
+int64_t qp_patience(uiwarp_qp* qp) {
+  return next->qp_patience(of(qp).next);
+}
+
 int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
   is_inherited(*of(pd).context, &of(pd), "ibv_create_srq");
   auto* const made = new Srq;

@@ -166,6 +166,10 @@ inline constexpr int kDatagramReceives = 4;
 // for a retry.
 inline constexpr Nanoseconds kFailingQueueLook = kMillisecond;
 
+// How often it is looked for requests that have failed while a port is down by a rule. Time-outs
+// are a second at least.
+inline constexpr Nanoseconds kDownPortLook = 10 * kMillisecond;
+
 // --- The end of a process (core/last_thread.h) ---
 
 // How often it is looked for the program's threads once main()'s has ended alone. A script that

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Requests that are not to leave yet: a rule paces what goes to their peer, or holds the port down.
 // They are kept, with all that they refer to but the memory of their SGEs, and posted later, in
-// their order, by the thread of later().
+// their order, by the thread of later(). What a port that is down has held up for as long as the
+// queue pair waits for an answer fails, as an adapter repeats it in vain.
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "core/log.h"
@@ -80,6 +82,29 @@ void refuse(Qp& qp, const Parcel& parcel, int error) {
   qp.fate = Fate::kFailed;
 }
 
+// The oldest of what is kept back has not been answered in time; what is behind it flushes. Nothing
+// of it is posted. qp.posting is held.
+void give_up(Qp& qp, const Rule& rule) {
+  Notes notes;
+  const std::lock_guard lock(qp.mutex);
+  std::vector<Sent> late = qp.sends.extract_newest(qp.parcels.size());
+  for (Sent& each : late)
+    each = {.wr_id = each.wr_id, .signaled = true, .opcode = each.opcode, .is_replaced = true};
+  qp.held.insert(qp.held.begin(), late.begin(), late.end());
+  qp.parcels.clear();
+  qp.times_out = qp.is_injected = true;
+  qp.fate = Fate::kFailed;
+  notes.unanswered(rule, qp);
+}
+
+// When give_up() is to come; never: no time-out runs.
+core::Nanoseconds patience_ends(Qp& qp, const std::optional<Downtime>& down) {
+  constexpr core::Nanoseconds kNever = std::numeric_limits<core::Nanoseconds>::max();
+  const core::Nanoseconds patience = down ? next->qp_patience(qp.next) : 0;
+  if (patience == 0 || qp.parcels.empty()) return kNever;
+  return std::max(qp.parcels.front().due, down->since) + patience;
+}
+
 void deliver(uint32_t qp_num);
 
 // qp.posting is held.
@@ -91,8 +116,13 @@ void call_again(Qp& qp, core::Nanoseconds when) {
 bool deliver_due(Qp& qp, core::Nanoseconds now) {
   while (!qp.parcels.empty()) {
     Parcel& first = qp.parcels.front();
-    const core::Nanoseconds due = std::max(first.due, down_until(qp.device));
-    if (due > now) return call_again(qp, due), false;
+    if (!qp.is_over) {
+      const std::optional<Downtime> down = downtime(qp.device);
+      const core::Nanoseconds ends = patience_ends(qp, down);
+      if (ends <= now) return give_up(qp, *down->rule), true;
+      const core::Nanoseconds due = std::max(first.due, down ? down->until : 0);
+      if (due > now) return call_again(qp, std::min(due, ends)), false;
+    }
     const int error = post(qp, first);
     // Its queue is full of those before it.
     if (error == ENOMEM) return call_again(qp, now + core::tuning::kFailingQueueLook), false;
@@ -121,11 +151,16 @@ void deliver(uint32_t qp_num) {
 }  // namespace
 
 bool keep_back(Qp& qp, const ibv_send_wr& wr) {
-  const core::Nanoseconds due = departure(qp, wr), up = down_until(qp.device);
-  if (due == 0 && up == 0 && qp.parcels.empty()) return false;
-  const core::Nanoseconds behind = qp.parcels.empty() ? 0 : qp.parcels.back().due;
+  if (qp.is_over && qp.parcels.empty()) return false;
+  const core::Nanoseconds due = departure(qp, wr);
+  const std::optional<Downtime> down = downtime(qp.device);
+  if (due == 0 && !down && qp.parcels.empty()) return false;
+  const core::Nanoseconds behind = qp.parcels.empty() ? core::now() : qp.parcels.back().due;
   qp.parcels.push_back(parcel_of(wr, std::max(due, behind)));
-  if (!qp.has_courier) call_again(qp, std::max(qp.parcels.front().due, up));
+  if (!qp.has_courier) {
+    const core::Nanoseconds leaves = std::max(qp.parcels.front().due, down ? down->until : 0);
+    call_again(qp, std::min(leaves, patience_ends(qp, down)));
+  }
   // Without a thread nothing is kept.
   if (!qp.has_courier) qp.parcels.clear();
   return qp.has_courier;

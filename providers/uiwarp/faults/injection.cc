@@ -163,6 +163,15 @@ void Notes::paced(const Hit& hit, const Qp& qp) {
   say(hit, qp.number, "leaves later, as those behind it will", "leaves later");
 }
 
+void Notes::unanswered(const Rule& rule, const Qp& qp) {
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "line %d: queue pair 0x%06x: what it has posted is not answered in time, as the "
+                "port is down: the oldest completes with IBV_WC_RETRY_EXC_ERR",
+                rule.line, qp.number);
+  tell(rule, qp.number, line, "not answered in time");
+}
+
 void Notes::timed(const Rule& rule, const char* what) {
   char line[200];
   std::snprintf(line, sizeof line, "line %d: device %s: %s", rule.line, rule.device.c_str(), what);
@@ -171,6 +180,10 @@ void Notes::timed(const Rule& rule, const char* what) {
 
 void Notes::say(const Rule& rule, uint32_t qp_num, const char* line, const char* brief) {
   carried_out(rule);
+  tell(rule, qp_num, line, brief);
+}
+
+void Notes::tell(const Rule& rule, uint32_t qp_num, const char* line, const char* brief) {
   if (const core::OnInjected told = core::on_injected.load(std::memory_order_acquire))
     told(qp_num, rule.line, brief);
   lines_.emplace_back(line);

@@ -44,6 +44,8 @@ class Notes {
   void datagram(const Hit& hit, const Qp& qp);
   // That a rule paces what this queue pair sends.
   void paced(const Hit& hit, const Qp& qp);
+  // What that queue pair has posted was not answered in time, as the rule holds its port down.
+  void unanswered(const Rule& rule, const Qp& qp);
   // Of a rule whose time has come.
   void timed(const Rule& rule, const char* what);
 
@@ -51,6 +53,7 @@ class Notes {
   // `brief`: the same for a trace, which has little room. Null: `what`.
   void say(const Hit& hit, uint32_t qp_num, const char* what, const char* brief = nullptr);
   void say(const Rule& rule, uint32_t qp_num, const char* line, const char* brief);
+  void tell(const Rule& rule, uint32_t qp_num, const char* line, const char* brief);
 
   std::vector<std::string> lines_;
 };

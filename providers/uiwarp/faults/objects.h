@@ -8,6 +8,7 @@
 
 #include <netinet/in.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -70,15 +71,18 @@ struct Qp {
   bool has_courier = false;    // under posting: deliver() is to come
 
   std::mutex mutex;
-  Stream stream;                    // under mutex
-  Sends sends;                      // under mutex
-  std::vector<Sent> held;           // under mutex
-  Fate fate = Fate::kNone;          // under mutex
-  bool has_failed_receive = false;  // under mutex: messages that come behind it are none
-  bool is_injected = false;         // under mutex: it is a rule that it fails by
-  std::optional<Doom> doom;         // under mutex: its connection is to end
-  in6_addr peer{};                  // under mutex; all zero: not known
-  uint64_t paced = 0;               // under mutex: the edition of rules of which that was said
+  Stream stream;                     // under mutex
+  Sends sends;                       // under mutex
+  std::vector<Sent> held;            // under mutex
+  Fate fate = Fate::kNone;           // under mutex
+  bool has_failed_receive = false;   // under mutex: messages that come behind it are none
+  bool is_injected = false;          // under mutex: it is a rule that it fails by
+  bool is_by_number = false;         // under mutex: and not by rdma_cm
+  bool times_out = false;            // under mutex: what fails first has not been answered in time
+  std::atomic<bool> is_over{false};  // it is in ERR, as far as is known: what is posted flushes
+  std::optional<Doom> doom;          // under mutex: its connection is to end
+  in6_addr peer{};                   // under mutex; all zero: not known
+  uint64_t paced = 0;                // under mutex: the edition of rules of which that was said
 
   bool is_leaving = false;  // under Cq::mutex of both queues: it is being destroyed
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "faults/stream.h"
 
@@ -34,6 +35,14 @@ class Sends {
     for (; count > 0 && !list_.empty(); --count, list_.pop_back())
       was_to_fail = was_to_fail || list_.back().fails();
     return was_to_fail;
+  }
+
+  // The newest ones, in the order of posting, are not in it any more.
+  std::vector<Sent> extract_newest(size_t count) {
+    const auto first = list_.end() - static_cast<std::ptrdiff_t>(std::min(count, list_.size()));
+    std::vector<Sent> newest(first, list_.end());
+    list_.erase(first, list_.end());
+    return newest;
   }
 
   // Its completion has come, which is the end of those before it, too. Completions come in the

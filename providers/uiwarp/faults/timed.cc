@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/per_process.h"
+#include "core/tuning.h"
 #include "faults/later.h"
 #include "faults/wraps.h"
 
@@ -14,15 +15,10 @@ namespace {
 
 constexpr core::Nanoseconds kForGood = std::numeric_limits<core::Nanoseconds>::max() / 2;
 
-struct Down {
-  core::Nanoseconds until;
-  const Rule* rule;  // by which it is
-};
-
 struct Times {
   std::mutex mutex;
-  uint64_t edition = 0;                        // under mutex: whose times are set
-  std::unordered_map<std::string, Down> down;  // under mutex, by device
+  uint64_t edition = 0;                            // under mutex: whose times are set
+  std::unordered_map<std::string, Downtime> down;  // under mutex, by device
   std::atomic<bool> any_down{false};
 };
 constinit core::PerProcess<Times> all;
@@ -40,6 +36,24 @@ void let_go(const std::shared_ptr<Cq>& cq) {
   if (solicited) next->cq_arm(cq->next, *solicited);
   uint32_t messages = 0;
   if (!cq->withheld.empty() || next->cq_waiting(cq->next, &messages) > 0) next->cq_wake(cq->next);
+}
+
+bool has_failure(const Cq& cq) {
+  return std::ranges::any_of(cq.withheld,
+                             [](const Withheld& each) { return each.wc.status != IBV_WC_SUCCESS; });
+}
+
+// What has failed though the port is down is told as ever: who has armed the queue gets the event.
+void tell_failures(const std::shared_ptr<Cq>& cq) {
+  Notes notes;
+  const std::lock_guard lock(cq->mutex);
+  if (cq->is_destroyed) return;
+  take_completions(*cq, notes);
+  if (!has_failure(*cq)) return;
+  const std::optional<bool> solicited = std::exchange(cq->arm_later, {});
+  if (!solicited) return;
+  next->cq_arm(cq->next, *solicited);
+  next->cq_wake(cq->next);
 }
 
 // Each completion queue of its queue pairs once or twice.
@@ -68,7 +82,7 @@ void set_down(const Rule& rule, core::Nanoseconds until) {
   Times* const times = all.get();
   const std::lock_guard lock(times->mutex);
   if (until)
-    times->down[rule.device] = {until, &rule};
+    times->down[rule.device] = {core::now(), until, &rule};
   else
     times->down.erase(rule.device);
   times->any_down = !times->down.empty();
@@ -101,6 +115,17 @@ void lift(const Rule& rule) {
   });
 }
 
+// The stack has its own time-outs for what was on its way when the port went down. What is kept
+// back behind that flushes.
+void look_while_down(const Rule& rule) {
+  if (!is_down(rule)) return;
+  for (const auto& cq : queues_of(rule)) tell_failures(cq);
+  visit_all([&](Qp& qp) {
+    if (is_of(rule, qp.device) && qp.is_over) look_at_parcels(qp);
+  });
+  later(core::now() + core::tuning::kDownPortLook, [&rule] { look_while_down(rule); });
+}
+
 void take_down(const Rule& rule) {
   Notes notes;
   const core::Nanoseconds until = rule.lasts ? core::now() + rule.lasts : kForGood;
@@ -111,6 +136,7 @@ void take_down(const Rule& rule) {
   }
   deafen(rule, true);
   notes.timed(rule, "its port is down");
+  later(core::now() + core::tuning::kDownPortLook, [&rule] { look_while_down(rule); });
   if (rule.lasts) later(until, [&rule] { lift(rule); });
 }
 
@@ -140,15 +166,27 @@ void happen(const Rule& rule) {
 
 }  // namespace
 
-core::Nanoseconds down_until(const std::string& device) {
+// Of two rules the one that holds it for longer.
+std::optional<Downtime> downtime(const std::string& device) {
   Times* const times = all.get();
-  if (!times || !times->any_down.load(std::memory_order_relaxed)) return 0;
+  if (!times || !times->any_down.load(std::memory_order_relaxed)) return {};
   const std::lock_guard lock(times->mutex);
-  core::Nanoseconds until = 0;
-  for (const std::string& name : {device, std::string("*")})
-    if (const auto found = times->down.find(name); found != times->down.end())
-      until = std::max(until, found->second.until);
-  return until > core::now() ? until : 0;
+  std::optional<Downtime> longest;
+  for (const std::string& name : {device, std::string("*")}) {
+    const auto found = times->down.find(name);
+    if (found == times->down.end() || found->second.until <= core::now()) continue;
+    if (!longest || longest->until < found->second.until) longest = found->second;
+  }
+  return longest;
+}
+
+core::Nanoseconds down_until(const std::string& device) {
+  const std::optional<Downtime> down = downtime(device);
+  return down ? down->until : 0;
+}
+
+bool waits_for_port(const Cq& cq) {
+  return down_until(cq.device) != 0 && !has_failure(cq);
 }
 
 void start_clock() {

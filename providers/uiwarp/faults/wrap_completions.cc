@@ -3,6 +3,7 @@
 // here, in their order, until they may be handed out.
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "core/cause.h"
 #include "core/pause.h"
@@ -41,6 +42,11 @@ class Arrived {
 
   core::Nanoseconds send() {
     const std::optional<Sent> sent = qp_.sends.complete(wc_.wr_id, succeeded());
+    if (!succeeded()) {
+      qp_.is_over = true;
+      if (std::exchange(qp_.times_out, false) && wc_.status == IBV_WC_WR_FLUSH_ERR)
+        wc_.status = IBV_WC_RETRY_EXC_ERR;
+    }
     // Whatever has failed, a stand-in flushes with the rest, and what is held may follow.
     if (!succeeded() && qp_.fate == Fate::kFailing) qp_.fate = Fate::kFailed;
     blame_rule();
@@ -54,7 +60,10 @@ class Arrived {
 
   core::Nanoseconds receive() {
     blame_rule();
-    if (!succeeded()) return 0;
+    if (!succeeded()) {
+      qp_.is_over = true;
+      return 0;
+    }
     if (qp_.has_failed_receive) {
       wc_.status = IBV_WC_WR_FLUSH_ERR;
       blame_rule();
@@ -119,7 +128,7 @@ void keep(Cq& cq, ibv_wc wc, Notes& notes) {
 
 // qp.mutex is held.
 void end_connection(Qp& qp) {
-  if (qp.doom && qp.doom->is_by_cm) next->qp_break(qp.next);
+  if (qp.doom ? qp.doom->is_by_cm : qp.times_out && !qp.is_by_number) next->qp_break(qp.next);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
   next->qp_modify(qp.next, &attr, IBV_QP_STATE);
@@ -133,6 +142,7 @@ bool settle(Qp& qp) {
   const std::lock_guard lock(qp.mutex);
   if (qp.fate != Fate::kFailed) return true;
   end_connection(qp);
+  qp.is_over = true;
   size_t posted = 0;
   for (; posted < qp.held.size(); ++posted) {
     ibv_send_wr empty{}, *ignored = nullptr;
@@ -223,12 +233,13 @@ int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
     Notes notes;
     const std::lock_guard lock(cq.mutex);
     if (const int error = failing(Event::kPollCq, cq.stream, notes)) return -error;
-    if (down_until(cq.device)) return 0;
     const Taken taken = take_completions(cq, notes);
     is_unsettled = taken.is_unsettled;
     if (taken.error && cq.withheld.empty()) return taken.error;
     const core::Nanoseconds now = cq.withheld.empty() ? 0 : core::now();
-    for (; given < count && !cq.withheld.empty() && cq.withheld.front().due <= now; ++given) {
+    const bool waits = waits_for_port(cq);
+    for (; !waits && given < count && !cq.withheld.empty() && cq.withheld.front().due <= now;
+         ++given) {
       wc[given] = cq.withheld.front().wc;
       cq.withheld.pop_front();
     }
@@ -248,7 +259,7 @@ int cq_arm(uiwarp_cq* handle, int solicited_only) {
     const std::lock_guard lock(cq.mutex);
     if (const int error = failing(Event::kReqNotifyCq, cq.stream, notes)) return error;
     // Whoever waits for an event gets it when the port is up.
-    if (down_until(cq.device)) {
+    if (waits_for_port(cq)) {
       cq.arm_later = solicited_only && cq.arm_later.value_or(true);
       return 0;
     }

@@ -102,9 +102,10 @@ void visit_all(const std::function<void(Qp&)>& visit_it) {
 void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask) {
   const bool names_peer = (mask & IBV_QP_DEST_QPN) && attr.dest_qp_num != core::kCmQpNumber;
   if (!names_peer || qp.is_for_datagrams || qp.foreign()) return;
-  if (mask & IBV_QP_AV) {
+  {
     const std::lock_guard lock(qp.mutex);
-    std::memcpy(&qp.peer, &attr.ah_attr.grh.dgid, sizeof qp.peer);
+    qp.is_by_number = true;
+    if (mask & IBV_QP_AV) std::memcpy(&qp.peer, &attr.ah_attr.grh.dgid, sizeof qp.peer);
   }
   if (const std::optional<Hit> hit = next_of_process({.event = Event::kConnect}))
     doom(qp, *hit, false);
@@ -162,6 +163,10 @@ void qp_break(uiwarp_qp* qp) {
 
 void qp_deafen(uiwarp_qp* qp, int deaf) {
   next->qp_deafen(of(qp).next, deaf);
+}
+
+int64_t qp_patience(uiwarp_qp* qp) {
+  return next->qp_patience(of(qp).next);
 }
 
 }  // namespace wrap

@@ -83,6 +83,7 @@ int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   const int error = next->qp_modify(qp.next, attr, mask);
   if (error || !(mask & IBV_QP_STATE)) return error;
   if (attr->qp_state == IBV_QPS_RTR) connect_by_number(qp, *attr, mask);
+  qp.is_over = attr->qp_state == IBV_QPS_ERR;
   if (attr->qp_state == IBV_QPS_ERR) hurry(qp);
   if (attr->qp_state != IBV_QPS_RESET) return 0;
   {
@@ -95,7 +96,7 @@ int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
   qp.sends.clear();
   qp.held.clear();
   qp.fate = Fate::kNone;
-  qp.has_failed_receive = qp.is_injected = false;
+  qp.has_failed_receive = qp.is_injected = qp.is_by_number = qp.times_out = false;
   qp.doom.reset();
   return 0;
 }

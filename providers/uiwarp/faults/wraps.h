@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "faults/injection.h"
@@ -64,7 +65,15 @@ int post_datagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad);
 void listen_for_changes();
 
 // Ports that rules hold down. Thread: any.
+struct Downtime {
+  core::Nanoseconds since, until;
+  const Rule* rule;  // by which it is
+};
+std::optional<Downtime> downtime(const std::string& device);
 core::Nanoseconds down_until(const std::string& device);  // 0: it is not down
+// Whether what has completed there waits for the port: until a request has failed, which is told.
+// cq.mutex is held.
+bool waits_for_port(const Cq& cq);
 
 // A queue pair has gone to RTR, with these attributes: if they name its peer, a connection begins.
 void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask);
@@ -77,7 +86,7 @@ void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask);
   X(cq_has_overflowed) X(cq_waiting) X(cq_single_threaded) X(srq_create) X(srq_modify) \
   X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) \
   X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) \
-  X(cm_connecting) X(cm_accepting) X(connected) X(qp_break) X(qp_deafen) X(datagram_arriving) X(cq_overrun) X(cq_wake)
+  X(cm_connecting) X(cm_accepting) X(connected) X(qp_break) X(qp_deafen) X(qp_patience) X(datagram_arriving) X(cq_overrun) X(cq_wake)
 // clang-format on
 
 namespace wrap {

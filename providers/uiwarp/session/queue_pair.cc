@@ -305,6 +305,10 @@ void QueuePair::set_ack_timeout(core::Nanoseconds limit, uint8_t timeout) {
   s.engine.run_sync([&] { s.watch_peer(); });
 }
 
+core::Nanoseconds QueuePair::ack_timeout() const {
+  return state_->patience_with_peer.load(std::memory_order_relaxed);
+}
+
 int QueuePair::claim() {
   State& s = *state_;
   if (s.engine.in_child()) return core::refuse_in_child();

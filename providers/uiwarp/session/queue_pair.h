@@ -102,6 +102,7 @@ class QueuePair {
   // (session/silence.cc); 0: for ever. Until it is called, and again from RESET on, as the settings
   // say. `timeout` is what query() shall say of it. Thread: any.
   void set_ack_timeout(core::Nanoseconds limit, uint8_t timeout);
+  core::Nanoseconds ack_timeout() const;
 
   // rdma_accept() has chosen it: becomes RTS now, and what is posted waits for attach() or
   // abandon(). How many Reads may be outstanding is known from attach() on. EINVAL when the QP is

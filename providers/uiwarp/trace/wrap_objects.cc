@@ -63,6 +63,10 @@ void qp_deafen(uiwarp_qp* qp, int deaf) {
   next->qp_deafen(of(qp).next, deaf);
 }
 
+int64_t qp_patience(uiwarp_qp* qp) {
+  return next->qp_patience(of(qp).next);
+}
+
 int qp_attach(uiwarp_qp* qp, const ibv_gid* gid) {
   return next->qp_attach(of(qp).next, gid);
 }

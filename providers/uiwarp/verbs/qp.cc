@@ -400,6 +400,11 @@ void uiwarp_qp_deafen(uiwarp_qp* qp, int deaf) {
   if (qp->session) qp->session->deafen(deaf != 0);
 }
 
+int64_t uiwarp_qp_patience(uiwarp_qp* qp) {
+  const bool has_retries = qp->session && service_of(qp->qp_type) == core::Service::kReliable;
+  return has_retries ? qp->session->ack_timeout() : 0;
+}
+
 int uiwarp_qp_query(uiwarp_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
   if (qp->datagrams) return qp->datagrams->query(*attr, *init);
   const int error = qp->session->query(*attr, mask, *init);

@@ -35,6 +35,7 @@ inline std::mutex mutex;
 inline uint32_t last_number = 0;
 inline int arms = 0;
 inline int wakes = 0;
+inline int64_t patience = 0;  // of all queue pairs
 
 inline void push(Cq& cq, const Qp& qp, uint64_t wr_id, ibv_wc_status status, ibv_wc_opcode opcode) {
   ibv_wc wc{};
@@ -78,6 +79,15 @@ inline void complete_sends(Qp& qp) {
       push(*qp.send_cq, qp, wr.wr_id, IBV_WC_SUCCESS,
            wr.opcode == IBV_WR_RDMA_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
   qp.posted.clear();
+}
+
+// What was posted first has not been answered in time.
+inline void time_out(Qp& qp) {
+  const std::lock_guard lock(mutex);
+  push(*qp.send_cq, qp, qp.posted.front().wr_id, IBV_WC_RETRY_EXC_ERR, IBV_WC_SEND);
+  qp.posted.pop_front();
+  qp.state = IBV_QPS_ERR;
+  flush(qp);
 }
 
 inline void receive(Qp& qp, uint64_t wr_id) {
@@ -148,6 +158,10 @@ inline uiwarp_verbs table() {
   verbs.qp_deafen = [](uiwarp_qp* qp, int deaf) {
     const std::lock_guard lock(mutex);
     of(qp).deaf = deaf != 0;
+  };
+  verbs.qp_patience = [](uiwarp_qp*) {
+    const std::lock_guard lock(mutex);
+    return patience;
   };
   verbs.datagram_arriving = [](uint32_t) { return UIWARP_DATAGRAM_ARRIVES; };
   verbs.cm_accepting = [](const sockaddr_storage*, const sockaddr_storage*) {

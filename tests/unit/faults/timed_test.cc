@@ -15,7 +15,28 @@ using testing::IsEmpty;
 
 class TimedFaults : public FaultyVerbs {
  protected:
-  void SetUp() override { fake::happenings.clear(); }
+  void SetUp() override {
+    fake::happenings.clear();
+    set_patience(0);
+  }
+  static void set_patience(core::Nanoseconds patience) {
+    const std::lock_guard lock(fake::mutex);
+    fake::patience = patience;
+  }
+  // Polls until there are so many.
+  std::vector<ibv_wc> poll_for(uiwarp_cq* cq, size_t count) {
+    std::vector<ibv_wc> all;
+    EXPECT_TRUE(comes_true([&] {
+      for (const ibv_wc& wc : poll_all(cq)) all.push_back(wc);
+      return all.size() >= count;
+    }));
+    return all;
+  }
+  void take_port_down() {
+    begin("dev=uiw_fake at=1ms port=down");
+    open_device();
+    ASSERT_TRUE(has_happened("uiw_fake down"));
+  }
   void open_device() {
     uiwarp_context* context = nullptr;
     int fd = -1;
@@ -103,6 +124,61 @@ TEST_F(TimedFaults, NothingLeavesOrComesWhileThePortIsDown) {
   for (const Completion& each : poll(sends_)) all.push_back(each);
   EXPECT_THAT(all, ElementsAre(Completion(1, IBV_WC_SUCCESS), Completion(2, IBV_WC_SUCCESS),
                                Completion(3, IBV_WC_SUCCESS)));
+}
+
+TEST_F(TimedFaults, WhatIsPostedWhileThePortIsDownIsNotAnsweredInTime) {
+  set_patience(20 * core::kMillisecond);
+  take_port_down();
+  uiwarp_qp* const idle = make_qp();
+  const int wakes = fake::wakes;
+  EXPECT_EQ(verbs_->cq_arm(sends_, 0), 0);
+  const core::Nanoseconds start = core::now();
+  EXPECT_EQ(post(request(1)), 0);
+  EXPECT_EQ(post(request(2, IBV_WR_RDMA_WRITE, 0)), 0);
+  EXPECT_TRUE(comes_true([&] {
+    const std::lock_guard lock(fake::mutex);
+    return fake::wakes > wakes;
+  })) << "who waits for an event is not told";
+  const std::vector<ibv_wc> all = poll_for(sends_, 2);
+  EXPECT_GE(core::now(), start + 20 * core::kMillisecond);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(Completion(all[0].wr_id, all[0].status), Completion(1, IBV_WC_RETRY_EXC_ERR));
+  EXPECT_EQ(Completion(all[1].wr_id, all[1].status), Completion(2, IBV_WC_WR_FLUSH_ERR));
+  for (const ibv_wc& wc : all)
+    EXPECT_EQ(wc.vendor_err, static_cast<uint32_t>(core::Cause::kInjected));
+  EXPECT_THAT(seen(), testing::Not(testing::Contains(IBV_WR_RDMA_WRITE))) << "it has left";
+  EXPECT_EQ(behind_qp_->breaks, 1);
+  // In ERR nothing waits.
+  EXPECT_EQ(post(request(3)), 0);
+  EXPECT_EQ(poll_for(sends_, 1)[0].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(fake::state_of(fake::of(of(idle).next)), IBV_QPS_RTS) << "nothing was posted to it";
+  uint32_t events;
+  EXPECT_EQ(verbs_->qp_destroy(idle, &events), 0);
+}
+
+TEST_F(TimedFaults, AQueuePairByNumberHasNoConnectionThatIsResetByATimeOut) {
+  set_patience(5 * core::kMillisecond);
+  take_port_down();
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.dest_qp_num = 0x123456;
+  EXPECT_EQ(verbs_->qp_modify(qp_, &attr, IBV_QP_STATE | IBV_QP_DEST_QPN), 0);
+  EXPECT_EQ(post(request(1)), 0);
+  EXPECT_EQ(poll_for(sends_, 1)[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(fake::state_of(*behind_qp_), IBV_QPS_ERR);
+  EXPECT_EQ(behind_qp_->breaks, 0);
+}
+
+TEST_F(TimedFaults, BehindWhatTheStackHasGivenUpTheRestFlushes) {
+  begin("dev=uiw_fake at=1ms port=down");
+  EXPECT_EQ(post(request(1)), 0);
+  open_device();
+  ASSERT_TRUE(has_happened("uiw_fake down"));
+  EXPECT_EQ(post(request(2)), 0);
+  fake::time_out(*behind_qp_);
+  const std::vector<ibv_wc> all = poll_for(sends_, 2);
+  EXPECT_EQ(Completion(all[0].wr_id, all[0].status), Completion(1, IBV_WC_RETRY_EXC_ERR));
+  EXPECT_EQ(Completion(all[1].wr_id, all[1].status), Completion(2, IBV_WC_WR_FLUSH_ERR));
 }
 
 TEST_F(TimedFaults, ACompletionIsLostAndItsQueueOverruns) {
