@@ -3,7 +3,8 @@
 // a capture has whole blocks.
 //
 // Input: one octet of options, the file's header without its padding, and records. As others would
-// be left out at once, with an option the header is made right and records get their sequence.
+// be left out at once, with an option the header is made right and records get their sequence; with
+// another one the ring has gone round, and all connections are behind it, too.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +21,7 @@ namespace {
 
 using namespace uiw::trace;
 
-constexpr uint8_t kMend = 1, kTwice = 2;
+constexpr uint8_t kMend = 1, kTwice = 2, kAround = 4;
 
 void check_text(const std::string& text) {
   CHECK(std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; }));
@@ -83,22 +84,31 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t header_size = std::min(size, sizeof(Header));
   if (header_size > 0) std::memcpy(file.data(), data, header_size);
   const std::span records(data + header_size, size - header_size);
+  const uint64_t count = records.size() / kRecordSize;
   if (options & kMend) {
-    const uint64_t magic = Header::kMagic, count = records.size() / kRecordSize + 1;
+    const uint64_t magic = Header::kMagic, ring = count + 1, kept = 0;
     std::memcpy(file.data() + offsetof(Header, magic), &magic, sizeof magic);
-    std::memcpy(file.data() + offsetof(Header, records), &count, sizeof count);
+    std::memcpy(file.data() + offsetof(Header, records), &ring, sizeof ring);
+    std::memcpy(file.data() + offsetof(Header, kept), &kept, sizeof kept);
   }
   file.insert(file.end(), records.begin(), records.end());
-  for (uint64_t i = 0; options & kMend && i < records.size() / kRecordSize; ++i) {
-    const uint64_t sequence = i + 1;
-    std::memcpy(file.data() + kHeaderSize + i * kRecordSize, &sequence, sizeof sequence);
-  }
+  const auto number = [&](uint64_t first) {
+    for (uint64_t i = 0; options & kMend && i < count; ++i) {
+      const uint64_t sequence = first + i;
+      std::memcpy(file.data() + kHeaderSize + i * kRecordSize, &sequence, sizeof sequence);
+    }
+  };
   Snapshot snapshot;
-  uint64_t ring = 0;
-  if (!parse_header(file, snapshot, ring)) return 0;
+  Room room;
+  if (!parse_header(file, snapshot, room)) return 0;
   const auto taken = std::span(file).subspan(kHeaderSize);
-  take_records(taken, taken, 0, ring, snapshot);
-  finish(ring, snapshot);
+  number(1);
+  if (options & kAround) {
+    take_kept(taken, taken, snapshot);
+    number(room.ring + 1);
+  }
+  take_records(taken, taken, 0, room.ring, snapshot);
+  finish(room.ring, snapshot);
   const std::vector<Snapshot> all(options & kTwice ? 2 : 1, snapshot);
   check_capture(all);
   check_history(build(all));

@@ -147,16 +147,14 @@ class Builder {
       case Kind::kState:
         if (record.opcode == IBV_QPS_RESET) begin_sends(record.qp);
         break;
-      case Kind::kConnected: {
-        QueuePair& qp = history_.queue_pairs[queue_pair(record.qp)];
-        qp.is_connected = true;
-        qp.addresses = record.addresses;
+      case Kind::kConnected:
+        connect(record);
         break;
-      }
+      case Kind::kStands:
+        return connect(record);
       case Kind::kAgreed:
       case Kind::kFpdu:
       case Kind::kFpduRest:
-      case Kind::kStands:
         return;  // wire.h
       default:
         break;
@@ -166,6 +164,12 @@ class Builder {
                                .process = process_,
                                .time = since_began(record.time),
                                .record = record});
+  }
+
+  void connect(const Record& record) {
+    QueuePair& qp = history_.queue_pairs[queue_pair(record.qp)];
+    qp.is_connected = true;
+    qp.addresses = record.addresses;
   }
 
   Outstanding& outstanding(std::map<std::pair<uint64_t, size_t>, Outstanding>& from, uint64_t queue,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the file of --trace consists of: a header, and a ring of records of one size. The process
-// writes them and never reads them back. Numbers are in the byte order of the host, which the magic
-// number tells.
+// What the file of --trace consists of: a header, a ring of records of one size, and behind it the
+// records of connections once more, where newer records do not take their place. The process writes
+// them and never reads them back. Numbers are in the byte order of the host, which the magic number
+// tells.
 #pragma once
 
 #include <cstddef>
@@ -108,11 +109,13 @@ struct Header {
   uint32_t pid;
   char program[52];  // the name that it was started by
   char boot[40];     // of the host: where it is the same, monotonic times can be compared
+  uint64_t kept;     // records behind the ring: kConnected, of the newest connections, or nothing
 };
 inline constexpr size_t kHeaderSize = 4096;  // the ring begins behind it
 static_assert(sizeof(Header) <= kHeaderSize && std::is_trivially_copyable_v<Header>);
 
 // The most records of a file that are read: 1 GiB.
 inline constexpr uint64_t kMostRecords = (uint64_t{1} << 30) / kRecordSize;
+inline constexpr uint64_t kMostKept = 4096;
 
 }  // namespace uiw::trace

@@ -17,6 +17,8 @@
 #include <iterator>
 #include <mutex>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/file_limit.h"
@@ -34,11 +36,20 @@ class Ring {
   void write(const Record& record);
 
  private:
-  int map(int fd, uint64_t records);
+  int map(int fd, const Header& header);
+  void keep(const Record& record, uint64_t sequence);
+
+  // What a place behind the ring holds.
+  struct Kept {
+    uint32_t qp = 0;       // 0: nothing
+    bool is_over = false;  // the queue pair was destroyed
+    uint64_t sequence = 0;
+  };
 
   std::mutex mutex_;
   std::atomic<Record*> records_{nullptr};
-  uint64_t count_ = 0;  // of records; known before records_
+  uint64_t count_ = 0;      // of records; known before records_
+  std::vector<Kept> kept_;  // under mutex_, when records_ is known
   alignas(64) std::atomic<uint64_t> written_{0};
 };
 
@@ -98,9 +109,13 @@ class FolderLock {
   int fd_;
 };
 
-Header header_of(uint64_t records) {
+Header header_of(uint64_t size) {
   Header header{};
-  header.records = records;
+  // One of 64 is for connections, whatever else there is.
+  constexpr uint64_t kShare = 64;
+  const uint64_t records = (size - kHeaderSize) / kRecordSize;
+  header.kept = std::min(records / kShare, kMostKept);
+  header.records = records - header.kept;
   timespec real{};
   clock_gettime(CLOCK_REALTIME, &real);
   header.monotonic = core::now();
@@ -141,15 +156,16 @@ int create(std::string& path, const Header& header) {
 }
 
 // Memory is there before it is touched: where there is none a store would be a SIGBUS.
-int Ring::map(int fd, uint64_t records) {
-  const size_t size = kHeaderSize + records * kRecordSize;
+int Ring::map(int fd, const Header& header) {
+  const size_t size = kHeaderSize + (header.records + header.kept) * kRecordSize;
   if (!core::may_write_up_to(size)) return EFBIG;
   if (const int error = posix_fallocate(fd, 0, static_cast<off_t>(size))) return error;
   void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return errno;
   madvise(mapped, size, MADV_DONTDUMP);
   madvise(mapped, size, MADV_DONTFORK);
-  count_ = records;
+  count_ = header.records;
+  kept_.resize(header.kept);
   records_.store(reinterpret_cast<Record*>(static_cast<uint8_t*>(mapped) + kHeaderSize),
                  std::memory_order_release);
   return 0;
@@ -159,9 +175,9 @@ int Ring::open() {
   const std::lock_guard lock(mutex_);
   if (records_.load(std::memory_order_relaxed)) return 0;
   std::string path = path_of_process();
-  const uint64_t records = (g_size - kHeaderSize) / kRecordSize;
-  const int fd = create(path, header_of(records));
-  int error = fd < 0 ? -fd : map(fd, records);
+  const Header header = header_of(g_size);
+  const int fd = create(path, header);
+  int error = fd < 0 ? -fd : map(fd, header);
   if (fd >= 0) close(fd);
   if (error && fd >= 0) unlink(path.c_str());
   if (error)
@@ -173,11 +189,8 @@ int Ring::open() {
   return error;
 }
 
-void Ring::write(const Record& record) {
-  Record* const records = records_.load(std::memory_order_acquire);
-  if (!records) return;
-  const uint64_t index = written_.fetch_add(1, std::memory_order_relaxed);
-  auto* const place = reinterpret_cast<uint64_t*>(records + index % count_);
+void put(Record* to, const Record& record, uint64_t number) {
+  auto* const place = reinterpret_cast<uint64_t*>(to);
   uint64_t words[kRecordSize / sizeof(uint64_t)];
   std::memcpy(words, &record, sizeof words);
   static_assert(offsetof(Record, sequence) == 0);
@@ -188,7 +201,42 @@ void Ring::write(const Record& record) {
   // of the sequence.
   for (size_t i = 1; i < std::size(words); ++i)
     std::atomic_ref<uint64_t>(place[i]).store(words[i], std::memory_order_release);
-  sequence.store(index + 1, std::memory_order_release);
+  sequence.store(number, std::memory_order_release);
+}
+
+void Ring::write(const Record& record) {
+  Record* const records = records_.load(std::memory_order_acquire);
+  if (!records) return;
+  const uint64_t index = written_.fetch_add(1, std::memory_order_relaxed);
+  put(records + index % count_, record, index + 1);
+  switch (record.kind) {
+    case Kind::kCreated:
+    case Kind::kConnected:
+    case Kind::kDestroyed:
+      return keep(record, index + 1);
+    default:
+      return;
+  }
+}
+
+// Of queue pairs that were destroyed the oldest go first. A number that is another queue pair's now
+// is no more that of the one before.
+void Ring::keep(const Record& record, uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  auto place = std::ranges::find(kept_, record.qp, &Kept::qp);
+  if (record.kind == Kind::kDestroyed) {
+    if (place != kept_.end()) place->is_over = true;
+    return;
+  }
+  const bool connected = record.kind == Kind::kConnected;
+  if (place == kept_.end() && connected)
+    place = std::ranges::min_element(kept_, {}, [](const Kept& each) {
+      return std::tuple(each.qp != 0, !each.is_over, each.sequence);
+    });
+  if (place == kept_.end() || record.qp == 0) return;
+  *place = connected ? Kept{.qp = record.qp, .sequence = sequence} : Kept{};
+  put(records_.load(std::memory_order_relaxed) + count_ + (place - kept_.begin()), record,
+      connected ? sequence : 0);
 }
 
 }  // namespace

@@ -15,8 +15,9 @@ bool configure(const char* options);
 // said. A fork's child has one of its own. Thread: any.
 int open_ring();
 
-// Writes a record, to which it gives its sequence. No lock, no system call. Nothing happens before
-// open_ring(), or in a child of its process. Thread: any.
+// Writes a record, to which it gives its sequence. No system call, and no lock but for queue pairs
+// that are made, connected and destroyed, as connections are kept beside the ring, too. Nothing
+// happens before open_ring(), or in a child of its process. Thread: any.
 void write(const Record& record);
 
 // One with all fields zero but these.

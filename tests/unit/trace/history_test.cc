@@ -172,23 +172,42 @@ TEST(TraceHistory, PercentilesAreValuesThatSoManyAreNotAbove) {
   EXPECT_EQ(rows[0].most, 1000);
 }
 
-// A file that looks like a trace: of `records` of the ring.
-std::vector<uint8_t> file_of(uint64_t records) {
+TEST(TraceHistory, AConnectionThatIsToldAgainIsKnown) {
+  Recorded client, server;
+  client.connect(1, 2);
+  server.connect(2, 1);
+  for (Recorded* const each : {&client, &server}) {
+    each->snapshot.records.back().kind = Kind::kStands;
+    each->send(1, 10);
+  }
+  const History history = build({client.snapshot, server.snapshot});
+  ASSERT_EQ(history.queue_pairs.size(), 2u);
+  EXPECT_EQ(history.queue_pairs[0].peer, 1u);
+  EXPECT_EQ(local_of(history.queue_pairs[0]), peer_of(history.queue_pairs[1]));
+  EXPECT_TRUE(history.events.empty()) << "it has not become so then";
+}
+
+// A file that looks like a trace: of `records` of the ring, and `kept` behind it.
+std::vector<uint8_t> file_of(uint64_t records, uint64_t kept = 0) {
   Header header{};
   header.magic = Header::kMagic;
   header.records = records;
+  header.kept = kept;
   std::memset(header.program, 'x', sizeof header.program);  // it has no end
   header.program[0] = '\033';
-  std::vector<uint8_t> bytes(kHeaderSize + records * kRecordSize);
+  std::vector<uint8_t> bytes(kHeaderSize + (records + kept) * kRecordSize);
   std::memcpy(bytes.data(), &header, sizeof header);
   return bytes;
 }
 
 bool parse(std::span<const uint8_t> bytes, Snapshot& out) {
-  uint64_t ring = 0;
-  if (!parse_header(bytes, out, ring)) return false;
-  take_records(bytes.subspan(kHeaderSize), bytes.subspan(kHeaderSize), 0, ring, out);
-  finish(ring, out);
+  Room room;
+  if (!parse_header(bytes, out, room)) return false;
+  const auto rest = bytes.subspan(kHeaderSize);
+  const auto ring = rest.first(std::min<size_t>(rest.size(), room.ring * kRecordSize));
+  take_records(ring, ring, 0, room.ring, out);
+  take_kept(rest.subspan(ring.size()), rest.subspan(ring.size()), out);
+  finish(room.ring, out);
   return true;
 }
 
@@ -258,16 +277,18 @@ TEST(TraceSnapshot, RefusesARingThatIsTooLargeOrNone) {
     Snapshot snapshot;
     EXPECT_FALSE(parse(bytes, snapshot));
   }
+  Snapshot snapshot;
+  EXPECT_FALSE(parse(file_of(1, kMostKept + 1), snapshot));
 }
 
 TEST(TraceSnapshot, RandomRecordsDoNoHarm) {
-  constexpr uint64_t kRecords = 64;
+  constexpr uint64_t kRecords = 64, kKept = 8;
   std::mt19937_64 random(1);
   for (int round = 0; round < 200; ++round) {
-    std::vector<uint8_t> bytes = file_of(kRecords);
+    std::vector<uint8_t> bytes = file_of(kRecords, kKept);
     for (size_t at = kHeaderSize; at < bytes.size(); ++at)
       bytes[at] = static_cast<uint8_t>(random());
-    for (uint64_t i = 0; i < kRecords; ++i) {
+    for (uint64_t i = 0; i < kRecords + kKept; ++i) {
       // As far as a record would not be left out at once, and numbers meet each other.
       Record record;
       uint8_t* const place = bytes.data() + kHeaderSize + i * kRecordSize;
@@ -275,6 +296,8 @@ TEST(TraceSnapshot, RandomRecordsDoNoHarm) {
       record.sequence = i + 1;
       record.qp %= 3;
       record.kind = static_cast<Kind>(random() % (kLastKind + 1u));
+      if (i >= kRecords) record.sequence = 1 + random() % 4, record.kind = Kind::kConnected;
+      if (i == kRecords - 1) record.sequence += kRecords;  // the oldest are lost
       record.work.wr_id %= 3;
       record.work.queue %= 2;
       std::memcpy(place, &record, sizeof record);

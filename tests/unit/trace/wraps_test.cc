@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -122,6 +123,18 @@ class TracedVerbs : public testing::Test {
     verbs.cq_poll(nullptr, 1, &wc);
   }
 
+  static void connect(const uiwarp_verbs& verbs, uint32_t number, uint16_t port) {
+    sockaddr_storage local{}, peer{};
+    auto& from = reinterpret_cast<sockaddr_in&>(local);
+    auto& to = reinterpret_cast<sockaddr_in&>(peer);
+    from.sin_family = to.sin_family = AF_INET;
+    from.sin_port = htons(port);
+    to.sin_port = htons(7174);
+    from.sin_addr.s_addr = htonl(0x0a000001);
+    to.sin_addr.s_addr = htonl(0x0a000002);
+    verbs.connected(number, &local, &peer);
+  }
+
   std::string path_;
 };
 
@@ -191,15 +204,7 @@ TEST_F(TracedVerbs, ABatchIsThereOnceItIsPosted) {
 
 TEST_F(TracedVerbs, StatesAndAddressesAreToldOfQueuePairs) {
   const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp* qp) {
-    sockaddr_storage local{}, peer{};
-    auto& from = reinterpret_cast<sockaddr_in&>(local);
-    auto& to = reinterpret_cast<sockaddr_in&>(peer);
-    from.sin_family = to.sin_family = AF_INET;
-    from.sin_port = htons(4711);
-    to.sin_port = htons(7174);
-    from.sin_addr.s_addr = htonl(0x0a000001);
-    to.sin_addr.s_addr = htonl(0x0a000002);
-    verbs.connected(7, &local, &peer);
+    connect(verbs, 7, 4711);
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTS;
     verbs.qp_modify(qp, &attr, IBV_QP_STATE);
@@ -278,8 +283,40 @@ TEST_F(TracedVerbs, AnFpduIsRecordedWithAllOfItsHeaders) {
   EXPECT_EQ(wire.fpdus[1].head(head), 14u);
 }
 
+// What a file of 64 KiB has room for: of 960 records 15 are for connections.
+constexpr size_t kConnections = 15, kRoom = (65536 - kHeaderSize) / kRecordSize - kConnections;
+
+// The local ends of the queue pairs of a history, by number.
+std::map<uint32_t, std::string> locals(const History& history) {
+  std::map<uint32_t, std::string> all;
+  for (const QueuePair& qp : history.queue_pairs) all[qp.number] = local_of(qp);
+  return all;
+}
+
+TEST_F(TracedVerbs, TheConnectionOfAQueuePairIsKnownHoweverMuchItDid) {
+  const History history = traced(
+      [](const uiwarp_verbs& verbs, uiwarp_qp*) {
+        for (uint16_t i = 0; i < kConnections; ++i) connect(verbs, 10 + i, 4000 + i);
+        // It is over, and so its place is another one's first.
+        write(record_of(Kind::kDestroyed, 13, 1));
+        connect(verbs, 40, 5000);
+        // Its number is another queue pair's, which has no connection.
+        write(record_of(Kind::kCreated, 14, 1));
+        for (size_t i = 0; i < kRoom; ++i)
+          write(record_of(Kind::kState, i % 2 ? 10 + i % kConnections : 40, 5));
+      },
+      ",size=64K");
+  EXPECT_GT(history.processes[0].lost, kConnections);
+  const auto ends = locals(history);
+  for (uint16_t i = 0; i < kConnections; ++i) {
+    const bool is_known = i != 3 && i != 4;
+    EXPECT_EQ(ends.at(10 + i), is_known ? "10.0.0.1:" + std::to_string(4000 + i) : "-");
+  }
+  EXPECT_EQ(ends.at(40), "10.0.0.1:5000");
+  EXPECT_EQ(history.events.size(), kRoom) << "what is told again is no event";
+}
+
 TEST_F(TracedVerbs, TheNewestRecordsStayInAFileOfItsSize) {
-  static constexpr size_t kRoom = (65536 - kHeaderSize) / kRecordSize;
   const History history = traced(
       [](const uiwarp_verbs&, uiwarp_qp*) {
         std::vector<std::thread> threads;
