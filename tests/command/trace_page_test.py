@@ -275,6 +275,27 @@ class TracePage(unittest.TestCase):
                           wr_id=chance.randrange(3), size=chance.randrange(2**64), error=chance.randrange(2**32))
             self.page(trace)
 
+    def test_a_trace_that_is_named_twice_counts_once(self):
+        trace, other = Trace(b"program", 1), Trace(b"program", 2)
+        for of in trace, other:
+            for i in range(10):
+                of.send(1000 * i, 100)
+        trace.write(self.path("trace"))
+        other.write(self.path("other"))
+        os.symlink("trace", self.path("symlink"))
+        os.link(self.path("trace"), self.path("link"))
+        shutil.copyfile(self.path("trace"), self.path("copy"))
+        with open(self.path("earlier"), "wb") as file, open(self.path("trace"), "rb") as whole:
+            file.write(whole.read(4096 + 10 * 64))
+        alone = self.run_tool(self.path("trace"), self.path("other"), "--json")
+        self.assertEqual((alone.returncode, alone.stderr), (0, ""))
+        for again in "trace", "symlink", "link", "copy", "earlier":
+            for first, second in (again, "trace"), ("trace", again):
+                both = self.run_tool(self.path(first), self.path("other"), self.path(second), "--json")
+                self.assertEqual((both.returncode, both.stdout), (0, alone.stdout), (first, second))
+                self.assertEqual(both.stderr, f"uiwarp: {self.path(first)} and {self.path(second)} are the same trace, which "
+                                              "counts once\n")
+
     def test_what_cannot_be_written_is_said_and_a_trace_stays(self):
         Trace(b"program", 1).write(self.path("trace"))
         with open(self.path("trace"), "rb") as file:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "trace.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -171,16 +172,35 @@ int write_file(const std::string& path, const std::vector<std::string>& files, W
   return 2;
 }
 
+// Each trace once, under whatever names it is there: links, or copies, of which the one with the
+// newest record is taken. False: one cannot be read, which has been said.
+bool read_all(const std::vector<std::string>& files, std::vector<trace::Snapshot>& snapshots) {
+  std::vector<const std::string*> names;  // of snapshots
+  for (const std::string& file : files) {
+    trace::Snapshot snapshot;
+    if (const std::string problem = trace::read(file, snapshot); !problem.empty()) {
+      std::fprintf(stderr, "uiwarp: %s: %s\n", file.c_str(), problem.c_str());
+      return false;
+    }
+    const auto known =
+        std::ranges::find_if(snapshots, [&](const auto& each) { return each.is_same(snapshot); });
+    if (known == snapshots.end()) {
+      snapshots.push_back(std::move(snapshot));
+      names.push_back(&file);
+      continue;
+    }
+    std::fprintf(stderr, "uiwarp: %s and %s are the same trace, which counts once\n",
+                 names[static_cast<size_t>(known - snapshots.begin())]->c_str(), file.c_str());
+    if (snapshot.last >= known->last) *known = std::move(snapshot);
+  }
+  return true;
+}
+
 }  // namespace
 
 int show_trace(const std::vector<std::string>& files, TraceAs as, const std::string& to) {
-  std::vector<trace::Snapshot> snapshots(files.size());
-  for (size_t i = 0; i < files.size(); ++i) {
-    const std::string problem = trace::read(files[i], snapshots[i]);
-    if (problem.empty()) continue;
-    std::fprintf(stderr, "uiwarp: %s: %s\n", files[i].c_str(), problem.c_str());
-    return 2;
-  }
+  std::vector<trace::Snapshot> snapshots;
+  if (!read_all(files, snapshots)) return 2;
   if (as == TraceAs::kCapture) {
     if (!has_fpdus(snapshots)) return 2;
     return write_file(to, files, [&](std::FILE* out) { return write_fpdus(snapshots, out); });

@@ -123,6 +123,7 @@ void finish(uint64_t ring, Snapshot& out) {
   const uint64_t gone = last > ring ? last - ring : 0;
   std::erase_if(out.records, [&](const Record& record) { return record.sequence <= gone; });
   out.lost = gone;
+  out.last = last;
   std::sort(out.records.begin(), out.records.end(), [](const Record& a, const Record& b) {
     return a.time != b.time ? a.time < b.time : a.sequence < b.sequence;
   });

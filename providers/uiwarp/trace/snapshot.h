@@ -17,8 +17,15 @@ struct Snapshot {
   std::string program, boot;
   int64_t monotonic = 0, realtime = 0;
   uint64_t lost = 0;            // older records, for which there was no room
+  uint64_t last = 0;            // the sequence of the newest one
   std::vector<Record> records;  // in the order of their times
   std::vector<Record> kept;     // until finish(): of connections, from behind the ring
+
+  // Of the same file, or a copy of it: a process begins one trace at a time.
+  bool is_same(const Snapshot& other) const {
+    return pid == other.pid && monotonic == other.monotonic && realtime == other.realtime &&
+           boot == other.boot && program == other.program;
+  }
 };
 
 // Of how many records a file has room for.
