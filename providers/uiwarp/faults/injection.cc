@@ -107,8 +107,13 @@ const Rules& rules() {
 }
 
 Notes::~Notes() {
+  before_the_stack();
+}
+
+void Notes::before_the_stack() {
   for (const std::string& line : lines_)
     core::log(core::LogLevel::kWarn, "faults: %s", line.c_str());
+  lines_.clear();
 }
 
 void Notes::call(const Hit& hit) {

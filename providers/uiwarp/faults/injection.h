@@ -24,12 +24,15 @@ std::string report();
 void device_is_open();
 
 // Says of each rule that was carried out, in a line at the default level, when it goes: with no
-// lock held.
+// lock held. Sooner where the stack says something of it, too.
 class Notes {
  public:
   Notes() = default;
   Notes(const Notes&) = delete;
   ~Notes();
+
+  // Says what there is now: the stack is about to be told, and may have its own words for it.
+  void before_the_stack();
 
   // A call that fails.
   void call(const Hit& hit);

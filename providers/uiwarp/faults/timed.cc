@@ -147,7 +147,9 @@ void raise(const Rule& rule) {
   if (next->device_pretend(rule.device.c_str(), rule.async))
     return notes.timed(rule, "there is no such device, of which an event could come");
   notes.timed(rule, what);
-  if (rule.async == IBV_EVENT_DEVICE_FATAL) fail_queue_pairs(rule);
+  if (rule.async != IBV_EVENT_DEVICE_FATAL) return;
+  notes.before_the_stack();
+  fail_queue_pairs(rule);
 }
 
 void happen(const Rule& rule) {

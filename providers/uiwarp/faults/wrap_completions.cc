@@ -120,6 +120,7 @@ void keep(Cq& cq, ibv_wc wc, Notes& notes) {
   }
   if (const std::optional<Hit> hit = cq.stream.next(rules(), Event::kCompletion)) {
     notes.overrun(*hit, wc.qp_num);
+    notes.before_the_stack();
     next->cq_overrun(cq.next);
     return;
   }
@@ -176,6 +177,7 @@ Taken take_completions(Cq& cq, Notes& notes) {
   bool has_settled = false;
   for (const auto& [number, qp] : cq.qps) {
     if (qp->is_leaving || !has_failed(*qp)) continue;
+    notes.before_the_stack();
     if (settle(*qp))
       has_settled = true;
     else

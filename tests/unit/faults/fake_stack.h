@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/log.h"
 #include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::faults::fake {
@@ -173,6 +174,7 @@ inline uiwarp_verbs table() {
   };
   verbs.qp_break = [](uiwarp_qp* qp) {
     const std::lock_guard lock(mutex);
+    core::log(core::LogLevel::kWarn, "the stack: a connection is reset");
     ++of(qp).breaks;
     of(qp).state = IBV_QPS_ERR;
     flush(of(qp));
@@ -189,6 +191,7 @@ inline uiwarp_verbs table() {
     return static_cast<uint32_t>(of(cq).completions.size());
   };
   verbs.cq_overrun = [](uiwarp_cq* cq) {
+    core::log(core::LogLevel::kWarn, "the stack: a queue is full");
     const std::lock_guard lock(mutex);
     ++of(cq).overruns;
   };

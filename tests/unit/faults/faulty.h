@@ -13,6 +13,7 @@
 
 #include "faults/instrument.h"
 #include "faults/objects.h"
+#include "faults/wraps.h"
 #include "unit/faults/fake_stack.h"
 
 namespace uiw::faults {
@@ -48,6 +49,7 @@ class FaultyVerbs : public testing::Test {
     return qp;
   }
   void TearDown() override {
+    let_ports_go();  // the next test has other rules
     if (!qp_) return;
     uint32_t events;
     EXPECT_EQ(verbs_->qp_destroy(qp_, &events), 0);

@@ -191,6 +191,25 @@ TEST_F(TimedFaults, ACompletionIsLostAndItsQueueOverruns) {
   EXPECT_EQ(behind_qp_->recv_cq->overruns, 0);
 }
 
+// Who reads the log must not take it for the stack's, or the program's.
+TEST_F(TimedFaults, ARuleIsSaidBeforeTheStackSaysWhatCameOfIt) {
+  begin("cq=* nth=1 overrun\naccept reset");
+  const sockaddr_storage nowhere{};
+  verbs_->cm_accepting(&nowhere, &nowhere);
+  verbs_->connected(of(qp_).number, &nowhere, &nowhere);
+  EXPECT_EQ(post(request(1)), 0);
+  testing::internal::CaptureStderr();
+  fake::complete_sends(*behind_qp_);
+  poll(sends_);
+  const std::string said = testing::internal::GetCapturedStderr();
+  std::vector<size_t> places;
+  for (const char* const what :
+       {"is reset", "its completion queue overruns", "a queue is full", "a connection is reset"})
+    places.push_back(said.find(what));
+  EXPECT_LT(places.back(), said.size()) << said;
+  EXPECT_TRUE(std::ranges::is_sorted(places)) << said;
+}
+
 TEST_F(TimedFaults, WhatGoesToAPacedHostLeavesLaterInItsOrder) {
   begin("peer=10.0.0.2 delay=50ms");
   connect_to("10.0.0.3");
