@@ -297,6 +297,8 @@ UIWARP_EXPORT int uiwarp_srq_query(struct uiwarp_srq *srq, struct ibv_srq_attr *
 UIWARP_EXPORT int uiwarp_srq_destroy(struct uiwarp_srq *srq, uint32_t *async_events); /* EBUSY */
 UIWARP_EXPORT int uiwarp_srq_post_recv(struct uiwarp_srq *srq, struct ibv_recv_wr *wr,
 				       struct ibv_recv_wr **bad);
+/* For instruments: for how many more receives there is room. */
+UIWARP_EXPORT uint32_t uiwarp_srq_room(struct uiwarp_srq *srq);
 
 /* ---- queue pairs ---- */
 

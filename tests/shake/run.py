@@ -39,6 +39,8 @@ def problems(uiwarp, program):
     again = re.search(r"^uiwarp: seed (\d+): exit status 1; again by \(it may take several runs\):\n    uiwarp run --shake \1 -- (\S+)$", said, re.MULTILINE)
     if status != 1 or not again or again[2] != program or "not so: " not in said:
         yield f"{program}: status {status}; no seed of {SEEDS} makes it fail\n{said}"
+    if "/shake_full_" in program and "full under --shake" not in said:
+        yield f"{program}: nothing says that it is --shake that finds a queue full\n{said}"
 
 
 def clean_problems(uiwarp, program, seeds):

@@ -222,6 +222,10 @@ int srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {
   return next->srq_query(of(srq).next, attr);
 }
 
+uint32_t srq_room(uiwarp_srq* srq) {
+  return next->srq_room(of(srq).next);
+}
+
 int srq_destroy(uiwarp_srq* handle, uint32_t* async_events) {
   Srq* const srq = &of(handle);
   if (is_inherited(*srq->pd->context, srq, "ibv_destroy_srq", Use::kDestroys))

@@ -115,6 +115,13 @@ uint32_t ReceiveQueue::depth() const {
   return depth_;
 }
 
+uint32_t ReceiveQueue::room() const {
+  const std::lock_guard lock(post_lock_);
+  const uint32_t used = posted_.load(std::memory_order_relaxed) -
+                        static_cast<uint32_t>(freed_.load(std::memory_order_acquire));
+  return used < depth_ ? depth_ - used : 0;
+}
+
 int ReceiveQueue::resize(uint32_t depth) {
   std::unique_ptr<Slot[]> slots(new (std::nothrow) Slot[depth]);
   std::unique_ptr<ibv_sge[]> sges(new (std::nothrow) ibv_sge[size_t{depth} * max_sge_]);

@@ -55,6 +55,8 @@ class ReceiveQueue {
   // its completion was polled (completion_source.h). Thread: any.
   int post(ibv_recv_wr*& wr);
   std::atomic<uint64_t>& freed() { return freed_; }
+  // For how many more there is room. Thread: any.
+  uint32_t room() const;
 
   // Returns when no thread is inside post(). What was posted can be taken by then, and whoever
   // posts from here on sees what the caller did before. Thread: any.

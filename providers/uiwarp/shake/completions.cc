@@ -24,6 +24,7 @@ void Completions::add(Lane& lane, const ibv_wc& wc, core::Nanoseconds now) {
   if (lane.held_.empty()) busy_.push_back(&lane);
   const core::Nanoseconds hold = hold_of(seed_, lane.number_, lane.added_++, now);
   lane.held_.push_back({wc, now + hold, take_owed_sign()});
+  lane.held_count_.store(lane.held_.size(), std::memory_order_release);
   // Their order is kept, so those before it are owed, too.
   if (lane.held_.back().is_owed)
     for (Lane::Held& held : lane.held_) held.is_owed = true;
@@ -40,6 +41,7 @@ int Completions::take(Lane& lane, int turn, ibv_wc* out, core::Nanoseconds now, 
     lane.given_.fetch_add(1, std::memory_order_release);
     lane.held_.pop_front();
   }
+  lane.held_count_.store(lane.held_.size(), std::memory_order_release);
   return taken;
 }
 
@@ -80,6 +82,7 @@ void Completions::show_all() {
 
 void Completions::forget(Lane& lane) {
   lane.held_.clear();
+  lane.held_count_.store(0, std::memory_order_release);
   lane.has_failed_.store(false, std::memory_order_release);
   std::erase(busy_, &lane);
 }

@@ -27,6 +27,8 @@ class Lane {
   // Thread: any.
   uint64_t given() const { return given_.load(std::memory_order_acquire); }
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
+  // How many are held. Thread: any.
+  size_t held() const { return held_count_.load(std::memory_order_acquire); }
 
  private:
   friend class Completions;
@@ -38,6 +40,7 @@ class Lane {
   uint64_t number_;
   uint64_t added_ = 0;
   std::deque<Held> held_;
+  std::atomic<size_t> held_count_{0};
   std::atomic<uint64_t> given_{0};
   std::atomic<bool> has_failed_{false};
 };

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/explain.h"
 #include "core/generation.h"
 #include "shake/completions.h"
 #include "shake/places.h"
@@ -38,7 +39,9 @@ struct Qp {
   Lane sends;     // under the mutex of send_cq
   Lane receives;  // under that of recv_cq
 
-  bool signal_all = false, has_srq = false;
+  bool signal_all = false;
+  const uiwarp_srq* srq = nullptr;
+  core::Told told;
   std::mutex mutex;
   Places send_places, receive_places;  // under mutex
   uint64_t before_batch = 0;           // under mutex: posted when the section began
@@ -67,6 +70,7 @@ struct Process {
   std::unordered_map<const uiwarp_qp*, std::unique_ptr<Qp>> qps;  // under mutex
   std::unordered_set<Cq*> cqs;                                    // under mutex
   std::atomic<uint64_t> last_qp{0}, last_cq{0};                   // ordinals
+  core::Told told_of_srqs;
 };
 // Null when out of memory.
 Process* this_process();

@@ -13,6 +13,7 @@ namespace uiw::shake {
 class Places {
  public:
   void set_depth(uint32_t depth) { depth_ = depth; }
+  uint32_t depth() const { return depth_; }
   // For how many requests there is room when the program was given so many completions, ever.
   uint32_t room(uint64_t given) {
     for (; seen_ < given && !completing_.empty(); ++seen_) {

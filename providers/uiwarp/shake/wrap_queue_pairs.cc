@@ -61,7 +61,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   auto ours = std::make_unique<Qp>(++process->last_qp);
   ours->number = *qp_num;
   ours->signal_all = init->sq_sig_all != 0;
-  ours->has_srq = init->srq != nullptr;
+  ours->srq = init->srq;
   ours->send_places.set_depth(inner.cap.max_send_wr);
   ours->receive_places.set_depth(inner.cap.max_recv_wr);
   ours->send_cq = &of(init->send_cq);

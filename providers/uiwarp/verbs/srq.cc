@@ -103,6 +103,10 @@ int uiwarp_srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
   return 0;
 }
 
+uint32_t uiwarp_srq_room(uiwarp_srq* srq) {
+  return srq->queue->room();
+}
+
 int uiwarp_srq_post_recv(uiwarp_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   const int error = srq->pd->context->in_child() ? core::refuse_in_child() : srq->queue->post(wr);
   if (error) *bad = wr;
