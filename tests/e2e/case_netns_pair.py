@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """`uiwarp netns-pair`: two hosts by one command."""
+import errno
 import os
 import signal
 import subprocess
@@ -115,3 +116,5 @@ def forbidden(world):
         raise Skipped("needs to be allowed to make user namespaces")
     expect(tool.process.returncode == 125 and "does not let you make user and network namespaces" in tool.output and
            "sysctl user.max_user_namespaces" in tool.output, "the message does not say what to do", tool)
+    # The error of the call, not of a file that the look for the cure did not find.
+    expect(f": {os.strerror(errno.ENOSPC)}. " in tool.output, "another reason", tool)

@@ -54,13 +54,18 @@ std::string cure() {
          "as two hosts (doc/containers.md). Elsewhere: start it as root.";
 }
 
+// What was refused, why by errno, and what to do. cure() reads files, and changes errno.
+std::string refused(const char* what) {
+  const int error = errno;
+  return std::string(what) + ": " + strerror(error) + ". " + cure();
+}
+
 // Root needs no user namespace, where it is allowed to be root.
 bool enter_namespaces(std::string& problem) {
   if (unshare(CLONE_NEWNET) == 0) return true;
   const std::string uid = std::to_string(geteuid()), gid = std::to_string(getegid());
   if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
-    problem = std::string("this system does not let you make user and network namespaces: ") +
-              strerror(errno) + ". " + cure();
+    problem = refused("this system does not let you make user and network namespaces");
     return false;
   }
   // The group needs it (user_namespaces(7)); older kernels have no such file.
@@ -68,8 +73,7 @@ bool enter_namespaces(std::string& problem) {
   if (write_file("/proc/self/uid_map", uid + " " + uid + " 1") &&
       write_file("/proc/self/gid_map", gid + " " + gid + " 1"))
     return true;
-  problem = std::string("the user cannot be mapped into a user namespace: ") + strerror(errno) +
-            ". " + cure();
+  problem = refused("the user cannot be mapped into a user namespace");
   return false;
 }
 
@@ -143,8 +147,7 @@ bool make_two_hosts(uint32_t mtu, TwoHosts& hosts, std::string& problem) {
   const bool is_second_made = unshare(CLONE_NEWNET) == 0;
   hosts.client = this_network();
   if (!is_second_made || hosts.server < 0 || hosts.client < 0) {
-    problem = std::string("the second network namespace cannot be made: ") + strerror(errno) +
-              ". " + cure();
+    problem = refused("the second network namespace cannot be made");
     return false;
   }
   int error = connect_to(hosts.server, mtu);
