@@ -127,8 +127,8 @@ std::string at_a_time(const Rule& rule) {
       return when + "the port of " + device + " goes down" +
              (rule.lasts ? " for " + time_of(rule.lasts) : ", and stays so") +
              ": IBV_EVENT_PORT_ERR" + (rule.lasts ? ", then IBV_EVENT_PORT_ACTIVE" : "") +
-             "; what is posted meanwhile, and what completes, waits, until time-outs are over, and "
-             "nothing of the peer comes";
+             "; what is posted meanwhile waits until its time-outs are over, and nothing of the "
+             "peer comes";
     case Action::kShiftGids:
       return when + "the GIDs of " + device + " move one index up: IBV_EVENT_GID_CHANGE";
     default:

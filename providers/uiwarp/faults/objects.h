@@ -108,8 +108,6 @@ struct Cq {
   std::deque<Withheld> withheld;          // under mutex, in the order of completion
   std::unordered_map<uint32_t, Qp*> qps;  // under mutex, by number: who completes here
   bool is_destroyed = false;              // under mutex
-  std::string device;                     // under mutex; empty: no queue pair completes here yet
-  std::optional<bool> arm_later;          // under mutex: when the port is up; solicited only
   bool is_watched = false;                // under mutex
 
   bool foreign() const { return process != core::generation(); }

@@ -27,35 +27,6 @@ bool is_of(const Rule& rule, const std::string& device) {
   return rule.device == "*" || rule.device == device;
 }
 
-// The port of its queue pairs is up again. What came meanwhile may have had its event, behind which
-// there was nothing to poll: who has armed the queue gets one now.
-void let_go(const std::shared_ptr<Cq>& cq) {
-  const std::lock_guard lock(cq->mutex);
-  const std::optional<bool> solicited = std::exchange(cq->arm_later, {});
-  if (cq->is_destroyed) return;
-  if (solicited) next->cq_arm(cq->next, *solicited);
-  uint32_t messages = 0;
-  if (!cq->withheld.empty() || next->cq_waiting(cq->next, &messages) > 0) next->cq_wake(cq->next);
-}
-
-bool has_failure(const Cq& cq) {
-  return std::ranges::any_of(cq.withheld,
-                             [](const Withheld& each) { return each.wc.status != IBV_WC_SUCCESS; });
-}
-
-// What has failed though the port is down is told as ever: who has armed the queue gets the event.
-void tell_failures(const std::shared_ptr<Cq>& cq) {
-  Notes notes;
-  const std::lock_guard lock(cq->mutex);
-  if (cq->is_destroyed) return;
-  take_completions(*cq, notes);
-  if (!has_failure(*cq)) return;
-  const std::optional<bool> solicited = std::exchange(cq->arm_later, {});
-  if (!solicited) return;
-  next->cq_arm(cq->next, *solicited);
-  next->cq_wake(cq->next);
-}
-
 // Each completion queue of its queue pairs once or twice.
 std::vector<std::shared_ptr<Cq>> queues_of(const Rule& rule) {
   std::vector<std::shared_ptr<Cq>> queues;
@@ -109,7 +80,6 @@ void lift(const Rule& rule) {
   if (next->device_hold_down(rule.device.c_str(), 0)) return;
   deafen(rule, false);
   notes.timed(rule, "its port is up again");
-  for (const auto& cq : queues_of(rule)) let_go(cq);
   visit_all([&](Qp& qp) {
     if (is_of(rule, qp.device)) look_at_parcels(qp);
   });
@@ -119,7 +89,11 @@ void lift(const Rule& rule) {
 // back behind that flushes.
 void look_while_down(const Rule& rule) {
   if (!is_down(rule)) return;
-  for (const auto& cq : queues_of(rule)) tell_failures(cq);
+  for (const auto& cq : queues_of(rule)) {
+    Notes notes;
+    const std::lock_guard lock(cq->mutex);
+    if (!cq->is_destroyed) take_completions(*cq, notes);
+  }
   visit_all([&](Qp& qp) {
     if (is_of(rule, qp.device) && qp.is_over) look_at_parcels(qp);
   });
@@ -185,10 +159,6 @@ std::optional<Downtime> downtime(const std::string& device) {
 core::Nanoseconds down_until(const std::string& device) {
   const std::optional<Downtime> down = downtime(device);
   return down ? down->until : 0;
-}
-
-bool waits_for_port(const Cq& cq) {
-  return down_until(cq.device) != 0 && !has_failure(cq);
 }
 
 void start_clock() {

@@ -239,9 +239,7 @@ int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
     is_unsettled = taken.is_unsettled;
     if (taken.error && cq.withheld.empty()) return taken.error;
     const core::Nanoseconds now = cq.withheld.empty() ? 0 : core::now();
-    const bool waits = waits_for_port(cq);
-    for (; !waits && given < count && !cq.withheld.empty() && cq.withheld.front().due <= now;
-         ++given) {
+    for (; given < count && !cq.withheld.empty() && cq.withheld.front().due <= now; ++given) {
       wc[given] = cq.withheld.front().wc;
       cq.withheld.pop_front();
     }
@@ -260,11 +258,6 @@ int cq_arm(uiwarp_cq* handle, int solicited_only) {
     Notes notes;
     const std::lock_guard lock(cq.mutex);
     if (const int error = failing(Event::kReqNotifyCq, cq.stream, notes)) return error;
-    // Whoever waits for an event gets it when the port is up.
-    if (waits_for_port(cq)) {
-      cq.arm_later = solicited_only && cq.arm_later.value_or(true);
-      return 0;
-    }
     if (const int error = next->cq_arm(cq.next, solicited_only)) return error;
     take_completions(cq, notes);
     for (const Withheld& each : cq.withheld) due = std::max(due, each.due);

@@ -47,10 +47,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   ours->is_for_datagrams = init->qp_type == IBV_QPT_UD;
   ours->signal_all = init->sq_sig_all != 0;
   ours->device = next->pd_device(pd);
-  each_cq(*ours, [&](Cq& cq) {
-    cq.qps[ours->number] = ours;
-    cq.device = ours->device;
-  });
+  each_cq(*ours, [&](Cq& cq) { cq.qps[ours->number] = ours; });
   list(*ours);
   if (down_until(ours->device)) next->qp_deafen(made, 1);
   *qp = reinterpret_cast<uiwarp_qp*>(ours);

@@ -71,9 +71,6 @@ struct Downtime {
 };
 std::optional<Downtime> downtime(const std::string& device);
 core::Nanoseconds down_until(const std::string& device);  // 0: it is not down
-// Whether what has completed there waits for the port: until a request has failed, which is told.
-// cq.mutex is held.
-bool waits_for_port(const Cq& cq);
 
 // A queue pair has gone to RTR, with these attributes: if they name its peer, a connection begins.
 void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask);

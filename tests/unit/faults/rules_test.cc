@@ -261,13 +261,11 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
   EXPECT_EQ(words("connect port=7174 nth=1 reject"),
             "line 1: the 1st connection to port 7174 of the process is rejected by the peer: "
             "RDMA_CM_EVENT_REJECTED.");
-  EXPECT_EQ(
-      words("dev=uiw_lo at=3s port=down for=2s"),
-      "line 1: 3 s after the process has opened its first device, or these rules were put in "
-      "force later, the port of uiw_lo goes "
-      "down for 2 s: IBV_EVENT_PORT_ERR, then IBV_EVENT_PORT_ACTIVE; what is posted "
-      "meanwhile, and what completes, waits, until time-outs are over, and nothing of the peer "
-      "comes.");
+  EXPECT_EQ(words("dev=uiw_lo at=3s port=down for=2s"),
+            "line 1: 3 s after the process has opened its first device, or these rules were put in "
+            "force later, the port of uiw_lo goes "
+            "down for 2 s: IBV_EVENT_PORT_ERR, then IBV_EVENT_PORT_ACTIVE; what is posted "
+            "meanwhile waits until its time-outs are over, and nothing of the peer comes.");
   EXPECT_EQ(words("peer=10.0.0.2 rate=1Gbit delay=10ms"),
             "line 1: what is posted to be sent to 10.0.0.2 leaves at 1 Gbit/s, of all "
             "queue pairs together, and 10 ms later, in its order.");
