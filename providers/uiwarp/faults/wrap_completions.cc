@@ -3,6 +3,7 @@
 // here, in their order, until they may be handed out.
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <utility>
 
 #include "core/cause.h"
@@ -109,6 +110,21 @@ class Arrived {
   Notes& notes_;
 };
 
+// The failure of a request that was not answered in time comes before what flushes by it, though
+// the stack knows nothing of it and has flushed receives first. Behind what the send queue has
+// given.
+std::deque<Withheld>::iterator place_of(Cq& cq, const Qp* qp, const ibv_wc& wc) {
+  if (!qp || wc.status != IBV_WC_RETRY_EXC_ERR) return cq.withheld.end();
+  auto place = cq.withheld.end();
+  while (place != cq.withheld.begin()) {
+    const Withheld& before = *std::prev(place);
+    const bool flushed = before.wc.status == IBV_WC_WR_FLUSH_ERR;
+    if (before.qp != qp || !flushed || !(before.wc.opcode & IBV_WC_RECV)) break;
+    --place;
+  }
+  return place;
+}
+
 void keep(Cq& cq, ibv_wc wc, Notes& notes) {
   const auto found = cq.qps.find(wc.qp_num);
   Qp* const qp = found == cq.qps.end() ? nullptr : found->second;
@@ -124,7 +140,7 @@ void keep(Cq& cq, ibv_wc wc, Notes& notes) {
     next->cq_overrun(cq.next);
     return;
   }
-  cq.withheld.push_back({wc, qp, due});
+  cq.withheld.insert(place_of(cq, qp, wc), {wc, qp, due});
 }
 
 // qp.mutex is held.

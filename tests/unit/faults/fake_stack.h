@@ -27,9 +27,10 @@ struct Qp {
   std::deque<ibv_send_wr> posted;  // and not completed
   std::vector<ibv_wr_opcode> seen;
   std::vector<ibv_send_wr> batch;
-  std::string inlined;  // inline data of the last request that had any
-  int breaks = 0;       // how often its connection was reset
-  bool deaf = false;    // nothing of its peer arrives
+  std::string inlined;               // inline data of the last request that had any
+  int breaks = 0;                    // how often its connection was reset
+  bool deaf = false;                 // nothing of its peer arrives
+  std::vector<uint64_t> receives{};  // that were posted
 };
 
 inline std::mutex mutex;
@@ -48,6 +49,9 @@ inline void push(Cq& cq, const Qp& qp, uint64_t wr_id, ibv_wc_status status, ibv
 }
 
 inline void flush(Qp& qp) {
+  for (const uint64_t wr_id : qp.receives)
+    push(*qp.recv_cq, qp, wr_id, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV);
+  qp.receives.clear();
   for (const ibv_send_wr& wr : qp.posted)
     push(*qp.send_cq, qp, wr.wr_id, IBV_WC_WR_FLUSH_ERR, IBV_WC_SEND);
   qp.posted.clear();
@@ -134,8 +138,17 @@ inline uiwarp_verbs table() {
   };
   verbs.qp_create = [](uiwarp_pd*, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* number) {
     *number = ++last_number;
-    *qp = reinterpret_cast<uiwarp_qp*>(new Qp{
-        &of(init->send_cq), &of(init->recv_cq), *number, IBV_QPS_RTS, {}, {}, {}, {}, 0, false});
+    *qp = reinterpret_cast<uiwarp_qp*>(new Qp{&of(init->send_cq),
+                                              &of(init->recv_cq),
+                                              *number,
+                                              IBV_QPS_RTS,
+                                              {},
+                                              {},
+                                              {},
+                                              {},
+                                              0,
+                                              false,
+                                              {}});
     return 0;
   };
   verbs.qp_destroy = [](uiwarp_qp* qp, uint32_t*) {
@@ -203,7 +216,11 @@ inline uiwarp_verbs table() {
   };
   verbs.device_shift_gids = [](const char* name) { return happened(name, "shift"); };
   verbs.cm_connecting = [](uint16_t, uint32_t) { return UIWARP_CONNECT_GOES_ON; };
-  verbs.qp_post_recv = [](uiwarp_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; };
+  verbs.qp_post_recv = [](uiwarp_qp* qp, ibv_recv_wr* wr, ibv_recv_wr**) {
+    const std::lock_guard lock(mutex);
+    of(qp).receives.push_back(wr->wr_id);
+    return 0;
+  };
   verbs.qp_batch_begin = [](uiwarp_qp* qp) { of(qp).batch.clear(); };
   verbs.qp_batch_add = [](uiwarp_qp* qp, const ibv_send_wr* wr) {
     of(qp).batch.push_back(*wr);

@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "core/cause.h"
 #include "core/gid.h"
 #include "unit/faults/faulty.h"
@@ -144,6 +146,23 @@ TEST_F(TimedFaults, AQueuePairByNumberHasNoConnectionThatIsResetByATimeOut) {
   EXPECT_EQ(poll_for(sends_, 1)[0].status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(fake::state_of(*behind_qp_), IBV_QPS_ERR);
   EXPECT_EQ(behind_qp_->breaks, 0);
+}
+
+TEST_F(TimedFaults, WhatIsNotAnsweredInTimeFailsBeforeReceivesFlush) {
+  set_patience(5 * core::kMillisecond);
+  take_port_down();
+  uiwarp_cq* const receives = std::exchange(receives_, sends_);
+  uiwarp_qp* const other = std::exchange(qp_, make_qp());
+  ibv_recv_wr wr{}, *bad = nullptr;
+  wr.wr_id = 7;
+  EXPECT_EQ(verbs_->qp_post_recv(qp_, &wr, &bad), 0);
+  EXPECT_EQ(post(request(1)), 0);
+  const std::vector<ibv_wc> all = poll_for(sends_, 2);
+  EXPECT_EQ(Completion(all[0].wr_id, all[0].status), Completion(1, IBV_WC_RETRY_EXC_ERR));
+  EXPECT_EQ(Completion(all[1].wr_id, all[1].status), Completion(7, IBV_WC_WR_FLUSH_ERR));
+  uint32_t events;
+  EXPECT_EQ(verbs_->qp_destroy(std::exchange(qp_, other), &events), 0);
+  receives_ = receives;
 }
 
 TEST_F(TimedFaults, BehindWhatTheStackHasGivenUpTheRestFlushes) {
