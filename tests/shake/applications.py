@@ -4,7 +4,7 @@
 for as long as each may take, and prints what failed. doc/shake.md has what was seen. Not among the tests: it takes a
 quarter of an hour.
 
-    applications.py [--seeds N] [--seconds N] [--output FOLDER] UIWARP-BINARY [NAME...]
+    applications.py [--from N] [--seeds N] [--seconds N] [--output FOLDER] UIWARP-BINARY [NAME...]
 """
 import argparse
 import pathlib
@@ -57,26 +57,27 @@ def address():
 
 def run_application(given, number, name, host):
     server, client, settings = APPLICATIONS[name]
-    failed, seeds = [], 0
+    failed, seed = [], given.first - 1
     end = time.monotonic() + given.seconds
-    while seeds < given.seeds and (seeds == 0 or time.monotonic() < end):
-        seeds += 1
-        script = SHELL.format(port=FIRST_PORT + number * 200 + seeds, host=host, server=server, client=client)
-        command = [given.uiwarp, "shake", "--runs", "1", "--from", str(seeds), "--timeout", str(given.patience), "--", "env",
+    while seed < given.seeds and (seed < given.first or time.monotonic() < end):
+        seed += 1
+        script = SHELL.format(port=FIRST_PORT + number * 200 + seed, host=host, server=server, client=client)
+        command = [given.uiwarp, "shake", "--runs", "1", "--from", str(seed), "--timeout", str(given.patience), "--", "env",
                    *settings.split(), "sh", "-c", script]
         ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if ended.returncode == 0:
             continue
-        failed.append(seeds)
+        failed.append(seed)
         if given.output:
-            file = pathlib.Path(given.output, f"{name.replace(' ', '_')}.{seeds}")
+            file = pathlib.Path(given.output, f"{name.replace(' ', '_')}.{seed}")
             file.write_bytes(ended.stdout)
-    return seeds, failed
+    return seed, failed
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--from", type=int, default=1, dest="first", help="the first seed")
+    parser.add_argument("--seeds", type=int, default=100, help="the last one")
     parser.add_argument("--seconds", type=float, default=30, help="for each application; the seed that has begun is ended")
     parser.add_argument("--patience", type=float, default=60, help="seconds for one run")
     parser.add_argument("--output", help="a folder for what failing runs print")
@@ -92,9 +93,9 @@ def main():
         if not shutil.which(name.split()[0]) or ("$H" in APPLICATIONS[name][1] and not host):
             print(f"{name}: not here", flush=True)
             continue
-        seeds, failed = run_application(given, number, name, host)
+        last, failed = run_application(given, number, name, host)
         any_failed = any_failed or bool(failed)
-        print(f"{name}: seeds 1 to {seeds}: {'failed: ' + ', '.join(map(str, failed)) if failed else 'none failed'}", flush=True)
+        print(f"{name}: seeds {given.first} to {last}: {'failed: ' + ', '.join(map(str, failed)) if failed else 'none failed'}", flush=True)
     return 1 if any_failed else 0
 
 
