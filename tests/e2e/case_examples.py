@@ -76,6 +76,9 @@ def seccomp(world):
         server = world.start_server(*confined, "ibv_rc_pingpong", "-e", "-g", 0, "-p", port, port=port)
         world.run("client", *confined, "ibv_rc_pingpong", "-e", "-g", 0, "-p", port, world.server)
         world.finish(server, 20)
+        doctor = world.start("client", *confined, os.path.join(world.bin, "uiwarp"), "doctor", plain=True)
+        world.finish(doctor, 40, None)
+        expect("loopback connection: 64 octets" in doctor.output, "not what was found, with this engine", doctor)
     tool = world.run("client", *confined, "unshare", "--user", "true", status=1)
     expect("unshare failed" in tool.output, "what the profile does not name is allowed", tool)
 

@@ -24,6 +24,15 @@ namespace {
 constexpr int kListLimitMs = 10000;
 constexpr int kLoopbackLimitMs = 20000;
 
+// What a helper that succeeded printed; messages, such as of another engine, come before.
+std::string last_line(const std::string& output) {
+  std::string last;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) last = line;
+  return last;
+}
+
 // What a helper said, on one line.
 std::string said(const ChildResult& result) {
   if (result.timed_out) return "no answer within the time limit";
@@ -70,7 +79,7 @@ void check_loopback(const Layout& layout, Report& report) {
                        "To try one, run `uiwarp doctor` without that setting.");
   const ChildResult result = run_child(layout, {layout.probe, "loopback"}, kLoopbackLimitMs);
   if (result.status == 0 && !result.timed_out)
-    report.ok("loopback connection: " + said(result));
+    report.ok("loopback connection: " + last_line(result.output));
   else
     report.fail("loopback connection: " + said(result),
                 "Run `UIWARP_LOG=debug " + command_of(layout) +
