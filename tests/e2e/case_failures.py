@@ -142,14 +142,14 @@ for _tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw"):
     for _victim in ("server", "client"):
         def _run(world, tool=_tool, victim=_victim):
             kill_perftest(world, tool, victim)
-        case(f"killed-{_tool.replace('_', '-')}-{_victim}", worlds=LO4_NS, seconds=110, serial=True,
+        case(f"killed-{_tool.replace('_', '-')}-{_victim}", worlds=LO4_NS, seconds=110, places=2,
              reduced=_tool == "ib_write_bw")(_run)
 
     # Connected by number and GID. The other way round ib_send_bw would wait for ever, as on InfiniBand: nobody tells a
     # receiver that its peer has gone.
     def _run_by_number(world, tool=_tool):
         kill_perftest(world, tool, "server", cm=False)
-    case(f"killed-{_tool.replace('_', '-')}-without-rdma-cm", worlds=LO4_NS, seconds=110, serial=True)(_run_by_number)
+    case(f"killed-{_tool.replace('_', '-')}-without-rdma-cm", worlds=LO4_NS, seconds=110, places=2)(_run_by_number)
 
 
 @case("connection-refused", seconds=60, reduced=True)

@@ -71,7 +71,7 @@ def show(reduced):
         worlds = [w for w in case.worlds if not reduced or w == own]
         for world in worlds:
             limit = int(case.seconds * (SLOWDOWN if reduced else 1)) + 30
-            print(f"{case.name}.{world} {limit} {1 if case.serial else 0}")
+            print(f"{case.name}.{world} {limit} {1 if case.serial else 0} {case.places}")
 
 
 def run(name, binaries, reduced):
