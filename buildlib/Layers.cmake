@@ -19,10 +19,36 @@ target_compile_options(uiw_flags INTERFACE
   $<$<BOOL:${UIWARP_WERROR}>:-Werror>)
 target_include_directories(uiw_flags INTERFACE
   ${CMAKE_SOURCE_DIR}/providers/uiwarp ${CMAKE_SOURCE_DIR}/kernel-headers)
+# A sanitizer's runtime must be the first library of the process: `uiwarp run` preloads UIWARP_SANITIZER_RUNTIME, and so it
+# has to be a shared library, which clang links, and finds when the program is started, only when told to.
+set(UIWARP_SANITIZER_RUNTIME "")
 if(UIWARP_SANITIZE)
   list(JOIN UIWARP_SANITIZE "," _san)
   target_compile_options(uiw_flags INTERFACE -fsanitize=${_san} -fno-sanitize-recover=all)
   target_link_options(uiw_flags INTERFACE -fsanitize=${_san})
+  if(UIWARP_SANITIZE MATCHES "address")
+    set(_runtime asan)
+  elseif(UIWARP_SANITIZE MATCHES "thread")
+    set(_runtime tsan)
+  else()
+    set(_runtime ubsan)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    string(REPLACE "ubsan" "ubsan_standalone" _runtime "clang_rt.${_runtime}-${CMAKE_SYSTEM_PROCESSOR}")
+  endif()
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=lib${_runtime}.so
+    OUTPUT_VARIABLE _path OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  file(REAL_PATH "${_path}" UIWARP_SANITIZER_RUNTIME)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    cmake_path(GET UIWARP_SANITIZER_RUNTIME PARENT_PATH _path)
+    target_link_options(uiw_flags INTERFACE -shared-libsan -Wl,-rpath,${_path})
+    # As GCC says it; older clangs only have __has_feature().
+    if(UIWARP_SANITIZE MATCHES "address")
+      target_compile_definitions(uiw_flags INTERFACE __SANITIZE_ADDRESS__)
+    elseif(UIWARP_SANITIZE MATCHES "thread")
+      target_compile_definitions(uiw_flags INTERFACE __SANITIZE_THREAD__)
+    endif()
+  endif()
 endif()
 # The fuzz targets find their way by what their input makes run, so everything is instrumented.
 if(UIWARP_FUZZ)
