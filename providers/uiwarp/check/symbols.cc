@@ -92,13 +92,23 @@ const char* call_of(Dwarf_Die* unit, Dwarf_Die* inlined, int& line) {
   return dwarf_filesrc(files, file, nullptr, nullptr);
 }
 
-// The calls that the compiler has put in place of one another at `address`, the innermost first:
-// ibv_post_send() is one. `frame` is the outermost, with the line of the innermost.
-void expand(Dwfl_Module* module, uintptr_t address, Frame frame, std::vector<Frame>& out) {
-  Dwarf_Addr bias = 0;
-  Dwarf_Die* const unit = dwfl_module_addrdie(module, address, &bias);
+// The compilation unit that `address` belongs to; null: there is no debug information. Clang writes
+// no index of them (.debug_aranges) unless it is told to; then each is asked.
+Dwarf_Die* unit_of(Dwfl_Module* module, uintptr_t address, Dwarf_Addr& bias) {
+  const auto has = [&](Dwarf_Die* unit) { return dwarf_haspc(unit, address - bias) > 0; };
+  Dwarf_Die* unit = dwfl_module_addrdie(module, address, &bias);
+  if (unit && has(unit)) return unit;
+  for (unit = nullptr; (unit = dwfl_module_nextcu(module, unit, &bias));)
+    if (has(unit)) return unit;
+  return nullptr;
+}
+
+// The calls that the compiler has put in place of one another at `address`, which counts as the
+// unit's debug information does, the innermost first: ibv_post_send() is one. `frame` is the
+// outermost, with the line of the innermost.
+void expand(Dwarf_Die* unit, uintptr_t address, Frame frame, std::vector<Frame>& out) {
   Dwarf_Die* scopes = nullptr;
-  int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+  int count = dwarf_getscopes(unit, address, &scopes);
   if (count > 0) {
     // Outside of an inlined function come the scopes of its definition; wanted are those of its
     // call.
@@ -137,10 +147,17 @@ void append(Dwfl* dwfl, uintptr_t return_address, std::vector<Frame>& out) {
     frame.module = name;
   frame.offset = address - start;
   if (const char* name = dwfl_module_addrname(module, address)) frame.function = demangled(name);
-  if (Dwfl_Line* const source = dwfl_module_getsrc(module, address))
-    if (const char* file = dwfl_lineinfo(source, nullptr, &frame.line, nullptr, nullptr, nullptr))
-      frame.file = file;
-  expand(module, address, std::move(frame), out);
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* const unit = unit_of(module, address, bias);
+  if (!unit) {
+    out.push_back(std::move(frame));
+    return;
+  }
+  if (Dwarf_Line* const source = dwarf_getsrc_die(unit, address - bias)) {
+    if (const char* file = dwarf_linesrc(source, nullptr, nullptr)) frame.file = file;
+    dwarf_lineno(source, &frame.line);
+  }
+  expand(unit, address - bias, std::move(frame), out);
 }
 
 // In place of the interpreter's own frames, and of what is behind them.

@@ -59,11 +59,14 @@ void from_library(const char* path, Frame& frame) {
 }
 
 TEST(Symbols, ALoadedLibraryInCHasFileAndLine) {
-  Frame frame;
-  from_library(UIWARP_CALLING_DEBUG, frame);
-  EXPECT_EQ(frame.function, "calls_back");
-  EXPECT_TRUE(frame.file.ends_with("unit/check/calling.c")) << frame.file;
-  EXPECT_EQ(frame.line, 8);
+  for (const char* const path : {UIWARP_CALLING_DEBUG, UIWARP_CALLING_UNINDEXED}) {
+    SCOPED_TRACE(path);
+    Frame frame;
+    from_library(path, frame);
+    EXPECT_EQ(frame.function, "calls_back");
+    EXPECT_TRUE(frame.file.ends_with("unit/check/calling.c")) << frame.file;
+    EXPECT_EQ(frame.line, 8);
+  }
 }
 
 TEST(Symbols, WithoutDebugInformationThereAreFunctionAndOffset) {
