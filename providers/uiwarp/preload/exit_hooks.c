@@ -29,7 +29,7 @@ static int call_main(int count, char **arguments, char **environment)
 HOOK int __libc_start_main(main_function *main, int count, char **arguments, void (*init)(void), void (*fini)(void),
 			   void (*end)(void), void *stack)
 {
-	if (getenv("UIWARP_CHECK")) {
+	if (secure_getenv("UIWARP_CHECK")) {
 		main_of_program = main;
 		main = call_main;
 	}
