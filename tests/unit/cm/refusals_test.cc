@@ -103,8 +103,9 @@ TEST_F(RefusalsTest, CallsOfIdsThatAreNotConnected) {
   const uint32_t id = new_id(1);
   expect(EINVAL, {"rdma_disconnect: ", "no address yet", "when it is connected"},
          [&] { return disconnect(id); });
+  const uint32_t other = new_id(2);
   expect(EINVAL, {"rdma_reject: ", "no address yet", "RDMA_CM_EVENT_CONNECT_REQUEST"},
-         [&] { return manager_.reject(channel_.channel, id, {}); });
+         [&] { return manager_.reject(channel_.channel, other, {}); });
 }
 
 TEST_F(RefusalsTest, RejectWithMorePrivateDataThanThereIsRoomFor) {
