@@ -20,6 +20,7 @@ struct Interface {
   unsigned ifindex = 0;
   bool up = false;
   bool carrier = false;  // up, and something at the other end of the cable
+  bool is_bridge = false;
   uint32_t mtu = 0;
   uint8_t mac[6] = {};
   bool has_mac = false;             // an Ethernet-like address of 6 octets

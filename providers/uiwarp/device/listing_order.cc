@@ -21,7 +21,8 @@ Reach reach_of(const State& state) {
     return !IN6_IS_ADDR_UNSPECIFIED(&address) && !IN6_IS_ADDR_LINKLOCAL(&address) &&
            !ipv4_link_local;
   };
-  return std::ranges::any_of(state.addresses, is_routed) ? Reach::kNetwork : Reach::kLink;
+  if (std::ranges::none_of(state.addresses, is_routed)) return Reach::kLink;
+  return state.is_bridge ? Reach::kBridge : Reach::kNetwork;
 }
 
 bool comes_first(const Listed& one, const Listed& other) {

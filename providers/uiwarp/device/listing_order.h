@@ -10,7 +10,8 @@ namespace uiw::device {
 
 enum class Reach {
   kNetwork,   // has an address that other networks may know
-  kLink,      // link-local addresses only: what containers' veths and bridges have
+  kBridge,    // so does a bridge, but on most hosts that is one to containers or virtual machines
+  kLink,      // link-local addresses only: what containers' veths have
   kLoopback,  // this host
 };
 

@@ -9,6 +9,7 @@
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -59,6 +60,7 @@ Interface describe(rtnl_link* link) {
   const unsigned flags = rtnl_link_get_flags(link);
   interface.up = (flags & IFF_UP) != 0;
   interface.carrier = (flags & IFF_LOWER_UP) != 0;
+  interface.is_bridge = rtnl_link_get_family(link) == AF_BRIDGE;
   interface.mtu = rtnl_link_get_mtu(link);
   nl_addr* mac = rtnl_link_get_addr(link);
   if (mac != nullptr && nl_addr_get_len(mac) == sizeof interface.mac) {
@@ -114,16 +116,23 @@ int fill(nl_cache*& links, nl_cache*& addresses) {
   return result < 0 ? to_errno(result) : 0;
 }
 
+// A bridge tells of its ports by messages of its own, about interfaces that are there without them.
+// libnl has them with the family AF_BRIDGE, as it has the bridge itself.
 void describe_all(nl_cache* links, nl_cache* addresses, std::vector<Interface>& interfaces) {
-  for (nl_object* object = nl_cache_get_first(links); object != nullptr;
-       object = nl_cache_get_next(object)) {
-    auto* link = reinterpret_cast<rtnl_link*>(object);
-    // A bridge tells of its ports by messages of its own, about the same interfaces.
-    if (rtnl_link_get_family(link) != AF_UNSPEC || rtnl_link_get_name(link) == nullptr) continue;
-    Interface interface = describe(link);
-    add_addresses(addresses, interface);
-    interfaces.push_back(std::move(interface));
-  }
+  const auto add_those = [&](bool of_a_bridge) {
+    for (nl_object* object = nl_cache_get_first(links); object != nullptr;
+         object = nl_cache_get_next(object)) {
+      auto* link = reinterpret_cast<rtnl_link*>(object);
+      if (rtnl_link_get_name(link) == nullptr) continue;
+      if ((rtnl_link_get_family(link) != AF_UNSPEC) != of_a_bridge) continue;
+      Interface interface = describe(link);
+      if (std::ranges::count(interfaces, interface.ifindex, &Interface::ifindex) > 0) continue;
+      add_addresses(addresses, interface);
+      interfaces.push_back(std::move(interface));
+    }
+  };
+  add_those(false);
+  add_those(true);
 }
 
 }  // namespace

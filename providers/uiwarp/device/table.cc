@@ -111,6 +111,7 @@ void Table::follow(Entry& entry, const Interface& interface, std::vector<Noticed
   }
   state.interface = interface.name;
   state.mtu = interface.mtu;
+  state.is_bridge = interface.is_bridge;
   // Who is told that a port is active finds its addresses.
   if (readdressed) noticed.push_back({&entry.device, Change::kGids});
   follow_port(entry, noticed);

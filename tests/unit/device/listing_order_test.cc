@@ -17,9 +17,10 @@ using ::testing::ElementsAre;
 
 class ListingOrder : public testing::Test {
  protected:
-  void add(const char* name, std::vector<in6_addr> addresses) {
+  void add(const char* name, std::vector<in6_addr> addresses, bool is_bridge = false) {
     devices_.push_back({.name = name});
     State state;
+    state.is_bridge = is_bridge;
     state.addresses = std::move(addresses);
     listed_.push_back({&devices_.back(), std::move(state)});
   }
@@ -45,6 +46,16 @@ TEST_F(ListingOrder, NetworksThenLinksThenLoopback) {
   add("uiw_wlan0", {kLinkLocal, kIpv4});
   add("uiw_eth0", {kPublic});
   EXPECT_THAT(names(), ElementsAre("uiw_eth0", "uiw_wlan0", "uiw_docker0", "uiw_veth1", "uiw_lo"));
+}
+
+// Docker's has an address like any other, and a name that comes before most.
+TEST_F(ListingOrder, BridgesComeAfterOtherNetworks) {
+  add("uiw_lo", {gid("::ffff:127.0.0.1")});
+  add("uiw_docker0", {kIpv4}, true);
+  add("uiw_virbr0", {kLinkLocal}, true);
+  add("uiw_veth1", {kLinkLocal});
+  add("uiw_eth0", {kIpv4});
+  EXPECT_THAT(names(), ElementsAre("uiw_eth0", "uiw_docker0", "uiw_veth1", "uiw_virbr0", "uiw_lo"));
 }
 
 TEST_F(ListingOrder, NumbersInNamesCount) {

@@ -132,6 +132,33 @@ TEST_F(Watch, ABridgeIsOneInterfaceAndSoIsItsPort) {
   }
 }
 
+// libnl has a bridge with the family of what it says of its ports.
+TEST_F(Watch, ABridgeIsThereWithItsAddress) {
+  ip("link add br0 type bridge");
+  ip("address add 192.0.2.1/24 dev br0");
+  ip("link add veth0 type veth peer name veth1");
+  ip("link set veth1 up");
+  for (const char* command :
+       {"link set br0 up", "link set veth0 master br0", "link set veth0 up",
+        "link set br0 type bridge ageing_time 500", "link set veth0 nomaster"}) {
+    ip(command);
+    const Interface* bridge = read("br0");
+    ASSERT_TRUE(has(bridge, "192.0.2.1")) << command;
+    EXPECT_TRUE(bridge->up && bridge->is_bridge) << command;
+    EXPECT_TRUE(bridge->has_mac) << command;
+    EXPECT_EQ(std::ranges::count(interfaces, "br0", &Interface::name), 1) << command;
+    // Who begins to look now sees the same.
+    std::vector<Interface> now;
+    EXPECT_EQ(read_interfaces(now), 0);
+    EXPECT_EQ(std::ranges::count(now, "br0", &Interface::name), 1) << command;
+    EXPECT_FALSE(read("veth0")->is_bridge) << command;
+  }
+  ip("link set br0 down");
+  EXPECT_FALSE(read("br0")->up);
+  ip("link del br0");
+  EXPECT_EQ(read("br0"), nullptr);
+}
+
 TEST_F(Watch, WhatDidNotFitIsAskedFor) {
   const int least = 1;  // the kernel makes it about 2 KiB
   ASSERT_EQ(setsockopt(watch->fd(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least), 0);
