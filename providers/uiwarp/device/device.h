@@ -46,12 +46,12 @@ struct Device {
 struct State {
   std::string interface;  // its name now
   uint32_t mtu = 0;       // of the interface
-  bool is_bridge = false;
-  bool active = false;  // up, with a carrier
-  bool gone = false;    // there is no such interface any more, and never will be again
+  bool active = false;    // up, with a carrier
+  bool gone = false;      // there is no such interface any more, and never will be again
   // A slot whose address was removed is all zero until a new address takes it, so that no other one
   // ever changes its place: GIDs are known by index (device/gid_table.h).
   std::vector<in6_addr> addresses;
+  bool is_bridge = false;
 };
 
 struct Listed {
