@@ -112,8 +112,8 @@ int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& add
 
 int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_storage& source,
                              const sockaddr_storage& destination) {
-  constexpr char kCall[] = "rdma_resolve_addr";
-  constexpr char kTwoFamilies[] = "source and destination are one of IPv4 and one of IPv6";
+  static constexpr char kCall[] = "rdma_resolve_addr";
+  static constexpr char kTwoFamilies[] = "source and destination are one of IPv4 and one of IPv6";
   look_for(source);
   uint64_t serial;
   sockaddr_storage to = destination;
@@ -260,7 +260,7 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
     out = number_given != 0;
     return true;
   };
-  constexpr char kBeforeBinding[] = "before rdma_bind_addr and rdma_resolve_addr";
+  static constexpr char kBeforeBinding[] = "before rdma_bind_addr and rdma_resolve_addr";
   switch (option) {
     case Option::kTos:
       if (value.size() != 1) return EINVAL;

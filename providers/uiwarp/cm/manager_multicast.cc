@@ -18,7 +18,7 @@ int Manager::join(Channel& channel, uint32_t number, uint64_t uid, const sockadd
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  constexpr char kCall[] = "rdma_join_multicast";
+  static constexpr char kCall[] = "rdma_join_multicast";
   if (rules_.datagrams == nullptr) return refuse_service(*id, kCall);
   const bool has_address = id->device != nullptr &&
                            (id->state == IdState::kBound || id->state == IdState::kAddressResolved);

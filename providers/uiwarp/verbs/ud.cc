@@ -129,7 +129,7 @@ const char* reason_of(int error) {
 }  // namespace
 
 int uiwarp_qp_attach(uiwarp_qp* qp, const union ibv_gid* gid) {
-  constexpr char kCall[] = "ibv_attach_mcast";
+  static constexpr char kCall[] = "ibv_attach_mcast";
   int error;
   const auto group = group_of(*qp, *gid, kCall, error);
   if (!group) return error;
@@ -144,7 +144,7 @@ int uiwarp_qp_attach(uiwarp_qp* qp, const union ibv_gid* gid) {
 }
 
 int uiwarp_qp_detach(uiwarp_qp* qp, const union ibv_gid* gid) {
-  constexpr char kCall[] = "ibv_detach_mcast";
+  static constexpr char kCall[] = "ibv_detach_mcast";
   int error;
   const auto group = group_of(*qp, *gid, kCall, error);
   if (!group) return error;
