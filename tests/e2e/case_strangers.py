@@ -130,9 +130,9 @@ def strangers(world):
     ours, peers, theirs = sorted(world.port() for _ in range(3))
     ports = [{"UIWARP_PORTS": f"{port}-{port}", "UIWARP_LOG": "info"} for port in (ours, peers, theirs)]
     port = world.port()
-    # A second or more, for them to be seen together: a fast machine needs 50 us for each with a sanitizer, 10 without.
-    iterations = "30000" if world.reduced else "100000"
-    command = pingpong(world, port, "-c", "-s", "64", "-n", iterations)
+    # With events, so that a processor is left for us, who are to see them together.
+    iterations = "50000"
+    command = pingpong(world, port, "-e", "-c", "-s", "64", "-n", iterations)
     server = world.start_server("stdbuf", "-oL", *command, port=port, settings=ports[0])
     client = world.start("client", *command, meeting_place(world), settings=ports[1])
     world.server_ready(server, ours)
