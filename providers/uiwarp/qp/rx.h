@@ -251,7 +251,6 @@ class Rx {
   uint32_t request_msn_ = 1;  // next expected on QN 1
   uint32_t atomic_msn_ = 1;   // next expected on QN 3
   uint32_t send_octets_ = 0;  // of the message in progress
-  uint32_t messages_ = 0;     // Sends, and Writes with payload, since the last Read Request
   rdmap::Opcode send_opcode_ = rdmap::Opcode::kSend;
   uint32_t position_ =
       0;  // modulo 512, where the next FPDU begins (RFC 5044 4.3); with markers only

@@ -43,7 +43,6 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
     take_hint(header);
     return RxStatus::kOk;
   }
-  if (header.last) ++messages_;
   mem::LastRegion::Found region;
   RxStatus otherwise;
   if (!find_sink(segment, header.to, segment.payload_size(), region, otherwise)) return otherwise;

@@ -136,7 +136,6 @@ bool Rx::scatter(uint32_t pd, const ibv_sge* sges, uint32_t count, uint64_t offs
 
 RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
   ++send_msn_;
-  ++messages_;
   ibv_wc wc{};
   wc.status = IBV_WC_SUCCESS;
   wc.opcode = IBV_WC_RECV;
@@ -221,7 +220,6 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
     if (fault != mem::Fault::kNone) return refuse(remote_protection_code(fault));
   }
   ++request_msn_;
-  inbound.messages = std::exchange(messages_, 0);
   shared_->inbound_requests.push(inbound);
   news_ = true;
   return RxStatus::kOk;

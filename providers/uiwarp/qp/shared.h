@@ -55,7 +55,6 @@ struct InboundRequest {
   rdmap::ReadRequest read{};
   uint8_t ddp_header[ddp::kUntaggedHeaderSize] = {};  // Read: echoed should a Terminate be needed
   rdmap::AtomicResponse answer{};                     // atomic: it was executed when it came
-  uint32_t messages = 0;  // Read: Sends, and Writes with payload, between the one before and this
 
   // Its answer acknowledges what came before it (tx_acknowledgements.cc).
   bool is_empty_read() const { return !atomic && read.size == 0; }

@@ -314,7 +314,7 @@ bool Tx::start_work_request(SendWqe& wr) {
     start_request(wr, slot);
     return true;
   }
-  count_unasked(wr);
+  unasked_ = slot + 1;
   if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
   message_ = {.kind = kind, .slot = slot, .length = wr.length};

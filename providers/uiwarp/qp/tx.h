@@ -188,7 +188,6 @@ class Tx {
   bool ask_immediates();
   // tx_acknowledgements.cc
   bool wants_acknowledgement() const;
-  void count_unasked(const SendWqe& wr);
   bool leave_answer();
   bool ask_acknowledgement();
   void build_question(OutstandingRequest question);
@@ -250,7 +249,6 @@ class Tx {
   Acknowledgements acknowledgements_ = Acknowledgements::kNone;
   bool new_batch_ = false;  // nothing was picked for it yet
   uint64_t unasked_ = 0;    // behind the last Send or Write: the slot
-  uint64_t awaited_ = 0;    // behind the last one that is signaled
   uint64_t asked_ = 0;      // all before this slot is behind a request
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;

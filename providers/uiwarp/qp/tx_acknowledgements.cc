@@ -11,19 +11,11 @@
 
 namespace uiw::qp {
 
-// A Send or Write was started.
-void Tx::count_unasked(const SendWqe& wr) {
-  unasked_ = shared_->send_queue->started();
-  if (wr.signaled) awaited_ = unasked_;
-}
-
-// A few at a time, so that a stream has one answer in a round trip, not one for each message. One
-// of them is kept for what is signaled: programs wait for that.
+// A few at a time, so that a stream has one answer in a round trip, not one for each message.
 bool Tx::wants_acknowledgement() const {
-  const uint32_t most = core::tuning::kMostAcknowledgements - (awaited_ > asked_ ? 0 : 1);
   const uint32_t outstanding = shared_->outstanding_requests.size();
-  return acknowledgements_ == Acknowledgements::kAsk && unasked_ > asked_ && outstanding < most &&
-         outstanding < shared_->agreement.ord;
+  return acknowledgements_ == Acknowledgements::kAsk && unasked_ > asked_ &&
+         outstanding < core::tuning::kMostAcknowledgements && outstanding < shared_->agreement.ord;
 }
 
 bool Tx::ask_acknowledgement() {
@@ -41,12 +33,10 @@ void Tx::build_question(OutstandingRequest question) {
   build_read_request({question.cookie, 0, 0, kRtrStag, 0});
 }
 
-// The only thing that could be sent is the answer to one empty Read behind one message. A program
-// that answers the message has both go in one call. A peer that sent many waits for room in its
-// queue, not for a message.
+// The only thing that could be sent is the answer to one empty Read. A program that answers the
+// message before it has both go in one call.
 bool Tx::leave_answer() {
-  const InboundRequest& request = *shared_->inbound_requests.front();
-  left_.answers = may_leave_.answers && request.is_empty_read() && request.messages <= 1 &&
+  left_.answers = may_leave_.answers && shared_->inbound_requests.front()->is_empty_read() &&
                   shared_->inbound_requests.size() < core::tuning::kMostAcknowledgements &&
                   !pending() && !startable() && !wants_acknowledgement();
   return left_.answers;

@@ -150,26 +150,6 @@ TEST_F(Acknowledged, AFewAreOutstandingAndTheLastAnswerAsksForTheRest) {
   EXPECT_EQ(go(), Opcodes{});
 }
 
-// Programs wait for what is signaled: that does not wait for answers that nobody waits for.
-TEST_F(Acknowledged, WhatIsNotSignaledLeavesARoundTripToWhatIs) {
-  start();
-  for (uint64_t id = 0; id < 3; ++id) {
-    ASSERT_EQ(m->post(SendWr(IBV_WR_SEND, {from->sge(0, 10)}, id).flags(0)), 0);
-    EXPECT_EQ(go(), id == 0 ? (Opcodes{kSend, kReadRequest}) : Opcodes{kSend}) << id;
-  }
-  send(3);
-  EXPECT_EQ(go(), (Opcodes{kSend, kReadRequest}));
-  ASSERT_EQ(m->post(SendWr(IBV_WR_SEND, {from->sge(0, 10)}, 4).flags(0)), 0);
-  EXPECT_EQ(go(), Opcodes{kSend});
-  answer();
-  EXPECT_EQ(go(), Opcodes{});
-  answer();
-  EXPECT_EQ(completed(), Ids{3});
-  EXPECT_EQ(go(), Opcodes{kReadRequest});  // for the last
-  answer();
-  EXPECT_TRUE(m->tx().idle());
-}
-
 TEST_F(Acknowledged, NeverMoreThanThePeerAnswers) {
   start({.ord = 1});
   send(0);
@@ -392,32 +372,6 @@ TEST_F(Answers, AreNotLeftWhenThePeerCannotAskAgain) {
   for (uint32_t i = 0; i < core::tuning::kMostAcknowledgements; ++i)
     ASSERT_EQ(ask(1 + i, 0xc0 + i), qp::RxStatus::kOk);
   EXPECT_EQ(go(), Opcodes(core::tuning::kMostAcknowledgements, kReadResponse));
-}
-
-// A peer in the middle of a stream waits for room in its send queue, not for what we say.
-TEST_F(Answers, BehindSeveralMessagesAreNotLeft) {
-  m.tx().may_leave({.answers = true});
-  for (uint32_t msn = 1; msn <= 2; ++msn) {
-    ASSERT_EQ(m.receive(RecvWr({target.sge()}, msn)), 0);
-    ASSERT_EQ(m.feed(fpdu(untagged(kSend, 0, msn, 0, {}))), qp::RxStatus::kOk);
-  }
-  ASSERT_EQ(ask(1, 0xc0), qp::RxStatus::kOk);
-  EXPECT_EQ(go(), Opcodes{kReadResponse});
-  for (int i = 0; i < 2; ++i)
-    ASSERT_EQ(m.feed(fpdu(tagged(kWrite, target.stag(), target.start(), pattern(3)))),
-              qp::RxStatus::kOk);
-  ASSERT_EQ(ask(2, 0xc1), qp::RxStatus::kOk);
-  EXPECT_EQ(go(), Opcodes{kReadResponse});
-}
-
-// Empty Writes, our hints among them, are no messages of a program that waits.
-TEST_F(Answers, BehindOneMessageAndHintsMayBeLeft) {
-  m.tx().may_leave({.answers = true});
-  ASSERT_EQ(m.feed(fpdu(tagged(kWrite, 0, 0, {}))), qp::RxStatus::kOk);
-  ASSERT_EQ(m.feed(fpdu(tagged(kWrite, target.stag(), target.start(), pattern(3)))),
-            qp::RxStatus::kOk);
-  ASSERT_EQ(ask(1, 0xc0), qp::RxStatus::kOk);
-  EXPECT_EQ(go(), Opcodes{});
 }
 
 TEST_F(Answers, ToAReadOfBytesIsNotLeft) {
