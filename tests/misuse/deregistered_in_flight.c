@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 	make_ends(&ends, argc, argv, 0);
 	connect_ends(&ends);
 	MUST(mr = ibv_reg_mr(ends.pd, more, sizeof(more), 0));
-	sge = (struct ibv_sge){ .addr = (uintptr_t)more, .length = sizeof(more), .lkey = mr->lkey };
+	sge = piece_of(mr, 0, sizeof(more));
 	/* Once more than needed: the connection stands when it begins. */
 	for (int round = 0; round < 2; ++round) {
 		MUST(!post_recv(ends.b, piece(&ends, 0, 64), 2));

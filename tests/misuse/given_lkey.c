@@ -15,10 +15,9 @@ int main(int argc, char **argv)
 	make_ends(&ends, argc, argv, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 	connect_ends(&ends);
 	sge = piece(&ends, 0, 64);
-	wr = send_of(&sge, 1);
-	wr.opcode = IBV_WR_RDMA_READ;
-	wr.wr.rdma.remote_addr = (uintptr_t)ends.memory + 1024;
-	wr.wr.rdma.rkey = clean ? ends.mr->rkey : ends.mr->lkey;
+	wr = rdma_of(&ends, IBV_WR_RDMA_READ, &sge, 1024, 1);
+	if (!clean)
+		wr.wr.rdma.rkey = ends.mr->lkey;
 	MUST(!post_send(ends.a, wr));
 	MUST(next_sent(&ends).status == (clean ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR));
 	destroy_ends(&ends);

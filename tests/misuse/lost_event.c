@@ -23,12 +23,8 @@ static void send_one(uint64_t wr_id)
 static void await_arrival(void)
 {
 	struct ibv_sge sge = piece(&ends, 0, 8);
-	struct ibv_send_wr read = send_of(&sge, 10);
 
-	read.opcode = IBV_WR_RDMA_READ;
-	read.wr.rdma.remote_addr = (uintptr_t)ends.memory + SIZE / 2;
-	read.wr.rdma.rkey = ends.mr->rkey;
-	MUST(!post_send(ends.a, read));
+	MUST(!post_send(ends.a, rdma_of(&ends, IBV_WR_RDMA_READ, &sge, SIZE / 2, 10)));
 	MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
 }
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define SIZE 4096
@@ -116,14 +117,27 @@ static inline void to_rts(struct ibv_qp *qp)
 				    IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
+static inline void connect_pair(struct ibv_qp *a, struct ibv_qp *b)
+{
+	to_init(a);
+	to_init(b);
+	to_rtr(a, b);
+	to_rts(a);
+	to_rtr(b, a);
+	to_rts(b);
+}
+
 static inline void connect_ends(struct ends *ends)
 {
+	connect_pair(ends->a, ends->b);
+}
+
+/* Its peer does not connect: what `a` posts waits. */
+static inline void connect_in_vain(struct ends *ends)
+{
 	to_init(ends->a);
-	to_init(ends->b);
 	to_rtr(ends->a, ends->b);
 	to_rts(ends->a);
-	to_rtr(ends->b, ends->a);
-	to_rts(ends->b);
 }
 
 /* The queue pairs are not connected yet. */
@@ -177,16 +191,42 @@ static inline void destroy_ends_and_channel(struct ends *ends, struct ibv_comp_c
 	MUST(!ibv_close_device(ends->context));
 }
 
+/* Pages that can be unmapped. */
+static inline void *map_pages(size_t size)
+{
+	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	MUST(pages != MAP_FAILED);
+	return pages;
+}
+
+static inline struct ibv_sge piece_of(const struct ibv_mr *mr, size_t at, uint32_t length)
+{
+	return (struct ibv_sge){ .addr = (uintptr_t)mr->addr + at, .length = length, .lkey = mr->lkey };
+}
+
 /* A piece of the memory. */
 static inline struct ibv_sge piece(const struct ends *ends, size_t at, uint32_t length)
 {
-	return (struct ibv_sge){ .addr = (uintptr_t)ends->memory + at, .length = length, .lkey = ends->mr->lkey };
+	return piece_of(ends->mr, at, length);
 }
 
 static inline struct ibv_send_wr send_of(struct ibv_sge *sge, uint64_t wr_id)
 {
 	return (struct ibv_send_wr){ .wr_id = wr_id, .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				     .send_flags = IBV_SEND_SIGNALED };
+}
+
+/* An RDMA Read or Write of the memory, from `at` on. */
+static inline struct ibv_send_wr rdma_of(const struct ends *ends, enum ibv_wr_opcode opcode, struct ibv_sge *sge, size_t at,
+					 uint64_t wr_id)
+{
+	struct ibv_send_wr wr = send_of(sge, wr_id);
+
+	wr.opcode = opcode;
+	wr.wr.rdma.remote_addr = (uintptr_t)ends->memory + at;
+	wr.wr.rdma.rkey = ends->mr->rkey;
+	return wr;
 }
 
 static inline int post_send(struct ibv_qp *qp, struct ibv_send_wr wr)
@@ -223,6 +263,17 @@ static inline struct ibv_wc next_sent(const struct ends *ends)
 static inline struct ibv_wc next_received(const struct ends *ends)
 {
 	return next_of(ends->receives);
+}
+
+/* Sends twice: of a connection that stands the second Send is under way when its post returns. */
+static inline void send_under_way(const struct ends *ends, struct ibv_sge *sge)
+{
+	MUST(!post_recv(ends->b, piece(ends, 1024, 64), 2));
+	MUST(!post_send(ends->a, send_of(sge, 1)));
+	MUST(next_sent(ends).status == IBV_WC_SUCCESS);
+	MUST(next_received(ends).status == IBV_WC_SUCCESS);
+	MUST(!post_recv(ends->b, piece(ends, 1024, 64), 2));
+	MUST(!post_send(ends->a, send_of(sge, 1)));
 }
 
 /* One that completes at once, as a receive of a queue pair in error does. */

@@ -17,7 +17,7 @@ int main(int argc, char **argv)
 	connect_ends(&ends);
 	MUST(pd = ibv_alloc_pd(ends.context));
 	MUST(mr = ibv_reg_mr(clean ? ends.pd : pd, more, sizeof(more), 0));
-	sge = (struct ibv_sge){ .addr = (uintptr_t)more, .length = sizeof(more), .lkey = mr->lkey };
+	sge = piece_of(mr, 0, sizeof(more));
 	MUST(!post_recv(ends.b, piece(&ends, 0, 64), 2));
 	MUST(!post_send(ends.a, send_of(&sge, 1)));
 	MUST((next_sent(&ends).status == IBV_WC_SUCCESS) == clean);

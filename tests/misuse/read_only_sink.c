@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 	make_ends(&ends, argc, argv, 0);
 	connect_ends(&ends);
 	MUST(mr = ibv_reg_mr(ends.pd, more, sizeof(more), clean ? IBV_ACCESS_LOCAL_WRITE : 0));
-	sge = (struct ibv_sge){ .addr = (uintptr_t)more, .length = sizeof(more), .lkey = mr->lkey };
+	sge = piece_of(mr, 0, sizeof(more));
 	source = piece(&ends, 0, 64);
 	MUST(!post_recv(ends.b, sge, 2));
 	MUST(!post_send(ends.a, send_of(&source, 1)));

@@ -18,10 +18,7 @@ int main(int argc, char **argv)
 	}
 	connect_ends(&ends);
 	sge = piece(&ends, 0, 64);
-	wr = send_of(&sge, 1);
-	wr.opcode = IBV_WR_RDMA_READ;
-	wr.wr.rdma.remote_addr = (uintptr_t)ends.memory + 1024;
-	wr.wr.rdma.rkey = ends.mr->rkey;
+	wr = rdma_of(&ends, IBV_WR_RDMA_READ, &sge, 1024, 1);
 	MUST(!post_send(ends.a, wr));
 	MUST((next_sent(&ends).status == IBV_WC_SUCCESS) == clean);
 	destroy_ends(&ends);

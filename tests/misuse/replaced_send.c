@@ -3,8 +3,6 @@
  * Other memory is mapped in the place of what a Send is to take.
  * Finding: memory-unmapped
  */
-#include <sys/mman.h>
-
 #include "misuse.h"
 
 static void replace(void *memory)
@@ -18,16 +16,12 @@ int main(int argc, char **argv)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_sge sge;
 	struct ibv_mr *mr;
-	void *more = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *more = map_pages(SIZE);
 
 	make_ends(&ends, argc, argv, 0);
-	MUST(more != MAP_FAILED);
 	MUST(mr = ibv_reg_mr(ends.pd, more, SIZE, 0));
-	/* Its peer does not connect, so the Send waits. */
-	to_init(ends.a);
-	to_rtr(ends.a, ends.b);
-	to_rts(ends.a);
-	sge = (struct ibv_sge){ .addr = (uintptr_t)more, .length = 64, .lkey = mr->lkey };
+	connect_in_vain(&ends);
+	sge = piece_of(mr, 0, 64);
 	MUST(!post_send(ends.a, send_of(&sge, 1)));
 	if (!clean)
 		replace(more);

@@ -3,8 +3,6 @@
  * The buffer of a receive is unmapped before a message came.
  * Finding: memory-unmapped
  */
-#include <sys/mman.h>
-
 #include "misuse.h"
 
 int main(int argc, char **argv)
@@ -13,13 +11,12 @@ int main(int argc, char **argv)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_sge sge;
 	struct ibv_mr *mr;
-	void *more = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *more = map_pages(SIZE);
 
 	make_ends(&ends, argc, argv, 0);
 	connect_ends(&ends);
-	MUST(more != MAP_FAILED);
 	MUST(mr = ibv_reg_mr(ends.pd, more, SIZE, IBV_ACCESS_LOCAL_WRITE));
-	sge = (struct ibv_sge){ .addr = (uintptr_t)more + 64, .length = 64, .lkey = mr->lkey };
+	sge = piece_of(mr, 64, 64);
 	MUST(!post_recv(ends.b, sge, 2));
 	if (!clean)
 		MUST(!munmap(more, SIZE));

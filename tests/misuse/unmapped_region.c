@@ -3,18 +3,15 @@
  * Memory is unmapped before its region is deregistered, with nothing in flight.
  * Hint: memory-unmapped
  */
-#include <sys/mman.h>
-
 #include "misuse.h"
 
 int main(int argc, char **argv)
 {
 	static struct ends ends;
 	struct ibv_mr *mr;
-	void *more = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *more = map_pages(SIZE);
 
 	make_ends(&ends, argc, argv, 0);
-	MUST(more != MAP_FAILED);
 	MUST(mr = ibv_reg_mr(ends.pd, more, SIZE, 0));
 	if (!clean)
 		MUST(!munmap(more, SIZE));

@@ -4,8 +4,6 @@
  * Finding: memory-unmapped
  */
 #define _GNU_SOURCE /* mremap() */
-#include <sys/mman.h>
-
 #include "misuse.h"
 
 #define PAGE 4096
@@ -20,10 +18,9 @@ int main(int argc, char **argv)
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	char *more = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *more = map_pages(2 * PAGE);
 
 	make_ends(&ends, argc, argv, 0);
-	MUST(more != MAP_FAILED);
 	MUST(mr = ibv_reg_mr(ends.pd, more, 2 * PAGE, IBV_ACCESS_LOCAL_WRITE));
 	MUST(srq = ibv_create_srq(ends.pd, &init));
 	of_qp.send_cq = ends.sends;
@@ -31,7 +28,7 @@ int main(int argc, char **argv)
 	of_qp.srq = srq;
 	MUST(qp = ibv_create_qp(ends.pd, &of_qp));
 	to_init(qp);
-	sge = (struct ibv_sge){ .addr = (uintptr_t)more + PAGE, .length = 64, .lkey = mr->lkey };
+	sge = piece_of(mr, PAGE, 64);
 	MUST(!ibv_post_srq_recv(srq, &wr, &bad));
 	if (!clean)
 		MUST(mremap(more, 2 * PAGE, PAGE, 0) == more);

@@ -28,12 +28,7 @@ static struct pair make_pair(struct ibv_srq *srq)
 	struct pair pair = { make_qp(&ends, 0), ibv_create_qp(ends.pd, &init) };
 
 	MUST(pair.to);
-	to_init(pair.from);
-	to_init(pair.to);
-	to_rtr(pair.from, pair.to);
-	to_rts(pair.from);
-	to_rtr(pair.to, pair.from);
-	to_rts(pair.to);
+	connect_pair(pair.from, pair.to);
 	return pair;
 }
 
@@ -57,12 +52,8 @@ static void fill(struct ibv_srq *srq)
 static void read_one(struct ibv_qp *qp)
 {
 	struct ibv_sge sge = piece(&ends, 256, 8);
-	struct ibv_send_wr wr = send_of(&sge, DEPTH);
 
-	wr.opcode = IBV_WR_RDMA_READ;
-	wr.wr.rdma.remote_addr = (uintptr_t)ends.memory;
-	wr.wr.rdma.rkey = ends.mr->rkey;
-	MUST(!post_send(qp, wr));
+	MUST(!post_send(qp, rdma_of(&ends, IBV_WR_RDMA_READ, &sge, 0, DEPTH)));
 }
 
 int main(int argc, char **argv)

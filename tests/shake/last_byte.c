@@ -10,15 +10,11 @@
 static void post_write(int value)
 {
 	struct ibv_sge from = piece(&ends, 0, BYTES), message = piece(&ends, 0, 8);
-	struct ibv_send_wr write = send_of(&from, 0), send = send_of(&message, 0);
 
 	memset(ends.memory, value, BYTES);
-	write.opcode = IBV_WR_RDMA_WRITE;
-	write.wr.rdma.remote_addr = (uintptr_t)ends.memory + BYTES;
-	write.wr.rdma.rkey = ends.mr->rkey;
-	MUST(!post_send(ends.a, write));
+	MUST(!post_send(ends.a, rdma_of(&ends, IBV_WR_RDMA_WRITE, &from, BYTES, 0)));
 	if (clean)
-		MUST(!post_send(ends.a, send));
+		MUST(!post_send(ends.a, send_of(&message, 0)));
 }
 
 int main(int argc, char **argv)

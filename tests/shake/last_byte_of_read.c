@@ -10,13 +10,9 @@
 static void post_read(int value)
 {
 	struct ibv_sge to = piece(&ends, BYTES, BYTES);
-	struct ibv_send_wr read = send_of(&to, 0);
 
 	memset(ends.memory, value, BYTES);
-	read.opcode = IBV_WR_RDMA_READ;
-	read.wr.rdma.remote_addr = (uintptr_t)ends.memory;
-	read.wr.rdma.rkey = ends.mr->rkey;
-	MUST(!post_send(ends.a, read));
+	MUST(!post_send(ends.a, rdma_of(&ends, IBV_WR_RDMA_READ, &to, 0, 0)));
 }
 
 int main(int argc, char **argv)

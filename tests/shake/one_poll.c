@@ -12,7 +12,6 @@ static struct ends ends;
 static void send_four(void)
 {
 	struct ibv_sge sge = piece(&ends, SIZE / 2, 64), sink = piece(&ends, 0, 8);
-	struct ibv_send_wr read = send_of(&sink, DEPTH);
 
 	for (uint64_t i = 0; i < DEPTH; i++)
 		MUST(!post_recv(ends.b, piece(&ends, 64 * (i + 1), 64), i));
@@ -20,10 +19,7 @@ static void send_four(void)
 		MUST(!post_send(ends.a, send_of(&sge, i)));
 		MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
 	}
-	read.opcode = IBV_WR_RDMA_READ;
-	read.wr.rdma.remote_addr = (uintptr_t)ends.memory + SIZE / 2;
-	read.wr.rdma.rkey = ends.mr->rkey;
-	MUST(!post_send(ends.a, read));
+	MUST(!post_send(ends.a, rdma_of(&ends, IBV_WR_RDMA_READ, &sink, SIZE / 2, DEPTH)));
 	MUST(next_sent(&ends).status == IBV_WC_SUCCESS);
 }
 
