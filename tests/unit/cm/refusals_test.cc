@@ -2,35 +2,23 @@
 // What is said of calls that are refused.
 #include "cm/refusals.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 
 #include "core/explain.h"
+#include "support/refusals.h"
 #include "unit/cm/rig.h"
 
 namespace uiw::cm::test {
 namespace {
 
-using testing::HasSubstr;
+using uiw::test::expect_refused;
+using uiw::test::said_once;
 
 class RefusalsTest : public ConnectionTest {
  protected:
   RefusalsTest() { core::forget_explained(); }
-
-  // One line with each of them, however often `refused` was called.
-  template <class Call>
-  void expect(int error, const std::vector<std::string>& words, Call&& refused) {
-    testing::internal::CaptureStderr();
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(refused(), error);
-    said_once(words);
-  }
-  static void said_once(const std::vector<std::string>& words) {
-    const std::string said = testing::internal::GetCapturedStderr();
-    for (const std::string& word : words) EXPECT_THAT(said, HasSubstr(word));
-    EXPECT_EQ(std::ranges::count(said, '\n'), words.empty() ? 0 : 1) << said;
-  }
 };
 
 TEST(IdStateTest, EachHasAClauseOfItsOwn) {
@@ -43,35 +31,35 @@ TEST(IdStateTest, EachHasAClauseOfItsOwn) {
 
 TEST_F(RefusalsTest, ConnectBeforeTheRouteIsResolved) {
   const uint32_t id = new_id(1);
-  expect(EINVAL, {"rdma_connect: ", "no address yet", "RDMA_CM_EVENT_ROUTE_RESOLVED"},
-         [&] { return connect(id, conn_param(1)); });
+  expect_refused(EINVAL, {"rdma_connect: ", "no address yet", "RDMA_CM_EVENT_ROUTE_RESOLVED"},
+                 [&] { return connect(id, conn_param(1)); });
 }
 
 TEST_F(RefusalsTest, AcceptWithTheListener) {
   const uint32_t id = new_listener(1);
-  expect(EINVAL, {"rdma_accept: ", "it listens", "RDMA_CM_EVENT_CONNECT_REQUEST"},
-         [&] { return accept(id, 5, conn_param(1)); });
+  expect_refused(EINVAL, {"rdma_accept: ", "it listens", "RDMA_CM_EVENT_CONNECT_REQUEST"},
+                 [&] { return accept(id, 5, conn_param(1)); });
 }
 
 TEST_F(RefusalsTest, AcceptWithoutAQueuePairOrWithOneThatIsTaken) {
   new_listener(1);
   RawPeer first = dial();
   const uint32_t id = request(first, request_frame()).id;
-  expect(EINVAL, {"rdma_accept: ", "no queue pair", "rdma_create_qp"},
-         [&] { return accept(id, 5, conn_param(0)); });
+  expect_refused(EINVAL, {"rdma_accept: ", "no queue pair", "rdma_create_qp"},
+                 [&] { return accept(id, 5, conn_param(0)); });
   RawPeer second = dial();
   const uint32_t other = request(second, request_frame()).id;
   EXPECT_EQ(0, accept(id, 5, conn_param(7)));
-  expect(EINVAL, {"rdma_accept: queue pair 0x000007 ", "connected"},
-         [&] { return accept(other, 6, conn_param(7)); });
+  expect_refused(EINVAL, {"rdma_accept: queue pair 0x000007 ", "connected"},
+                 [&] { return accept(other, 6, conn_param(7)); });
 }
 
 TEST_F(RefusalsTest, AcceptWithMorePrivateDataThanThePeerTakes) {
   new_listener(1);
   RawPeer peer = dial();
   const uint32_t id = request(peer, request_frame()).id;
-  expect(EINVAL, {"rdma_accept: private_data_len is 252, there is room for 251 bytes"},
-         [&] { return accept(id, 5, conn_param(1, std::string(252, 'x'))); });
+  expect_refused(EINVAL, {"rdma_accept: private_data_len is 252, there is room for 251 bytes"},
+                 [&] { return accept(id, 5, conn_param(1, std::string(252, 'x'))); });
 }
 
 TEST_F(RefusalsTest, ConnectWithoutAQueuePairIsSaidWhereItsEventComes) {
@@ -90,28 +78,29 @@ TEST_F(RefusalsTest, ConnectWithoutAQueuePairIsSaidWhereItsEventComes) {
 
 TEST_F(RefusalsTest, AddressesThatAProgramNamesWithAPort) {
   const uint32_t id = new_id(1);
-  expect(EADDRNOTAVAIL, {"rdma_bind_addr: 192.0.2.1, port 7174: ", "no address of this host"},
-         [&] { return manager_.bind(channel_.channel, id, ip("192.0.2.1", 7174)); });
+  expect_refused(EADDRNOTAVAIL,
+                 {"rdma_bind_addr: 192.0.2.1, port 7174: ", "no address of this host"},
+                 [&] { return manager_.bind(channel_.channel, id, ip("192.0.2.1", 7174)); });
   new_listener(2);
   const uint32_t other = new_id(3);
   const std::string port = "port " + std::to_string(transport::port_of(listen_address_));
-  expect(EADDRINUSE, {"rdma_bind_addr: 127.0.0.1, " + port, "taken"},
-         [&] { return manager_.bind(channel_.channel, other, listen_address_); });
+  expect_refused(EADDRINUSE, {"rdma_bind_addr: 127.0.0.1, " + port, "taken"},
+                 [&] { return manager_.bind(channel_.channel, other, listen_address_); });
 }
 
 TEST_F(RefusalsTest, CallsOfIdsThatAreNotConnected) {
   const uint32_t id = new_id(1);
-  expect(EINVAL, {"rdma_disconnect: ", "no address yet", "when it is connected"},
-         [&] { return disconnect(id); });
+  expect_refused(EINVAL, {"rdma_disconnect: ", "no address yet", "when it is connected"},
+                 [&] { return disconnect(id); });
   const uint32_t other = new_id(2);
-  expect(EINVAL, {"rdma_reject: ", "no address yet", "RDMA_CM_EVENT_CONNECT_REQUEST"},
-         [&] { return manager_.reject(channel_.channel, other, {}); });
+  expect_refused(EINVAL, {"rdma_reject: ", "no address yet", "RDMA_CM_EVENT_CONNECT_REQUEST"},
+                 [&] { return manager_.reject(channel_.channel, other, {}); });
 }
 
 TEST_F(RefusalsTest, RejectWithMorePrivateDataThanThereIsRoomFor) {
   const std::string data(1000, 'x');
   const uint32_t id = new_id(1);
-  expect(EINVAL, {"rdma_reject: private_data_len is 1000, there is room for "}, [&] {
+  expect_refused(EINVAL, {"rdma_reject: private_data_len is 1000, there is room for "}, [&] {
     return manager_.reject(channel_.channel, id,
                            {reinterpret_cast<const uint8_t*>(data.data()), data.size()});
   });
@@ -122,36 +111,38 @@ TEST_F(RefusalsTest, DestinationsThatCannotBeMeant) {
   const auto resolve = [&](const sockaddr_storage& from, const sockaddr_storage& to) {
     return [=, this] { return manager_.resolve_address(channel_.channel, id, from, to); };
   };
-  expect(EAFNOSUPPORT, {"rdma_resolve_addr: the destination is neither"},
-         resolve({}, sockaddr_storage{}));
-  expect(EINVAL, {"rdma_resolve_addr: source and destination", "IPv6"},
-         resolve(ip("127.0.0.1", 0), ip("::1", 7174)));
+  expect_refused(EAFNOSUPPORT, {"rdma_resolve_addr: the destination is neither"},
+                 resolve({}, sockaddr_storage{}));
+  expect_refused(EINVAL, {"rdma_resolve_addr: source and destination", "IPv6"},
+                 resolve(ip("127.0.0.1", 0), ip("::1", 7174)));
   EXPECT_EQ(0, resolve({}, ip("127.0.0.1", 7174))());
-  expect(EINVAL, {"rdma_resolve_addr: not with this id now: its address is resolved"},
-         resolve({}, ip("127.0.0.1", 7174)));
+  expect_refused(EINVAL, {"rdma_resolve_addr: not with this id now: its address is resolved"},
+                 resolve({}, ip("127.0.0.1", 7174)));
 }
 
 TEST_F(RefusalsTest, OptionsOfIdsThatHaveAnAddress) {
   const int on = 1;
   const uint32_t id = new_id(1);
   EXPECT_EQ(0, manager_.bind(channel_.channel, id, ip("127.0.0.1", 0)));
-  expect(EINVAL, {"rdma_set_option of RDMA_OPTION_ID_REUSEADDR", "before rdma_bind_addr"}, [&] {
-    return manager_.set_option(channel_.channel, id, Manager::Option::kReuseAddress,
-                               {reinterpret_cast<const uint8_t*>(&on), sizeof on});
-  });
+  expect_refused(EINVAL, {"rdma_set_option of RDMA_OPTION_ID_REUSEADDR", "before rdma_bind_addr"},
+                 [&] {
+                   return manager_.set_option(channel_.channel, id, Manager::Option::kReuseAddress,
+                                              {reinterpret_cast<const uint8_t*>(&on), sizeof on});
+                 });
 }
 
 TEST_F(RefusalsTest, MulticastOfTheIwarpFace) {
   const uint32_t id = new_id(1);
   uint32_t membership;
-  expect(EOPNOTSUPP, {"rdma_join_multicast: ", "UIWARP_FACE=roce"},
-         [&] { return manager_.join(channel_.channel, id, 7, ip("239.1.2.3", 0), membership); });
+  expect_refused(EOPNOTSUPP, {"rdma_join_multicast: ", "UIWARP_FACE=roce"}, [&] {
+    return manager_.join(channel_.channel, id, 7, ip("239.1.2.3", 0), membership);
+  });
 }
 
 TEST_F(RefusalsTest, NothingIsSaidOfProgramsThatLookForDevices) {
   const uint32_t id = new_id(1);
-  expect(EADDRNOTAVAIL, {},
-         [&] { return manager_.bind(channel_.channel, id, ip("192.0.2.1", 0)); });
+  expect_refused(EADDRNOTAVAIL, {},
+                 [&] { return manager_.bind(channel_.channel, id, ip("192.0.2.1", 0)); });
 }
 
 }  // namespace

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What is said of calls that are refused: once, with the rule.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <functional>
-#include <string>
 
 #include "core/explain.h"
 #include "support.h"
+#include "support/refusals.h"
 
 namespace uiw::verbs {
 namespace {
 
-using testing::HasSubstr;
+using uiw::test::expect_refused;
 
 class Refusals : public test::OpenDevice {
  protected:
@@ -36,14 +34,6 @@ class Refusals : public test::OpenDevice {
   }
   uint64_t address() const { return reinterpret_cast<uintptr_t>(memory_); }
 
-  static void expect(int error, const std::string& words, const std::function<int()>& refused) {
-    testing::internal::CaptureStderr();
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(refused(), error) << words;
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_THAT(said, HasSubstr(words));
-    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
-  }
-
   alignas(8) char memory_[64] = {};
   uiwarp_mr* mr_ = nullptr;
   uint32_t key_ = 0;
@@ -57,13 +47,13 @@ TEST_F(Refusals, OfAdviceNameTheRule) {
     };
   };
   constexpr int kRead = IBV_ADVISE_MR_ADVICE_PREFETCH;
-  expect(EOPNOTSUPP, "ibv_advise_mr: advice is 77", advise(77, 0, 1, key_));
-  expect(EINVAL, "ibv_advise_mr: flags are 0x80", advise(kRead, 0x80, 1, key_));
-  expect(EINVAL, "ibv_advise_mr: num_sge is 0", advise(kRead, 0, 0, key_));
-  expect(ENOENT, "ibv_advise_mr: the lkey of an SGE is that of no memory region",
-         advise(kRead, 0, 1, key_ + 1));
-  expect(ENOENT, "ibv_advise_mr: the region was registered without IBV_ACCESS_ON_DEMAND",
-         advise(kRead, 0, 1, key_));
+  expect_refused(EOPNOTSUPP, {"ibv_advise_mr: advice is 77"}, advise(77, 0, 1, key_));
+  expect_refused(EINVAL, {"ibv_advise_mr: flags are 0x80"}, advise(kRead, 0x80, 1, key_));
+  expect_refused(EINVAL, {"ibv_advise_mr: num_sge is 0"}, advise(kRead, 0, 0, key_));
+  expect_refused(ENOENT, {"ibv_advise_mr: the lkey of an SGE is that of no memory region"},
+                 advise(kRead, 0, 1, key_ + 1));
+  expect_refused(ENOENT, {"ibv_advise_mr: the region was registered without IBV_ACCESS_ON_DEMAND"},
+                 advise(kRead, 0, 1, key_));
 }
 
 TEST_F(Refusals, OfAdviceNameWhatIsWrongWithTheRegion) {
@@ -79,10 +69,10 @@ TEST_F(Refusals, OfAdviceNameWhatIsWrongWithTheRegion) {
     };
   };
   constexpr int kRead = IBV_ADVISE_MR_ADVICE_PREFETCH;
-  expect(EPERM, "of another protection domain", advise(kRead, foreign_key, 1));
-  expect(EPERM, "without IBV_ACCESS_LOCAL_WRITE",
-         advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, read_only_key, 1));
-  expect(EFAULT, "ends behind it", advise(kRead, read_only_key, sizeof memory_ + 1));
+  expect_refused(EPERM, {"of another protection domain"}, advise(kRead, foreign_key, 1));
+  expect_refused(EPERM, {"without IBV_ACCESS_LOCAL_WRITE"},
+                 advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, read_only_key, 1));
+  expect_refused(EFAULT, {"ends behind it"}, advise(kRead, read_only_key, sizeof memory_ + 1));
   EXPECT_EQ(uiwarp_mr_dereg(foreign), 0);
   EXPECT_EQ(uiwarp_mr_dereg(read_only), 0);
   EXPECT_EQ(uiwarp_pd_dealloc(other), 0);
@@ -91,10 +81,11 @@ TEST_F(Refusals, OfAdviceNameWhatIsWrongWithTheRegion) {
 TEST_F(Refusals, OfMemoryWindowsNameTheRule) {
   uiwarp_mw* mw = nullptr;
   uint32_t rkey = 0, next = 0;
-  expect(EINVAL, "ibv_alloc_mw: type is 9", [&] { return uiwarp_mw_alloc(pd_, 9, &mw, &rkey); });
+  expect_refused(EINVAL, {"ibv_alloc_mw: type is 9"},
+                 [&] { return uiwarp_mw_alloc(pd_, 9, &mw, &rkey); });
   ASSERT_EQ(uiwarp_mw_alloc(pd_, IBV_MW_TYPE_1, &mw, &rkey), 0);
-  expect(EINVAL, "ibv_bind_mw: rkey of the memory window is ",
-         [&] { return uiwarp_mw_next_rkey(mw, ~rkey, &next); });
+  expect_refused(EINVAL, {"ibv_bind_mw: rkey of the memory window is "},
+                 [&] { return uiwarp_mw_next_rkey(mw, ~rkey, &next); });
   EXPECT_EQ(uiwarp_mw_dealloc(mw), 0);
 }
 
@@ -106,9 +97,10 @@ TEST_F(Refusals, OfAnotherContextsDomainsSaySo) {
   int async_fd;
   ASSERT_EQ(uiwarp_context_open(device, 0, &context, &async_fd), 0);
   ASSERT_EQ(uiwarp_pd_alloc(context, &pd), 0);
-  expect(EINVAL, "ibv_alloc_parent_domain: the protection domain is of another ibv_context",
-         [&] { return uiwarp_pd_alloc_parent(context_, pd, nullptr, &parent); });
-  expect(EINVAL, "ibv_rereg_mr: with IBV_REREG_MR_CHANGE_PD", [&] {
+  expect_refused(EINVAL,
+                 {"ibv_alloc_parent_domain: the protection domain is of another ibv_context"},
+                 [&] { return uiwarp_pd_alloc_parent(context_, pd, nullptr, &parent); });
+  expect_refused(EINVAL, {"ibv_rereg_mr: with IBV_REREG_MR_CHANGE_PD"}, [&] {
     return uiwarp_mr_rereg(mr_, IBV_REREG_MR_CHANGE_PD, pd, nullptr, 0, 0, &lkey, &rkey);
   });
   EXPECT_EQ(uiwarp_pd_dealloc(pd), 0);
@@ -118,17 +110,19 @@ TEST_F(Refusals, OfAnotherContextsDomainsSaySo) {
 
 TEST_F(Refusals, OfNumbersThatAreOutOfRangeNameThem) {
   ibv_port_attr port;
-  expect(EINVAL, "ibv_query_port: port_num is 2, the device has port 1",
-         [&] { return uiwarp_query_port(context_, 2, &port); });
+  expect_refused(EINVAL, {"ibv_query_port: port_num is 2, the device has port 1"},
+                 [&] { return uiwarp_query_port(context_, 2, &port); });
   uiwarp_cq* const cq = make_cq();
   ibv_wc wc;
-  expect(-EINVAL, "ibv_poll_cq: num_entries is -1", [&] { return uiwarp_cq_poll(cq, -1, &wc); });
+  expect_refused(-EINVAL, {"ibv_poll_cq: num_entries is -1"},
+                 [&] { return uiwarp_cq_poll(cq, -1, &wc); });
   uiwarp_qp* const qp = make_qp(cq);
-  expect(EOPNOTSUPP,
-         "ibv_wr_set_ud_addr: ", [&] { return uiwarp_qp_batch_address(qp, nullptr, 1, 1); });
+  expect_refused(EOPNOTSUPP, {"ibv_wr_set_ud_addr: "},
+                 [&] { return uiwarp_qp_batch_address(qp, nullptr, 1, 1); });
   const ibv_gid group{};
-  expect(EOPNOTSUPP, "ibv_attach_mcast: devices of the iwarp face have no multicast groups",
-         [&] { return uiwarp_qp_attach(qp, &group); });
+  expect_refused(EOPNOTSUPP,
+                 {"ibv_attach_mcast: devices of the iwarp face have no multicast groups"},
+                 [&] { return uiwarp_qp_attach(qp, &group); });
   destroy(qp);
   destroy(cq);
 }
