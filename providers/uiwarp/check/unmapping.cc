@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cinttypes>
 #include <mutex>
 #include <set>
@@ -17,20 +16,12 @@
 #include "check/ranges.h"
 #include "check/text.h"
 #include "check/wraps.h"
-#include "core/generation.h"
 #include "core/per_process.h"
 
 namespace uiw::check {
 namespace {
 
-struct Registered {
-  Ranges ranges;
-  const unsigned process = core::generation();
-};
-
-constinit core::PerProcess<Registered> registered;
-// Of this process or of one that it is a fork of, whose lock may be held for good.
-constinit std::atomic<Registered*> last{nullptr};
+constinit core::PerProcess<Ranges> registered;
 
 // Memory that goes, by which call.
 struct Going {
@@ -143,14 +134,14 @@ bool is_our_own(const Stack& stack) {
 }  // namespace
 
 void unmapping(const void* address, size_t size, const char* call) {
-  const Registered* const all = last.load(std::memory_order_acquire);
-  if (!all || all->process != core::generation()) return;
+  const Ranges* const all = registered.made();
+  if (!all) return;
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto from = reinterpret_cast<uintptr_t>(address);
   if (from % page != 0) return;  // it fails
   Going going{from, (from + size + page - 1) / page * page, call, {}};
   std::array<const void*, 4> owners;
-  const size_t count = all->ranges.find(going.begin, going.end, owners);
+  const size_t count = all->find(going.begin, going.end, owners);
   if (count == 0) return;
   capture(going.here);
   if (is_our_own(going.here)) return;
@@ -173,14 +164,12 @@ void unmapping(const void* address, size_t size, const char* call) {
 void watch_memory(const Region& region, const void* owner) {
   if (region.access & IBV_ACCESS_ON_DEMAND) return;
   const auto begin = reinterpret_cast<uintptr_t>(region.memory);
-  Registered* const all = registered.get();
-  if (!all) return;
-  all->ranges.add({begin, begin + region.length, &region, owner});
-  last.store(all, std::memory_order_release);
+  if (Ranges* const all = registered.get())
+    all->add({begin, begin + region.length, &region, owner});
 }
 
 void leave_memory(const Region& region) {
-  if (Registered* const all = registered.get()) all->ranges.remove(&region);
+  if (Ranges* const all = registered.made()) all->remove(&region);
 }
 
 const Region* region_within(const Request& request, const Regions& regions, uint64_t begin,
