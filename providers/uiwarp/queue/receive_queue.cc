@@ -21,6 +21,12 @@ std::unique_ptr<ReceiveQueue> ReceiveQueue::create(uint32_t depth, uint32_t max_
   return queue;
 }
 
+// post_lock_ is held. After the depth was made less, more than that may be used.
+inline uint32_t ReceiveQueue::room_behind(uint32_t posted) const {
+  const uint32_t used = posted - static_cast<uint32_t>(freed_.load(std::memory_order_acquire));
+  return used < depth_ ? depth_ - used : 0;
+}
+
 int ReceiveQueue::post(ibv_recv_wr*& wr) {
   const std::lock_guard lock(post_lock_);
   uint32_t posted = posted_.load(std::memory_order_relaxed);
@@ -28,9 +34,7 @@ int ReceiveQueue::post(ibv_recv_wr*& wr) {
     // A negative count is a large one.
     const auto sge_count = static_cast<uint32_t>(wr->num_sge);
     if (sge_count > max_sge_) return EINVAL;
-    // More than that after the depth was made less.
-    if (posted - static_cast<uint32_t>(freed_.load(std::memory_order_acquire)) >= depth_)
-      return ENOMEM;
+    if (room_behind(posted) == 0) return ENOMEM;
     slots_[newest_] = {wr->wr_id, sge_count};
     ibv_sge* const sges = &sges_[size_t{newest_} * max_sge_];
     for (uint32_t i = 0; i < sge_count; ++i) sges[i] = wr->sg_list[i];
@@ -117,9 +121,7 @@ uint32_t ReceiveQueue::depth() const {
 
 uint32_t ReceiveQueue::room() const {
   const std::lock_guard lock(post_lock_);
-  const uint32_t used = posted_.load(std::memory_order_relaxed) -
-                        static_cast<uint32_t>(freed_.load(std::memory_order_acquire));
-  return used < depth_ ? depth_ - used : 0;
+  return room_behind(posted_.load(std::memory_order_relaxed));
 }
 
 int ReceiveQueue::resize(uint32_t depth) {

@@ -106,6 +106,7 @@ class ReceiveQueue {
     uint32_t sge_count;
   };
   bool take_oldest(Receive& out, bool& below_limit);
+  uint32_t room_behind(uint32_t posted) const;
 
   const Takers takers_;
   const uint32_t max_sge_;
