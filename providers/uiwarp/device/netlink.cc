@@ -119,14 +119,18 @@ int fill(nl_cache*& links, nl_cache*& addresses) {
 // A bridge tells of its ports by messages of its own, about interfaces that are there without them.
 // libnl has them with the family AF_BRIDGE, as it has the bridge itself.
 void describe_all(nl_cache* links, nl_cache* addresses, std::vector<Interface>& interfaces) {
+  const auto is_there = [&](rtnl_link* link) {
+    const auto ifindex = static_cast<unsigned>(rtnl_link_get_ifindex(link));
+    return std::ranges::count(interfaces, ifindex, &Interface::ifindex) > 0;
+  };
   const auto add_those = [&](bool of_a_bridge) {
     for (nl_object* object = nl_cache_get_first(links); object != nullptr;
          object = nl_cache_get_next(object)) {
       auto* link = reinterpret_cast<rtnl_link*>(object);
       if (rtnl_link_get_name(link) == nullptr) continue;
       if ((rtnl_link_get_family(link) != AF_UNSPEC) != of_a_bridge) continue;
+      if (of_a_bridge && is_there(link)) continue;
       Interface interface = describe(link);
-      if (std::ranges::count(interfaces, interface.ifindex, &Interface::ifindex) > 0) continue;
       add_addresses(addresses, interface);
       interfaces.push_back(std::move(interface));
     }
