@@ -14,10 +14,12 @@
 static void tell(const void *address, size_t size, const char *call)
 {
 	const struct uiwarp_watcher *told = watching();
-	const int saved = errno;
+	int saved;
 
-	if (__builtin_expect(told != NULL, 0) && size > 0)
-		told->unmapping(address, size, call);
+	if (__builtin_expect(told == NULL, 1) || size == 0)
+		return;
+	saved = errno;
+	told->unmapping(address, size, call);
 	errno = saved;
 }
 
