@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # shellcheck shell=bash disable=SC2034
-# Shared by utils/quickstart and utils/check; sourced, never run.
+# Shared by the scripts of utils; sourced, never run.
 # Sets: root (the source tree), jobs (parallel compile jobs).
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -10,6 +10,11 @@ if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 
 say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+# usage FILE: what it does and takes, its first comment but the license.
+usage() {
+  sed -n '3,${/^#/!q; s/^# \{0,1\}//p}' "$1"
+}
 
 # What a build says is shown as it comes. Not by awk: mawk reads a few KiB before it begins.
 #
