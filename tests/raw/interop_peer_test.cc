@@ -26,7 +26,8 @@ struct Passive {
     peer->send(request);
     EXPECT_EQ(party.accept(party.expect(EventType::kConnectRequest).id), 0);
     Octets reply = peer->receive(20);
-    return concat(std::move(reply), peer->receive(reply.size() == 20 ? reply[19] : 0u));
+    const Octets private_data = peer->receive(reply.size() == 20 ? reply[19] : 0u);
+    return concat(std::move(reply), private_data);
   }
   Party party;
   std::unique_ptr<RawPeer> peer;
