@@ -66,7 +66,10 @@ std::string as_text(const Finding& finding, const Frames& frames, int pid) {
   block += core::wrapped(subject(finding) + ": " + finding.what + ".", 4);
   for (size_t i = 0; i < finding.places.size(); ++i) {
     block += text("    %s at\n", finding.places[i].label);
-    if (frames[i].empty()) block += "        (no stack)\n";
+    if (finding.places[i].stack.is_lost())
+      block += "        (not kept: calls come from more different places than there is room for)\n";
+    else if (frames[i].empty())
+      block += "        (no stack)\n";
     for (const Frame& frame : frames[i]) {
       const char* const function = frame.function.empty() ? "?" : frame.function.c_str();
       block += "        " + std::string(function) + "  " + where(frame) + "\n";
@@ -100,6 +103,7 @@ std::string as_json(const Finding& finding, const Frames& frames, int pid) {
       }
       place["frames"].push_back(std::move(one));
     }
+    if (finding.places[i].stack.is_lost()) place["lost"] = true;
     object["places"].push_back(std::move(place));
   }
   return line_of(object);

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "check/requests.h"
+#include "check/request.h"
 
 namespace uiw::check {
 

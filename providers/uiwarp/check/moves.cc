@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "check/moves.h"
 
-#include "check/requests.h"
+#include "check/request.h"
 #include "check/text.h"
 #include "core/verbs_names.h"
 

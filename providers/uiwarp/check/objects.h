@@ -100,7 +100,7 @@ struct Srq {
   Pd* pd = nullptr;
   OneAtATime receiving;
   std::mutex mutex;
-  Requests receives;  // under mutex
+  Requests receives{Requests::Of::kReceives};  // under mutex
 };
 
 struct Qp {
@@ -119,10 +119,10 @@ struct Qp {
   Section section;
   OneAtATime sending, receiving;
   std::mutex mutex;
-  Requests sends, receives;     // under mutex
-  LastWrites writes;            // under mutex
-  Moves moves;                  // under mutex; of RC
-  std::vector<uint64_t> batch;  // sequence numbers; of who is between batch_begin and batch_end
+  Requests sends{Requests::Of::kSends}, receives{Requests::Of::kReceives};  // under mutex
+  LastWrites writes;                                                        // under mutex
+  Moves moves;                                                              // under mutex; of RC
+  std::vector<uint32_t> batch;  // sequence numbers; of who is between batch_begin and batch_end
 
   std::string name() const;
   Stack created() const;  // by the list of objects

@@ -59,7 +59,7 @@ struct LookUp {
   static void run(void* argument) {
     auto& self = *static_cast<LookUp*>(argument);
     for (const Place& place : self.finding.places)
-      self.frames.push_back(self.symbols.frames_of(place.stack));
+      self.frames.push_back(self.symbols.frames_of(place.stack.calls()));
   }
 };
 
@@ -70,7 +70,7 @@ Frames look_up(Symbols& symbols, const Finding& finding) {
   Frames addresses;
   for (const Place& place : finding.places) {
     addresses.emplace_back();
-    for (const uintptr_t address : place.stack.addresses())
+    for (const uintptr_t address : place.stack.calls().addresses())
       addresses.back().push_back({.function = {}, .file = {}, .module = {}, .offset = address});
   }
   return addresses;

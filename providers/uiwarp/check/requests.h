@@ -1,150 +1,115 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What a program has posted to a work queue and not polled the completion of. Pure.
+//
+// A ring, laid out as the queue's own and of no more bytes an entry. It grows as it is used, up to
+// the queue's depth, and beyond only while more is in a post that will fail, or completed and
+// was just polled.
 #pragma once
 
 #include <infiniband/verbs.h>
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <optional>
-#include <utility>
 #include <vector>
 
-#include "check/stack.h"
-#include "core/verbs_names.h"
+#include "check/request.h"
 
 namespace uiw::check {
-
-enum class Role : uint8_t {
-  kSource,   // its SGEs are read: Send, Write
-  kSink,     // they are written: Read, atomics, receives
-  kNothing,  // it has none: inline data, LOCAL_INV, BIND_MW
-};
-
-// Of a request that may have no opcode at all.
-inline Role role_of(const ibv_send_wr& wr) {
-  switch (core::value_of(wr.opcode)) {
-    case IBV_WR_RDMA_READ:
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return Role::kSink;
-    case IBV_WR_LOCAL_INV:
-    case IBV_WR_BIND_MW:
-      return Role::kNothing;
-    default:
-      return wr.send_flags & IBV_SEND_INLINE ? Role::kNothing : Role::kSource;
-  }
-}
-
-// What it asks of the peer's memory.
-struct Remote {
-  uint64_t address = 0;
-  uint32_t rkey = 0;
-};
-inline Remote remote_of(const ibv_send_wr& wr) {
-  switch (core::value_of(wr.opcode)) {
-    case IBV_WR_RDMA_READ:
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      return {wr.wr.rdma.remote_addr, wr.wr.rdma.rkey};
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return {wr.wr.atomic.remote_addr, wr.wr.atomic.rkey};
-    default:
-      return {};
-  }
-}
-
-struct Request {
-  static constexpr uint32_t kKept = 16;   // SGEs; a request with more is refused
-  static constexpr uint32_t kWithin = 2;  // of them; few requests have more
-
-  uint64_t wr_id = 0;
-  uint64_t sequence = 0;  // Requests' own: in the order of posting
-  Role role = Role::kNothing;
-  bool signaled = false;
-  uint32_t sge_count = 0;
-  ibv_sge first[kWithin] = {};
-  std::vector<ibv_sge> rest;
-  uint32_t rkey = 0;                    // of the peer's memory that it asks for, if any
-  std::optional<uint32_t> fingerprint;  // of a source's bytes when it was posted
-  Stack posted;
-  uint64_t remote_address = 0;  // with rkey
-
-  void keep(const ibv_sge* list, int count) {
-    sge_count = count > 0 && count <= static_cast<int>(kKept) ? static_cast<uint32_t>(count) : 0;
-    rest.clear();
-    if (sge_count == 0) return;
-    const uint32_t within = std::min(sge_count, kWithin);
-    std::copy_n(list, within, first);
-    rest.assign(list + within, list + sge_count);
-  }
-  template <class Visit>
-  void each_sge(Visit visit) const {
-    for (uint32_t i = 0; i < std::min(sge_count, kWithin); ++i) visit(first[i]);
-    for (const ibv_sge& sge : rest) visit(sge);
-  }
-  // Of all SGEs.
-  uint64_t bytes() const {
-    uint64_t sum = 0;
-    each_sge([&](const ibv_sge& sge) { sum += sge.length; });
-    return sum;
-  }
-};
-
-// One is kept for each entry of a queue that is in use.
-static_assert(sizeof(Request) <= 216);
 
 // Thread: one at a time.
 class Requests {
  public:
-  // Its sequence number.
-  uint64_t add(Request request) {
-    requests_.push_back(std::move(request));
-    requests_.back().sequence = ++last_;
-    return last_;
-  }
+  enum class Of : uint8_t { kSends, kReceives };
+  explicit Requests(Of of, uint32_t depth = 0, uint32_t max_sge = 0)
+      : of_(of), depth_(depth), max_sge_(max_sge) {}
 
-  // It was not posted after all.
-  void take_back(uint64_t sequence) {
-    const auto found = std::ranges::find(requests_, sequence, &Request::sequence);
-    if (found != requests_.end()) requests_.erase(found);
-  }
+  // The depth of the queue is another one now.
+  void set_depth(uint32_t depth) { depth_ = depth; }
+
+  // Its sequence number. SGEs are left out when there are more than max_sge: it will be refused.
+  uint32_t add(const Request& request);
+
+  // It was not posted after all. `sequence`: of add(), or of the one so many behind it.
+  void take_back(uint32_t sequence);
 
   // Of a send queue: the completion `wr_id` was polled. Those before it are over too, and visited
   // first. One that succeeded is the oldest that asked for a completion; one that failed may be
   // any. Of equal ones the oldest is taken for the one that is meant; of none nothing is visited.
   template <class Visit>
   void complete_sends(uint64_t wr_id, bool success, Visit visit) {
-    const auto found = std::ranges::find_if(requests_, [&](const Request& each) {
-      return each.wr_id == wr_id && (each.signaled || !success);
-    });
-    if (found == requests_.end()) return;
-    for (auto each = requests_.begin(); each != found; ++each) visit(*each, false);
-    visit(*found, true);
-    requests_.erase(requests_.begin(), found + 1);
+    for (size_t i = 0; i < count_; ++i) {
+      const Head& head = heads_[place_of(i)];
+      if (head.wr_id != wr_id || !(head.is_signaled || !success)) continue;
+      for (size_t before = 0; before < i; ++before) visit((*this)[before], false);
+      visit((*this)[i], true);
+      return drop_first(i + 1);
+    }
   }
 
-  // Of a receive queue.
-  std::optional<Request> complete_receive(uint64_t wr_id) {
-    const auto found = std::ranges::find(requests_, wr_id, &Request::wr_id);
-    if (found == requests_.end()) return {};
-    Request request = std::move(*found);
-    requests_.erase(found);
-    return request;
-  }
-
+  // Of a receive queue. Visits it, if it is there.
   template <class Visit>
-  void each(Visit visit) {
-    for (Request& request : requests_) visit(request);
+  void complete_receive(uint64_t wr_id, Visit visit) {
+    for (size_t i = 0; i < count_; ++i) {
+      if (heads_[place_of(i)].wr_id != wr_id) continue;
+      visit((*this)[i]);
+      return erase(i);
+    }
   }
-  void clear() { requests_.clear(); }
-  const std::deque<Request>& all() const { return requests_; }
+
+  size_t size() const { return count_; }
+  // The oldest first. Its SGEs are there until the next change.
+  Request operator[](size_t i) const;
+  template <class Visit>
+  void each(Visit visit) const {
+    for (size_t i = 0; i < count_; ++i) visit((*this)[i]);
+  }
+  bool has_signaled() const;
+  // Whether several have that wr_id.
+  bool is_ambiguous(uint64_t wr_id) const;
+
+  void forget_fingerprint(size_t i) { heads_[place_of(i)].has_fingerprint = false; }
+  void clear();
+
+  // What the ring takes now, in bytes.
+  size_t allocated() const;
 
  private:
-  std::deque<Request> requests_;
-  uint64_t last_ = 0;
+  static constexpr unsigned kSequenceBits = 23;  // of far more than can be outstanding
+  struct Head {
+    uint64_t wr_id;
+    Stack posted;
+    uint32_t sequence : kSequenceBits;
+    uint32_t sge_count : 5;
+    uint32_t role : 2;
+    uint32_t is_signaled : 1;
+    uint32_t has_fingerprint : 1;
+  };
+  static_assert(sizeof(Head) == 16);
+  // Of a send queue only.
+  struct Tail {
+    uint64_t remote_address;
+    uint32_t rkey;
+    uint32_t fingerprint;
+  };
+  static_assert(sizeof(Tail) == 16);
+
+  size_t place_of(size_t i) const {
+    const size_t place = first_ + i;
+    return place < heads_.size() ? place : place - heads_.size();
+  }
+  void grow();
+  void copy(size_t from, size_t to);
+  void drop_first(size_t count);
+  void erase(size_t i);
+
+  Of of_;
+  uint32_t depth_, max_sge_;
+  uint32_t last_ = 0;  // sequence number
+  size_t first_ = 0;   // place of the oldest
+  size_t count_ = 0;
+  std::vector<Head> heads_;
+  std::vector<Tail> tails_;    // as many, of a send queue
+  std::vector<ibv_sge> sges_;  // max_sge_ times as many
 };
 
 }  // namespace uiw::check

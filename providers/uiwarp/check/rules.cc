@@ -21,7 +21,7 @@ constexpr uint8_t kSpoilt = 0xa5;
 
 uint64_t length_of(const ibv_send_wr& wr) {
   uint64_t length = 0;
-  if (wr.num_sge > static_cast<int>(Request::kKept)) return 0;  // it is refused for that
+  if (wr.num_sge > static_cast<int>(Request::kMostSges)) return 0;  // it is refused for that
   for (int i = 0; i < wr.num_sge; ++i) length += wr.sg_list[i].length;
   return length;
 }
@@ -35,13 +35,12 @@ bool is_atomic(const ibv_send_wr& wr) {
 std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_state state,
                                       const ibv_qp_cap& cap, const Requests& outstanding) {
   if (error == ENOMEM) {
-    const bool any = std::ranges::any_of(outstanding.all(), &Request::signaled);
-    if (any || outstanding.all().empty()) return {};
+    if (outstanding.size() == 0 || outstanding.has_signaled()) return {};
     return Fault{Kind::kSendQueueFull,
                  text("ibv_post_send failed with ENOMEM: the send queue holds %zu requests, which "
                       "is all it was made for (max_send_wr %u), and none of them asks for a "
                       "completion, so that none can ever be polled and it stays full",
-                      outstanding.all().size(), cap.max_send_wr)};
+                      outstanding.size(), cap.max_send_wr)};
   }
   if (error != EINVAL) return {};
   if (state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR)
@@ -67,7 +66,7 @@ std::optional<Fault> not_polled(int error, const Requests& outstanding, uint32_t
   return Fault{Kind::kSendQueueFull,
                text("ibv_post_send failed with ENOMEM: the send queue holds %zu requests, while %u "
                     "completions wait to be polled in its completion queue",
-                    outstanding.all().size(), waiting)};
+                    outstanding.size(), waiting)};
 }
 
 std::optional<Fault> why_receive_refused(int error, ibv_qp_state state, bool has_srq) {
@@ -105,14 +104,14 @@ Memory memory_of(const Request& request, const Regions& regions) {
   if (request.role != Role::kSource) return memory;
   uint32_t value = core::crc32c_begin();
   bool known = true;
-  request.each_sge([&](const ibv_sge& sge) {
+  for (const ibv_sge& sge : request.sges) {
     const Region* const region = sge.length ? regions.find(sge.lkey) : nullptr;
     if (sge.length && (!region || !region->holds(sge))) known = false;
-    if (!region || !known) return;
+    if (!region || !known) continue;
     const Look look = fingerprint(region->at(sge), sge.length, value);
     known = look == Look::kSeen;
     memory.readable = look != Look::kUnreadable;
-  });
+  }
   if (known) memory.fingerprint = value;
   return memory;
 }
@@ -135,13 +134,12 @@ std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
              request.bytes()),
         {}};
   if (status != IBV_WC_LOC_PROT_ERR) return {};
-  std::optional<Verdict> found;
-  request.each_sge([&](const ibv_sge& sge) {
-    if (found || sge.length == 0) return;
+  for (const ibv_sge& sge : request.sges) {
+    if (sge.length == 0) continue;
     Verdict verdict = regions.judge(sge, pd, request.role == Role::kSink);
-    if (!verdict.what.empty()) found = std::move(verdict);
-  });
-  return found;
+    if (!verdict.what.empty()) return verdict;
+  }
+  return {};
 }
 
 std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc) {

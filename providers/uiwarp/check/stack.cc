@@ -7,16 +7,18 @@
 #include <dlfcn.h>
 #include <libunwind.h>
 
-#include <algorithm>
 #include <string_view>
 
+#include "check/stack_depot.h"
 #include "core/no_cancellation.h"
 
 namespace uiw::check {
 namespace {
 
 constexpr size_t kOwn = 2;  // capture(), and the function that calls it
-using Frames = std::array<void*, Stack::kMost + kOwn>;
+using Frames = std::array<void*, Backtrace::kMost + kOwn>;
+
+constinit StackDepot depot;
 
 // What a thread remembers is freed under a lock when it ends, which ThreadSanitizer has by then
 // forgotten the thread for, and crashes.
@@ -38,8 +40,15 @@ __attribute__((always_inline)) inline size_t step(Frames& frames) {
 
 }  // namespace
 
-bool Stack::operator==(const Stack& other) const {
-  return python == other.python && std::ranges::equal(addresses(), other.addresses());
+Stack::Stack(const Backtrace& calls) {
+  if (calls == Backtrace{}) return;
+  const uint32_t number = depot.number_of(calls);
+  number_ = number ? number : kLost;
+}
+
+const Backtrace& Stack::calls() const {
+  static constexpr Backtrace kNone{};
+  return number_ == 0 || is_lost() ? kNone : depot.at(number_);
 }
 
 __attribute__((noinline)) void capture(Stack& stack) {
@@ -48,14 +57,16 @@ __attribute__((noinline)) void capture(Stack& stack) {
   const size_t count =
       remembers ? static_cast<size_t>(unw_backtrace(frames.data(), static_cast<int>(frames.size())))
                 : step(frames);
-  stack.count = static_cast<uint32_t>(count > kOwn ? count - kOwn : 0);
-  for (uint32_t i = 0; i < stack.count; ++i)
-    stack.frames[i] = reinterpret_cast<uintptr_t>(frames[kOwn + i]);
-  stack.python = python_stack();
+  Backtrace calls;
+  calls.count = static_cast<uint32_t>(count > kOwn ? count - kOwn : 0);
+  for (uint32_t i = 0; i < calls.count; ++i)
+    calls.frames[i] = reinterpret_cast<uintptr_t>(frames[kOwn + i]);
+  calls.python = python_stack();
+  stack = Stack(calls);
 }
 
 bool is_by_librdmacm(const Stack& stack) {
-  for (const uintptr_t address : stack.addresses()) {
+  for (const uintptr_t address : stack.calls().addresses()) {
     Dl_info info;
     if (!dladdr(reinterpret_cast<void*>(address - 1), &info)) return false;
     const std::string_view path = info.dli_fname;

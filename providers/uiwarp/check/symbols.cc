@@ -170,7 +170,7 @@ void show_python(const PythonStack& stack, std::vector<Frame>& frames) {
 
 }  // namespace
 
-std::vector<Frame> Symbols::frames_of(const Stack& stack) {
+std::vector<Frame> Symbols::frames_of(const Backtrace& calls) {
   // Libraries come and go.
   if (Dwfl* const dwfl = state_->dwfl) {
     dwfl_report_begin(dwfl);
@@ -178,7 +178,7 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
     dwfl_report_end(dwfl, nullptr, nullptr);
   }
   std::vector<Frame> frames;
-  for (const uintptr_t address : stack.addresses()) append(state_->dwfl, address, frames);
+  for (const uintptr_t address : calls.addresses()) append(state_->dwfl, address, frames);
   const auto first = std::ranges::find_if_not(frames, is_between);
   if (first != frames.end()) frames.erase(frames.begin(), first);
   // How programs and threads begin: main() is called by libc, which is called by what has no name
@@ -188,7 +188,7 @@ std::vector<Frame> Symbols::frames_of(const Stack& stack) {
            is_preloaded(frames.back()) || is_of_libc(frames[frames.size() - 2]);
   };
   while (frames.size() > 1 && is_last()) frames.pop_back();
-  if (stack.python) show_python(*stack.python, frames);
+  if (calls.python) show_python(*calls.python, frames);
   return frames;
 }
 

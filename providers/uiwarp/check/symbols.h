@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "check/stack.h"
+#include "check/backtrace.h"
 
 namespace uiw::check {
 
@@ -28,7 +28,7 @@ class Symbols {
  public:
   Symbols();
   ~Symbols();
-  std::vector<Frame> frames_of(const Stack& stack);
+  std::vector<Frame> frames_of(const Backtrace& calls);
 
  private:
   struct State;

@@ -65,8 +65,9 @@ void append(std::vector<Finding>& findings, const Going& going, const std::strin
        !hit.is_certain || is_exiting()});
 }
 
-void look_at_receives(Requests& requests, const Regions& regions, const Going& going, Hit& hit) {
-  requests.each([&](Request& request) {
+void look_at_receives(const Requests& requests, const Regions& regions, const Going& going,
+                      Hit& hit) {
+  requests.each([&](const Request& request) {
     if (const Region* region = region_within(request, regions, going.begin, going.end))
       hit.add(request, *region);
   });
@@ -78,14 +79,15 @@ void look_at_sends(Qp& qp, const Going& going, Hit& sinks, Hit& sources) {
   uint32_t messages;
   const bool any_over = next->cq_waiting(qp.send_cq->next, &messages) > 0;
   sources.is_certain = false;
-  qp.sends.each([&](Request& request) {
+  for (size_t i = 0; i < qp.sends.size(); ++i) {
+    const Request request = qp.sends[i];
     const Region* const region =
         region_within(request, qp.pd->context->regions, going.begin, going.end);
-    if (!region) return;
+    if (!region) continue;
     (request.role == Role::kSink ? sinks : sources).add(request, *region);
     sources.is_certain |= request.role == Role::kSource && request.signaled && !any_over;
-    request.fingerprint.reset();  // this was said
-  });
+    qp.sends.forget_fingerprint(i);  // this was said
+  }
 }
 
 std::vector<Finding> look_at_queues(const Going& going) {
@@ -121,7 +123,7 @@ std::vector<Finding> look_at_queues(const Going& going) {
 
 // A call of this library's own, or of an allocator that it has called: its locks may be held.
 bool is_our_own(const Stack& stack) {
-  for (const uintptr_t address : stack.addresses()) {
+  for (const uintptr_t address : stack.calls().addresses()) {
     Dl_info info;
     if (!dladdr(reinterpret_cast<void*>(address - 1), &info) || !info.dli_fname) continue;
     const std::string_view path = info.dli_fname;
@@ -175,12 +177,12 @@ void leave_memory(const Region& region) {
 const Region* region_within(const Request& request, const Regions& regions, uint64_t begin,
                             uint64_t end) {
   const Region* found = nullptr;
-  request.each_sge([&](const ibv_sge& sge) {
+  for (const ibv_sge& sge : request.sges) {
     const Region* const region = sge.length ? regions.find(sge.lkey) : nullptr;
-    if (!region || (region->access & IBV_ACCESS_ON_DEMAND) || !region->holds(sge)) return;
+    if (!region || (region->access & IBV_ACCESS_ON_DEMAND) || !region->holds(sge)) continue;
     const auto at = reinterpret_cast<uintptr_t>(region->at(sge));
     if (at < end && begin < at + sge.length) found = region;
-  });
+  }
   return found;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check/regions.h"
-#include "check/requests.h"
+#include "check/request.h"
 
 namespace uiw::check {
 

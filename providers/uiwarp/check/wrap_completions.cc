@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Completion queues: what a completion says of its request.
-#include <algorithm>
 #include <cerrno>
 #include <mutex>
 
@@ -19,16 +18,14 @@ namespace {
 // A receive or the answer to a Read or an atomic that is outstanding may be placed into memory of
 // that region at any time.
 bool may_be_placed_into(const Requests& requests, const Request& source) {
-  return std::ranges::any_of(requests.all(), [&](const Request& sink) {
-    bool overlap = false;
-    sink.each_sge([&](const ibv_sge& to) {
-      source.each_sge([&](const ibv_sge& from) {
-        overlap = overlap || (sink.role == Role::kSink && to.addr < from.addr + from.length &&
-                              from.addr < to.addr + to.length);
-      });
-    });
-    return overlap;
+  bool overlap = false;
+  requests.each([&](const Request& sink) {
+    if (sink.role != Role::kSink) return;
+    for (const ibv_sge& to : sink.sges)
+      for (const ibv_sge& from : source.sges)
+        overlap |= to.addr < from.addr + from.length && from.addr < to.addr + to.length;
   });
+  return overlap;
 }
 
 // Polled: a completion of `qp`, whose mutex is held, as the context's is.
@@ -38,7 +35,7 @@ class Completed {
 
   void sends() {
     // Which of several that have one wr_id has failed, nobody can tell for sure.
-    const bool is_guess = std::ranges::count(qp_.sends.all(), wc_.wr_id, &Request::wr_id) > 1;
+    const bool is_guess = !succeeded() && qp_.sends.is_ambiguous(wc_.wr_id);
     qp_.sends.complete_sends(wc_.wr_id, succeeded(), [&](const Request& request, bool itself) {
       if (succeeded()) check_memory(request);
       if (succeeded()) qp_.writes.add(request);
@@ -46,9 +43,10 @@ class Completed {
     });
   }
   void receives(Requests& requests, const Pd& pd) {
-    const bool is_guess = std::ranges::count(requests.all(), wc_.wr_id, &Request::wr_id) > 1;
-    const std::optional<Request> request = requests.complete_receive(wc_.wr_id);
-    if (request && !succeeded()) explain(*request, pd.root, is_guess);
+    const bool is_guess = !succeeded() && requests.is_ambiguous(wc_.wr_id);
+    requests.complete_receive(wc_.wr_id, [&](const Request& request) {
+      if (!succeeded()) explain(request, pd.root, is_guess);
+    });
   }
 
  private:

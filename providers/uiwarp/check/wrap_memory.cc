@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Memory regions, memory windows, address handles.
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <memory>
@@ -27,9 +28,8 @@ Region region_of(const Pd& pd, void* addr, size_t length, uint64_t iova, int acc
 }
 
 bool names(const Request& request, uint32_t lkey) {
-  bool found = false;
-  request.each_sge([&](const ibv_sge& sge) { found = found || (sge.length && sge.lkey == lkey); });
-  return found;
+  return std::ranges::any_of(request.sges,
+                             [&](const ibv_sge& sge) { return sge.length && sge.lkey == lkey; });
 }
 
 // Requests whose completion the program has asked for, and not taken. Receives of a queue pair
@@ -41,24 +41,22 @@ void report_use(Context& context, const Region& region) {
   const std::shared_lock lock(context.mutex);
   for (const auto& [number, qp] : context.qps) {
     const std::lock_guard queue_lock(qp->mutex);
-    const Request* first = nullptr;
+    Stack posted;
     std::vector<uint64_t> wr_ids;
-    for (const Request& request : qp->sends.all()) {
-      if (!request.signaled || !names(request, region.lkey)) continue;
-      if (!first) first = &request;
+    qp->sends.each([&](const Request& request) {
+      if (!request.signaled || !names(request, region.lkey)) return;
+      if (wr_ids.empty()) posted = request.posted;
       wr_ids.push_back(request.wr_id);
-    }
-    if (!first || state_of(*qp) != IBV_QPS_RTS) continue;
+    });
+    if (wr_ids.empty() || state_of(*qp) != IBV_QPS_RTS) continue;
     Report::instance().add(
         {Kind::kBufferInFlight,
          qp->name(),
-         first->wr_id,
+         wr_ids.front(),
          region.name() +
              " is deregistered while requests use it whose completions were not polled: " +
              list_of(wr_ids),
-         {{"deregistered", here},
-          {"posted", first->posted},
-          {"memory registered", region.registered}},
+         {{"deregistered", here}, {"posted", posted}, {"memory registered", region.registered}},
          true});
   }
 }

@@ -21,7 +21,7 @@ Request request_of(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
   request.wr_id = wr.wr_id;
   request.role = role_of(wr);
   request.signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED);
-  if (request.role != Role::kNothing) request.keep(wr.sg_list, wr.num_sge);
+  if (request.role != Role::kNothing) request.sges = sges_of(wr.sg_list, wr.num_sge);
   const Remote remote = remote_of(wr);
   request.remote_address = remote.address;
   request.rkey = remote.rkey;
@@ -37,7 +37,7 @@ Request request_of(const ibv_recv_wr& wr, const Stack& posted) {
   request.wr_id = wr.wr_id;
   request.role = Role::kSink;
   request.signaled = true;
-  request.keep(wr.sg_list, wr.num_sge);
+  request.sges = sges_of(wr.sg_list, wr.num_sge);
   request.posted = posted;
   return request;
 }
@@ -82,13 +82,13 @@ template <class WorkRequest, class Post, class Describe, class Refused>
 int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkRequest* wr,
              WorkRequest** bad, Post post, Describe describe, Refused refused) {
   while (wr) {
-    uint64_t first = 0;
+    uint32_t first = 0;
     std::shared_lock table_lock(context.mutex);
     Rewritten<WorkRequest> part(wr, context.regions);
     {
       const std::lock_guard lock(mutex);
       for (int i = 0; i < part.count(); ++i) {
-        const uint64_t sequence = requests.add(describe(part.original(i)));
+        const uint32_t sequence = requests.add(describe(part.original(i)));
         if (i == 0) first = sequence;
       }
     }
@@ -100,7 +100,7 @@ int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkReques
         // Nobody comes between those of one part.
         const std::lock_guard lock(mutex);
         for (int i = at; i < part.count(); ++i)
-          requests.take_back(first + static_cast<uint64_t>(i));
+          requests.take_back(first + static_cast<uint32_t>(i));
       }
       refused(part.original(at), error);
       if (bad) *bad = part.original_of(stopped);
@@ -213,7 +213,7 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   one.next = nullptr;
   std::shared_lock table_lock(context.mutex);
   Rewritten<ibv_send_wr> rewritten(&one, context.regions);
-  Request request = request_of(qp, one, posted);
+  const Request request = request_of(qp, one, posted);
   table_lock.unlock();
   {
     const std::lock_guard lock(qp.mutex);
@@ -224,7 +224,7 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
     return error;
   }
   const std::lock_guard lock(qp.mutex);
-  qp.batch.push_back(qp.sends.add(std::move(request)));
+  qp.batch.push_back(qp.sends.add(request));
   return 0;
 }
 
@@ -248,12 +248,12 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
   }
   qp.sending.leave(qp.section.end());
   // Another thread's as soon as the section ends.
-  const std::vector<uint64_t> batch = std::exchange(qp.batch, {});
+  const std::vector<uint32_t> batch = std::exchange(qp.batch, {});
   const int error = next->qp_batch_end(qp.next, publish);
   if (publish && !error) return 0;
   {
     const std::lock_guard lock(qp.mutex);
-    for (const uint64_t sequence : batch) qp.sends.take_back(sequence);
+    for (const uint32_t sequence : batch) qp.sends.take_back(sequence);
   }
   capture(here);
   if (error && !batch.empty()) report_refusal(qp, {}, error, here);

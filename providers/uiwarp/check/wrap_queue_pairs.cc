@@ -62,11 +62,11 @@ void hint_at_outstanding(Qp& qp) {
   Stack posted;
   {
     const std::lock_guard lock(qp.mutex);
-    for (const Request& request : qp.sends.all()) {
-      if (!request.signaled) continue;
+    qp.sends.each([&](const Request& request) {
+      if (!request.signaled) return;
       if (wr_ids.empty()) posted = request.posted;
       wr_ids.push_back(request.wr_id);
-    }
+    });
   }
   if (wr_ids.empty()) return;
   Stack here;
@@ -106,6 +106,8 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   // Who was given more than asked would not find out what other devices refuse.
   inner.cap.max_inline_data = init->cap.max_inline_data;
   made->cap = init->cap = inner.cap;
+  made->sends = Requests(Requests::Of::kSends, made->cap.max_send_wr, made->cap.max_send_sge);
+  made->receives = Requests(Requests::Of::kReceives, made->cap.max_recv_wr, made->cap.max_recv_sge);
   Context& context = *made->pd->context;
   Objects::instance().add(context, made, made->name(),
                           {made->pd, made->send_cq, made->recv_cq, made->srq});
@@ -208,14 +210,20 @@ int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) 
   }
   made->pd = &of(pd);
   made->user = user;
+  made->receives = Requests(Requests::Of::kReceives, attr->max_wr, attr->max_sge);
   Objects::instance().add(*made->pd->context, made, "shared receive queue", {made->pd});
   *srq = handle_of(made);
   return 0;
 }
 
-int srq_modify(uiwarp_srq* srq, ibv_srq_attr* attr, int mask) {
-  is_inherited(*of(srq).pd->context, &of(srq), "ibv_modify_srq");
-  return next->srq_modify(of(srq).next, attr, mask);
+int srq_modify(uiwarp_srq* handle, ibv_srq_attr* attr, int mask) {
+  Srq& srq = of(handle);
+  const bool inherited = is_inherited(*srq.pd->context, &srq, "ibv_modify_srq");
+  const int error = next->srq_modify(srq.next, attr, mask);
+  if (error || inherited || !(mask & IBV_SRQ_MAX_WR)) return error;
+  const std::lock_guard lock(srq.mutex);
+  srq.receives.set_depth(attr->max_wr);
+  return 0;
 }
 
 int srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {

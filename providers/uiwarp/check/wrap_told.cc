@@ -114,11 +114,11 @@ int write_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, int code) {
       const std::lock_guard lock(qp.mutex);
       qp.writes.each_with(rkey, address, take);
       // What has completed and was not polled.
-      for (const Request& request : qp.sends.all()) {
-        if (!is_write(request)) continue;
+      qp.sends.each([&](const Request& request) {
+        if (!is_write(request)) return;
         const DoneWrite write = done_write_of(request);
         if (write.has(rkey, address)) take(write);
-      }
+      });
     }
     if (!refused) return;
     Report::instance().add(

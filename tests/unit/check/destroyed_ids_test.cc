@@ -75,10 +75,7 @@ TEST(DestroyedIdsTest, WhoWaitsForAnAcknowledgementIsFoundOnce) {
   CmId id;
   Destroyer destroyer(id);
   DestroyedIds ids;
-  Stack got, here;
-  got.count = here.count = 1;
-  got.frames[0] = 1;
-  here.frames[0] = 2;
+  const Stack got({.frames = {1}, .count = 1}), here({.frames = {2}, .count = 1});
   ids.event_taken(id.uid(), got);
   EXPECT_TRUE(ids.destroyed(id.uid(), 2, here, destroyer.tid));
   std::vector<Finding> findings;

@@ -70,7 +70,7 @@ TEST(Fingerprint, OfARequestIsThatOfItsSges) {
   Request request;
   request.role = Role::kSource;
   const ibv_sge sges[] = {{0x1000, 8, lkey}, {0x1080, 8, lkey}};
-  request.keep(sges, 2);
+  request.sges = sges;
   const Memory before = memory_of(request, regions);
   ASSERT_TRUE(before.fingerprint);
   memory[8] = 1;  // between them
@@ -84,7 +84,7 @@ TEST(Fingerprint, IsNoneOfWhatIsNotRegisteredOrNotKnown) {
   Request request;
   request.role = Role::kSource;
   const ibv_sge sge = {0x1000, 8, 7};
-  request.keep(&sge, 1);
+  request.sges = {&sge, 1};
   EXPECT_FALSE(memory_of(request, none).fingerprint);
   EXPECT_TRUE(memory_of(request, none).readable);
   request.role = Role::kSink;

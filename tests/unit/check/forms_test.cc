@@ -55,6 +55,18 @@ TEST_F(Forms, TextSaysThatAHintIsOne) {
   EXPECT_NE(text.find("    queue pair 0x12: a message"), text.npos) << text;
 }
 
+TEST_F(Forms, SayThatAStackWasNotKept) {
+  finding.places[1].stack = Stack::lost();
+  frames[1].clear();
+  const std::string text = as_text(finding, frames, 42);
+  EXPECT_NE(text.find("queue pair created at\n        (not kept: "), text.npos) << text;
+  EXPECT_EQ(text.find("(no stack)"), text.npos) << text;
+  const json read = json::parse(as_json(finding, frames, 42));
+  EXPECT_EQ(read["places"][1],
+            json({{"label", "queue pair created"}, {"frames", json::array()}, {"lost", true}}));
+  EXPECT_FALSE(read["places"][0].contains("lost"));
+}
+
 TEST_F(Forms, NoLineOfTextIsLongerThanATerminal) {
   for (const KindInfo& kind : kinds()) {
     finding.kind = kind.kind;

@@ -19,8 +19,9 @@ Request write_of(uint64_t wr_id, uint64_t address, uint32_t length) {
   request.role = Role::kSource;
   request.rkey = 0x77;
   request.remote_address = address;
-  const ibv_sge sge{0x1000, length, 1};
-  request.keep(&sge, 1);
+  static ibv_sge sge;
+  sge = {0x1000, length, 1};
+  request.sges = {&sge, 1};
   return request;
 }
 

@@ -27,9 +27,7 @@ class AMove : public testing::Test {
   std::vector<std::string> to(ibv_qp_state state, int mask) {
     attr_.qp_state = state;
     std::vector<std::string> said;
-    called_.frames[0] = ++calls_;
-    called_.count = 1;
-    found_ = moves_.made(attr_, mask, called_);
+    found_ = moves_.made(attr_, mask, Stack({.frames = {++calls_}, .count = 1}));
     for (const MoveFault& each : found_) said.push_back(each.fault.what);
     return said;
   }
@@ -43,7 +41,6 @@ class AMove : public testing::Test {
   ibv_qp_attr attr_{};
   Moves moves_;
   std::vector<MoveFault> found_;
-  Stack called_{};
   uintptr_t calls_ = 0;
 };
 
@@ -88,7 +85,7 @@ TEST_F(AMove, ToInitIsJudgedWhenThePeerIsNamed) {
   EXPECT_THAT(to(IBV_QPS_RTR, kRtr),
               testing::ElementsAre(HasSubstr("from RESET to INIT without IBV_QP_ACCESS_FLAGS, "
                                              "IBV_QP_PKEY_INDEX in")));
-  EXPECT_EQ(found_[0].called.frames[0], 1u);
+  EXPECT_EQ(found_[0].called.calls().frames[0], 1u);
 }
 
 TEST_F(AMove, FromInitToInitNeedsNothing) {

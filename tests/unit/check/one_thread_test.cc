@@ -11,10 +11,7 @@ namespace {
 using Step = Section::Step;
 
 Stack at(uintptr_t address) {
-  Stack stack;
-  stack.frames[0] = address;
-  stack.count = 1;
-  return stack;
+  return Stack({.frames = {address}, .count = 1});
 }
 
 TEST(Threads, HaveNumbersThatAreNotUsedAgain) {

@@ -56,8 +56,7 @@ Finding finding(Kind kind, uintptr_t address = 0x10, bool hint = false) {
                .what = "is wrong",
                .places = {{"made", {}}},
                .hint = hint};
-  made.places[0].stack.frames[0] = address;
-  made.places[0].stack.count = 1;
+  made.places[0].stack = Stack({.frames = {address}, .count = 1});
   return made;
 }
 

@@ -29,8 +29,10 @@ ibv_send_wr send_wr(ibv_sge& sge, ibv_wr_opcode opcode = IBV_WR_SEND) {
   return wr;
 }
 
+const Requests kNone{Requests::Of::kSends};
+
 Requests outstanding(bool signaled) {
-  Requests requests;
+  Requests requests = kNone;
   for (int i = 0; i < 2; ++i) {
     Request request;
     request.signaled = signaled && i == 1;
@@ -47,24 +49,24 @@ TEST(Refusals, AFullSendQueueIsAFaultWhenNothingInItCompletes) {
   EXPECT_EQ(fault->kind, Kind::kSendQueueFull);
   EXPECT_THAT(fault->what, HasSubstr("max_send_wr 2"));
   EXPECT_FALSE(why_send_refused(wr, ENOMEM, IBV_QPS_RTS, kCap, outstanding(true)));
-  EXPECT_FALSE(why_send_refused(wr, ENOMEM, IBV_QPS_RTS, kCap, {}));
+  EXPECT_FALSE(why_send_refused(wr, ENOMEM, IBV_QPS_RTS, kCap, kNone));
 }
 
 TEST(Refusals, SendsAreForRts) {
   ibv_sge sge{0, 1, 0};
   const ibv_send_wr wr = send_wr(sge);
   for (const ibv_qp_state state : {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR}) {
-    const auto fault = why_send_refused(wr, EINVAL, state, kCap, {});
+    const auto fault = why_send_refused(wr, EINVAL, state, kCap, kNone);
     ASSERT_TRUE(fault);
     EXPECT_EQ(fault->kind, Kind::kWrongState);
     EXPECT_THAT(fault->what, HasSubstr(core::name_of(state)));
   }
-  EXPECT_FALSE(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, {}));
-  EXPECT_FALSE(why_send_refused(wr, ENODEV, IBV_QPS_RESET, kCap, {}));
+  EXPECT_FALSE(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, kNone));
+  EXPECT_FALSE(why_send_refused(wr, ENODEV, IBV_QPS_RESET, kCap, kNone));
 }
 
 TEST(Refusals, AFullQueueWhoseCompletionsWaitIsNotPolled) {
-  Requests requests;
+  Requests requests = kNone;
   requests.add({});
   EXPECT_FALSE(not_polled(ENOMEM, requests, 0));
   EXPECT_FALSE(not_polled(EINVAL, requests, 3));
@@ -85,11 +87,11 @@ TEST(Refusals, AtomicsAreAligned) {
   ibv_sge sge{0, 8, 0};
   ibv_send_wr wr = send_wr(sge, IBV_WR_ATOMIC_FETCH_AND_ADD);
   wr.wr.atomic.remote_addr = 12;
-  EXPECT_EQ(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, {})->kind, Kind::kAtomicMisaligned);
+  EXPECT_EQ(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, kNone)->kind, Kind::kAtomicMisaligned);
   wr.wr.atomic.remote_addr = 16;
-  EXPECT_FALSE(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, {}));
+  EXPECT_FALSE(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, kNone));
   sge.length = 4;
-  EXPECT_EQ(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, {})->kind, Kind::kAtomicMisaligned);
+  EXPECT_EQ(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, kNone)->kind, Kind::kAtomicMisaligned);
 }
 
 TEST(Refusals, InlineDataIsWhatWasAskedFor) {
@@ -99,7 +101,7 @@ TEST(Refusals, InlineDataIsWhatWasAskedFor) {
   wr.send_flags = IBV_SEND_INLINE;
   EXPECT_EQ(inline_not_asked(wr, 16)->kind, Kind::kInline);
   EXPECT_FALSE(inline_not_asked(wr, 17));
-  EXPECT_EQ(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, {})->kind, Kind::kInline);
+  EXPECT_EQ(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, kNone)->kind, Kind::kInline);
 }
 
 class FailedCompletions : public testing::Test {
@@ -113,13 +115,14 @@ class FailedCompletions : public testing::Test {
     lkey_ = regions_.add(region).lkey;
   }
   Request request(Role role, std::vector<ibv_sge> sges) {
-    Request made;
-    made.role = role;
-    made.keep(sges.data(), static_cast<int>(sges.size()));
-    return made;
+    sges_ = std::move(sges);
+    return {.role = role, .sges = sges_};
   }
   Regions regions_;
   uint32_t lkey_ = 0;
+
+ private:
+  std::vector<ibv_sge> sges_;
 };
 
 TEST_F(FailedCompletions, NameTheFirstWrongSge) {

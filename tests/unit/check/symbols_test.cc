@@ -7,13 +7,15 @@
 #include <string>
 #include <string_view>
 
+#include "check/stack.h"
+
 namespace uiw::check {
 namespace {
 
 // As a function of the checked table, whose own frame is left out.
 __attribute__((noinline)) int take(Stack& stack) {
   capture(stack);
-  return static_cast<int>(stack.count);
+  return static_cast<int>(stack.calls().count);
 }
 
 int line_of_call = 0;
@@ -27,7 +29,7 @@ __attribute__((noinline)) int caller(Stack& stack) {
 TEST(Symbols, FunctionFileAndLineOfACall) {
   Stack stack;
   ASSERT_GT(caller(stack), 2);
-  const std::vector<Frame> frames = Symbols().frames_of(stack);
+  const std::vector<Frame> frames = Symbols().frames_of(stack.calls());
   ASSERT_GE(frames.size(), 2u);
   EXPECT_NE(frames[0].function.find("caller(uiw::check::Stack&)"), std::string::npos)
       << frames[0].function;
@@ -45,14 +47,14 @@ void from_library(const char* path, Frame& frame) {
   Symbols symbols;
   Stack stack;
   take(stack);
-  symbols.frames_of(stack);
+  symbols.frames_of(stack.calls());
   void* const library = dlopen(path, RTLD_NOW);
   ASSERT_NE(library, nullptr) << dlerror();
   using Call = void(void (*)(void*), void*);
   const auto call = reinterpret_cast<Call*>(dlsym(library, "calls_back"));
   ASSERT_NE(call, nullptr);
   call(take_for_c, &stack);
-  const std::vector<Frame> frames = symbols.frames_of(stack);
+  const std::vector<Frame> frames = symbols.frames_of(stack.calls());
   ASSERT_FALSE(frames.empty());
   frame = frames[0];
   dlclose(library);
@@ -79,10 +81,7 @@ TEST(Symbols, WithoutDebugInformationThereAreFunctionAndOffset) {
 }
 
 TEST(Symbols, WhatIsNoCodeIsShownAsAnAddress) {
-  Stack stack;
-  stack.frames[0] = 0x11;
-  stack.count = 1;
-  const std::vector<Frame> frames = Symbols().frames_of(stack);
+  const std::vector<Frame> frames = Symbols().frames_of({.frames = {0x11}, .count = 1});
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].offset, 0x10u);
   EXPECT_TRUE(frames[0].module.empty());
@@ -92,8 +91,9 @@ TEST(Symbols, CallsOfPythonStandBehindThoseOfItsModules) {
   const PythonStack python = {{"inner", "one.py", 7}, {"<module>", "two.py", 9}};
   Stack stack;
   caller(stack);
-  stack.python = &python;
-  const std::vector<Frame> frames = Symbols().frames_of(stack);
+  Backtrace calls = stack.calls();
+  calls.python = &python;
+  const std::vector<Frame> frames = Symbols().frames_of(calls);
   ASSERT_GE(frames.size(), 3u);
   EXPECT_NE(frames[0].function.find("caller("), std::string::npos) << frames[0].function;
   const Frame& inner = frames[frames.size() - 2];
@@ -106,18 +106,7 @@ TEST(Symbols, CallsOfPythonStandBehindThoseOfItsModules) {
 TEST(Symbols, WithoutAnInterpreterThereAreNoCallsOfPython) {
   Stack stack;
   take(stack);
-  EXPECT_EQ(stack.python, nullptr);
-}
-
-TEST(Stacks, AreTheSameWhereTheirFramesAre) {
-  Stack one, other;
-  caller(one);
-  caller(other);  // from the next line
-  EXPECT_FALSE(one == other);
-  Stack copy = one;
-  EXPECT_TRUE(copy == one);
-  --copy.count;
-  EXPECT_FALSE(copy == one);
+  EXPECT_EQ(stack.calls().python, nullptr);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST(Requests, AreWithinByMemoryThatIsRegistered) {
   const Region& made = regions.add(region);
   const ibv_sge sges[] = {{0, 0x10, made.lkey}, {0x800, 0x10, made.lkey}, {0xa00, 0, made.lkey}};
   Request request;
-  request.keep(sges, 3);
+  request.sges = sges;
   EXPECT_EQ(region_within(request, regions, 0x100000, 0x101000), &made);
   EXPECT_EQ(region_within(request, regions, 0x10080f, 0x100810), &made);
   EXPECT_EQ(region_within(request, regions, 0x100810, 0x101000), nullptr);
@@ -68,7 +68,7 @@ TEST(Requests, OfRegionsForPagingOnDemandMayLoseTheirMemory) {
   region.access = IBV_ACCESS_ON_DEMAND;
   const ibv_sge sge{0x1000, 1, regions.add(region).lkey};
   Request request;
-  request.keep(&sge, 1);
+  request.sges = {&sge, 1};
   EXPECT_EQ(region_within(request, regions, 0x1000, 0x2000), nullptr);
 }
 
