@@ -3,7 +3,7 @@
 // else is in the layers.
 #include <cstdarg>
 
-#include "core/explain.h"
+#include "core/explain_of.h"
 #include "uiwarp/uiwarp-abi.h"
 
 int uiwarp_abi_version(void) {
@@ -46,8 +46,8 @@ uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t) {
 
 void uiwarp_acks_missing(const char* call, const char* function, uint32_t count) {
   static constinit uiw::core::Told told;
-  uiw::core::explain(told,
-                     "%s waits: of the events of this object that the program got, %u are not "
-                     "acknowledged (%s)",
-                     call, count, function);
+  uiw::core::refuse_of(call, told, 0,
+                       "%s waits: of the events of this object that the program got, %u are not "
+                       "acknowledged (%s)",
+                       call, count, function);
 }

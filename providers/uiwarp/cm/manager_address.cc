@@ -125,10 +125,10 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
     Id* id = find(channel, number, error);
     if (id == nullptr) return error;
     if (!transport::is_ip(destination))
-      return refuse_target(*id, kCall, EAFNOSUPPORT,
-                           "the destination is neither an IPv4 nor an IPv6 address");
+      return core::refuse_because(id->told, EAFNOSUPPORT, kCall,
+                                  "the destination is neither an IPv4 nor an IPv6 address");
     if (source.ss_family != 0 && source.ss_family != destination.ss_family)
-      return refuse_target(*id, kCall, EINVAL, kTwoFamilies);
+      return core::refuse_because(id->told, EINVAL, kCall, kTwoFamilies);
     if (id->state == IdState::kIdle) {
       // A source without a port is left to connect(), as is one that nobody named.
       if (source.ss_family != 0 && transport::port_of(source) != 0) {
@@ -141,7 +141,7 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
     } else if (id->state != IdState::kBound) {
       return refuse_by_state(*id, kCall, "once, first of all or after rdma_bind_addr");
     } else if (id->source.ss_family != to.ss_family) {
-      return refuse_target(*id, kCall, EINVAL, kTwoFamilies);
+      return core::refuse_because(id->told, EINVAL, kCall, kTwoFamilies);
     }
     before = id->state;
     id->state = IdState::kResolvingAddress;

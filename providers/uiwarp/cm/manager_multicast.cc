@@ -24,15 +24,17 @@ int Manager::join(Channel& channel, uint32_t number, uint64_t uid, const sockadd
                            (id->state == IdState::kBound || id->state == IdState::kAddressResolved);
   if (uid == 0) return EINVAL;
   if (id->service != Service::kDatagrams)
-    return refuse_target(*id, kCall, EINVAL, "groups are for ids of RDMA_PS_UDP");
+    return core::refuse_because(id->told, EINVAL, kCall, "groups are for ids of RDMA_PS_UDP");
   if (!has_address)
-    return refuse_target(*id, kCall, EINVAL,
-                         "the id has no address of a device: call it after rdma_bind_addr with an "
-                         "address other than the wildcard, or RDMA_CM_EVENT_ADDR_RESOLVED");
+    return core::refuse_because(
+        id->told, EINVAL, kCall,
+        "the id has no address of a device: call it after rdma_bind_addr with an "
+        "address other than the wildcard, or RDMA_CM_EVENT_ADDR_RESOLVED");
   if (!transport::is_multicast(group) || group.ss_family != id->source.ss_family)
-    return refuse_target(*id, kCall, EINVAL,
-                         "the address is not that of a multicast group of the family, IPv4 or "
-                         "IPv6, of the id's own");
+    return core::refuse_because(
+        id->told, EINVAL, kCall,
+        "the address is not that of a multicast group of the family, IPv4 or "
+        "IPv6, of the id's own");
 
   std::unique_ptr<Membership> made(new (std::nothrow) Membership);
   std::unique_ptr<QueuedEvent> event(new (std::nothrow) QueuedEvent);

@@ -3,8 +3,9 @@
 
 #include <cerrno>
 
-#include "core/explain.h"
+#include "core/explain_of.h"
 #include "core/gid.h"
+#include "core/log.h"
 #include "transport/addresses.h"
 
 namespace uiw::cm {
@@ -64,13 +65,14 @@ const char* clause_of(IdState state) {
 }
 
 int refuse_by_state(Id& id, const char* call, const char* allowed) {
-  return core::refuse(id.told, EINVAL, "%s: not with this id now: %s. Call it %s", call,
-                      clause_of(id.state), allowed);
+  return core::refuse_of(call, id.told, EINVAL, "%s: not with this id now: %s. Call it %s", call,
+                         clause_of(id.state), allowed);
 }
 
 int refuse_private_data(Id& id, const char* call, size_t size, size_t room) {
-  return core::refuse(id.told, EINVAL, "%s: private_data_len is %zu, there is room for %zu bytes",
-                      call, size, room);
+  return core::refuse_of(call, id.told, EINVAL,
+                         "%s: private_data_len is %zu, there is room for %zu bytes", call, size,
+                         room);
 }
 
 int refuse_address(Id& id, const char* call, const sockaddr_storage& address, int error) {
@@ -78,34 +80,34 @@ int refuse_address(Id& id, const char* call, const sockaddr_storage& address, in
   const uint16_t port = is_ip ? transport::port_of(address) : 0;
   if (is_ip && port == 0) return error;
   const char* const reason = reason_of(error);
-  if (!reason) return error;
+  if (!reason || !core::log_enabled(core::LogLevel::kWarn)) return error;
+  if (!core::first_of(call, id.told, reason)) return error;
   const core::GidText host = core::text_of(core::gid_of(address));
-  return core::refuse(id.told, error, "%s: %s, port %u: %s", call,
-                      is_ip ? host.text : "the address", port, reason);
-}
-
-int refuse_target(Id& id, const char* call, int error, const char* wrong) {
-  return core::refuse_because(id.told, error, call, wrong);
+  core::log(core::LogLevel::kWarn, "%s: %s, port %u: %s", call, is_ip ? host.text : "the address",
+            port, reason);
+  return error;
 }
 
 int refuse_service(Id& id, const char* call) {
-  return core::refuse_because(
-      id.told, EOPNOTSUPP, call,
-      "devices of this face do not have it for the port space of this id: RDMA_PS_TCP is for "
-      "connections; RDMA_PS_UDP and multicast are of UIWARP_FACE=roce (uiwarp run --as roce)");
+  return core::refuse_of(
+      call, id.told, EOPNOTSUPP,
+      "%s: devices of this face do not have it for the port space of this id: RDMA_PS_TCP is for "
+      "connections; RDMA_PS_UDP and multicast are of UIWARP_FACE=roce (uiwarp run --as roce)",
+      call);
 }
 
 int refuse_queue_pair(Id& id, const char* call, uint32_t qp_num, bool exists) {
   if (exists)
-    return core::refuse(id.told, EINVAL,
-                        "%s: queue pair 0x%06x is connected, or was, or is in a state that allows "
-                        "no connection: each connection takes a new one, or one moved back to "
-                        "RESET and INIT",
-                        call, qp_num);
-  return core::refuse(id.told, EINVAL,
-                      "%s: the id has no queue pair (qp_num 0x%06x names none of this process): "
-                      "call rdma_create_qp before, or set qp_num of rdma_conn_param",
-                      call, qp_num);
+    return core::refuse_of(
+        call, id.told, EINVAL,
+        "%s: queue pair 0x%06x is connected, or was, or is in a state that allows "
+        "no connection: each connection takes a new one, or one moved back to "
+        "RESET and INIT",
+        call, qp_num);
+  return core::refuse_of(call, id.told, EINVAL,
+                         "%s: the id has no queue pair (qp_num 0x%06x names none of this process): "
+                         "call rdma_create_qp before, or set qp_num of rdma_conn_param",
+                         call, qp_num);
 }
 
 }  // namespace uiw::cm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Why a call of rdma_cm is refused, said at the default log level (core/explain.h): librdmacm's
-// callers see an errno. Thread: any; the manager's lock is held.
+// callers see an errno. Each `call`, a literal, is told of by itself. Thread: any; the manager's
+// lock is held.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,6 @@ int refuse_private_data(Id& id, const char* call, size_t size, size_t room);
 // `error` of binding to `address`. Programs try addresses with port 0 to learn which belong to a
 // device: of these nothing is said.
 int refuse_address(Id& id, const char* call, const sockaddr_storage& address, int error);
-// `error` of the address that the id is to resolve or join: a clause says what is wrong with it.
-int refuse_target(Id& id, const char* call, int error, const char* wrong);
 // EOPNOTSUPP: the id's port space has no such thing on these devices.
 int refuse_service(Id& id, const char* call);
 // EINVAL of the queue pair that is to have the connection: `exists` or there is none of that

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <span>
 
+#include "core/explain_of.h"
 #include "core/verbs_names.h"
 
 namespace uiw::queue {
@@ -58,20 +59,22 @@ int check(core::Told& told, const char* type, std::span<const Way> ways, ibv_qp_
   const auto way =
       std::ranges::find_if(ways, [&](const Way& w) { return w.from == from && w.to == to; });
   const bool always = (mask & IBV_QP_STATE) && (to == IBV_QPS_RESET || to == IBV_QPS_ERR);
+  const char* const move = core::name_of(to);
   if (way == ways.end() && !always)
-    return core::refuse(told, EINVAL, "ibv_modify_qp: a %s queue pair does not go from %s to %s",
-                        type, core::name_of(from), core::name_of(to));
+    return core::refuse_of(move, told, EINVAL,
+                           "ibv_modify_qp: a %s queue pair does not go from %s to %s", type,
+                           core::name_of(from), move);
   const int required = always ? 0 : way->required, optional = always ? 0 : way->optional;
   if (const int missing = required & ~mask)
-    return core::refuse(told, EINVAL,
-                        "ibv_modify_qp of a %s queue pair from %s to %s: IBV_QP_%s is missing",
-                        type, core::name_of(from), core::name_of(to), name_of_lowest(missing));
+    return core::refuse_of(move, told, EINVAL,
+                           "ibv_modify_qp of a %s queue pair from %s to %s: IBV_QP_%s is missing",
+                           type, core::name_of(from), move, name_of_lowest(missing));
   if (const int foreign = mask & ~(IBV_QP_STATE | required | optional))
-    return core::refuse(
-        told, EINVAL,
+    return core::refuse_of(
+        move, told, EINVAL,
         "ibv_modify_qp of a %s queue pair from %s to %s: leave out IBV_QP_%s, which it does "
         "not have there",
-        type, core::name_of(from), core::name_of(to), name_of_lowest(foreign));
+        type, core::name_of(from), move, name_of_lowest(foreign));
   return 0;
 }
 

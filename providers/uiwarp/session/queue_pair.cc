@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/explain_of.h"
 #include "core/log.h"
 #include "core/settings.h"
 #include "core/verbs_names.h"
@@ -205,9 +206,10 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
                         "ibv_modify_qp: queue pair 0x%06x: cur_qp_state is %s, but it is in %s",
                         number, core::name_of(attr.cur_qp_state), core::name_of(now));
   const auto no_way = [&](const char* why) {
-    return core::refuse(told, EINVAL,
-                        "ibv_modify_qp: queue pair 0x%06x does not go from %s to %s%s", number,
-                        core::name_of(now), core::name_of(attr.qp_state), why);
+    const char* const to = core::name_of(attr.qp_state);
+    return core::refuse_of(to, told, EINVAL,
+                           "ibv_modify_qp: queue pair 0x%06x does not go from %s to %s%s", number,
+                           core::name_of(now), to, why);
   };
   if (mask & IBV_QP_ACCESS_FLAGS) {
     // Rights to what this device does not have (FLUSH) or that mean nothing (relaxed ordering) are

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "core/explain_of.h"
 #include "mem/mapping.h"
 #include "verbs/pd.h"
 
@@ -131,11 +132,11 @@ core::Result<uint32_t> add(const Wanted& mr, size_t limit) {
 // `error`, of a call that takes the region's STag from the table.
 int with_reason(uiwarp_context& context, const Region& region, int error, const char* caller) {
   if (error != EBUSY) return error;
-  return core::refuse(context.told.mr, error,
-                      "%s: memory windows are bound to the region of %" PRIu64
-                      " bytes at %p: deallocate or invalidate them first; the call failed with "
-                      "EBUSY, and the region is still registered",
-                      caller, region.length, static_cast<void*>(region.addr));
+  return core::refuse_of(caller, context.told.mr, error,
+                         "%s: memory windows are bound to the region of %" PRIu64
+                         " bytes at %p: deallocate or invalidate them first; the call failed with "
+                         "EBUSY, and the region is still registered",
+                         caller, region.length, static_cast<void*>(region.addr));
 }
 
 void move_users(uiwarp_pd& from, uiwarp_pd& to) {
@@ -156,10 +157,11 @@ int replace(uiwarp_context& context, Region& region, const Wanted& changed) {
 }
 
 int refuse_destroyed(uiwarp_context& context, const char* call) {
-  return core::refuse_because(context.told.mr, EINVAL, call,
-                              "the memory region was deregistered in another ibv_context of the "
-                              "same command descriptor; what is left is to be ended by "
-                              "ibv_unimport_mr");
+  return core::refuse_of(call, context.told.mr, EINVAL,
+                         "%s: the memory region was deregistered in another ibv_context of the "
+                         "same command descriptor; what is left is to be ended by "
+                         "ibv_unimport_mr",
+                         call);
 }
 
 uiwarp_mr* make(uiwarp_context& context, std::shared_ptr<Region> region) {

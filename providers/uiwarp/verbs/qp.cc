@@ -8,6 +8,7 @@
 #include <new>
 #include <span>
 
+#include "core/explain_of.h"
 #include "core/log.h"
 #include "core/qp_number.h"
 #include "core/verbs_names.h"
@@ -75,9 +76,8 @@ int check(uiwarp_pd* pd, const uiwarp_qp_init& init) {
                         init.qp_type == IBV_QPT_UD || init.qp_type == IBV_QPT_UC
                             ? ": UIWARP_FACE=roce has them (uiwarp run --as roce)"
                             : " (doc/support.md)");
-  if (!init.send_cq || !init.recv_cq)
-    return core::refuse(told, EINVAL, "ibv_create_qp: %s is null",
-                        init.send_cq ? "recv_cq" : "send_cq");
+  const char* const null = !init.send_cq ? "send_cq" : !init.recv_cq ? "recv_cq" : nullptr;
+  if (null) return core::refuse_of(null, told, EINVAL, "ibv_create_qp: %s is null", null);
   if (init.send_cq->context != pd->context || init.recv_cq->context != pd->context ||
       (init.srq && init.srq->pd->context != pd->context))
     return core::refuse(told, EINVAL,
@@ -109,8 +109,8 @@ int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   core::Told& told = qp.told;
   const uint32_t number = qp.registration.qp_num;
   const auto has_no = [&](int error, const char* what) {
-    return core::refuse(told, error, "ibv_modify_qp: queue pair 0x%06x: there is no %s here",
-                        number, what);
+    return core::refuse_of(what, told, error,
+                           "ibv_modify_qp: queue pair 0x%06x: there is no %s here", number, what);
   };
   constexpr int kKnown = 2 * IBV_QP_RATE_LIMIT - 1;
   // As the kernel's answer to what it does not know.
@@ -133,13 +133,14 @@ int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
                         "only",
                         number, attr.pkey_index);
   const bool too_many = (mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > Limits::kMaxReads;
+  const char* const which = too_many ? "max_rd_atomic" : "max_dest_rd_atomic";
   if (too_many ||
       ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > Limits::kMaxReads))
-    return core::refuse(told, EINVAL,
-                        "ibv_modify_qp: queue pair 0x%06x: %s is %u, the limit is %u "
-                        "(ibv_query_device: max_qp_rd_atom)",
-                        number, too_many ? "max_rd_atomic" : "max_dest_rd_atomic",
-                        too_many ? attr.max_rd_atomic : attr.max_dest_rd_atomic, Limits::kMaxReads);
+    return core::refuse_of(which, told, EINVAL,
+                           "ibv_modify_qp: queue pair 0x%06x: %s is %u, the limit is %u "
+                           "(ibv_query_device: max_qp_rd_atom)",
+                           number, which, too_many ? attr.max_rd_atomic : attr.max_dest_rd_atomic,
+                           Limits::kMaxReads);
   return 0;
 }
 

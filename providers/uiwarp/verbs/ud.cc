@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/explain_of.h"
 #include "core/gid.h"
 #include "core/log.h"
 #include "core/verbs_names.h"
@@ -94,19 +95,20 @@ std::optional<in6_addr> group_of(uiwarp_qp& qp, const ibv_gid& gid, const char* 
   if (qp.pd->context->in_child())
     error = core::refuse_in_child();
   else if (!face.has(IBV_QPT_UD))
-    error = core::refuse(qp.told, EOPNOTSUPP,
-                         "%s: devices of the %s face have no multicast groups: UIWARP_FACE=roce "
-                         "has them (uiwarp run --as roce)",
-                         call, face.name);
+    error = core::refuse_of(call, qp.told, EOPNOTSUPP,
+                            "%s: devices of the %s face have no multicast groups: UIWARP_FACE=roce "
+                            "has them (uiwarp run --as roce)",
+                            call, face.name);
   else if (!qp.datagrams)
-    error = core::refuse(qp.told, EINVAL,
-                         "%s: queue pair 0x%06x is of %s type, groups are for those of UD type",
-                         call, qp.registration.qp_num, core::name_of_type(qp.qp_type));
+    error = core::refuse_of(call, qp.told, EINVAL,
+                            "%s: queue pair 0x%06x is of %s type, groups are for those of UD type",
+                            call, qp.registration.qp_num, core::name_of_type(qp.qp_type));
   else if (!datagram::is_group(address))
-    error = core::refuse(qp.told, EINVAL,
-                         "%s: queue pair 0x%06x: %s is the GID of no multicast group: those begin "
-                         "with ff, or are ::ffff:224.0.0.0 to ::ffff:239.255.255.255",
-                         call, qp.registration.qp_num, core::text_of(address).text);
+    error =
+        core::refuse_of(call, qp.told, EINVAL,
+                        "%s: queue pair 0x%06x: %s is the GID of no multicast group: those begin "
+                        "with ff, or are ::ffff:224.0.0.0 to ::ffff:239.255.255.255",
+                        call, qp.registration.qp_num, core::text_of(address).text);
   if (error) return {};
   return address;
 }
@@ -137,10 +139,11 @@ int uiwarp_qp_attach(uiwarp_qp* qp, const union ibv_gid* gid) {
   const uiwarp_context& context = *qp->pd->context;
   error = datagram::attach(*context.engine, *qp->datagrams, *group, context.device->ifindex, added);
   if (added) qp->users.add(verbs::User::kGroup);
-  if (error)
-    core::explain(qp->told, "%s: queue pair 0x%06x cannot be attached to %s: %s", kCall,
-                  qp->registration.qp_num, core::text_of(*group).text, reason_of(error));
-  return error;
+  if (!error) return 0;
+  const char* const reason = reason_of(error);
+  return core::refuse_of(reason, qp->told, error,
+                         "%s: queue pair 0x%06x cannot be attached to %s: %s", kCall,
+                         qp->registration.qp_num, core::text_of(*group).text, reason);
 }
 
 int uiwarp_qp_detach(uiwarp_qp* qp, const union ibv_gid* gid) {

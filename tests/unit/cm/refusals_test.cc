@@ -131,6 +131,34 @@ TEST_F(RefusalsTest, OptionsOfIdsThatHaveAnAddress) {
                  });
 }
 
+TEST_F(RefusalsTest, EachWrongCallOfAnId) {
+  const uint32_t id = new_id(1);
+  expect_refused(EINVAL, {"rdma_connect: not with this id now"},
+                 [&] { return connect(id, conn_param(1)); });
+  expect_refused(EINVAL, {"rdma_accept: not with this id now"},
+                 [&] { return accept(id, 5, conn_param(1)); });
+  expect_refused(EINVAL, {"rdma_disconnect: not with this id now"},
+                 [&] { return manager_.disconnect(channel_.channel, id); });
+  const std::string much(1000, 'x');
+  expect_refused(EINVAL, {"rdma_connect: private_data_len is 1000"},
+                 [&] { return connect(id, conn_param(1, much)); });
+  expect_refused(EINVAL, {"rdma_reject: private_data_len is 1000"}, [&] {
+    return manager_.reject(channel_.channel, id,
+                           {reinterpret_cast<const uint8_t*>(much.data()), much.size()});
+  });
+}
+
+TEST_F(RefusalsTest, EachReasonWhyAnAddressCannotBeHad) {
+  const uint32_t id = new_id(1);
+  const auto bind = [&](const char* address) {
+    return [=, this] { return manager_.bind(channel_.channel, id, ip(address, 7174)); };
+  };
+  expect_refused(EADDRNOTAVAIL, {"rdma_bind_addr: 192.0.2.1, port 7174: it is no address"},
+                 bind("192.0.2.1"));
+  expect_refused(EINVAL, {"rdma_bind_addr: fe80::1, port 7174: it is a link-local address"},
+                 bind("fe80::1"));
+}
+
 TEST_F(RefusalsTest, MulticastOfTheIwarpFace) {
   const uint32_t id = new_id(1);
   uint32_t membership;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/cause.h"
+#include "core/explain_of.h"
 #include "core/tuning.h"
 #include "support/in_child.h"
 
@@ -76,6 +77,30 @@ TEST_F(Explain, SaysNoMoreOfAnObjectThanItCanRemember) {
   int said = 0;
   for (int round = 0; round < 2; ++round)
     for (const char& sentence : kSentences) said += told.first(&sentence);
+  EXPECT_EQ(said, 16);
+}
+
+TEST_F(Explain, SaysWhatSeveralHaveInCommonOnceForEach) {
+  const std::string said = output_of([] {
+    Told told;
+    for (int i = 0; i < 2; ++i)
+      for (const char* const call : {"one call", "another"})
+        if (refuse_of(call, told, EINVAL, "%s: a sentence, %d", call, i) != EINVAL) _exit(1);
+    refuse_of("another", told, EINVAL, "another sentence");
+  });
+  EXPECT_EQ(said,
+            "uiwarp: one call: a sentence, 0\n"
+            "uiwarp: another: a sentence, 0\n"
+            "uiwarp: another sentence\n");
+}
+
+TEST_F(Explain, TellsPairsApartWhoseTwoPartsLieSideBySide) {
+  static constexpr char kPlaces[4] = {};
+  Told told;
+  int said = 0;
+  for (int round = 0; round < 2; ++round)
+    for (const char& of : kPlaces)
+      for (const char& sentence : kPlaces) said += first_of(&of, told, &sentence);
   EXPECT_EQ(said, 16);
 }
 
