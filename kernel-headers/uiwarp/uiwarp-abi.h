@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 12
+#define UIWARP_ABI_VERSION 13
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -121,14 +121,18 @@ UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_connecting(uint16_t port, uint3
 UIWARP_EXPORT enum uiwarp_connect_fate uiwarp_cm_accepting(const struct sockaddr_storage *local,
 							   const struct sockaddr_storage *peer);
 
-/* Asked of instruments only: what becomes of a datagram that has come for an IBV_QPT_UD queue pair. Thread: any. */
+/*
+ * Asked of instruments only: what becomes of a datagram that has come for an IBV_QPT_UD queue pair. *delay is looked
+ * at of one that is late. Thread: any.
+ */
 enum uiwarp_datagram_fate {
 	UIWARP_DATAGRAM_ARRIVES,
 	UIWARP_DATAGRAM_LOST,
 	UIWARP_DATAGRAM_TWICE, /* it arrives two times */
-	UIWARP_DATAGRAM_LATER, /* behind the next one that arrives */
+	UIWARP_DATAGRAM_OVERTAKEN, /* it arrives behind the next one */
+	UIWARP_DATAGRAM_LATE, /* it arrives when *delay nanoseconds have passed, and is lost where too many are late */
 };
-UIWARP_EXPORT enum uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t qp_num);
+UIWARP_EXPORT enum uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t qp_num, uint64_t *delay);
 
 /*
  * For instruments: what did not happen to a device is told as if it had, by IBV_EVENT_* of devices and ports; its port

@@ -40,7 +40,7 @@ uiwarp_connect_fate uiwarp_cm_accepting(const sockaddr_storage*, const sockaddr_
   return UIWARP_CONNECT_GOES_ON;
 }
 
-uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t) {
+uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t, uint64_t*) {
   return UIWARP_DATAGRAM_ARRIVES;
 }
 

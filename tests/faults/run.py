@@ -85,22 +85,36 @@ def what_met_nothing(uiwarp, program):
 
 
 def datagrams(uiwarp, program):
-    """Lost as they are sent, lost as they come, twice, and in another order: the same twenty times in a row."""
-    rules = "op=UD_SEND nth=2 drop\nop=UD_RECV nth=3 duplicate\nop=UD_RECV nth=4 reorder\n"
-    for turn in range(TIMES):
-        said, injected, others, status = run(uiwarp, program, rules, "--as", "roce", *(["--check"] if turn % 2 else []))
-        if status or said != ["1 3 4 4 6 5 7 8 "] or len(injected) != 3 or any("check" in line for line in others):
-            yield f"datagrams, turn {turn}: status {status}\n" + "\n".join(said + injected + others)
-    rules = "seed 5\nop=UD_RECV nth=8 delay=1ms\n"
+    """Lost as they are sent, lost as they come, twice, in another order, and late: the same twenty times in a row."""
+    for rules, wanted, count in (
+            ("op=UD_SEND nth=2 drop\nop=UD_RECV nth=3 duplicate\nop=UD_RECV nth=4 reorder\n", "1 3 4 4 6 5 7 8 ", 3),
+            ("op=UD_RECV nth=3 delay=60s\nop=UD_RECV nth=5 duplicate\n", "1 2 4 5 5 6 7 8 ", 2),
+            ("seed 5\nop=UD_RECV nth=8 delay=10us..5ms\n", "1 2 3 4 5 6 7 8 ", 1)):
+        first = None
+        for turn in range(TIMES):
+            said, injected, others, status = run(uiwarp, program, rules, "--as", "roce", *(["--check"] if turn % 2 else []))
+            first = first or injected
+            if status or said != [wanted] or len(injected) != count or injected != first or any("check" in line for line in others):
+                yield f"datagrams, turn {turn}: status {status}\n" + "\n".join(said + injected + others)
+    rules = "seed 5\nop=UD_RECV nth=8 status=GENERAL_ERR\n"
     said, _, others, status = run(uiwarp, program, rules)
-    if status != 2 or "Allowed for op=UD_RECV: drop, duplicate, reorder" not in "\n".join(others):
+    if status != 2 or "Allowed for op=UD_RECV: drop, duplicate, reorder, delay=MIN..MAX" not in "\n".join(others):
         yield f"a wrong rule of datagrams: status {status}\n" + "\n".join(said + others)
+
+
+def peer(uiwarp, program):
+    """By its next request a peer that is connected by number finds out, with both faces."""
+    for face in ("iwarp", "roce"):
+        said, injected, others, status = run(uiwarp, program, "op=RECV nth=1 status=GENERAL_ERR\n", "--as", face)
+        if status or said != ["general error", "transport retry counter exceeded", "Work Request Flushed Error"]:
+            yield f"peer, {face}: status {status}\n" + "\n".join(said + injected + others)
 
 
 def main():
     uiwarp, folder = sys.argv[1:]
     program = str(pathlib.Path(folder, "faults_sequence"))
     found = [*datagrams(uiwarp, str(pathlib.Path(folder, "faults_datagrams"))),
+             *peer(uiwarp, str(pathlib.Path(folder, "faults_peer"))),
              *problems(uiwarp, program), *without_a_good_rule(uiwarp, program),
              *what_met_nothing(uiwarp, program), *ready_made(uiwarp, program)]
     print("\n".join(found) or f"the same {TIMES} times")

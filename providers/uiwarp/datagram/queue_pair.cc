@@ -107,6 +107,7 @@ int QueuePair::reset() {
   send_queue_->clear();
   if (own_receives_) own_receives_->clear();
   held_.reset();
+  late_.clear();
   qkey_.store(0, std::memory_order_relaxed);
   sq_psn_.store(0, std::memory_order_relaxed);
   return 0;

@@ -13,12 +13,13 @@
 
 #include "core/cause.h"
 #include "counters/published_state.h"
+#include "datagram/late.h"
 #include "datagram/send_queue.h"
 #include "datagram/socket.h"
 #include "engine/engine.h"
 #include "mem/last_region.h"
 #include "queue/queue_pair_options.h"
-#include "uiwarp/uiwarp-abi.h"
+#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::datagram {
 
@@ -29,7 +30,7 @@ struct QueuePairOptions : queue::QueuePairOptions {
   uint32_t mtu = 0;  // of the port, in bytes: the largest payload
 };
 
-class QueuePair final : private engine::Task {
+class QueuePair final : private engine::Task, private Receiver {
  public:
   // Null when out of memory. It sends and receives through `door`, which stays open, and where it
   // is to be announced (Door::add()); `engine` is the door's. Begins in RESET. Thread: any.
@@ -73,6 +74,8 @@ class QueuePair final : private engine::Task {
   // What came for it, if it is in a state to receive: with the right Q_Key it takes a receive.
   // Thread: any that keeps it from being destroyed.
   void deliver(const Arrival& arrival);
+  // What is late never comes. Behind the last deliver(), before it is destroyed. Thread: engine.
+  void end_late() { late_.end(); }
 
   // Whose pollers are interested in what it receives.
   queue::CompletionQueue& recv_cq() const { return *options_.recv_cq; }
@@ -98,8 +101,10 @@ class QueuePair final : private engine::Task {
 
   // receiving.cc
   void take_in(const Arrival& arrival);
-  void meet(uiwarp_datagram_fate fate, const Arrival& arrival);
+  void meet(const uiwarp_verbs& asked, const Arrival& arrival);
+  void put_off(const Arrival& arrival, core::Nanoseconds delay);
   bool hold(const Arrival& arrival);
+  void on_arrival(const Arrival& arrival) override { take_in(arrival); }  // of one that was late
   // under receiving_
   ibv_wc_status place(const queue::Receive& receive, const Arrival& arrival);
   core::Cause explain(const queue::Receive& receive, const Arrival& arrival, ibv_wc_status status);
@@ -127,12 +132,9 @@ class QueuePair final : private engine::Task {
   std::unique_ptr<queue::ReceiveQueue> own_receives_;  // null with an SRQ
   queue::ReceiveQueue* receives_ = nullptr;
   mem::LastRegion regions_{mem::Side::kReceive};
-  // One that the next one overtakes, since an instrument wants it so.
-  struct Held {
-    Arrival arrival;  // its payload is in `octets`
-    std::unique_ptr<uint8_t[]> octets;
-  };
-  std::optional<Held> held_;
+  std::optional<Kept> held_;  // the next one overtakes it, since an instrument wants it so
+
+  Late late_{engine_, *this};
 };
 
 }  // namespace uiw::datagram

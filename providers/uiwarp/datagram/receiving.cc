@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What comes for a UD queue pair.
-#include <algorithm>
 #include <cinttypes>
-#include <new>
 #include <utility>
 
 #include "core/instrumented.h"
@@ -11,7 +9,6 @@
 #include "datagram/states.h"
 #include "queue/memory_trouble.h"
 #include "queue/scatter.h"
-#include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::datagram {
 
@@ -57,35 +54,41 @@ core::Cause QueuePair::explain(const queue::Receive& receive, const Arrival& arr
 void QueuePair::deliver(const Arrival& arrival) {
   const uiwarp_verbs* const asked = core::instrumented.load(std::memory_order_acquire);
   if (asked && arrival.header.qkey == qkey_.load(std::memory_order_relaxed)) [[unlikely]]
-    return meet(asked->datagram_arriving(options_.qp_num), arrival);
+    return meet(*asked, arrival);
   take_in(arrival);
 }
 
 // What the network may do to it, an instrument does.
-void QueuePair::meet(uiwarp_datagram_fate fate, const Arrival& arrival) {
+void QueuePair::meet(const uiwarp_verbs& asked, const Arrival& arrival) {
+  uint64_t delay = 0;
+  const uiwarp_datagram_fate fate = asked.datagram_arriving(options_.qp_num, &delay);
   if (fate == UIWARP_DATAGRAM_LOST) return;
-  if (fate == UIWARP_DATAGRAM_LATER && hold(arrival)) return;
+  if (fate == UIWARP_DATAGRAM_LATE) return put_off(arrival, static_cast<core::Nanoseconds>(delay));
+  if (fate == UIWARP_DATAGRAM_OVERTAKEN && hold(arrival)) return;
   take_in(arrival);
   if (fate == UIWARP_DATAGRAM_TWICE) take_in(arrival);
-  std::optional<Held> overtaken;
+  std::optional<Kept> overtaken;
   {
     const std::lock_guard receiving(receiving_);
     overtaken.swap(held_);
   }
-  if (overtaken) take_in(overtaken->arrival);
+  if (overtaken) take_in(overtaken->arrival());
+}
+
+void QueuePair::put_off(const Arrival& arrival, core::Nanoseconds delay) {
+  if (late_.add(arrival, delay)) return;
+  drops().count(Drop::kTooManyLate);
+  core::explain(told_,
+                "queue pair 0x%06x: as many datagrams are late as may be, %zu, or memory is short: "
+                "one that was to come late is lost, and so are others while it is so",
+                options_.qp_num, Late::kMost);
 }
 
 // False: one is held already, or memory is short.
 bool QueuePair::hold(const Arrival& arrival) {
   const std::lock_guard receiving(receiving_);
-  if (held_) return false;
-  std::unique_ptr<uint8_t[]> octets(new (std::nothrow) uint8_t[arrival.payload.size() + 1]);
-  if (!octets) return false;
-  std::ranges::copy(arrival.payload, octets.get());
-  held_.emplace(
-      Held{{arrival.envelope, arrival.header, {octets.get(), arrival.payload.size()}}, nullptr});
-  held_->octets = std::move(octets);
-  return true;
+  if (!held_) return (held_ = Kept::copy(arrival)).has_value();
+  return false;
 }
 
 void QueuePair::take_in(const Arrival& arrival) {

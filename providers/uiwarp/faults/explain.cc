@@ -81,6 +81,8 @@ std::string late(const Rule& rule) {
 }
 
 std::string delayed(const Rule& rule) {
+  if (rule.event == Event::kUdRecv)
+    return " comes " + late(rule) + " late, and those that come meanwhile overtake it";
   return " has its completion handed out " + late(rule) +
          " late; what is behind it in the completion queue waits, too";
 }

@@ -16,6 +16,10 @@
 namespace uiw::faults {
 namespace {
 
+double milliseconds_late(const Hit& hit) {
+  return static_cast<double>(hit.delay) / core::kMillisecond;
+}
+
 struct Process {
   std::mutex mutex;
   Stream stream{Scope::kProcess, 0};
@@ -130,7 +134,7 @@ void Notes::request(const Hit& hit, const Qp& qp, ibv_wc_status status) {
 
 void Notes::late(const Hit& hit, const Qp& qp) {
   char what[60], brief[40];
-  const double late = static_cast<double>(hit.delay) / core::kMillisecond;
+  const double late = milliseconds_late(hit);
   std::snprintf(what, sizeof what, "has its completion handed out %.3f ms late", late);
   std::snprintf(brief, sizeof brief, "completes %.3f ms late", late);
   say(hit, qp.number, what, brief);
@@ -154,11 +158,15 @@ void Notes::overrun(const Hit& hit, uint32_t qp_num) {
 }
 
 void Notes::datagram(const Hit& hit, const Qp& qp) {
+  char late[40];
   switch (hit.rule->action) {
     case Action::kDuplicate:
       return say(hit, qp.number, "comes twice");
     case Action::kReorder:
       return say(hit, qp.number, "comes behind the next one");
+    case Action::kDelay:
+      std::snprintf(late, sizeof late, "comes %.3f ms late", milliseconds_late(hit));
+      return say(hit, qp.number, late);
     default:
       return say(hit, qp.number, "is lost");
   }

@@ -407,11 +407,12 @@ class Line {
 
   static const char* actions_of(Event event) {
     if (event == Event::kUdSend) return "drop";
-    if (event == Event::kUdRecv) return "drop, duplicate, reorder";
+    if (event == Event::kUdRecv) return "drop, duplicate, reorder, delay=MIN..MAX";
     return "status=S, delay=MIN..MAX";
   }
   static bool may_happen(Event event, Action action) {
     if (event == Event::kUdSend) return action == Action::kDrop;
+    if (action == Action::kDelay) return true;
     const bool is_datagrams =
         action == Action::kDrop || action == Action::kDuplicate || action == Action::kReorder;
     return is_datagrams == (event == Event::kUdRecv);

@@ -25,7 +25,7 @@ enum class When : uint8_t {
 enum class Action : uint8_t {
   kErrno,        // a call fails
   kStatus,       // a request completes with an error, and its queue pair fails
-  kDelay,        // the completion of a request is handed out later
+  kDelay,        // the completion of a request is handed out later, or a datagram comes later
   kDrop,         // a datagram is lost
   kDuplicate,    // a datagram comes twice
   kReorder,      // a datagram comes behind the next one

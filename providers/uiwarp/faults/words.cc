@@ -55,7 +55,9 @@ constexpr Word kTable[] = {
      "negative number, or E itself"},
     {"status", "S", Role::kWhat, kOp, "the request completes with `IBV_WC_S`"},
     {"delay", "MIN..MAX", Role::kWhat, kOp,
-     "its completion is handed out later; one TIME is both. In `us`, `ms` or `s`, at most 60 s"},
+     "its completion is handed out later; of `UD_RECV` the datagram comes later, and others "
+     "overtake "
+     "it. One TIME is both. In `us`, `ms` or `s`, at most 60 s"},
     {"drop", nullptr, Role::kWhat, kOp,
      "of `UD_SEND` and `UD_RECV`: the datagram is lost on its way; a Send completes all the same"},
     {"duplicate", nullptr, Role::kWhat, kOp, "of `UD_RECV`: the datagram comes twice"},

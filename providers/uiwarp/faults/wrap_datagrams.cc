@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Datagrams, which may be lost, come twice or in another order. One that is to be lost as it is
-// sent leaves with a Q_Key that nobody has: whoever gets it drops it without a word (InfiniBand
+// Datagrams, which may be lost, come twice, late or in another order. One that is to be lost as it
+// is sent leaves with a Q_Key that nobody has: whoever gets it drops it without a word (InfiniBand
 // 10.2.5), and its completion comes as ever.
 #include "faults/wraps.h"
 
@@ -9,6 +9,19 @@ namespace {
 
 // Without its highest bit, by which a queue pair's own would be sent.
 constexpr uint32_t kNobodysKey = 0x6c6f7374;
+
+uiwarp_datagram_fate fate_by(Action action) {
+  switch (action) {
+    case Action::kDuplicate:
+      return UIWARP_DATAGRAM_TWICE;
+    case Action::kReorder:
+      return UIWARP_DATAGRAM_OVERTAKEN;
+    case Action::kDelay:
+      return UIWARP_DATAGRAM_LATE;
+    default:
+      return UIWARP_DATAGRAM_LOST;
+  }
+}
 
 }  // namespace
 
@@ -47,19 +60,20 @@ int qp_batch_address(uiwarp_qp* handle, const ibv_ah* ah, uint32_t remote_qpn,
   return next->qp_batch_address(qp.next, ah, remote_qpn, remote_qkey);
 }
 
-uiwarp_datagram_fate datagram_arriving(uint32_t qp_num) {
+uiwarp_datagram_fate datagram_arriving(uint32_t qp_num, uint64_t* delay) {
   Notes notes;
-  uiwarp_datagram_fate fate = next->datagram_arriving(qp_num);
+  uiwarp_datagram_fate fate = next->datagram_arriving(qp_num, delay);
   visit(qp_num, [&](Qp& qp) {
-    const bool is_down = down_until(qp.device) != 0;
-    const std::lock_guard lock(qp.mutex);
-    const std::optional<Hit> hit = is_down ? std::nullopt : qp.stream.next(rules(), Event::kUdRecv);
-    if (hit) notes.datagram(*hit, qp);
-    if (is_down || (hit && hit->rule->action == Action::kDrop))
+    if (down_until(qp.device)) {
       fate = UIWARP_DATAGRAM_LOST;
-    else if (hit)
-      fate =
-          hit->rule->action == Action::kDuplicate ? UIWARP_DATAGRAM_TWICE : UIWARP_DATAGRAM_LATER;
+      return;
+    }
+    const std::lock_guard lock(qp.mutex);
+    const std::optional<Hit> hit = qp.stream.next(rules(), Event::kUdRecv);
+    if (!hit) return;
+    notes.datagram(*hit, qp);
+    *delay = static_cast<uint64_t>(hit->delay);
+    fate = fate_by(hit->rule->action);
   });
   return fate;
 }

@@ -72,6 +72,7 @@ void end_datagrams(uiwarp_qp& qp) {
   // On the engine, so that rdma_cm does not hold one that it found a moment ago; and what the queue
   // pair has left to the engine is done then.
   qp.pd->context->engine->run_sync([&] {
+    qp.datagrams->end_late();
     qp.door->leave();
     unregister(qp.registration);
   });

@@ -38,12 +38,17 @@ class FaultyDatagrams : public FaultyVerbs {
     wr.wr.ud.remote_qkey = kQkey;
     return wr;
   }
+  uiwarp_datagram_fate arriving() {
+    delay_ = 0;
+    return verbs_->datagram_arriving(of(qp_).number, &delay_);
+  }
   std::vector<bool> lost() {
     const std::lock_guard lock(fake::mutex);
     std::vector<bool> list;
     for (const ibv_send_wr& wr : behind_qp_->posted) list.push_back(wr.wr.ud.remote_qkey != kQkey);
     return list;
   }
+  uint64_t delay_ = 0;  // of the last one that was arriving
 };
 
 TEST_F(FaultyDatagrams, OneThatIsLostLeavesWithAKeyThatNobodyHas) {
@@ -72,13 +77,19 @@ TEST_F(FaultyDatagrams, ThoseOfABatchAreCountedByTheirAddresses) {
   EXPECT_THAT(lost(), ElementsAre(false, true, false));
 }
 
-TEST_F(FaultyDatagrams, WhatComesIsLostOrComesTwiceOrLater) {
-  begin("op=UD_RECV nth=1 drop\nop=UD_RECV nth=2 duplicate\nop=UD_RECV nth=3 reorder");
+TEST_F(FaultyDatagrams, WhatComesIsLostOrComesTwiceOrBehindTheNextOrLate) {
+  begin(
+      "op=UD_RECV nth=1 drop\nop=UD_RECV nth=2 duplicate\nop=UD_RECV nth=3 reorder\n"
+      "op=UD_RECV nth=4 delay=5ms");
   std::vector<uiwarp_datagram_fate> fates;
-  for (int i = 0; i < 4; ++i) fates.push_back(verbs_->datagram_arriving(of(qp_).number));
-  EXPECT_THAT(fates, ElementsAre(UIWARP_DATAGRAM_LOST, UIWARP_DATAGRAM_TWICE, UIWARP_DATAGRAM_LATER,
-                                 UIWARP_DATAGRAM_ARRIVES));
-  EXPECT_EQ(verbs_->datagram_arriving(of(qp_).number + 1), UIWARP_DATAGRAM_ARRIVES);
+  for (int i = 0; i < 5; ++i) {
+    fates.push_back(arriving());
+    EXPECT_EQ(delay_, i == 3 ? 5'000'000u : 0u);
+  }
+  EXPECT_THAT(fates,
+              ElementsAre(UIWARP_DATAGRAM_LOST, UIWARP_DATAGRAM_TWICE, UIWARP_DATAGRAM_OVERTAKEN,
+                          UIWARP_DATAGRAM_LATE, UIWARP_DATAGRAM_ARRIVES));
+  EXPECT_EQ(verbs_->datagram_arriving(of(qp_).number + 1, &delay_), UIWARP_DATAGRAM_ARRIVES);
 }
 
 // And come again when other rules are in force.
@@ -87,12 +98,11 @@ TEST_F(FaultyDatagrams, AreLostWhileThePortIsDown) {
   uiwarp_context* context = nullptr;
   int fd = -1;
   EXPECT_EQ(verbs_->context_open(nullptr, 0, &context, &fd), 0);
-  ASSERT_TRUE(comes_true(
-      [&] { return verbs_->datagram_arriving(of(qp_).number) == UIWARP_DATAGRAM_LOST; }));
+  ASSERT_TRUE(comes_true([&] { return arriving() == UIWARP_DATAGRAM_LOST; }));
   EXPECT_EQ(post(datagram(1)), 0);
   EXPECT_THAT(lost(), ElementsAre(true));
   let_ports_go();
-  EXPECT_EQ(verbs_->datagram_arriving(of(qp_).number), UIWARP_DATAGRAM_ARRIVES);
+  EXPECT_EQ(arriving(), UIWARP_DATAGRAM_ARRIVES);
   EXPECT_EQ(post(datagram(2)), 0);
   EXPECT_THAT(lost(), ElementsAre(true, false));
 }
@@ -100,7 +110,15 @@ TEST_F(FaultyDatagrams, AreLostWhileThePortIsDown) {
 TEST_F(FaultyDatagrams, MeetTheSameByTheSameSeed) {
   begin("op=UD_RECV drop");
   expect_the_same("seed 9\nop=UD_RECV probability=0.4 drop\nop=UD_RECV probability=0.4 duplicate",
-                  [&] { return verbs_->datagram_arriving(of(qp_).number); });
+                  [&] { return arriving(); });
+}
+
+TEST_F(FaultyDatagrams, AreAsLateByTheSameSeed) {
+  begin("op=UD_RECV drop");
+  expect_the_same("seed 9\nop=UD_RECV probability=0.4 delay=1ms..60ms", [&] {
+    arriving();
+    return static_cast<int>(delay_);
+  });
 }
 
 class RequestedConnections : public FaultyVerbs {

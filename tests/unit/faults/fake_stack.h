@@ -177,7 +177,7 @@ inline uiwarp_verbs table() {
     const std::lock_guard lock(mutex);
     return patience;
   };
-  verbs.datagram_arriving = [](uint32_t) { return UIWARP_DATAGRAM_ARRIVES; };
+  verbs.datagram_arriving = [](uint32_t, uint64_t*) { return UIWARP_DATAGRAM_ARRIVES; };
   verbs.cm_accepting = [](const sockaddr_storage*, const sockaddr_storage*) {
     return UIWARP_CONNECT_GOES_ON;
   };

@@ -200,9 +200,18 @@ TEST(FaultRules, DatagramsHaveActionsOfTheirOwn) {
   EXPECT_EQ(good("op=UD_SEND drop").list[0].action, Action::kDrop);
   EXPECT_EQ(good("op=UD_RECV nth=2 duplicate").list[0].action, Action::kDuplicate);
   EXPECT_EQ(good("op=UD_RECV every=3 reorder").list[0].action, Action::kReorder);
+  const Rule late = good("op=UD_RECV nth=3 delay=5ms..20ms").list[0];
+  EXPECT_EQ(late.action, Action::kDelay);
+  EXPECT_EQ(late.least, 5 * core::kMillisecond);
+  EXPECT_EQ(late.most, 20 * core::kMillisecond);
+  EXPECT_THAT(problem("op=UD_SEND delay=5ms"), HasSubstr("Allowed for op=UD_SEND: drop"));
+  EXPECT_EQ(problem("op=UD_RECV delay=5"),
+            "line 1: 'delay=5': allowed for delay: TIME or MIN..MAX, as 5ms..20ms, with us, ms or "
+            "s, at most 60s");
   EXPECT_EQ(problem("op=UD_SEND reorder"),
             "line 1: 'op=UD_SEND': what is to happen? Allowed for op=UD_SEND: drop");
-  EXPECT_THAT(problem("op=UD_RECV status=FATAL_ERR"), HasSubstr("drop, duplicate, reorder"));
+  EXPECT_THAT(problem("op=UD_RECV status=FATAL_ERR"),
+              HasSubstr("drop, duplicate, reorder, delay=MIN..MAX"));
   EXPECT_THAT(problem("op=SEND drop"), HasSubstr("status=S, delay=MIN..MAX"));
 }
 
@@ -239,6 +248,9 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
   EXPECT_EQ(words("op=UD_RECV every=3 reorder"),
             "line 1: each 3rd incoming datagram of each queue pair comes behind the next one, "
             "or never when there is none.");
+  EXPECT_EQ(words("op=UD_RECV nth=3 delay=5ms..20ms"),
+            "line 1: the 3rd incoming datagram of each queue pair comes 5 ms to 20 ms late, and "
+            "those that come meanwhile overtake it.");
   EXPECT_EQ(words("verb=create_cq nth=2 errno=ENOMEM"),
             "line 1: the 2nd ibv_create_cq() of the process returns NULL, with errno ENOMEM, and "
             "nothing is made.");
