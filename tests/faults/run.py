@@ -88,6 +88,7 @@ def datagrams(uiwarp, program):
     """Lost as they are sent, lost as they come, twice, in another order, and late: the same twenty times in a row."""
     for rules, wanted, count in (
             ("op=UD_SEND nth=2 drop\nop=UD_RECV nth=3 duplicate\nop=UD_RECV nth=4 reorder\n", "1 3 4 4 6 5 7 8 ", 3),
+            ("op=UD_SEND nth=6 status=LOC_PROT_ERR\n", "1 2 3 4 5 local protection error", 1),
             ("op=UD_RECV nth=3 delay=60s\nop=UD_RECV nth=5 duplicate\n", "1 2 4 5 5 6 7 8 ", 2),
             ("seed 5\nop=UD_RECV nth=8 delay=10us..5ms\n", "1 2 3 4 5 6 7 8 ", 1)):
         first = None

@@ -91,6 +91,7 @@ void print_faults_markdown() {
   printf("| `event=` | %s |\n", names(faults::async_names()).c_str());
   printf("| `status=` of what is posted to a send queue | %s |\n",
          names(faults::status_names()).c_str());
+  printf("| `status=` of `op=UD_SEND` | %s |\n", names(faults::datagram_status_names()).c_str());
   printf("| `status=` of `op=RECV` | %s |\n", names(faults::receive_status_names()).c_str());
 }
 

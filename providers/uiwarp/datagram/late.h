@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Datagrams of a queue pair that come later than they have come, since an instrument wants it so.
-// Those that come meanwhile overtake them.
+// Datagrams of a queue pair that are kept for a while before they come to it, since an instrument
+// wants it so. Those that come meanwhile overtake them.
 #pragma once
 
 #include <cstddef>

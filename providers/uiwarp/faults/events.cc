@@ -60,6 +60,13 @@ constexpr Name kStatuses[] = {
     {"GENERAL_ERR", IBV_WC_GENERAL_ERR},
 };
 
+// Of what the peer has done nothing is heard.
+constexpr Name kDatagramStatuses[] = {
+    {"LOC_LEN_ERR", IBV_WC_LOC_LEN_ERR},   {"LOC_QP_OP_ERR", IBV_WC_LOC_QP_OP_ERR},
+    {"LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR}, {"FATAL_ERR", IBV_WC_FATAL_ERR},
+    {"GENERAL_ERR", IBV_WC_GENERAL_ERR},
+};
+
 constexpr Name kReceiveStatuses[] = {
     {"LOC_LEN_ERR", IBV_WC_LOC_LEN_ERR},     {"LOC_QP_OP_ERR", IBV_WC_LOC_QP_OP_ERR},
     {"LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR},   {"LOC_ACCESS_ERR", IBV_WC_LOC_ACCESS_ERR},
@@ -124,6 +131,10 @@ bool event_of(ibv_wr_opcode opcode, Event& event) {
 
 std::span<const Name> status_names() {
   return kStatuses;
+}
+
+std::span<const Name> datagram_status_names() {
+  return kDatagramStatuses;
 }
 
 std::span<const Name> receive_status_names() {

@@ -83,8 +83,9 @@ struct Name {
   const char* name;
   int value;
 };
-std::span<const Name> status_names();          // without IBV_WC_; of a request that fails
-std::span<const Name> receive_status_names();  // those that a receive may have
+std::span<const Name> status_names();           // without IBV_WC_; of a request that fails
+std::span<const Name> datagram_status_names();  // those that the Send of a datagram may have
+std::span<const Name> receive_status_names();   // those that a receive may have
 std::span<const Name> errno_names();
 std::span<const Name> async_names();  // without IBV_EVENT_; of devices and ports
 // "ENOMEM" and so on, of one that is in the table.

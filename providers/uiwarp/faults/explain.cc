@@ -68,6 +68,9 @@ std::string failed_request(const Rule& rule) {
     return std::string(" completes with IBV_WC_") + core::name_of(rule.status) +
            " when its message has come; the queue pair goes to ERR, the rest flushes, and its "
            "connection ends";
+  if (rule.event == Event::kUdSend)
+    return std::string(" is not sent, and completes with IBV_WC_") + core::name_of(rule.status) +
+           "; the queue pair goes to ERR, and the rest flushes";
   return std::string(
              " is not carried out: behind the requests before it, it completes with "
              "IBV_WC_") +

@@ -38,7 +38,8 @@ struct Parcel {
 // How far a queue pair is on its way to ERR by a rule.
 enum class Fate : uint8_t {
   kNone,     // no rule has met it
-  kFailing,  // a stand-in is posted for the request that is to fail; what comes behind is held
+  kFailing,  // a stand-in is posted for the request that is to fail; what comes behind is held, or,
+             // of datagrams, gets lost and is to flush
   kFailed,   // that has completed, or a receive has failed; it is to be moved to ERR
   kOver,     // it has been moved to ERR, and what was held has been posted
 };
@@ -67,6 +68,7 @@ struct Qp {
   std::mutex posting;
   // Since batch_begin(); under posting.
   size_t batch_added = 0, batch_held = 0, batch_kept = 0;
+  bool is_added_lost = false;  // the datagram that was added last
   std::deque<Parcel> parcels;  // under posting: what is kept back, in order
   bool has_courier = false;    // under posting: deliver() is to come
 

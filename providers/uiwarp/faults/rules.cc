@@ -375,7 +375,9 @@ class Line {
     constexpr std::string_view kPrefix = "IBV_WC_";
     std::string_view text = said.value;
     if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
-    const auto names = rule_.event == Event::kRecv ? receive_status_names() : status_names();
+    const auto names = rule_.event == Event::kRecv     ? receive_status_names()
+                       : rule_.event == Event::kUdSend ? datagram_status_names()
+                                                       : status_names();
     const auto value = value_of(names, text);
     if (!value)
       return quoted(said.text) + ": allowed for op=" + info(rule_.event).name + ": " + list(names);
@@ -406,12 +408,12 @@ class Line {
   }
 
   static const char* actions_of(Event event) {
-    if (event == Event::kUdSend) return "drop";
+    if (event == Event::kUdSend) return "drop, status=S";
     if (event == Event::kUdRecv) return "drop, duplicate, reorder, delay=MIN..MAX";
     return "status=S, delay=MIN..MAX";
   }
   static bool may_happen(Event event, Action action) {
-    if (event == Event::kUdSend) return action == Action::kDrop;
+    if (event == Event::kUdSend) return action == Action::kDrop || action == Action::kStatus;
     if (action == Action::kDelay) return true;
     const bool is_datagrams =
         action == Action::kDrop || action == Action::kDuplicate || action == Action::kReorder;

@@ -43,6 +43,9 @@ class Arrived {
 
   core::Nanoseconds send() {
     const std::optional<Sent> sent = qp_.sends.complete(wc_.wr_id, succeeded());
+    // Datagrams behind one that has failed have left, and got lost.
+    const bool is_behind = qp_.fate == Fate::kFailed || qp_.fate == Fate::kOver;
+    if (qp_.is_for_datagrams && is_behind && succeeded()) wc_.status = IBV_WC_WR_FLUSH_ERR;
     if (!succeeded()) {
       qp_.is_over = true;
       if (std::exchange(qp_.times_out, false) && wc_.status == IBV_WC_WR_FLUSH_ERR)
@@ -70,6 +73,7 @@ class Arrived {
       blame_rule();
       return 0;
     }
+    if (qp_.is_for_datagrams) return 0;  // they are met as they come (wrap_datagrams.cc)
     const std::optional<Hit> hit = qp_.stream.next(rules(), Event::kRecv);
     if (!hit) return 0;
     if (hit->rule->action == Action::kDelay) return delay(*hit);
@@ -129,7 +133,7 @@ void keep(Cq& cq, ibv_wc wc, Notes& notes) {
   const auto found = cq.qps.find(wc.qp_num);
   Qp* const qp = found == cq.qps.end() ? nullptr : found->second;
   core::Nanoseconds due = 0;
-  if (qp && !qp->is_for_datagrams) {
+  if (qp) {
     const std::lock_guard lock(qp->mutex);
     Arrived arrived(*qp, wc, notes);
     due = wc.opcode & IBV_WC_RECV ? arrived.receive() : arrived.send();

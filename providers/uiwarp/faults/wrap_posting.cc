@@ -59,14 +59,6 @@ Course decide(Qp& qp, const ibv_send_wr& wr) {
   return sent.fails() ? Course::kStandIn : Course::kPass;
 }
 
-// The newest requests were not posted after all, nor those that were held.
-void take_back(Qp& qp, size_t added, size_t held) {
-  const std::lock_guard lock(qp.mutex);
-  const bool has_stand_in = qp.sends.take_back(added);
-  qp.held.resize(qp.held.size() - std::min(held, qp.held.size()));
-  if (has_stand_in && qp.fate == Fate::kFailing) qp.fate = Fate::kNone;
-}
-
 bool is_failing(Qp& qp) {
   const std::lock_guard lock(qp.mutex);
   return qp.fate == Fate::kFailing || qp.fate == Fate::kFailed;
@@ -105,7 +97,27 @@ int post_one(Qp& qp, const ibv_send_wr& wr, Post post) {
   return 0;
 }
 
+// ibv_post_send() to a queue pair that is connected.
+int post_requests(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  int error = 0;
+  const std::lock_guard lock(qp.posting);
+  for (; wr && !error; wr = error ? wr : wr->next)
+    error = post_one(qp, *wr, [&](ibv_send_wr& one) {
+      ibv_send_wr* ignored = nullptr;
+      return next->qp_post_send(qp.next, &one, &ignored);
+    });
+  if (error && bad) *bad = wr;
+  return error;
+}
+
 }  // namespace
+
+void take_back(Qp& qp, size_t added, size_t held) {
+  const std::lock_guard lock(qp.mutex);
+  const bool has_stand_in = qp.sends.take_back(added);
+  qp.held.resize(qp.held.size() - std::min(held, qp.held.size()));
+  if (has_stand_in && qp.fate == Fate::kFailing) qp.fate = Fate::kNone;
+}
 
 namespace wrap {
 
@@ -116,17 +128,7 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
     if (bad) *bad = wr;
     return error;
   }
-  if (qp.is_for_datagrams) return post_datagrams(qp, wr, bad);
-  int error = 0;
-  {
-    const std::lock_guard lock(qp.posting);
-    for (; wr && !error; wr = error ? wr : wr->next)
-      error = post_one(qp, *wr, [&](ibv_send_wr& one) {
-        ibv_send_wr* ignored = nullptr;
-        return next->qp_post_send(qp.next, &one, &ignored);
-      });
-  }
-  if (error && bad) *bad = wr;
+  const int error = (qp.is_for_datagrams ? post_datagrams : post_requests)(qp, wr, bad);
   if (is_failing(qp)) watch(qp.send_cq);
   return error;
 }
@@ -141,7 +143,8 @@ void qp_batch_begin(uiwarp_qp* handle) {
 
 int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   Qp& qp = of(handle);
-  if (qp.foreign() || qp.is_for_datagrams) return next->qp_batch_add(qp.next, wr);
+  if (qp.foreign()) return next->qp_batch_add(qp.next, wr);
+  if (qp.is_for_datagrams) return add_datagram(qp, *wr);
   return post_one(qp, *wr, [&](ibv_send_wr& one) { return next->qp_batch_add(qp.next, &one); });
 }
 

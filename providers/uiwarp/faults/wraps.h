@@ -55,11 +55,12 @@ void start_clock();
 // The ports that rules hold down are up again. On the thread of later().
 void let_ports_go();
 
-// Whether the next datagram that is posted is to be lost: then with this Q_Key.
-bool is_lost(Qp& qp);
-uint32_t lost_key(uint32_t remote_qkey);
-// ibv_post_send() to a queue pair for datagrams.
+// ibv_post_send() to a queue pair for datagrams; and one more of a batch, for which qp.posting is
+// held.
 int post_datagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad);
+int add_datagram(Qp& qp, const ibv_send_wr& wr);
+// The newest requests were not posted after all, nor those that were held. qp.posting is held.
+void take_back(Qp& qp, size_t added, size_t held);
 
 // The process has a device open: its rules may be changed from now on.
 void listen_for_changes();

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 
+#include "core/cause.h"
 #include "faults/injection.h"
 #include "faults/wraps.h"
 #include "unit/faults/faulty.h"
@@ -75,6 +76,43 @@ TEST_F(FaultyDatagrams, ThoseOfABatchAreCountedByTheirAddresses) {
   }
   EXPECT_EQ(verbs_->qp_batch_end(qp_, 1), 0);
   EXPECT_THAT(lost(), ElementsAre(false, true, false));
+}
+
+// Without having been sent; and the queue pair goes to ERR.
+TEST_F(FaultyDatagrams, OneThatIsToFailCompletesSoAndWhatIsBehindItFlushes) {
+  begin("op=UD_SEND nth=2 status=LOC_PROT_ERR\nop=RECV nth=1 status=GENERAL_ERR");
+  fake::receive(*behind_qp_, 20);
+  EXPECT_THAT(poll(receives_), ElementsAre(Completion(20, IBV_WC_SUCCESS)));
+  EXPECT_EQ(post(datagram(1)), 0);
+  EXPECT_EQ(post(datagram(2)), 0);
+  ibv_send_wr unsignaled = datagram(3);
+  unsignaled.send_flags = 0;
+  EXPECT_EQ(post(unsignaled), 0);
+  EXPECT_THAT(lost(), ElementsAre(false, true, true));
+  fake::complete_sends(*behind_qp_);
+  std::vector<ibv_wc> all = poll_all(sends_);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].status, IBV_WC_SUCCESS);
+  EXPECT_EQ(all[1].status, IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(all[2].status, IBV_WC_WR_FLUSH_ERR);
+  for (int i = 1; i < 3; ++i)
+    EXPECT_EQ(all[i].vendor_err, static_cast<uint32_t>(core::Cause::kInjected));
+  EXPECT_EQ(fake::state_of(*behind_qp_), IBV_QPS_ERR);
+  EXPECT_EQ(post(datagram(4)), 0);
+  EXPECT_THAT(poll(sends_), ElementsAre(Completion(4, IBV_WC_WR_FLUSH_ERR)));
+}
+
+TEST_F(FaultyDatagrams, OneOfABatchThatIsNotPostedDoesNotFail) {
+  begin("op=UD_SEND nth=1 status=GENERAL_ERR");
+  for (const int publish : {0, 1}) {
+    verbs_->qp_batch_begin(qp_);
+    const ibv_send_wr wr = request(1);
+    EXPECT_EQ(verbs_->qp_batch_add(qp_, &wr), 0);
+    EXPECT_EQ(verbs_->qp_batch_address(qp_, nullptr, 5, kQkey), 0);
+    EXPECT_EQ(verbs_->qp_batch_end(qp_, publish), 0);
+  }
+  fake::complete_sends(*behind_qp_);
+  EXPECT_THAT(poll(sends_), ElementsAre(Completion(1, IBV_WC_SUCCESS)));
 }
 
 TEST_F(FaultyDatagrams, WhatComesIsLostOrComesTwiceOrBehindTheNextOrLate) {

@@ -204,12 +204,16 @@ TEST(FaultRules, DatagramsHaveActionsOfTheirOwn) {
   EXPECT_EQ(late.action, Action::kDelay);
   EXPECT_EQ(late.least, 5 * core::kMillisecond);
   EXPECT_EQ(late.most, 20 * core::kMillisecond);
-  EXPECT_THAT(problem("op=UD_SEND delay=5ms"), HasSubstr("Allowed for op=UD_SEND: drop"));
+  EXPECT_THAT(problem("op=UD_SEND delay=5ms"), HasSubstr("Allowed for op=UD_SEND: drop, status=S"));
+  EXPECT_EQ(good("op=UD_SEND nth=2 status=LOC_PROT_ERR").list[0].status, IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(problem("op=UD_SEND status=RETRY_EXC_ERR"),
+            "line 1: 'status=RETRY_EXC_ERR': allowed for op=UD_SEND: LOC_LEN_ERR, LOC_QP_OP_ERR, "
+            "LOC_PROT_ERR, FATAL_ERR, GENERAL_ERR");
   EXPECT_EQ(problem("op=UD_RECV delay=5"),
             "line 1: 'delay=5': allowed for delay: TIME or MIN..MAX, as 5ms..20ms, with us, ms or "
             "s, at most 60s");
   EXPECT_EQ(problem("op=UD_SEND reorder"),
-            "line 1: 'op=UD_SEND': what is to happen? Allowed for op=UD_SEND: drop");
+            "line 1: 'op=UD_SEND': what is to happen? Allowed for op=UD_SEND: drop, status=S");
   EXPECT_THAT(problem("op=UD_RECV status=FATAL_ERR"),
               HasSubstr("drop, duplicate, reorder, delay=MIN..MAX"));
   EXPECT_THAT(problem("op=SEND drop"), HasSubstr("status=S, delay=MIN..MAX"));
@@ -251,6 +255,9 @@ TEST(FaultRules, ARuleIsExplainedInWords) {
   EXPECT_EQ(words("op=UD_RECV nth=3 delay=5ms..20ms"),
             "line 1: the 3rd incoming datagram of each queue pair comes 5 ms to 20 ms late, and "
             "those that come meanwhile overtake it.");
+  EXPECT_EQ(words("op=UD_SEND nth=2 status=LOC_PROT_ERR"),
+            "line 1: the 2nd outgoing datagram of each queue pair is not sent, and completes with "
+            "IBV_WC_LOC_PROT_ERR; the queue pair goes to ERR, and the rest flushes.");
   EXPECT_EQ(words("verb=create_cq nth=2 errno=ENOMEM"),
             "line 1: the 2nd ibv_create_cq() of the process returns NULL, with errno ENOMEM, and "
             "nothing is made.");
