@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Programs without mistakes under `uiwarp run --check`: whoever has findings ends with status 66."""
+import os
+import re
+
 from case_exchange import gid_index, pingpong
 from case_perftest import exchange
 from case_rping import compared, connect, serve
@@ -32,3 +35,16 @@ def rping(world):
 def perftest(world):
     for tool in ("ib_write_bw", "ib_read_lat", "ib_send_lat", "ib_atomic_bw"):
         exchange(world, tool, ["-d", world.device, "-n", "500"], 25, cm=False, settings=CHECK)
+
+
+@case("check-room", worlds=["lo4-root"], seconds=60)
+def room(world):
+    """Full queue pairs take at most twice as much of the heap under it."""
+    def taken(settings):
+        tool = world.run("client", os.path.join(world.bin, "uiwarp-room"), settings=settings)
+        return [tuple(map(int, line.split())) for line in tool.output.splitlines() if re.fullmatch(r"\d+ \d+ \d+", line)]
+    pairs = list(zip(taken(None), taken(CHECK), strict=True))
+    expect(pairs, "uiwarp-room says nothing")
+    for (depth, sges, without), (_, _, checked) in pairs:
+        print(f"depth {depth}, {sges} SGEs: {without} bytes, {checked} under --check")
+        expect(0 < without < checked <= 2 * without, f"depth {depth}, {sges} SGEs: {without} bytes, {checked} under --check")
