@@ -133,6 +133,32 @@ TEST_F(Numbered, TwoOfOneProcess) {
   EXPECT_EQ(ibv_destroy_qp(other), 0);
 }
 
+// As programs do that keep queue pairs for later connections (brpc): what was posted for the last
+// peer is forgotten, and neither it nor its connection is mistaken for the next one.
+TEST_F(Numbered, AgainAfterResetWithAnotherPeerAndTheSame) {
+  ibv_qp* const ours[] = {make_qp(cq_), make_qp(cq_)};
+  ibv_qp* const theirs[] = {make_qp(cq_), make_qp(cq_)};
+  for (int turn = 0; turn < 6; ++turn) {
+    const int shift = turn / 2 % 2;  // two turns with the same peer
+    for (int i : {0, 1}) {
+      ibv_qp *one = ours[i], *other = theirs[i ^ shift];
+      connect(one, other->qp_num);
+      connect(other, one->qp_num);
+      pass(one, other, "there");
+      pass(other, one, "and back");
+      EXPECT_EQ(post_recv(other, 3, at(kPart)), 0);
+    }
+    for (ibv_qp* qp : {ours[0], theirs[1], theirs[0], ours[1]}) {
+      ibv_qp_attr attr{};
+      attr.qp_state = IBV_QPS_RESET;
+      EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    }
+    ibv_wc wc;
+    EXPECT_EQ(ibv_poll_cq(cq_, 1, &wc), 0);
+  }
+  for (ibv_qp* qp : {ours[0], ours[1], theirs[0], theirs[1]}) EXPECT_EQ(ibv_destroy_qp(qp), 0);
+}
+
 // What the one has as rq_psn is not what the other has as sq_psn: adapters drop such packets.
 TEST_F(Numbered, PsnsThatDiffer) {
   ibv_qp *one = make_qp(cq_), *other = make_qp(cq_);
