@@ -3,6 +3,9 @@
 // a pipe that it read()s. One kind of record per pipe. An event is never lost and never waits:
 // what a full pipe does not take is kept here and follows when the application has read some.
 //
+// The pipe is open twice. Through the application's descriptor a full pipe would block who sends,
+// and an empty one who purges, unless it has set O_NONBLOCK, which is its own affair.
+//
 // A pipe is small, because what is in it can be taken back only by reading all of it; of what is
 // kept each source knows its own. So it takes the same time to destroy each of many objects,
 // however many events of others are unread.
