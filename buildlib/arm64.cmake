@@ -11,7 +11,8 @@ set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_SYSROOT ${UIWARP_ARM64_ROOT})
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${UIWARP_ARM64_ROOT})
+# The processor of utils/check-arm64's emulated machine: QEMU's "max" has much that costs an emulation time.
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -cpu neoverse-n1 -L ${UIWARP_ARM64_ROOT})
 
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
