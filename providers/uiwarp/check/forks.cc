@@ -5,6 +5,7 @@
 
 #include "check/report.h"
 #include "check/text.h"
+#include "check/unloads.h"
 #include "core/generation.h"
 
 namespace uiw::check {
@@ -24,13 +25,16 @@ void before_fork() {
   Objects& objects = Objects::instance();
   objects.hold();
   held = &objects;
+  hold_unloads();
 }
 
 void in_parent() {
+  let_unloads_go();
   held->let_go();
 }
 
 void in_child() {
+  let_unloads_go();
   held->let_go();
   Objects::instance().inherit(*held);
   forked_at = forking;

@@ -7,9 +7,11 @@
 #include <dlfcn.h>
 #include <libunwind.h>
 
+#include <atomic>
 #include <string_view>
 
 #include "check/stack_depot.h"
+#include "check/unloads.h"
 #include "core/no_cancellation.h"
 
 namespace uiw::check {
@@ -23,6 +25,25 @@ constinit StackDepot depot;
 // What a thread remembers is freed under a lock when it ends, which ThreadSanitizer has by then
 // forgotten the thread for, and crashes.
 const bool remembers = !dlsym(RTLD_DEFAULT, "__tsan_init");
+
+// Whether what this thread remembers is of code that is still there. It begins with the first
+// stack, and cannot be forgotten: where a library was unloaded since, another one may have been
+// loaded to its addresses, with frames of other sizes. What unw_step() remembers can be.
+bool may_remember() {
+  constexpr uint64_t kNever = ~uint64_t{0};
+  static thread_local uint64_t at_first = kNever;
+  static constinit std::atomic<uint64_t> flushed{0};
+  if (!remembers) return false;
+  const uint64_t now = unloads();
+  if (at_first == kNever) at_first = now;
+  if (at_first == now) return true;
+  // Whoever sees the number finds it flushed.
+  if (flushed.load(std::memory_order_acquire) != now) {
+    unw_flush_cache(unw_local_addr_space, 0, 0);
+    flushed.store(now, std::memory_order_release);
+  }
+  return false;
+}
 
 // Begins in the function that calls it.
 __attribute__((always_inline)) inline size_t step(Frames& frames) {
@@ -55,8 +76,9 @@ __attribute__((noinline)) void capture(Stack& stack) {
   Frames frames;
   const core::NoCancellation whole;
   const size_t count =
-      remembers ? static_cast<size_t>(unw_backtrace(frames.data(), static_cast<int>(frames.size())))
-                : step(frames);
+      may_remember()
+          ? static_cast<size_t>(unw_backtrace(frames.data(), static_cast<int>(frames.size())))
+          : step(frames);
   Backtrace calls;
   calls.count = static_cast<uint32_t>(count > kOwn ? count - kOwn : 0);
   for (uint32_t i = 0; i < calls.count; ++i)
