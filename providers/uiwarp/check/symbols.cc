@@ -21,7 +21,9 @@ constexpr Dwfl_Callbacks kCallbacks = {.find_elf = dwfl_linux_proc_find_elf,
                                        .section_address = nullptr,
                                        .debuginfo_path = nullptr};
 
+// A name of C++; those of C may look like the name of a type.
 std::string demangled(const char* name) {
+  if (!std::string_view(name).starts_with("_Z")) return name;
   int status = 0;
   char* const readable = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   std::string result = status == 0 && readable ? readable : name;

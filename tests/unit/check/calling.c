@@ -8,3 +8,12 @@ void calls_back(void (*function)(void *), void *argument)
 	function(argument); /* line 8 */
 	__asm__ volatile("" ::: "memory"); /* so that this is no tail call */
 }
+
+/* As C++ abbreviates float. */
+__attribute__((visibility("default"))) void f(void (*function)(void *), void *argument);
+
+void f(void (*function)(void *), void *argument)
+{
+	function(argument);
+	__asm__ volatile("" ::: "memory");
+}

@@ -42,8 +42,8 @@ __attribute__((noinline)) void take_for_c(void* stack) {
   capture(*static_cast<Stack*>(stack));
 }
 
-// The frame of calls_back() in a library that is loaded after symbols were looked up before.
-void from_library(const char* path, Frame& frame) {
+// The frame of `function` in a library that is loaded after symbols were looked up before.
+void from_library(const char* path, Frame& frame, const char* function = "calls_back") {
   Symbols symbols;
   Stack stack;
   take(stack);
@@ -51,13 +51,22 @@ void from_library(const char* path, Frame& frame) {
   void* const library = dlopen(path, RTLD_NOW);
   ASSERT_NE(library, nullptr) << dlerror();
   using Call = void(void (*)(void*), void*);
-  const auto call = reinterpret_cast<Call*>(dlsym(library, "calls_back"));
+  const auto call = reinterpret_cast<Call*>(dlsym(library, function));
   ASSERT_NE(call, nullptr);
   call(take_for_c, &stack);
   const std::vector<Frame> frames = symbols.frames_of(stack.calls());
   ASSERT_FALSE(frames.empty());
   frame = frames[0];
   dlclose(library);
+}
+
+TEST(Symbols, NamesOfCAreNoTypesOfCpp) {
+  for (const char* const path : {UIWARP_CALLING_DEBUG, UIWARP_CALLING_STRIPPED}) {
+    SCOPED_TRACE(path);
+    Frame frame;
+    from_library(path, frame, "f");
+    EXPECT_EQ(frame.function, "f");
+  }
 }
 
 TEST(Symbols, ALoadedLibraryInCHasFileAndLine) {
