@@ -68,6 +68,8 @@ class Manager final : public device::Observer {
                       const sockaddr_storage& destination);
   int resolve_route(Channel& channel, uint32_t number);
   int query(Channel& channel, uint32_t number, Route& route);
+  // EINVAL of what query() told: there are no attributes for a queue pair of this id now.
+  int refuse_attributes(Channel& channel, uint32_t number);
   // EINVAL: wrong size of the value, or too late for it; ENOSYS: unknown option.
   int set_option(Channel& channel, uint32_t number, Option option, core::Bytes value);
 

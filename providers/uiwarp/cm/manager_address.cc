@@ -248,6 +248,16 @@ int Manager::query(Channel& channel, uint32_t number, Route& route) {
   return 0;
 }
 
+int Manager::refuse_attributes(Channel& channel, uint32_t number) {
+  std::lock_guard hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  return refuse_by_state(*id, "rdma_accept or rdma_init_qp_attr",
+                         "with the id of RDMA_CM_EVENT_CONNECT_REQUEST, or after "
+                         "RDMA_CM_EVENT_CONNECT_RESPONSE");
+}
+
 int Manager::set_option(Channel& channel, uint32_t number, Option option, core::Bytes value) {
   std::lock_guard hold(lock_);
   int error;

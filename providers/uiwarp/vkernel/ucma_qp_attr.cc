@@ -110,9 +110,10 @@ int ucma_init_qp_attr(UcmaFile& file, const UcmaRequest& request) {
   cm::Route route;
   if (int error = file.manager().query(file.channel(), command.id, route)) return error;
   if (route.node_guid == 0) return EINVAL;  // bound to no device
-  const int error = attributes(file.manager().rules(), command.qp_state, route, response);
-  if (error == 0) request.respond(command.response, response);
-  return error;
+  if (attributes(file.manager().rules(), command.qp_state, route, response) != 0)
+    return file.manager().refuse_attributes(file.channel(), command.id);
+  request.respond(command.response, response);
+  return 0;
 }
 
 }  // namespace uiw::vkernel

@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "device/gid_table.h"
+#include "support/refusals.h"
 #include "unit/vkernel/ucma_rig.h"
 
 namespace uiw::vkernel::test {
@@ -126,7 +127,9 @@ TEST_F(UcmaInfinibandTest, AttributesBeforeThereIsAConnection) {
 
 TEST_F(UcmaInfinibandTest, AttributesOfThePassiveEnd) {
   make_request();
-  EXPECT_EQ(EINVAL, ask(active_, IBV_QPS_RTR));  // it has no answer yet
+  // It has no answer yet.
+  uiw::test::expect_refused(EINVAL, {"rdma_accept", "not with this id now"},
+                            [&] { return ask(active_, IBV_QPS_RTR); });
   ASSERT_EQ(0, ask(passive_, IBV_QPS_INIT));
   EXPECT_EQ(kInitMask, mask());
   EXPECT_EQ(kEveryRight, attr_.qp_access_flags);
