@@ -76,12 +76,14 @@ class Completed {
     if (!verdict) verdict = why_unanswered(request, wc_);
     if (!verdict) verdict = why_peer_refused(request, wc_, !is_guess);
     if (!verdict) return;
-    Finding finding{verdict->kind,
-                    qp_.name(),
-                    request.wr_id,
-                    verdict->what,
-                    {{"posted", request.posted}, {"queue pair created", qp_.created()}},
-                    is_guess && verdict->kind != Kind::kRemoteAccess};
+    Finding finding{
+        verdict->kind,
+        qp_.name(),
+        request.wr_id,
+        verdict->what,
+        {{is_guess ? "posted, if not another one of this wr_id" : "posted", request.posted},
+         {"queue pair created", qp_.created()}},
+        is_guess && verdict->kind != Kind::kRemoteAccess};
     finding.places.insert(finding.places.end(), verdict->places.begin(), verdict->places.end());
     Report::instance().add(finding);
   }
