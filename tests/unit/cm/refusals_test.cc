@@ -139,13 +139,6 @@ TEST_F(RefusalsTest, EachWrongCallOfAnId) {
                  [&] { return accept(id, 5, conn_param(1)); });
   expect_refused(EINVAL, {"rdma_disconnect: not with this id now"},
                  [&] { return manager_.disconnect(channel_.channel, id); });
-  const std::string much(1000, 'x');
-  expect_refused(EINVAL, {"rdma_connect: private_data_len is 1000"},
-                 [&] { return connect(id, conn_param(1, much)); });
-  expect_refused(EINVAL, {"rdma_reject: private_data_len is 1000"}, [&] {
-    return manager_.reject(channel_.channel, id,
-                           {reinterpret_cast<const uint8_t*>(much.data()), much.size()});
-  });
 }
 
 TEST_F(RefusalsTest, EachReasonWhyAnAddressCannotBeHad) {

@@ -29,8 +29,8 @@ struct MovingStream : test::ConnectedPair {
 };
 
 TEST_F(MovingStream, WhatComesLaterComesOnTheNewEngine) {
-  Recorder first(*engine), second(*another);
   std::atomic<int> elsewhere = 0;
+  Recorder first(*engine), second(*another);
   second.then = [&](core::Bytes) { elsewhere += !another->on_engine_thread(); };
   second.then_end = [&] { elsewhere += !another->on_engine_thread(); };
   first.adopt(pair.ours);
