@@ -33,10 +33,9 @@ bool may_remember() {
   constexpr uint64_t kNever = ~uint64_t{0};
   static thread_local uint64_t at_first = kNever;
   static constinit std::atomic<uint64_t> flushed{0};
-  if (!remembers) return false;
   const uint64_t now = unloads();
   if (at_first == kNever) at_first = now;
-  if (at_first == now) return true;
+  if (remembers && at_first == now) return true;
   // Whoever sees the number finds it flushed.
   if (flushed.load(std::memory_order_acquire) != now) {
     unw_flush_cache(unw_local_addr_space, 0, 0);
