@@ -30,9 +30,7 @@ bool prepare(Qp& qp, ibv_send_wr& one) {
   Notes notes;
   const bool is_down = down_until(qp.device) != 0;
   const std::lock_guard lock(qp.mutex);
-  Sent sent{.wr_id = one.wr_id,
-            .signaled = qp.signal_all || (one.send_flags & IBV_SEND_SIGNALED),
-            .opcode = one.opcode};
+  Sent sent = sent_of(qp, one);
   std::optional<Hit> hit;
   if (qp.fate == Fate::kNone) hit = qp.stream.next(rules(), Event::kUdSend);
   const bool is_lost = hit && hit->rule->action == Action::kDrop;
@@ -58,17 +56,12 @@ uint32_t lost_key(uint32_t remote_qkey) {
 
 }  // namespace
 
-int post_datagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  int error = 0;
-  const std::lock_guard lock(qp.posting);
-  for (; wr && !error; wr = error ? wr : wr->next) {
-    ibv_send_wr one = *wr, *ignored = nullptr;
-    one.next = nullptr;
-    if (!prepare(qp, one)) one.wr.ud.remote_qkey = lost_key(one.wr.ud.remote_qkey);
-    error = next->qp_post_send(qp.next, &one, &ignored);
-    if (error) take_back(qp, 1, 0);
-  }
-  if (error && bad) *bad = wr;
+int post_datagram(Qp& qp, const ibv_send_wr& wr) {
+  ibv_send_wr one = wr, *ignored = nullptr;
+  one.next = nullptr;
+  if (!prepare(qp, one)) one.wr.ud.remote_qkey = lost_key(one.wr.ud.remote_qkey);
+  const int error = next->qp_post_send(qp.next, &one, &ignored);
+  if (error) take_back(qp, 1, 0);
   return error;
 }
 

@@ -38,9 +38,7 @@ bool is_doomed(Qp& qp, const ibv_send_wr& wr) {
 // qp.posting is held, by which requests come here in the order in which they are posted.
 Course decide(Qp& qp, const ibv_send_wr& wr) {
   const std::lock_guard lock(qp.mutex);
-  Sent sent{.wr_id = wr.wr_id,
-            .signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED),
-            .opcode = wr.opcode};
+  Sent sent = sent_of(qp, wr);
   if (qp.fate == Fate::kFailing || qp.fate == Fate::kFailed) {
     if (qp.held.size() >= qp.most_sends) return Course::kRefuse;
     sent.signaled = sent.is_replaced = true;
@@ -97,20 +95,21 @@ int post_one(Qp& qp, const ibv_send_wr& wr, Post post) {
   return 0;
 }
 
-// ibv_post_send() to a queue pair that is connected.
-int post_requests(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  int error = 0;
-  const std::lock_guard lock(qp.posting);
-  for (; wr && !error; wr = error ? wr : wr->next)
-    error = post_one(qp, *wr, [&](ibv_send_wr& one) {
-      ibv_send_wr* ignored = nullptr;
-      return next->qp_post_send(qp.next, &one, &ignored);
-    });
-  if (error && bad) *bad = wr;
-  return error;
+// One of a list, to a queue pair that is connected. qp.posting is held.
+int post_request(Qp& qp, const ibv_send_wr& wr) {
+  return post_one(qp, wr, [&](ibv_send_wr& one) {
+    ibv_send_wr* ignored = nullptr;
+    return next->qp_post_send(qp.next, &one, &ignored);
+  });
 }
 
 }  // namespace
+
+Sent sent_of(const Qp& qp, const ibv_send_wr& wr) {
+  return {.wr_id = wr.wr_id,
+          .signaled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED),
+          .opcode = wr.opcode};
+}
 
 void take_back(Qp& qp, size_t added, size_t held) {
   const std::lock_guard lock(qp.mutex);
@@ -128,7 +127,13 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
     if (bad) *bad = wr;
     return error;
   }
-  const int error = (qp.is_for_datagrams ? post_datagrams : post_requests)(qp, wr, bad);
+  int error = 0;
+  {
+    const std::lock_guard lock(qp.posting);
+    for (; wr && !error; wr = error ? wr : wr->next)
+      error = (qp.is_for_datagrams ? post_datagram : post_request)(qp, *wr);
+  }
+  if (error && bad) *bad = wr;
   if (is_failing(qp)) watch(qp.send_cq);
   return error;
 }

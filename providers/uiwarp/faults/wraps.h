@@ -55,9 +55,10 @@ void start_clock();
 // The ports that rules hold down are up again. On the thread of later().
 void let_ports_go();
 
-// ibv_post_send() to a queue pair for datagrams; and one more of a batch, for which qp.posting is
-// held.
-int post_datagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad);
+// What is remembered of a request, whatever the rules say of it.
+Sent sent_of(const Qp& qp, const ibv_send_wr& wr);
+// One of a list, and one of a batch, to a queue pair for datagrams. qp.posting is held.
+int post_datagram(Qp& qp, const ibv_send_wr& wr);
 int add_datagram(Qp& qp, const ibv_send_wr& wr);
 // The newest requests were not posted after all, nor those that were held. qp.posting is held.
 void take_back(Qp& qp, size_t added, size_t held);
