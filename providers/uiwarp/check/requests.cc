@@ -63,11 +63,6 @@ void Requests::clear() {
   *this = Requests(of_, depth_, max_sge_);
 }
 
-size_t Requests::allocated() const {
-  return heads_.capacity() * sizeof(Head) + tails_.capacity() * sizeof(Tail) +
-         sges_.capacity() * sizeof(ibv_sge);
-}
-
 // Each vector is made anew, so that it has no more room than asked for.
 void Requests::grow() {
   constexpr size_t kStep = 16;  // at least; requests of one post that are added together

@@ -70,9 +70,6 @@ class Requests {
   void forget_fingerprint(size_t i) { heads_[place_of(i)].has_fingerprint = false; }
   void clear();
 
-  // What the ring takes now, in bytes.
-  size_t allocated() const;
-
  private:
   static constexpr unsigned kSequenceBits = 23;  // of far more than can be outstanding
   struct Head {

@@ -60,6 +60,23 @@ std::string why_write_refused(const DoneWrite& write, size_t matches, uint64_t a
 // "wr_id 0x7, 0x8 and 3 more".
 std::string list_of(const std::vector<uint64_t>& wr_ids);
 
+// Requests whose completion the program has asked for, and not taken.
+struct Unpolled {
+  std::vector<uint64_t> wr_ids;
+  Stack posted;  // of the first
+};
+// Those of `sends` of which `which(request)` is true.
+template <class Which>
+Unpolled unpolled_of(const Requests& sends, Which which) {
+  Unpolled all;
+  sends.each([&](const Request& request) {
+    if (!request.signaled || !which(request)) return;
+    if (all.wr_ids.empty()) all.posted = request.posted;
+    all.wr_ids.push_back(request.wr_id);
+  });
+  return all;
+}
+
 // Fields of a completion that the manual leaves undefined, since it failed.
 void spoil(ibv_wc& wc);
 

@@ -41,13 +41,8 @@ void report_use(Context& context, const Region& region) {
   const std::shared_lock lock(context.mutex);
   for (const auto& [number, qp] : context.qps) {
     const std::lock_guard queue_lock(qp->mutex);
-    Stack posted;
-    std::vector<uint64_t> wr_ids;
-    qp->sends.each([&](const Request& request) {
-      if (!request.signaled || !names(request, region.lkey)) return;
-      if (wr_ids.empty()) posted = request.posted;
-      wr_ids.push_back(request.wr_id);
-    });
+    const auto [wr_ids, posted] =
+        unpolled_of(qp->sends, [&](const Request& request) { return names(request, region.lkey); });
     if (wr_ids.empty() || state_of(*qp) != IBV_QPS_RTS) continue;
     Report::instance().add(
         {Kind::kBufferInFlight,

@@ -58,16 +58,12 @@ void follow(Qp& qp, const ibv_qp_attr& attr, int mask, const Stack& called) {
 
 // What is signaled and was not polled. Programs end so that need no more of their last requests.
 void hint_at_outstanding(Qp& qp) {
-  std::vector<uint64_t> wr_ids;
-  Stack posted;
+  Unpolled all;
   {
     const std::lock_guard lock(qp.mutex);
-    qp.sends.each([&](const Request& request) {
-      if (!request.signaled) return;
-      if (wr_ids.empty()) posted = request.posted;
-      wr_ids.push_back(request.wr_id);
-    });
+    all = unpolled_of(qp.sends, [](const Request&) { return true; });
   }
+  const auto& [wr_ids, posted] = all;
   if (wr_ids.empty()) return;
   Stack here;
   capture(here);
