@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * What queue pairs take of the heap, their queues full: a line "DEPTH SGES BYTES" for each kind of them, BYTES of one.
- * Their peer never connects, so that what is posted stays outstanding.
+ * What is posted stays outstanding, since their peer never connects.
  */
-#include <infiniband/verbs.h>
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "../misuse/misuse.h"
 
 enum { QUEUE_PAIRS = 8, MOST_SGES = 16 };
-
-#define MUST(condition)                                                                \
-	do {                                                                           \
-		if (!(condition)) {                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			exit(1);                                                       \
-		}                                                                      \
-	} while (0)
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
+static struct ibv_qp *peer; /* of all of them: it never connects */
 static char memory[64];
 
 static size_t heap(void)
@@ -32,21 +23,13 @@ static size_t heap(void)
 	return info.uordblks + info.hblkhd;
 }
 
-static void connect_in_vain(struct ibv_qp *qp)
+/* Its retries never end. */
+static void connect_in_vain_to_peer(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .timeout = 0, .retry_cnt = 7, .rnr_retry = 7 };
 
-	MUST(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024 };
-	attr.min_rnr_timer = 12;
-	attr.ah_attr.is_global = 1;
-	attr.ah_attr.port_num = 1;
-	MUST(!ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid));
-	attr.dest_qp_num = qp->qp_num + 1000;
-	MUST(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 0, .retry_cnt = 7, .rnr_retry = 7 };
+	to_init(qp);
+	to_rtr(qp, peer);
 	MUST(!ibv_modify_qp(qp, &attr,
 			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 				    IBV_QP_MAX_QP_RD_ATOMIC));
@@ -67,7 +50,7 @@ static void fill(struct ibv_qp *qp, unsigned depth, int sges)
 	}
 }
 
-static size_t room_of(unsigned depth, int sges)
+static struct ibv_qp *make(unsigned depth, int sges)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq,
@@ -75,13 +58,21 @@ static size_t room_of(unsigned depth, int sges)
 		.cap = { .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = sges, .max_recv_sge = sges },
 		.qp_type = IBV_QPT_RC,
 	};
+	struct ibv_qp *qp;
+
+	MUST(qp = ibv_create_qp(pd, &init));
+	return qp;
+}
+
+static size_t room_of(unsigned depth, int sges)
+{
 	struct ibv_qp *qps[QUEUE_PAIRS];
 	const size_t before = heap();
 
 	for (int i = 0; i < QUEUE_PAIRS; ++i) {
-		MUST(qps[i] = ibv_create_qp(pd, &init));
-		connect_in_vain(qps[i]);
-		fill(qps[i], init.cap.max_send_wr < depth ? init.cap.max_send_wr : depth, sges);
+		qps[i] = make(depth, sges);
+		connect_in_vain_to_peer(qps[i]);
+		fill(qps[i], depth, sges);
 	}
 	const size_t taken = (heap() - before) / QUEUE_PAIRS;
 
@@ -96,17 +87,16 @@ int main(void)
 		unsigned depth;
 		int sges;
 	} kinds[] = { { 16, 1 }, { 128, 1 }, { 4096, 1 }, { 128, MOST_SGES }, { 4096, MOST_SGES } };
-	struct ibv_device **devices = ibv_get_device_list(NULL);
 
-	MUST(devices && devices[0]);
-	MUST(context = ibv_open_device(devices[0]));
-	ibv_free_device_list(devices);
+	context = open_loopback();
 	MUST(pd = ibv_alloc_pd(context));
 	MUST(cq = ibv_create_cq(context, 16, NULL, NULL, 0));
 	MUST(mr = ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE));
+	peer = make(1, 1);
 	room_of(1, 1); /* what is there once for all of them */
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i)
 		printf("%u %d %zu\n", kinds[i].depth, kinds[i].sges, room_of(kinds[i].depth, kinds[i].sges));
+	MUST(!ibv_destroy_qp(peer));
 	MUST(!ibv_dereg_mr(mr));
 	MUST(!ibv_destroy_cq(cq));
 	MUST(!ibv_dealloc_pd(pd));
