@@ -39,23 +39,6 @@ TEST_F(Leased, WhoPollsReceives) {
   }
 }
 
-// The engine always comes first. Whether messages follow each other soon enough is up to the rest
-// of the machine, hence the loop.
-TEST_F(Leased, WhoFindsEachMessageAtOnceReceives) {
-  const SharedCpu shared(*engine);
-  start();
-  EXPECT_TRUE(wait_until([&] {
-    EXPECT_EQ(host->receive(RecvWr({}, msn)), 0);
-    const uint64_t before = receives();
-    EXPECT_TRUE(peer->send(next_send()));
-    const bool lent = !engine_receives(before);
-    do {
-      poll();
-    } while (received.size() < msn);
-    return (lent && receives() == before) || HasFailure();
-  }));
-}
-
 // There is no time to poll between the pieces of a message: the engine takes each at once.
 TEST_F(Leased, WhoPollsReceivesMessagesInPieces) {
   const SharedCpu shared(*engine);
