@@ -184,7 +184,7 @@ class Line {
       return quoted(said.text) + ": " + said.word->name + " has no value";
     if (role == Role::kWhich && std::exchange(has_which_, true))
       return quoted(said.text) + ": a rule has one of " + words_of(*form_, role, ", ");
-    if (role == Role::kWhat && std::exchange(has_what_, true))
+    if (role == Role::kWhat && std::exchange(what_, &said))
       return quoted(said.text) + ": a rule has one of " + words_of(*form_, role, ", ");
     const std::string allowed = value(key_of(*said.word), said.value);
     if (allowed.empty()) return "";
@@ -319,7 +319,7 @@ class Line {
     const auto least = duration(text.substr(0, dots), kLongestDelay);
     const auto most = dots == text.npos ? least : duration(text.substr(dots + 2), kLongestDelay);
     if (!least || !most || *most < *least || *most == 0)
-      return "TIME or MIN..MAX, as 5ms..20ms, with us, ms or s, at most 60s";
+      return "TIME or MIN..MAX above 0, as 5ms..20ms, with us, ms or s, at most 60s";
     rule_.least = *least;
     rule_.most = *most;
     rule_.action = Action::kDelay;
@@ -388,7 +388,7 @@ class Line {
   // Whether the words make a rule together.
   std::string whole(std::string_view first) {
     const std::string whats = words_of(*form_, Role::kWhat, " or ");
-    if (!has_what_ && !whats.empty())
+    if (!what_ && !whats.empty())
       return quoted(first) + ": what is to happen? A rule with " + form_word(*form_) + " needs " +
              whats;
     if (const Said* const said = find("after"); said && rule_.action != Action::kReset)
@@ -401,8 +401,8 @@ class Line {
       return quoted(first) + ": what is to happen? A rule with " + form_word(*form_) +
              " needs rate=BITS or delay=MIN..MAX, or both";
     if (*form_ == Form::kOp && !may_happen(rule_.event, rule_.action))
-      return quoted(first) + ": what is to happen? Allowed for op=" + info(rule_.event).name +
-             ": " + actions_of(rule_.event);
+      return quoted(what_->text) + ": allowed for op=" + info(rule_.event).name + ": " +
+             actions_of(rule_.event);
     const Said* const said = find("status");
     return said ? status(*said) : "";
   }
@@ -422,8 +422,9 @@ class Line {
 
   Rule rule_;
   std::optional<Form> form_;
-  bool has_which_ = false, has_what_ = false;
-  std::vector<Said> said_;
+  bool has_which_ = false;
+  std::vector<Said> said_;      // complete before any is taken
+  const Said* what_ = nullptr;  // of said_: what is to happen
 };
 
 std::string parse_seed(std::span<const std::string_view> words, bool& seen, uint64_t& seed) {
