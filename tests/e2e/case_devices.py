@@ -92,6 +92,17 @@ def device_of_an_address(world):
            "not accepted on the devices that were called", every)
 
 
+@case("no-device-of-loopback", worlds=["lo4-root", "lo4-user"], seconds=20)
+def no_device_of_loopback(world):
+    """As on Linux an id may be bound to localhost without a port where no device has that address; but nobody would
+    reach it there, so it cannot listen."""
+    listener = world.run("server", os.path.join(world.bin, "uiwarp-where"), "listen", "127.0.0.1", "0", "1", status=1,
+                         settings={"UIWARP_DEVICES": "!lo"})
+    expect(listener.output.startswith("listens on none\n") and listener.output.endswith("rdma_listen: errno 19\n")
+           and "UIWARP_DEVICES" in listener.output,
+           "not refused when it listens", listener)
+
+
 NOT_IWARP = {
     "ibv_uc_pingpong": (["-d", "uiw_lo", "-g", "0", "127.0.0.1"], "Couldn't create QP"),
     "ibv_ud_pingpong": (["-d", "uiw_lo", "-g", "0", "127.0.0.1"], "Couldn't create QP"),

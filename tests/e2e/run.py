@@ -19,6 +19,7 @@ import case_check      # noqa: F401
 import case_cm         # noqa: F401
 import case_cm_datagrams  # noqa: F401
 import case_command    # noqa: F401
+import case_dapl       # noqa: F401
 import case_datagrams  # noqa: F401
 import case_devices    # noqa: F401
 import case_examples   # noqa: F401

@@ -61,7 +61,8 @@ class Manager final : public device::Observer {
   int migrate_id(Channel& to, Channel& from, uint32_t number, uint32_t& events_reported);
 
   // EAFNOSUPPORT; EADDRNOTAVAIL not an address of this host; ENODEV it belongs to no device;
-  // EADDRINUSE; EACCES; EINVAL link-local address without scope.
+  // EADDRINUSE; EACCES; EINVAL link-local address without scope. A loopback address without a port
+  // chooses no device, and needs none before rdma_listen().
   int bind(Channel& channel, uint32_t number, const sockaddr_storage& address);
   // Ends in ADDR_RESOLVED or ADDR_ERROR; errors of `source` (family 0: none) as for bind().
   int resolve_address(Channel& channel, uint32_t number, const sockaddr_storage& source,

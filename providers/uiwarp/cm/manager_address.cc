@@ -52,14 +52,23 @@ bool Manager::is_taken(const Id& id, const sockaddr_storage& address, bool may_s
 
 int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
   const device::Device* device;
-  if (int error = check_own_address(address, device)) return error;
+  int error = check_own_address(address, device);
+  // Linux has no device for a loopback address. Who names a port as well wants to be reached there
+  // and gets ours at once, everybody else when listening. libfabric does not: it binds to localhost
+  // to learn which devices there are, and drops all but the one that this chooses.
+  if ((error == 0 || error == ENODEV) && id.service != Service::kDatagrams &&
+      transport::is_loopback(address) && transport::port_of(address) == 0) {
+    error = 0;
+    device = nullptr;
+  }
+  if (error != 0) return error;
   // A port for datagrams that the program names itself is not held before somebody is to find it:
   // rsockets name that of a UDP socket which they have, and never listen.
   const bool held = id.service == Service::kConnection ||
                     (id.service == Service::kDatagrams && transport::port_of(address) == 0);
   if (!held) {
     id.source = address;
-  } else if (const int error = hold_port(id, address)) {
+  } else if ((error = hold_port(id, address)) != 0) {
     return error;
   }
   id.device = device;
@@ -101,12 +110,6 @@ int Manager::bind(Channel& channel, uint32_t number, const sockaddr_storage& add
     return refuse_by_state(*id, "rdma_bind_addr", "once, before all others");
   if ((error = bind_locked(*id, address)) != 0)
     return refuse_address(*id, "rdma_bind_addr", address, error);
-  // Linux has no device for a loopback address. Who names a port as well wants to be reached there
-  // and gets ours at once, everybody else when listening. libfabric does not: it binds to localhost
-  // to learn which devices there are, and drops all but the one that this chooses.
-  if (id->service != Service::kDatagrams && transport::is_loopback(address) &&
-      transport::port_of(address) == 0)
-    id->device = nullptr;
   return 0;
 }
 

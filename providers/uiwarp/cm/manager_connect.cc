@@ -102,7 +102,10 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
     return refuse_address(*id, "rdma_listen", id->source, EADDRINUSE);
   if (id->bound_fd < 0 && (error = hold_port(*id, id->source)) != 0)
     return refuse_address(*id, "rdma_listen", id->source, error);
-  if (transport::is_loopback(id->source)) id->device = device::find_by_address(id->source);
+  if (transport::is_loopback(id->source)) {
+    id->device = device::find_by_address(id->source);
+    if (id->device == nullptr) return refuse_address(*id, "rdma_listen", id->source, ENODEV);
+  }
   if ((error = acquire_engine()) != 0) return error;
   // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is
   // emptied by the engine at once: the application's backlog counts requests, not connections.
