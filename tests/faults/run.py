@@ -99,7 +99,7 @@ def datagrams(uiwarp, program):
                 yield f"datagrams, turn {turn}: status {status}\n" + "\n".join(said + injected + others)
     rules = "seed 5\nop=UD_RECV nth=8 status=GENERAL_ERR\n"
     said, _, others, status = run(uiwarp, program, rules)
-    if status != 2 or "Allowed for op=UD_RECV: drop, duplicate, reorder, delay=MIN..MAX" not in "\n".join(others):
+    if status != 2 or "'status=GENERAL_ERR': allowed for op=UD_RECV: drop, duplicate, reorder, delay=MIN..MAX" not in "\n".join(others):
         yield f"a wrong rule of datagrams: status {status}\n" + "\n".join(said + others)
 
 
