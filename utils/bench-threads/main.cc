@@ -100,6 +100,6 @@ int main(int argc, char** argv) {
   if (server.port() == 0) return 1;
   const double total = measure(load, threads, ntohs(server.port()));
   if (!server.ended_well()) return 1;
-  printf("%.1f\n", total);
+  printf("%.6g\n", total);
   return 0;
 }
