@@ -28,6 +28,18 @@ def run(uiwarp, *arguments):
     return ended.returncode, ended.stdout
 
 
+# By which liberty a program fails, where that does not depend on the machine.
+LIBERTIES = {"stale_key": "keys", "same_number": "numbers", "established_first": "events"}
+
+
+def why_problems(uiwarp, program, liberty):
+    status, said = run(uiwarp, "shake", "--runs", str(SEEDS), "--why", "--", program)
+    failing = re.findall(r"^    only=(\S+) +exit status 1$", said, re.MULTILINE)
+    again = re.search(rf"again by:\n    uiwarp run --shake \d+,only={liberty} -- {program}\n$", said)
+    if status != 1 or failing != [liberty] or not again:
+        yield f"{program} --why: status {status}\n{said}"
+
+
 def problems(uiwarp, program):
     # What it relies on is not promised without --shake either, and a busy machine may not give it at once.
     runs = []
@@ -54,6 +66,26 @@ def is_alive(pid):
         return "\nState:\tZ" not in pathlib.Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def why(uiwarp):
+    """What --why makes of a command of which the test says when it fails."""
+    def ended(cases):
+        return run(uiwarp, "shake", "--why", "--", "sh", "-c", f'case "$UIWARP_SHAKE" in {cases} esac')
+    alone = "*=keys | *=late | 1) exit 4;;"
+    both = "*only=late,only=full) exit 4;; off | *only=* | *without=late | *without=full) ;; *) exit 4;;"
+    for name, cases, last in (
+            ("one or the other", alone, ["1,only=late", "1,only=keys"]),
+            ("both together", both, ["1,only=late,only=full"]),
+            ("it fails anyway", "*) exit 4;;", "uiwarp: it fails without --shake, too\n"),
+            ("none is needed", "off | *only*) ;; *) exit 4;;", "uiwarp: no liberty is enough, and none is needed")):
+        status, said = ended(cases)
+        good = last in said if isinstance(last, str) else re.findall(r"; again by:\n    uiwarp run --shake (\S+) -- sh", said) == last
+        if status != 1 or not good or "uiwarp: seed 1: exit status 4; again by" not in said:
+            yield f"--why, {name}: status {status}\n{said}"
+    status, said = run(uiwarp, "shake", "--why", "--timeout", "1", "--", "sh", "-c", 'case "$UIWARP_SHAKE" in *=order | 1) sleep 100;; esac')
+    if status != 1 or not re.search("^    only=order +not over after 1 s, and killed$", said, re.MULTILINE):
+        yield f"--why of a run that hangs: status {status}\n{said}"
 
 
 def command(uiwarp):
@@ -90,8 +122,11 @@ def command(uiwarp):
     if status != 127 or "cannot be started" not in said:
         yield f"a program that is not there: status {status}\n{said}"
     status, said = run(uiwarp, "run", "--shake", "many", "true")
-    if status != 2 or "'many' is no seed for --shake; allowed: off|SEED" not in said:
+    if status != 2 or "--shake many: the seed, a number of 64 bits, must come first" not in said:
         yield f"a wrong seed: status {status}\n{said}"
+    status, said = run(uiwarp, "run", "--shake", "3,only=lates", "true")
+    if status != 2 or "'only=lates': allowed behind the seed are only=NAME and without=NAME, of late, order, " not in said:
+        yield f"a wrong name: status {status}\n{said}"
 
 
 def main():
@@ -109,9 +144,12 @@ def main():
         found += clean_problems(given.uiwarp, program, given.clean or CLEAN_SEEDS)
         if not given.clean:
             found += problems(given.uiwarp, program)
+            if source.stem in LIBERTIES:
+                found += why_problems(given.uiwarp, program, LIBERTIES[source.stem])
     # A shell that is not built with the thread sanitizer does not live with its library.
     if not given.names and not given.clean:
         found += command(given.uiwarp)
+        found += why(given.uiwarp)
     print("\n".join(found) or f"{len(sources)} programs, as expected")
     return 1 if found or not sources else 0
 

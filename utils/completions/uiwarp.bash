@@ -13,7 +13,7 @@ _uiwarp_options() {
     settings) echo '--markdown --help' ;;
     explain) echo '--json --markdown --help' ;;
     faults) echo '--off --json --explain --list --markdown --help' ;;
-    shake) echo '--runs --from --timeout --help' ;;
+    shake) echo '--runs --from --timeout --why --help' ;;
     netns-pair) echo '--port --wait --grace --as --faults --shake --trace --check --mtu --help' ;;
     trace) echo '--json --perfetto --pcap --html --help' ;;
     stat) echo '--json --prometheus --watch --help' ;;

@@ -13,6 +13,7 @@
 #include "build_config.h"
 #include "core/check_options.h"
 #include "core/settings.h"
+#include "core/shake_options.h"
 #include "core/trace_options.h"
 #include "faults.h"
 #include "faults/files.h"
@@ -156,8 +157,14 @@ bool choose_faults(const std::string& name, std::string& problem) {
   return choose("UIWARP_FAULTS", absolute, "--faults: '" + absolute + "' is too long", problem);
 }
 
-bool choose_shake(const std::string& seed, std::string& problem) {
-  return choose("UIWARP_SHAKE", seed, "'" + seed + "' is no seed for --shake", problem);
+bool choose_shake(const std::string& options, std::string& problem) {
+  core::ShakeOptions parsed;
+  std::string wrong;
+  if (options != "off" && !core::parse_shake_options(options, parsed, &wrong)) {
+    problem = "--shake " + options + ": " + wrong;
+    return false;
+  }
+  return choose("UIWARP_SHAKE", options, "--shake: '" + options + "' is too long", problem);
 }
 
 bool choose_trace(const std::string& options, std::string& problem) {

@@ -35,7 +35,7 @@ bool choose_faults(const std::string& path, std::string& problem);
 // The same of UIWARP_TRACE and what is given to --trace.
 bool choose_trace(const std::string& options, std::string& problem);
 
-// The same of UIWARP_SHAKE and the seed of --shake.
+// The same of UIWARP_SHAKE and what follows --shake.
 bool choose_shake(const std::string& seed, std::string& problem);
 
 }  // namespace uiw::tool

@@ -31,8 +31,8 @@
 namespace {
 
 constexpr char kRunHelp[] =
-    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] [--shake SEED] "
-    "[--trace FILE] "
+    "Usage: uiwarp run [--as iwarp|roce] [--check[=OPTION,...]] [--faults FILE] "
+    "[--shake SEED[,OPTION,...]] [--trace FILE] "
     "[--] PROGRAM ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
@@ -45,7 +45,7 @@ constexpr char kRunHelp[] =
     "first (`uiwarp "
     "faults` explains, lists and changes them), as UIWARP_FAULTS.\n"
     "--shake: by this seed, what the standards leave open and programs do not expect, as "
-    "UIWARP_SHAKE.\n"
+    "UIWARP_SHAKE. OPTION: only=NAME or without=NAME, which of that.\n"
     "--trace: what becomes of each work request is recorded in FILE, which `uiwarp trace` shows, "
     "as UIWARP_TRACE.\n"
     "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
@@ -57,7 +57,7 @@ struct Choice {
 };
 constexpr Choice kChoices[] = {{"--as", "FACE", uiw::tool::choose_face},
                                {"--faults", "FILE", uiw::tool::choose_faults},
-                               {"--shake", "SEED", uiw::tool::choose_shake},
+                               {"--shake", "SEED[,OPTION]", uiw::tool::choose_shake},
                                {"--trace", "FILE", uiw::tool::choose_trace}};
 
 // Everything from PROGRAM on belongs to it, so no option parser may look at that.
@@ -219,6 +219,7 @@ int command(int argc, char** argv) {
   shake->add_option("--timeout", plan.timeout, "Seconds until a run that is not over has hung")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
+  shake->add_flag("--why", plan.why, "Then say which liberty makes that run fail");
   shake->add_option("command", command, "Behind --: the command with its arguments")
       ->required()
       ->type_name("-- COMMAND ...");

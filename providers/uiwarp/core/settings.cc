@@ -15,6 +15,7 @@
 #include "core/device_choice.h"
 #include "core/edit_distance.h"
 #include "core/log.h"
+#include "core/shake_options.h"
 #include "core/trace_options.h"
 
 namespace uiw::core {
@@ -107,10 +108,11 @@ constexpr SettingInfo kTable[] = {
      "connections and devices that fail, slow peers. `uiwarp run --faults` sets it; `uiwarp "
      "faults` changes rules while a program runs, with none at first if need be, and says what "
      "they do."},
-    {"UIWARP_SHAKE", "off|SEED", "off",
+    {"UIWARP_SHAKE", "off|SEED[,only=NAME...][,without=NAME...]", "off",
      "Do by this seed, a number of 64 bits, what the standards leave open and programs do not "
      "expect: completions that come late, in other batches and orders, data whose end is placed "
-     "first, late events, keys that come again. `uiwarp run --shake` sets it."},
+     "first, late events, keys that come again. `uiwarp run --shake` sets it. only, without: "
+     "which of that, by the names in doc/shake.md."},
     {"UIWARP_TRACE", "off|FILE[,size=N][,fpdus]", "off",
      "Record each work request, its completion and what happens to queue pairs in FILE, which "
      "`uiwarp trace` shows; %p in its name stands for the process id. `uiwarp run --trace` sets "
@@ -231,8 +233,10 @@ bool file(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
   return true;
 }
 
-bool seed(std::string_view text, char (&out)[Settings::kLongestSeed + 1]) {
-  if (text.size() >= sizeof out || (!seed_of(text) && text != "off")) return false;
+bool shake_options(std::string_view text, char (&out)[sizeof Settings::shake]) {
+  ShakeOptions options;
+  if (text.size() >= sizeof out || (text != "off" && !parse_shake_options(text, options)))
+    return false;
   out[text.copy(out, text.size())] = 0;
   return true;
 }
@@ -314,7 +318,7 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_DEVICES") return device_list(text, out.devices);
   if (name == "UIWARP_CHECK") return check_options(text, out.check);
   if (name == "UIWARP_FAULTS") return file(text, out.faults);
-  if (name == "UIWARP_SHAKE") return seed(text, out.shake);
+  if (name == "UIWARP_SHAKE") return shake_options(text, out.shake);
   if (name == "UIWARP_TRACE") return trace_options(text, out);
   if (name == "UIWARP_RUNTIME_DIR") return directory(text, out.runtime_dir);
   if (name == "UIWARP_LOG") {
@@ -372,14 +376,6 @@ void load_once() {
 
 }  // namespace
 
-std::optional<uint64_t> seed_of(std::string_view text) {
-  uint64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return value;
-}
-
 std::span<const SettingInfo> setting_table() {
   return kTable;
 }
@@ -406,6 +402,8 @@ bool parse_setting(const char* name, const char* text, Settings& out, std::strin
   if (std::string_view(name) == "UIWARP_CHECK") parse_check_options(text, ignored, &word);
   TraceOptions unused;
   if (std::string_view(name) == "UIWARP_TRACE") parse_trace_options(text, unused, &word);
+  ShakeOptions unheeded;
+  if (std::string_view(name) == "UIWARP_SHAKE") parse_shake_options(text, unheeded, &word);
   problem = std::string(name) + "='" + text + "' is not valid" + (word.empty() ? "" : ": ") + word +
             "; allowed: " + info->type + " (default " + info->fallback +
             "). Correct or unset it; until then no device can be opened";

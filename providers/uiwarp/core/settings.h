@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,7 +38,7 @@ struct Settings {
   static constexpr uint32_t kMostEngines = 64;
   static constexpr size_t kLongestPath = 1023;  // bytes: room for what lies below, up to PATH_MAX
   static constexpr size_t kLongestList = 511;   // bytes
-  static constexpr size_t kLongestSeed = 20;    // digits of 64 bits
+  static constexpr size_t kLongestShake = 255;  // bytes: a seed and each name once
 
   CrcPolicy crc = CrcPolicy::kAuto;
   HostMode mode = HostMode::kAuto;
@@ -70,8 +69,8 @@ struct Settings {
   char check[2 * kLongestPath + 1] = "off";
   // UIWARP_FAULTS: path of a file of rules, or off
   char faults[kLongestPath + 1] = "off";
-  // UIWARP_SHAKE: the seed in decimal digits, or off
-  char shake[kLongestSeed + 1] = "off";
+  // UIWARP_SHAKE, as it was written: off, or parse_shake_options() has accepted it
+  char shake[kLongestShake + 1] = "off";
   // UIWARP_TRACE, as it was written: parse_trace_options() has accepted it
   char trace[2 * kLongestPath + 1] = "off";
   bool trace_fpdus = false;  // what it says of them
@@ -88,9 +87,6 @@ struct Settings {
            (completions == Completions::kAuto && face == Face::kRoce);
   }
 };
-
-// The seed that `text` has in decimal digits; none: it has something else. Thread: any.
-std::optional<uint64_t> seed_of(std::string_view text);
 
 struct SettingInfo {
   const char* name;      // environment variable

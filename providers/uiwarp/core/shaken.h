@@ -8,6 +8,7 @@
 
 #include "core/chance.h"
 #include "core/settings.h"
+#include "core/shake_options.h"
 
 namespace uiw::core {
 
@@ -19,11 +20,27 @@ enum class Shaken : uint64_t {
   kEvents,         // cm/lateness.h
 };
 
-// 64 bits for the `nth` time, from 0, of that object. None: without --shake. Thread: any.
+constexpr Liberty liberty_of(Shaken what) {
+  switch (what) {
+    case Shaken::kPlacing:
+      return Liberty::kPlacing;
+    case Shaken::kKeys:
+      return Liberty::kKeys;
+    case Shaken::kNumbers:
+      return Liberty::kNumbers;
+    case Shaken::kEvents:
+      return Liberty::kEvents;
+  }
+  return Liberty::kPlacing;
+}
+
+// 64 bits for the `nth` time, from 0, of that object. None: without --shake, or where it leaves
+// that liberty out. Thread: any.
 inline std::optional<uint64_t> shaken(Shaken what, uint64_t object = 0, uint64_t nth = 0) {
-  const std::optional<uint64_t> seed = seed_of(settings().shake);
-  if (!seed) return std::nullopt;
-  return chance(*seed, {static_cast<uint64_t>(what), object, nth});
+  ShakeOptions options;
+  if (!parse_shake_options(settings().shake, options) || !options.takes(liberty_of(what)))
+    return std::nullopt;
+  return chance(options.seed, {static_cast<uint64_t>(what), object, nth});
 }
 
 }  // namespace uiw::core

@@ -22,12 +22,13 @@ bool Completions::take_owed_sign() {
 
 void Completions::add(Lane& lane, const ibv_wc& wc, core::Nanoseconds now) {
   if (lane.held_.empty()) busy_.push_back(&lane);
-  const core::Nanoseconds hold = hold_of(seed_, lane.number_, lane.added_++, now);
-  lane.held_.push_back({wc, now + hold, take_owed_sign()});
+  const core::Nanoseconds hold = hold_of(options_, lane.number_, lane.added_++, now);
+  lane.held_.push_back({wc, now + hold, added_++, take_owed_sign()});
   lane.held_count_.store(lane.held_.size(), std::memory_order_release);
   // Their order is kept, so those before it are owed, too.
-  if (lane.held_.back().is_owed)
-    for (Lane::Held& held : lane.held_) held.is_owed = true;
+  if (!lane.held_.back().is_owed) return;
+  if (keeps_order()) return owe_all();
+  for (Lane::Held& held : lane.held_) held.is_owed = true;
 }
 
 int Completions::take(Lane& lane, int turn, ibv_wc* out, core::Nanoseconds now, uint64_t& spare) {
@@ -45,8 +46,23 @@ int Completions::take(Lane& lane, int turn, ibv_wc* out, core::Nanoseconds now, 
   return taken;
 }
 
-int Completions::poll(int count, ibv_wc* out, core::Nanoseconds now) {
-  const PollPlan plan = poll_of(seed_, number_, given_);
+int Completions::poll_in_order(int count, ibv_wc* out, core::Nanoseconds now,
+                               const PollPlan& plan) {
+  uint64_t spare = plan.most;
+  int given = 0;
+  while (given < count) {
+    Lane* oldest = nullptr;
+    for (Lane* const lane : busy_)
+      if (!lane->held_.empty() && (!oldest || lane->held_.front().nth < oldest->held_.front().nth))
+        oldest = lane;
+    if (!oldest || take(*oldest, 1, out + given, now, spare) == 0) break;
+    ++given;
+  }
+  return given;
+}
+
+int Completions::poll_by_turns(int count, ibv_wc* out, core::Nanoseconds now,
+                               const PollPlan& plan) {
   uint64_t spare = plan.most;
   int given = 0;
   // Round by round, until one gives nothing.
@@ -58,6 +74,13 @@ int Completions::poll(int count, ibv_wc* out, core::Nanoseconds now) {
       given += take(lane, turn, out + given, now, spare);
     }
   }
+  return given;
+}
+
+int Completions::poll(int count, ibv_wc* out, core::Nanoseconds now) {
+  const PollPlan plan = poll_of(options_, number_, given_);
+  const int given =
+      keeps_order() ? poll_in_order(count, out, now, plan) : poll_by_turns(count, out, now, plan);
   std::erase_if(busy_, [](const Lane* lane) { return lane->held_.empty(); });
   given_ += static_cast<uint64_t>(given);
   if (given < count) shows_all_ = false;

@@ -35,6 +35,7 @@ class Lane {
   struct Held {
     ibv_wc wc;
     core::Nanoseconds due;
+    uint64_t nth;  // from 0, of those added to the queue
     bool is_owed;  // the next poll that has room must give it
   };
   uint64_t number_;
@@ -48,7 +49,8 @@ class Lane {
 // Thread: one at a time.
 class Completions {
  public:
-  Completions(uint64_t seed, uint64_t number) : seed_(seed), number_(number) {}
+  Completions(const core::ShakeOptions& options, uint64_t number)
+      : options_(options), number_(number) {}
 
   // It was taken from the next table at `now`.
   void add(Lane& lane, const ibv_wc& wc, core::Nanoseconds now);
@@ -56,7 +58,7 @@ class Completions {
   int poll(int count, ibv_wc* out, core::Nanoseconds now);
 
   // What the next arming does.
-  ArmingPlan next_arming() { return arming_of(seed_, number_, armings_++); }
+  ArmingPlan next_arming() { return arming_of(options_, number_, armings_++); }
   // The queue is being armed: all that was added before came before.
   void arm(bool solicited_only);
   // Until a poll finds fewer than it asked for, it finds all that the next table had: the program
@@ -80,11 +82,16 @@ class Completions {
   };
   bool take_owed_sign();
   void owe_all();
+  // Whether all of the queue are given in the order in which they were added.
+  bool keeps_order() const { return !options_.takes(core::Liberty::kOrder); }
+  int poll_by_turns(int count, ibv_wc* out, core::Nanoseconds now, const PollPlan& plan);
+  int poll_in_order(int count, ibv_wc* out, core::Nanoseconds now, const PollPlan& plan);
   // Takes what may be given of one lane, `turn` at most; how many.
   int take(Lane& lane, int turn, ibv_wc* out, core::Nanoseconds now, uint64_t& spare);
 
-  uint64_t seed_, number_;
-  uint64_t given_ = 0, armings_ = 0;
+  core::ShakeOptions options_;
+  uint64_t number_;
+  uint64_t added_ = 0, given_ = 0, armings_ = 0;
   Armed armed_ = Armed::kNot;
   bool shows_all_ = false;
   std::vector<Lane*> busy_;  // those that hold some

@@ -5,8 +5,8 @@
 
 namespace uiw::shake {
 
-// The table of --shake in front of `next`; `seed` is a number in decimal digits. ENOTSUP: it is
-// none. Once in a process.
-int make_table(const char* seed, const uiwarp_verbs* next, const uiwarp_verbs** table);
+// The table of --shake in front of `next`; `text` is what UIWARP_SHAKE says. ENOTSUP: it is
+// something else. Once in a process.
+int make_table(const char* text, const uiwarp_verbs* next, const uiwarp_verbs** table);
 
 }  // namespace uiw::shake

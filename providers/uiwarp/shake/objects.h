@@ -48,8 +48,8 @@ struct Qp {
 };
 
 struct Cq {
-  Cq(uint64_t seed, uint64_t ordinal)
-      : completions(seed, ordinal), strays(lane_number(Kind::kStrays, ordinal)) {}
+  Cq(const core::ShakeOptions& options, uint64_t ordinal)
+      : completions(options, ordinal), strays(lane_number(Kind::kStrays, ordinal)) {}
 
   uiwarp_cq* next = nullptr;
   const uiwarp_context* context = nullptr;

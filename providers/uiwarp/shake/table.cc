@@ -3,14 +3,13 @@
 
 #include "core/covers.h"
 #include "core/per_process.h"
-#include "core/settings.h"
 #include "shake/instrument.h"
 #include "shake/wraps.h"
 
 namespace uiw::shake {
 
 const uiwarp_verbs* next = nullptr;
-uint64_t seed = 0;
+core::ShakeOptions options;
 
 Process* this_process() {
   static constinit core::PerProcess<Process> processes;
@@ -24,9 +23,7 @@ UIW_TABLE_OVER(UIW_SHAKEN_VERBS, uiwarp_cq, uiwarp_qp_init)
 }  // namespace
 
 int make_table(const char* text, const uiwarp_verbs* next_table, const uiwarp_verbs** table) {
-  const std::optional<uint64_t> number = core::seed_of(text);
-  if (!number) return ENOTSUP;
-  seed = *number;
+  if (!core::parse_shake_options(text, options)) return ENOTSUP;
   next = next_table;
   *table = table_over(*next_table);
   return 0;

@@ -11,6 +11,8 @@ namespace uiw::shake {
 namespace {
 
 namespace tuning = core::tuning;
+using core::Liberty;
+using core::ShakeOptions;
 
 // What is drawn: each has numbers of its own.
 enum class Draw : uint64_t { kMood, kHold, kArming, kPause, kMost, kFirst, kTurn };
@@ -25,17 +27,19 @@ core::Nanoseconds below(core::Nanoseconds limit, uint64_t drawn) {
 
 }  // namespace
 
-Mood mood_of(uint64_t seed, uint64_t work_queue, uint64_t nth) {
+Mood mood_of(const ShakeOptions& options, uint64_t work_queue, uint64_t nth) {
+  if (!options.takes(Liberty::kLate)) return Mood::kPrompt;
   // Half of them prompt: what comes late is late beside something.
   constexpr Mood kMoods[] = {Mood::kPrompt, Mood::kPrompt, Mood::kPrompt, Mood::kPrompt,
                              Mood::kShort,  Mood::kMiddle, Mood::kLong,   Mood::kTogether};
-  return kMoods[draw(seed, Draw::kMood, work_queue, nth / tuning::kMoodCompletions) %
+  return kMoods[draw(options.seed, Draw::kMood, work_queue, nth / tuning::kMoodCompletions) %
                 std::size(kMoods)];
 }
 
-core::Nanoseconds hold_of(uint64_t seed, uint64_t work_queue, uint64_t nth, core::Nanoseconds now) {
-  const uint64_t drawn = draw(seed, Draw::kHold, work_queue, nth);
-  switch (mood_of(seed, work_queue, nth)) {
+core::Nanoseconds hold_of(const ShakeOptions& options, uint64_t work_queue, uint64_t nth,
+                          core::Nanoseconds now) {
+  const uint64_t drawn = draw(options.seed, Draw::kHold, work_queue, nth);
+  switch (mood_of(options, work_queue, nth)) {
     case Mood::kPrompt:
       return 0;
     case Mood::kShort:
@@ -50,10 +54,11 @@ core::Nanoseconds hold_of(uint64_t seed, uint64_t work_queue, uint64_t nth, core
   return 0;
 }
 
-ArmingPlan arming_of(uint64_t seed, uint64_t completion_queue, uint64_t nth) {
+ArmingPlan arming_of(const ShakeOptions& options, uint64_t completion_queue, uint64_t nth) {
+  if (!options.takes(Liberty::kArming)) return {Arming::kPlain, 0};
   const core::Nanoseconds pause =
-      below(tuning::kLongestArming, draw(seed, Draw::kPause, completion_queue, nth));
-  switch (draw(seed, Draw::kArming, completion_queue, nth) % 4) {
+      below(tuning::kLongestArming, draw(options.seed, Draw::kPause, completion_queue, nth));
+  switch (draw(options.seed, Draw::kArming, completion_queue, nth) % 4) {
     case 0:
       return {Arming::kLate, pause};
     case 1:
@@ -63,11 +68,12 @@ ArmingPlan arming_of(uint64_t seed, uint64_t completion_queue, uint64_t nth) {
   }
 }
 
-PollPlan poll_of(uint64_t seed, uint64_t completion_queue, uint64_t given) {
-  const uint64_t most = draw(seed, Draw::kMost, completion_queue, given);
-  return {most % 2 ? 1 + most / 2 % tuning::kFewCompletions : std::numeric_limits<uint64_t>::max(),
-          draw(seed, Draw::kFirst, completion_queue, given),
-          1 + draw(seed, Draw::kTurn, completion_queue, given) % tuning::kTurn};
+PollPlan poll_of(const ShakeOptions& options, uint64_t completion_queue, uint64_t given) {
+  const uint64_t most = draw(options.seed, Draw::kMost, completion_queue, given);
+  const bool few = most % 2 != 0 && options.takes(Liberty::kBatches);
+  return {few ? 1 + most / 2 % tuning::kFewCompletions : std::numeric_limits<uint64_t>::max(),
+          draw(options.seed, Draw::kFirst, completion_queue, given),
+          1 + draw(options.seed, Draw::kTurn, completion_queue, given) % tuning::kTurn};
 }
 
 }  // namespace uiw::shake

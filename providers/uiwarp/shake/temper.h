@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the seed decides: for how long completions are held, how many a poll gives, and what arming
-// does. By counts of the object's own events, so that the same events meet the same in every run.
-// Pure.
+// What the options decide: for how long completions are held, how many a poll gives, and what
+// arming does. By counts of the object's own events, so that the same events meet the same in every
+// run. Pure.
 #pragma once
 
 #include <cstdint>
 
 #include "core/clock.h"
+#include "core/shake_options.h"
 
 namespace uiw::shake {
 
@@ -32,12 +33,13 @@ struct ArmingPlan {
 };
 
 // Of the `nth` completion, from 0, of the work queue that has this number.
-Mood mood_of(uint64_t seed, uint64_t work_queue, uint64_t nth);
+Mood mood_of(const core::ShakeOptions& options, uint64_t work_queue, uint64_t nth);
 // How long it is held that comes at `now`. Less than tuning::kLongestHold.
-core::Nanoseconds hold_of(uint64_t seed, uint64_t work_queue, uint64_t nth, core::Nanoseconds now);
+core::Nanoseconds hold_of(const core::ShakeOptions& options, uint64_t work_queue, uint64_t nth,
+                          core::Nanoseconds now);
 
 // Of the `nth` arming, from 0, of the completion queue that has this number.
-ArmingPlan arming_of(uint64_t seed, uint64_t completion_queue, uint64_t nth);
+ArmingPlan arming_of(const core::ShakeOptions& options, uint64_t completion_queue, uint64_t nth);
 
 // How a poll of a completion queue that has given `given` completions before goes about it.
 struct PollPlan {
@@ -45,6 +47,6 @@ struct PollPlan {
   uint64_t first;  // whose turn is first, modulo the number of work queues
   uint64_t turn;   // how many of one work queue until it is another's, at least 1
 };
-PollPlan poll_of(uint64_t seed, uint64_t completion_queue, uint64_t given);
+PollPlan poll_of(const core::ShakeOptions& options, uint64_t completion_queue, uint64_t given);
 
 }  // namespace uiw::shake

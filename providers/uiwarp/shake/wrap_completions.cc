@@ -65,7 +65,7 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
   if (const int error = next->cq_create(context, cqe, channel_fd, comp_vector, parent_domain, user,
                                         &made, actual))
     return error;
-  auto* const ours = new Cq(seed, ++process->last_cq);
+  auto* const ours = new Cq(options, ++process->last_cq);
   ours->next = made;
   ours->context = context;
   const std::lock_guard lock(process->mutex);

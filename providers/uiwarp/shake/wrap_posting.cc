@@ -10,9 +10,9 @@
 namespace uiw::shake {
 namespace {
 
-// Null: none of this process's.
+// Null: none of this process's, or its places are not counted.
 Qp* find(const uiwarp_qp* handle) {
-  Process* const process = this_process();
+  Process* const process = options.takes(core::Liberty::kFull) ? this_process() : nullptr;
   if (!process) return nullptr;
   const std::lock_guard lock(process->mutex);
   const auto found = process->qps.find(handle);
@@ -113,7 +113,7 @@ int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 }
 
 int srq_post_recv(uiwarp_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  Process* const process = this_process();
+  Process* const process = options.takes(core::Liberty::kFull) ? this_process() : nullptr;
   if (!process) return next->srq_post_recv(srq, wr, bad);
   // In this order: what another thread's poll takes meanwhile counts as free, and not twice.
   const size_t held = held_of(*process, srq);

@@ -8,9 +8,9 @@
 
 namespace uiw::shake {
 
-// The next table, and the seed; set before any function here is called.
+// The next table, and what UIWARP_SHAKE says; set before any function here is called.
 extern const uiwarp_verbs* next;
-extern uint64_t seed;
+extern core::ShakeOptions options;
 
 // X(name) for each; the others neither complete anything nor know an object of ours.
 // clang-format off

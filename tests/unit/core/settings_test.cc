@@ -324,8 +324,7 @@ TEST(Settings, ASeedIsANumberOf64BitsOrOff) {
     EXPECT_TRUE(accepted("UIWARP_SHAKE", good, s));
     EXPECT_STREQ(s.shake, good);
   }
-  for (const char* bad :
-       {"", "-1", "1x", "0x1", " 1", "on", "18446744073709551616", "000000000000000000001"})
+  for (const char* bad : {"", "-1", "1x", "0x1", " 1", "on", "18446744073709551616"})
     expect_refused("UIWARP_SHAKE", bad, "off|SEED");
 }
 

@@ -49,7 +49,7 @@ std::vector<uint64_t> empty(Completions& completions, core::Nanoseconds now) {
 
 TEST(ShakenCompletions, WhoPollsOnGetsAllInTheOrderOfEachWorkQueueAndInTime) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Completions completions(seed, 1);
+    Completions completions({seed}, 1);
     Lane sends(1), receives(2), others(3);
     Lane* const lanes[] = {&sends, &receives, &others};
     std::map<uint32_t, std::vector<uint64_t>> got;
@@ -71,7 +71,7 @@ TEST(ShakenCompletions, WhoPollsOnGetsAllInTheOrderOfEachWorkQueueAndInTime) {
 
 TEST(ShakenCompletions, APollBehindTheArmingFindsAllThatCameBefore) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Completions completions(seed, 1);
+    Completions completions({seed}, 1);
     Lane sends(1), receives(2);
     for (uint64_t i = 0; i < 10; ++i) completions.add(i % 2 ? sends : receives, completion(i), 0);
     completions.arm(false);
@@ -81,7 +81,7 @@ TEST(ShakenCompletions, APollBehindTheArmingFindsAllThatCameBefore) {
 
 TEST(ShakenCompletions, APollBehindAnEventFindsTheOneThatItTellsOf) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Completions completions(seed, 1);
+    Completions completions({seed}, 1);
     Lane sends(1), receives(2);
     completions.add(sends, completion(1), 0);
     completions.arm(false);
@@ -92,7 +92,7 @@ TEST(ShakenCompletions, APollBehindAnEventFindsTheOneThatItTellsOf) {
 
 TEST(ShakenCompletions, OfSolicitedEventsItIsNotKnownWhichTheyTellOf) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Completions completions(seed, 1);
+    Completions completions({seed}, 1);
     Lane receives(2);
     completions.arm(true);
     for (uint64_t i = 1; i <= 3; ++i) {
@@ -105,7 +105,7 @@ TEST(ShakenCompletions, OfSolicitedEventsItIsNotKnownWhichTheyTellOf) {
 TEST(ShakenCompletions, WhenAllIsToBeShownItIsUntilAPollHasEmptiedTheQueue) {
   bool held = false;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Completions completions(seed, 1);
+    Completions completions({seed}, 1);
     Lane sends(1);
     completions.add(sends, completion(1), 0);
     completions.show_all();
@@ -127,7 +127,7 @@ int seeds_that(Run run) {
 
 TEST(ShakenCompletions, ManySeedsHoldACompletionThatNobodyIsOwed) {
   EXPECT_GT(seeds_that([](uint64_t seed) {
-              Completions completions(seed, 1);
+              Completions completions({seed}, 1);
               Lane sends(1);
               completions.add(sends, completion(1), 1);
               return poll(completions, 4, 1).empty();
@@ -137,7 +137,7 @@ TEST(ShakenCompletions, ManySeedsHoldACompletionThatNobodyIsOwed) {
 
 TEST(ShakenCompletions, ManySeedsChangeTheOrderOfWorkQueues) {
   EXPECT_GT(seeds_that([](uint64_t seed) {
-              Completions completions(seed, 1);
+              Completions completions({seed}, 1);
               Lane sends(1), receives(2);
               completions.add(sends, completion(1), 0);
               completions.add(receives, completion(2), 0);
@@ -151,7 +151,7 @@ TEST(ShakenCompletions, ManySeedsChangeTheOrderOfWorkQueues) {
 
 TEST(ShakenCompletions, ManySeedsGiveFewerThanThereAre) {
   EXPECT_GT(seeds_that([](uint64_t seed) {
-              Completions completions(seed, 1);
+              Completions completions({seed}, 1);
               Lane sends(1);
               for (uint64_t i = 0; i < 4; ++i) completions.add(sends, completion(i), 0);
               const size_t size = poll(completions, 4, kLongestHold).size();
@@ -161,8 +161,31 @@ TEST(ShakenCompletions, ManySeedsGiveFewerThanThereAre) {
             60);
 }
 
+TEST(ShakenCompletions, WithoutOrderThoseOfAllWorkQueuesComeInTheirOrder) {
+  constexpr uint32_t kOrder = uint32_t{1} << static_cast<unsigned>(core::Liberty::kOrder);
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Completions completions({seed, kOrder}, 1);
+    Lane sends(1), receives(2), others(3);
+    Lane* const lanes[] = {&sends, &receives, &others};
+    std::vector<uint64_t> got;
+    core::Nanoseconds now = 0;
+    for (uint64_t i = 0; i < 300; ++i, now += 10 * core::kMicrosecond) {
+      if (i % 50 == 49) completions.arm(false);
+      completions.add(*lanes[i % 3], completion(i), now);
+      for (const uint64_t id : poll(completions, 8, now)) got.push_back(id);
+      // What came behind the arming has its event, so it is there, and all before it.
+      if (i % 50 == 49) {
+        for (const uint64_t id : empty(completions, now)) got.push_back(id);
+        EXPECT_EQ(got.size(), i + 1) << seed;
+      }
+    }
+    EXPECT_EQ(got.size(), 300u) << seed;
+    EXPECT_TRUE(std::ranges::is_sorted(got)) << seed;
+  }
+}
+
 std::vector<std::pair<core::Nanoseconds, uint64_t>> story(uint64_t seed) {
-  Completions completions(seed, 4);
+  Completions completions({seed}, 4);
   Lane sends(1), receives(2);
   std::vector<std::pair<core::Nanoseconds, uint64_t>> told;
   for (core::Nanoseconds now = 0; now < 400 * core::kMicrosecond; now += core::kMicrosecond) {
@@ -181,7 +204,7 @@ TEST(ShakenCompletions, TheSameSeedTellsTheSameStoryTwentyTimes) {
 }
 
 TEST(ShakenCompletions, WhatIsForgottenIsNotGivenAndTheRestIsCounted) {
-  Completions completions(1, 1);
+  Completions completions({1}, 1);
   Lane sends(1), receives(2);
   ibv_wc failed = completion(3, 1, IBV_WC_RECV);
   failed.status = IBV_WC_WR_FLUSH_ERR;

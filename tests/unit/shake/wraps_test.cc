@@ -36,9 +36,9 @@ class ShakenVerbs : public testing::Test {
     };
     behind_.context_events_taken = [](uiwarp_context*, int) {};
   }
-  void begin(uint64_t seed) {
+  void begin(uint64_t seed, const char* liberties = "") {
     end();
-    ASSERT_EQ(make_table(std::to_string(seed).c_str(), &behind_, &verbs_), 0);
+    ASSERT_EQ(make_table((std::to_string(seed) + liberties).c_str(), &behind_, &verbs_), 0);
     int actual = 0;
     for (uiwarp_cq** const cq : {&sends_, &receives_})
       ASSERT_EQ(verbs_->cq_create(context(), 64, -1, 0, nullptr, nullptr, cq, &actual), 0);
@@ -179,6 +179,13 @@ TEST_F(ShakenVerbs, AQueuePairInErrorTakesWhatTheStackTakes) {
   while (poll(sends_).empty() && core::now() < limit) {
   }
   EXPECT_EQ(verbs_->qp_post_send(qp_, &wr, &bad), 0);
+}
+
+TEST_F(ShakenVerbs, WithoutFullTheStackCountsPlaces) {
+  begin(1, ",without=full");
+  ibv_send_wr wr{};
+  ibv_send_wr* bad = nullptr;
+  for (uint32_t i = 0; i <= kDepth; ++i) EXPECT_EQ(verbs_->qp_post_send(qp_, &wr, &bad), 0);
 }
 
 TEST_F(ShakenVerbs, ASeedThatIsNoneGivesNoTable) {
