@@ -37,6 +37,7 @@ class Requests {
   // any. Of equal ones the oldest is taken for the one that is meant; of none nothing is visited.
   template <class Visit>
   void complete_sends(uint64_t wr_id, bool success, Visit visit) {
+    is_sure_ = is_sure_ && (success || !is_ambiguous(wr_id));
     for (size_t i = 0; i < count_; ++i) {
       const Head& head = heads_[place_of(i)];
       if (head.wr_id != wr_id || !(head.is_signaled || !success)) continue;
@@ -66,6 +67,10 @@ class Requests {
   bool has_signaled() const;
   // Whether several have that wr_id.
   bool is_ambiguous(uint64_t wr_id) const;
+
+  // Whether those that are left are those that were not polled: until one failed that had the wr_id
+  // of another.
+  bool is_sure() const { return is_sure_; }
 
   void forget_fingerprint(size_t i) { heads_[place_of(i)].has_fingerprint = false; }
   void clear();
@@ -101,6 +106,7 @@ class Requests {
 
   Of of_;
   uint32_t depth_, max_sge_;
+  bool is_sure_ = true;
   uint32_t last_ = 0;  // sequence number
   size_t first_ = 0;   // place of the oldest
   size_t count_ = 0;

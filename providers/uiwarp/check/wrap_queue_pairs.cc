@@ -61,6 +61,7 @@ void hint_at_outstanding(Qp& qp) {
   Unpolled all;
   {
     const std::lock_guard lock(qp.mutex);
+    if (!qp.sends.is_sure()) return;
     all = unpolled_of(qp.sends, [](const Request&) { return true; });
   }
   const auto& [wr_ids, posted] = all;

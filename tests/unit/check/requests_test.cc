@@ -71,6 +71,25 @@ TEST(Requests, OneThatFailedNeedNotHaveAskedForACompletion) {
   EXPECT_THAT(ids(requests), ElementsAre(2));
 }
 
+TEST(Requests, WhenOneOfEqualIdsFailedItIsNotSureWhichAreLeft) {
+  Requests requests(Of::kSends);
+  for (int i = 0; i < 3; ++i) add(requests, 0);
+  add(requests, 1);
+  EXPECT_TRUE(requests.is_sure());
+  complete(requests, 0, true);
+  EXPECT_TRUE(requests.is_sure());
+  complete(requests, 0, false);
+  EXPECT_FALSE(requests.is_sure());
+  complete(requests, 0, false);
+  complete(requests, 1, false);
+  EXPECT_FALSE(requests.is_sure());
+  requests.clear();
+  EXPECT_TRUE(requests.is_sure());
+  for (const uint64_t wr_id : {1, 2}) add(requests, wr_id);
+  complete(requests, 1, false);
+  EXPECT_TRUE(requests.is_sure());
+}
+
 TEST(Requests, AnUnknownCompletionChangesNothing) {
   Requests requests(Of::kSends);
   add(requests, 1);
