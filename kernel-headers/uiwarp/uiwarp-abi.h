@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 13
+#define UIWARP_ABI_VERSION 14
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -41,10 +41,16 @@ UIWARP_EXPORT int uiwarp_abi_version(void);
  */
 UIWARP_EXPORT int uiwarp_refuse(int error, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
 /*
- * Tells that `call`, which destroys an object, has waited for a second, since the program got `count` events of it and
- * did not acknowledge them by `function`.
+ * The provider's part of an object, of malloc(), which the same thread has just destroyed: freed, or kept for a while so
+ * that who uses it all the same can be told so.
  */
-UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, uint32_t count);
+UIWARP_EXPORT void uiwarp_object_free(void *object);
+/*
+ * Tells that `call`, which destroys an object, has waited for a second, since the program got `count` events of it and
+ * did not acknowledge them by `function`; or, by a count below 0, that it will wait for ever, since more were
+ * acknowledged than it got.
+ */
+UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, int32_t count);
 
 /*
  * Told to instruments only, by the stack's own threads or whoever polls: the peer of the queue pair named memory that
@@ -287,7 +293,11 @@ UIWARP_EXPORT int uiwarp_cq_arm(struct uiwarp_cq *cq, int solicited_only);
 UIWARP_EXPORT void uiwarp_cq_overrun(struct uiwarp_cq *cq);
 /* For instruments: the event of a queue that is armed comes although nothing was added. */
 UIWARP_EXPORT void uiwarp_cq_wake(struct uiwarp_cq *cq);
-/* 1: it has lost a completion, for which it had no room. Costs one load. */
+/* 0: no; else UIWARP_OVERFLOWED, it has lost a completion, for which it had no room, or UIWARP_OVERRUN. Costs one load. */
+enum {
+	UIWARP_OVERFLOWED = 1,
+	UIWARP_OVERRUN = 2 /* by a rule of --faults */
+};
 UIWARP_EXPORT int uiwarp_cq_has_overflowed(struct uiwarp_cq *cq);
 /* How many completions a poll would find, and how many of them are those of receives that succeeded. */
 UIWARP_EXPORT uint32_t uiwarp_cq_waiting(struct uiwarp_cq *cq, uint32_t *messages);

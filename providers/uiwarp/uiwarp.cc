@@ -2,6 +2,7 @@
 // libuiwarp.so.0: says which private ABI it speaks, and what the provider has to say; everything
 // else is in the layers.
 #include <cstdarg>
+#include <cstdlib>
 
 #include "core/explain_of.h"
 #include "uiwarp/uiwarp-abi.h"
@@ -44,10 +45,21 @@ uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t, uint64_t*) {
   return UIWARP_DATAGRAM_ARRIVES;
 }
 
-void uiwarp_acks_missing(const char* call, const char* function, uint32_t count) {
+void uiwarp_object_free(void* object) {
+  free(object);
+}
+
+void uiwarp_acks_missing(const char* call, const char* function, int32_t count) {
   static constinit uiw::core::Told told;
+  if (count < 0) {
+    uiw::core::refuse_of(call, told, 0,
+                         "%s waits without end: %d more events of this object were acknowledged "
+                         "than the program got (%s)",
+                         call, -count, function);
+    return;
+  }
   uiw::core::refuse_of(call, told, 0,
-                       "%s waits: of the events of this object that the program got, %u are not "
+                       "%s waits: of the events of this object that the program got, %d are not "
                        "acknowledged (%s)",
                        call, count, function);
 }

@@ -34,6 +34,20 @@ def rping(world):
     expect("server DISCONNECT EVENT" in server.output, "the peer did not notice", client, server)
 
 
+@case("faults-no-finding", worlds=["lo4-root"], seconds=120)
+def no_finding(world):
+    """What a rule does to a program that makes no mistake is no finding of --check."""
+    for rule in ("op=RECV nth=3 status=LOC_LEN_ERR", "op=SEND nth=3 status=LOC_PROT_ERR", "cq=* nth=5 overrun"):
+        with Rules(rule + "\n") as settings:
+            port = world.port()
+            server = serve(world, port, "-C", "10")
+            client = connect(world, port, "-C", "10", settings={**settings, "UIWARP_CHECK": "on"})
+            wait_until(client.ended, 20, "the client does not end", client, server)
+            server.destroy()
+        said_once(client, "line 1: ", server)
+        expect("uiwarp check" not in client.output and client.process.returncode != 66, f"{rule}: a finding", client, server)
+
+
 def write_under(world, rules):
     """ib_write_bw whose client meets the rules, and fails; client and server."""
     common = ["ib_write_bw", "-d", world.device, "-F", "-n", "500"]

@@ -38,7 +38,7 @@ def run(uiwarp, program, hints, *arguments):
 SAID_TWICE = {"short_receive": "how long the message was", "refused_read": "by the end that refused it",
               "refused_write": "by the end that refused it",
               "unpolled_full_queue": "without hints, too", "small_queue": "at once",
-              "overflown_queue": "at once"}
+              "overflown_queue": "at once", "overflown_unpolled": "at once"}
 # The other end, which is in the same process here, tells of itself: what it was connected to, or was connecting to,
 # was destroyed.
 WARNING = r"^uiwarp: (?!.*(the peer ended the connection|or closed when it was asked))"

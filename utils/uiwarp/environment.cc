@@ -27,6 +27,16 @@ std::string env(const char* name) {
   return value ? value : "";
 }
 
+// Whether it is a file that may be written, or may be made. Else errno says why not.
+bool can_be_written(const std::string& path) {
+  if (access(path.c_str(), F_OK) == 0) {
+    errno = EISDIR;
+    return !std::filesystem::is_directory(path) && access(path.c_str(), W_OK) == 0;
+  }
+  const std::string folder = std::filesystem::absolute(path).parent_path().string();
+  return access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
 }  // namespace
 
 std::string why_incomplete(const Layout& layout) {
@@ -124,12 +134,19 @@ std::string with_absolute_paths(const std::string& options) {
 }  // namespace
 
 bool choose_check(const std::string& options, std::string& problem) {
-  core::CheckOptions ignored;
+  core::CheckOptions parsed;
   std::string wrong;
-  if (!core::parse_check_options(options, ignored, &wrong)) {
+  if (!core::parse_check_options(options, parsed, &wrong)) {
     problem = "--check: " + wrong;
     return false;
   }
+  // Before the program starts: later it would find no device, and go on without.
+  const std::string json(parsed.json), suppressions(parsed.suppressions);
+  if (!json.empty() && !can_be_written(json))
+    problem = "--check: json=" + json + ": " + strerror(errno);
+  else if (!suppressions.empty() && access(suppressions.c_str(), R_OK) != 0)
+    problem = "--check: suppressions=" + suppressions + ": " + strerror(errno);
+  if (!problem.empty()) return false;
   return choose("UIWARP_CHECK", with_absolute_paths(options),
                 "--check: '" + options + "' is too long", problem);
 }

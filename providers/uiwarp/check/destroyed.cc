@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -18,18 +19,32 @@ namespace {
 struct Buried {
   Objects::Entry entry;
   Stack destroyed;
-  void (*free)(const void*) = nullptr;
+  void (*free)(const void*) = [](const void*) {};
 };
+
+// Enough for who uses one after it has destroyed all it had; each takes some hundred bytes.
+constexpr size_t kMost = 1024;
 
 class Graveyard {
  public:
   void add(Buried one) {
-    constexpr size_t kMost = 256;
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(one));
     if (all_.size() <= kMost) return;
     all_.front().free(all_.front().entry.object);
     all_.pop_front();
+  }
+  void remove(const void* object) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(all_, [&](const Buried& one) { return one.entry.object == object; });
+  }
+  // Each belongs to one that was added before it, so it outlives that.
+  void add_memory(void* memory) {
+    const std::lock_guard lock(mutex_);
+    memory_.push_back(memory);
+    if (memory_.size() <= kMost) return;
+    std::free(memory_.front());
+    memory_.pop_front();
   }
   // Without a name, if another thread is just destroying it.
   Buried find(const void* object) {
@@ -41,7 +56,8 @@ class Graveyard {
 
  private:
   std::mutex mutex_;
-  std::deque<Buried> all_;  // under mutex_
+  std::deque<Buried> all_;    // under mutex_
+  std::deque<void*> memory_;  // under mutex_
 };
 
 Graveyard& graveyard() {
@@ -49,15 +65,30 @@ Graveyard& graveyard() {
   return *all.get();
 }
 
-template <class Object>
-void bury_object(Object* object) {
-  Buried one{Objects::instance().find(object), {}, [](const void* gone) {
-               delete static_cast<const Object*>(gone);
-             }};
+void bury_as(const void* object, void (*free)(const void*)) {
+  Buried one{Objects::instance().find(object), {}, free};
   one.entry.object = object;
   capture(one.destroyed);
   Objects::instance().remove(object);
   graveyard().add(std::move(one));
+}
+
+template <class Object>
+void bury_object(Object* object) {
+  bury_as(object, [](const void* gone) { delete static_cast<const Object*>(gone); });
+}
+
+constexpr char kCalledAfter[] = "%s is called after it was destroyed";
+constexpr char kGivenAfter[] = "%s is given it after it was destroyed";
+
+// `what`: one of these.
+void report_gone(const Buried& gone, const char* what, const char* call) {
+  Finding finding{Kind::kUsedAfterDestroy, gone.entry.name, {}, {}, {{"called", {}}}};
+  capture(finding.places[0].stack);
+  finding.what = text(what, call);
+  finding.places.push_back({"destroyed", gone.destroyed});
+  finding.places.push_back({"created", gone.entry.created});
+  Report::instance().add(finding);
 }
 
 }  // namespace
@@ -68,17 +99,14 @@ Inside::Inside(Life& life, const void* object, const char* call) {
     return;
   }
   const Buried gone = graveyard().find(object);
-  const std::string name =
-      gone.entry.object ? gone.entry.name : Objects::instance().find(object).name;
-  Finding finding{Kind::kUsedAfterDestroy, name, {}, {}, {{"called", {}}}};
-  capture(finding.places[0].stack);
   if (gone.entry.object) {
-    finding.what = text("%s is called after it was destroyed", call);
-    finding.places.push_back({"destroyed", gone.destroyed});
-    finding.places.push_back({"created", gone.entry.created});
-  } else {
-    finding.what = text("%s is called while another thread destroys it", call);
+    report_gone(gone, kCalledAfter, call);
+    return;
   }
+  Finding finding{
+      Kind::kUsedAfterDestroy, Objects::instance().find(object).name, {}, {}, {{"called", {}}}};
+  capture(finding.places[0].stack);
+  finding.what = text("%s is called while another thread destroys it", call);
   Report::instance().add(finding);
 }
 
@@ -97,6 +125,15 @@ void end_life(Life& life, const void* object, const char* call) {
   for (unsigned i = 0; i < kSteps && life.within() > 0; ++i) nanosleep(&kStep, nullptr);
 }
 
+void bury(Pd* pd) {
+  bury_object(pd);
+}
+
+void bury(Mr* mr) {
+  mr->region.reset();
+  bury_object(mr);
+}
+
 void bury(Cq* cq) {
   bury_object(cq);
 }
@@ -110,6 +147,25 @@ void bury(Qp* qp) {
   qp->sends.clear();
   qp->receives.clear();
   bury_object(qp);
+}
+
+void bury_handle(const void* handle) {
+  bury_as(handle, [](const void*) {});
+}
+
+void exhume(const void* handle) {
+  graveyard().remove(handle);
+}
+
+void bury_memory(void* memory) {
+  graveyard().add_memory(memory);
+}
+
+bool is_gone(const void* object, const char* call, As as) {
+  const Buried gone = object ? graveyard().find(object) : Buried{};
+  if (!gone.entry.object) return false;
+  report_gone(gone, as == As::kItself ? kCalledAfter : kGivenAfter, call);
+  return true;
 }
 
 }  // namespace uiw::check

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Queues that were destroyed. Their objects stay for a while, so that a thread which goes on using
-// one is reported, where it would crash in this library otherwise.
+// Objects that were destroyed. Ours and the provider's stay for a while, so that a program which
+// goes on using one is told so, where it would crash otherwise, or use what came in its place.
 #pragma once
+
+#include <cstdint>
 
 #include "check/objects.h"
 
@@ -28,8 +30,23 @@ void end_life(Life& life, const void* object, const char* call);
 
 // It is destroyed: takes it from the list of objects. It is deleted when enough others have gone
 // after it.
+void bury(Pd* pd);
+void bury(Mr* mr);
 void bury(Cq* cq);
 void bury(Srq* srq);
 void bury(Qp* qp);
+// The same of a handle of the next table, whose object is gone; and another one has that handle.
+void bury_handle(const void* handle);
+void exhume(const void* handle);
+// The provider's part of what was buried last by this thread: it is freed no sooner.
+void bury_memory(void* memory);
+
+enum class As : uint8_t {
+  kItself,  // the call is on it
+  kGiven,   // the call is given it for another object
+};
+// Whether it was destroyed, which is reported then, and nothing of it may be looked at. `object`:
+// null, or as in Objects. Not for posting and polling: it looks through all that are buried.
+bool is_gone(const void* object, const char* call, As as = As::kItself);
 
 }  // namespace uiw::check

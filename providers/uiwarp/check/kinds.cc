@@ -116,9 +116,10 @@ constexpr KindInfo kInfos[] = {
      "The request ends with IBV_WC_REM_ACCESS_ERR, and both queue pairs are in the error state.",
      "Compare rkey, remote address and length with what the peer registered, and with which access "
      "flags; the peer's own messages name the region."},
-    {Kind::kUsedAfterDestroy, "used-after-destroy", "a call on a queue that is destroyed",
+    {Kind::kUsedAfterDestroy, "used-after-destroy", "a call on an object that is destroyed",
      "Its memory is freed: the call crashes, or works on what has that memory by then.",
-     "Let the threads that poll and post end, or know that they are not to, before the queue is "
+     "Forget a pointer when what it points to is destroyed, in each structure that holds it. Let "
+     "the threads that poll and post end, or know that they are not to, before a queue is "
      "destroyed."},
     {Kind::kEventUnread, "event-unread", "an asynchronous event that nobody read",
      "The event is told once. Who does not read it takes a queue that is dead, or has no receives "

@@ -30,7 +30,7 @@ enum class Kind : uint8_t {
   kReadDepth,          // a Read or atomic where there are to be none
   kNoReceive,          // a message came and found no receive
   kRemoteAccess,       // the peer refused what a request asks of its memory
-  kUsedAfterDestroy,   // a queue that has gone, or goes at that moment
+  kUsedAfterDestroy,   // an object that has gone, or goes at that moment
   kEventUnread,        // an asynchronous event that nobody read
   kUnmapped,           // memory that is registered was unmapped
 };

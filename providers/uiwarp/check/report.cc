@@ -22,15 +22,16 @@ namespace {
 
 namespace sys = core::sys;
 
-// Whole, so that what several processes write stays apart. Nobody hears of what cannot be written.
-void write_all(int fd, const std::string& text) {
+// Whole, so that what several processes write stays apart. 0 or errno.
+int write_all(int fd, const std::string& text) {
   size_t written = 0;
   while (written < text.size()) {
     const long result = sys::write(fd, text.data() + written, text.size() - written);
     if (result == -EINTR) continue;
-    if (result <= 0) return;
+    if (result <= 0) return static_cast<int>(-result);
     written += static_cast<size_t>(result);
   }
+  return 0;
 }
 
 // 0 or errno. Opened for each: a program may close descriptors that it did not open.
@@ -40,9 +41,9 @@ int append_to(const std::string& path, const std::string& text) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
   const int fd = sys::open(path.c_str(), kFlags, 0666);
   if (fd < 0) return -fd;
-  write_all(fd, text);
+  const int error = write_all(fd, text);
   sys::close(fd);
-  return 0;
+  return error;
 }
 
 void complain(const char* option, const std::string& path, const char* what) {
@@ -103,6 +104,7 @@ Report::Report() {
 void Report::begin_anew() {
   counts_ = {};
   known_.clear();
+  json_failed_ = false;
 }
 
 bool Report::configure(const core::CheckOptions& options) {
@@ -180,8 +182,12 @@ void Report::show(const Finding& finding, const Frames& frames) {
   write_json(as_json(finding, frames, pid));
 }
 
-void Report::write_json(const std::string& line) const {
-  if (!json_.empty()) append_to(json_, line);
+// Of a FIFO whose reader is slow nothing is said: that is what it was told to do.
+void Report::write_json(const std::string& line) {
+  const int error = json_.empty() ? 0 : append_to(json_, line);
+  if (error == 0 || error == EAGAIN || error == ENXIO || std::exchange(json_failed_, true)) return;
+  complain("json", json_,
+           (std::string(strerrordesc_np(error)) + ": findings are lost there").c_str());
 }
 
 void Report::summarise() {

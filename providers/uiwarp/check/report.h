@@ -43,7 +43,7 @@ class Report {
   void show(const Finding& finding, const Frames& frames);
   void summarise();
   [[noreturn]] void stop();
-  void write_json(const std::string& line) const;
+  void write_json(const std::string& line);
   void begin_anew();
 
   void (*before_end_)() = nullptr;
@@ -52,7 +52,8 @@ class Report {
   bool hints_ = false, halt_ = false, github_ = false;
   unsigned most_ = 0;
   int exit_status_ = 0;
-  std::string json_;  // path; empty: none
+  std::string json_;          // path; empty: none
+  bool json_failed_ = false;  // and that was said
   Suppressions suppressions_;
   std::optional<Symbols> symbols_;  // from the first finding on
   std::vector<Known> known_;        // each different one

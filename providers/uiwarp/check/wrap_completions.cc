@@ -2,6 +2,7 @@
 // Completion queues: what a completion says of its request.
 #include <cerrno>
 #include <mutex>
+#include <unordered_set>
 
 #include "check/destroyed.h"
 #include "check/forks.h"
@@ -10,6 +11,8 @@
 #include "check/unread_events.h"
 #include "check/watch.h"
 #include "check/wraps.h"
+#include "core/cause.h"
+#include "core/per_process.h"
 #include "core/raw_sys.h"
 
 namespace uiw::check {
@@ -51,6 +54,10 @@ class Completed {
 
  private:
   bool succeeded() const { return wc_.status == IBV_WC_SUCCESS; }
+  // By --faults: the program has done nothing wrong.
+  bool is_injected() const {
+    return wc_.vendor_err == static_cast<uint32_t>(core::Cause::kInjected);
+  }
 
   // A hint: the program may know by other means that the request was carried out.
   void check_memory(const Request& request) {
@@ -71,6 +78,7 @@ class Completed {
   }
 
   void explain(const Request& request, const void* pd, bool is_guess) {
+    if (is_injected()) return;
     std::optional<Verdict> verdict =
         why_refused(request, wc_.status, context_.regions, pd, qp_.type);
     if (!verdict) verdict = why_unanswered(request, wc_);
@@ -106,7 +114,7 @@ int thread_id() {
 
 // Once, of one that has lost completions.
 void report_overflow(Cq& cq) {
-  if (cq.is_overflown.load() || !next->cq_has_overflowed(cq.next)) return;
+  if (cq.is_overflown.load() || next->cq_has_overflowed(cq.next) != UIWARP_OVERFLOWED) return;
   if (cq.is_overflown.exchange(true)) return;
   const Objects::Entry entry = Objects::instance().find(&cq);
   Report::instance().add({Kind::kCqTooSmall,
@@ -115,6 +123,16 @@ void report_overflow(Cq& cq) {
                           "it has overflowed: more completions waited than it has entries, and at "
                           "least one is lost",
                           {{"created", entry.created}}});
+}
+
+// Those that are there, for who looks for one that nobody polls.
+struct Queues {
+  std::mutex mutex;
+  std::unordered_set<Cq*> all;  // under mutex
+};
+Queues& queues() {
+  static constinit core::PerProcess<Queues> all;
+  return *all.get();
 }
 
 void take(Context& context, ibv_wc* wcs, int count) {
@@ -140,10 +158,24 @@ void take(Context& context, ibv_wc* wcs, int count) {
 
 }  // namespace
 
+void report_overflows(const Context* context) {
+  Queues& known = queues();
+  const std::lock_guard lock(known.mutex);
+  for (Cq* const cq : known.all)
+    if (!context || cq->context == context) report_overflow(*cq);
+}
+
+void forget_queues(const Context& context) {
+  Queues& known = queues();
+  const std::lock_guard lock(known.mutex);
+  std::erase_if(known.all, [&](const Cq* cq) { return cq->context == &context; });
+}
+
 namespace wrap {
 
 int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
               uiwarp_pd* parent_domain, void* user, uiwarp_cq** cq, int* actual) {
+  if (is_gone(parent_domain, "ibv_create_cq_ex", As::kGiven)) return EINVAL;
   is_inherited(of(context), &of(context), "ibv_create_cq");
   auto* const made = new Cq;
   if (const int error = next->cq_create(of(context).next, cqe, channel_fd, comp_vector,
@@ -162,28 +194,42 @@ int cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_vector,
     made->maker = thread_id();
     watch::add(*made);
   }
+  {
+    const std::lock_guard lock(queues().mutex);
+    queues().all.insert(made);
+  }
   *cq = handle_of(made);
   return 0;
 }
 
 int cq_destroy(uiwarp_cq* handle, uint32_t* comp_events, uint32_t* async_events) {
   Cq* const cq = &of(handle);
+  if (is_gone(cq, "ibv_destroy_cq")) return EINVAL;
   if (is_inherited(*cq->context, cq, "ibv_destroy_cq", Use::kDestroys))
     return next->cq_destroy(cq->next, comp_events, async_events);
   end_life(cq->life, cq, "ibv_destroy_cq");
   report_overflow(*cq);
+  {
+    const std::lock_guard lock(queues().mutex);
+    queues().all.erase(cq);
+  }
   hint_at_unread(*cq->context, cq, cq->user, "ibv_destroy_cq");
   if (cq->channel_fd >= 0) watch::remove(*cq);
   const int error = next->cq_destroy(cq->next, comp_events, async_events);
   if (error) cq->life.go_on();
   if (error && cq->channel_fd >= 0) watch::add(*cq);
   if (error == EBUSY) report_busy("ibv_destroy_cq", cq, "by queue pairs");
-  if (error) return error;
+  if (error) {
+    const std::lock_guard lock(queues().mutex);
+    queues().all.insert(cq);
+    return error;
+  }
   bury(cq);
   return 0;
 }
 
 int cq_resize(uiwarp_cq* cq, int cqe, int* actual) {
+  if (is_gone(cq, "ibv_resize_cq")) return EINVAL;
   is_inherited(*of(cq).context, &of(cq), "ibv_resize_cq");
   const int error = next->cq_resize(of(cq).next, cqe, actual);
   if (!error) of(cq).entries = *actual = cqe;

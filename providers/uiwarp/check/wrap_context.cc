@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "check/destroyed.h"
 #include "check/forks.h"
 #include "check/text.h"
 #include "check/unread_events.h"
@@ -63,6 +64,7 @@ void report_leaks(const std::vector<Objects::Entry>& left) {
 }
 
 void at_end() {
+  report_overflows(nullptr);
   if (wants.hints) report_leaks(Objects::instance().all_of(nullptr));
 }
 
@@ -118,12 +120,15 @@ void context_close(uiwarp_context* handle) {
   if (context.foreign()) return;
   const auto left = Objects::instance().all_of(&context);
   if (!left.empty() && !exiting) report_close(context, left);
+  forget_queues(context);
   Objects::instance().remove(&context);
   // What is left refers to it.
   if (left.empty()) delete &context;
 }
 
 void context_events_taken(uiwarp_context* context, int asynchronous) {
+  // One may be of a queue that is polled no more.
+  if (asynchronous && !of(context).foreign()) report_overflows(&of(context));
   next->context_events_taken(of(context).next, asynchronous);
 }
 
@@ -150,6 +155,9 @@ int pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
 }
 
 int pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td, uiwarp_pd** parent) {
+  if (is_gone(pd, "ibv_alloc_parent_domain", As::kGiven) ||
+      is_gone(td, "ibv_alloc_parent_domain", As::kGiven))
+    return EINVAL;
   is_inherited(of(context), &of(pd), "ibv_alloc_parent_domain");
   auto* const made = new Pd;
   if (const int error = next->pd_alloc_parent(of(context).next, of(pd).next, td, &made->next)) {
@@ -166,13 +174,13 @@ int pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td, uiwar
 
 int pd_dealloc(uiwarp_pd* handle) {
   Pd* const pd = &of(handle);
+  if (is_gone(pd, "ibv_dealloc_pd")) return EINVAL;
   if (is_inherited(*pd->context, pd, "ibv_dealloc_pd", Use::kDestroys))
     return next->pd_dealloc(pd->next);
   const int error = next->pd_dealloc(pd->next);
   if (error == EBUSY) report_busy("ibv_dealloc_pd", pd, "by other objects");
   if (error) return error;
-  Objects::instance().remove(pd);
-  delete pd;
+  bury(pd);
   return 0;
 }
 
@@ -211,24 +219,37 @@ void pd_unimport(uiwarp_pd* handle) {
 int td_alloc(uiwarp_context* context, uiwarp_td** td) {
   is_inherited(of(context), &of(context), "ibv_alloc_td");
   const int error = next->td_alloc(of(context).next, td);
-  if (!error) Objects::instance().add(of(context), *td, "thread domain");
-  return error;
+  if (error) return error;
+  exhume(*td);
+  Objects::instance().add(of(context), *td, "thread domain");
+  return 0;
 }
 
 int td_dealloc(uiwarp_td* td) {
   // In a child of the process that made it the list of objects is of no use.
+  if (is_gone(td, "ibv_dealloc_td")) return EINVAL;
   const int error = next->td_dealloc(td);
   if (error == EBUSY) report_busy("ibv_dealloc_td", td, "by a parent domain");
-  if (!error) Objects::instance().remove(td);
+  if (!error) bury_handle(td);
   return error;
 }
 
-void acks_missing(const char* call, const char* function, uint32_t count) {
+void object_free(void* object) {
+  bury_memory(object);
+}
+
+void acks_missing(const char* call, const char* function, int32_t count) {
   Finding finding{Kind::kNotAcknowledged, call, {}, {}, {{"called", {}}}};
-  finding.what = text(
-      "it waits for a second now: of the events of this object that the program got, %u are not "
-      "acknowledged by %s()",
-      count, function);
+  finding.what =
+      count < 0
+          ? text(
+                "it waits without end: %d more events of this object were acknowledged by %s() "
+                "than the program got",
+                -count, function)
+          : text(
+                "it waits for a second now: of the events of this object that the program got, "
+                "%d are not acknowledged by %s()",
+                count, function);
   capture(finding.places[0].stack);
   Report::instance().add(finding);
 }

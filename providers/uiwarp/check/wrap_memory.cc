@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "check/destroyed.h"
 #include "check/forks.h"
 #include "check/text.h"
 #include "check/unmapping.h"
@@ -62,6 +63,7 @@ namespace wrap {
 
 int mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access, uiwarp_mr** mr,
            uint32_t* lkey, uint32_t* rkey) {
+  if (is_gone(pd, "ibv_reg_mr", As::kGiven)) return EINVAL;
   auto made = std::make_unique<Mr>();
   uint32_t stag;
   Context& context = *of(pd).context;
@@ -88,11 +90,14 @@ int mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access, 
 int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t length, int access,
              uint32_t* lkey, uint32_t* rkey) {
   Mr& mr = of(handle);
+  const bool has_pd = flags & IBV_REREG_MR_CHANGE_PD;
+  if (is_gone(&mr, "ibv_rereg_mr") || (has_pd && is_gone(pd, "ibv_rereg_mr", As::kGiven)))
+    return EINVAL;
   Context& context = *mr.pd->context;
   uint32_t stag;
   is_inherited(context, &mr, "ibv_rereg_mr");
   // What is not to be changed is not looked at: libibverbs passes on whatever a program gave.
-  uiwarp_pd* const inner = flags & IBV_REREG_MR_CHANGE_PD ? next_of<Pd>(pd) : nullptr;
+  uiwarp_pd* const inner = has_pd ? next_of<Pd>(pd) : nullptr;
   if (const int error = next->mr_rereg(mr.next, flags, inner, addr, length, access, &stag, rkey)) {
     if (error == EBUSY && !context.foreign())
       report_busy("ibv_rereg_mr", &mr, "by memory windows that are bound to it");
@@ -103,7 +108,7 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
   {
     const std::lock_guard lock(context.mutex);
     const Region& old = *mr.region;
-    if (flags & IBV_REREG_MR_CHANGE_PD) mr.pd = &of(pd);
+    if (has_pd) mr.pd = &of(pd);
     const bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
     const int rights = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : static_cast<int>(old.access);
     Region changed =
@@ -120,6 +125,7 @@ int mr_rereg(uiwarp_mr* handle, int flags, uiwarp_pd* pd, void* addr, size_t len
 
 int mr_dereg(uiwarp_mr* handle) {
   Mr* const mr = &of(handle);
+  if (is_gone(mr, "ibv_dereg_mr")) return EINVAL;
   Context& context = *mr->pd->context;
   if (is_inherited(context, mr, "ibv_dereg_mr", Use::kDestroys)) return next->mr_dereg(mr->next);
   if (wants.hints) report_use(context, *mr->region);
@@ -135,8 +141,7 @@ int mr_dereg(uiwarp_mr* handle) {
     context.regions.remove(*mr->region);
   }
   leave_memory(*mr->region);
-  Objects::instance().remove(mr);
-  delete mr;
+  bury(mr);
   return 0;
 }
 
@@ -146,6 +151,7 @@ uint32_t mr_handle(uiwarp_mr* mr) {
 
 int mr_import(uiwarp_pd* pd, uint32_t handle, uiwarp_mr** mr, uint32_t* lkey, uint32_t* rkey,
               uint64_t* length) {
+  if (is_gone(pd, "ibv_import_mr", As::kGiven)) return EINVAL;
   auto made = std::make_unique<Mr>();
   Context& context = *of(pd).context;
   is_inherited(context, &of(pd), "ibv_import_mr");
@@ -176,6 +182,7 @@ void mr_unimport(uiwarp_mr* handle) {
 }
 
 int mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges, uint32_t count) {
+  if (is_gone(pd, "ibv_advise_mr", As::kGiven)) return EINVAL;
   Context& context = *of(pd).context;
   std::vector<ibv_sge> copies(sges, sges + count);
   if (!is_inherited(context, &of(pd), "ibv_advise_mr")) {
@@ -186,28 +193,36 @@ int mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* sges, ui
 }
 
 int mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
+  if (is_gone(pd, "ibv_alloc_mw", As::kGiven)) return EINVAL;
   is_inherited(*of(pd).context, &of(pd), "ibv_alloc_mw");
   const int error = next->mw_alloc(of(pd).next, type, mw, rkey);
-  if (!error) Objects::instance().add(*of(pd).context, *mw, "memory window", {&of(pd)});
-  return error;
+  if (error) return error;
+  exhume(*mw);
+  Objects::instance().add(*of(pd).context, *mw, "memory window", {&of(pd)});
+  return 0;
 }
 
 int mw_dealloc(uiwarp_mw* mw) {
+  if (is_gone(mw, "ibv_dealloc_mw")) return EINVAL;
   const int error = next->mw_dealloc(mw);
-  if (!error) Objects::instance().remove(mw);
+  if (!error) bury_handle(mw);
   return error;
 }
 
 int ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
+  if (is_gone(pd, "ibv_create_ah", As::kGiven)) return EINVAL;
   is_inherited(*of(pd).context, &of(pd), "ibv_create_ah");
   const int error = next->ah_create(of(pd).next, attr, ah);
-  if (!error) Objects::instance().add(*of(pd).context, *ah, "address handle", {&of(pd)});
-  return error;
+  if (error) return error;
+  exhume(*ah);
+  Objects::instance().add(*of(pd).context, *ah, "address handle", {&of(pd)});
+  return 0;
 }
 
 int ah_destroy(uiwarp_ah* ah) {
+  if (is_gone(ah, "ibv_destroy_ah")) return EINVAL;
   const int error = next->ah_destroy(ah);
-  if (!error) Objects::instance().remove(ah);
+  if (!error) bury_handle(ah);
   return error;
 }
 

@@ -60,7 +60,14 @@ void report_taken(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
   report(qp, wr.wr_id, qp.moves.no_depth_for(wr), posted);
 }
 
+// Of a UD queue pair the handle that a request is to be sent by.
+bool is_address_gone(const Qp& qp, const ibv_send_wr& wr) {
+  const auto* const ah = reinterpret_cast<const uiwarp_ibv_ah*>(wr.wr.ud.ah);
+  return qp.type == IBV_QPT_UD && ah && is_gone(ah->core, "ibv_post_send", As::kGiven);
+}
+
 void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& posted) {
+  if (is_address_gone(qp, wr)) return;
   const ibv_qp_state state = state_of(qp);
   uint32_t messages;
   const uint32_t waiting = next->cq_waiting(qp.send_cq->next, &messages);

@@ -82,6 +82,10 @@ void hint_at_outstanding(Qp& qp) {
 namespace wrap {
 
 int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_num) {
+  for (const void* const given :
+       {static_cast<const void*>(pd), static_cast<const void*>(init->send_cq),
+        static_cast<const void*>(init->recv_cq), static_cast<const void*>(init->srq)})
+    if (is_gone(given, "ibv_create_qp", As::kGiven)) return EINVAL;
   is_inherited(*of(pd).context, &of(pd), "ibv_create_qp");
   uiwarp_qp_init inner = *init;
   inner.send_cq = next_of<Cq>(init->send_cq);
@@ -120,6 +124,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
 
 int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   Qp* const qp = &of(handle);
+  if (is_gone(qp, "ibv_destroy_qp")) return EINVAL;
   Context& context = *qp->pd->context;
   if (is_inherited(context, qp, "ibv_destroy_qp", Use::kDestroys))
     return next->qp_destroy(qp->next, async_events);
@@ -178,11 +183,13 @@ int qp_query(uiwarp_qp* handle, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* i
 }
 
 int qp_attach(uiwarp_qp* qp, const ibv_gid* gid) {
+  if (is_gone(qp, "ibv_attach_mcast")) return EINVAL;
   is_inherited(*of(qp).pd->context, &of(qp), "ibv_attach_mcast");
   return next->qp_attach(of(qp).next, gid);
 }
 
 int qp_detach(uiwarp_qp* qp, const ibv_gid* gid) {
+  if (is_gone(qp, "ibv_detach_mcast")) return EINVAL;
   return next->qp_detach(of(qp).next, gid);
 }
 
@@ -199,6 +206,7 @@ int64_t qp_patience(uiwarp_qp* qp) {
 }
 
 int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) {
+  if (is_gone(pd, "ibv_create_srq", As::kGiven)) return EINVAL;
   is_inherited(*of(pd).context, &of(pd), "ibv_create_srq");
   auto* const made = new Srq;
   if (const int error = next->srq_create(of(pd).next, attr, user, &made->next)) {
@@ -215,6 +223,7 @@ int srq_create(uiwarp_pd* pd, ibv_srq_attr* attr, void* user, uiwarp_srq** srq) 
 
 int srq_modify(uiwarp_srq* handle, ibv_srq_attr* attr, int mask) {
   Srq& srq = of(handle);
+  if (is_gone(&srq, "ibv_modify_srq")) return EINVAL;
   const bool inherited = is_inherited(*srq.pd->context, &srq, "ibv_modify_srq");
   const int error = next->srq_modify(srq.next, attr, mask);
   if (error || inherited || !(mask & IBV_SRQ_MAX_WR)) return error;
@@ -224,6 +233,7 @@ int srq_modify(uiwarp_srq* handle, ibv_srq_attr* attr, int mask) {
 }
 
 int srq_query(uiwarp_srq* srq, ibv_srq_attr* attr) {
+  if (is_gone(srq, "ibv_query_srq")) return EINVAL;
   return next->srq_query(of(srq).next, attr);
 }
 
@@ -233,6 +243,7 @@ uint32_t srq_room(uiwarp_srq* srq) {
 
 int srq_destroy(uiwarp_srq* handle, uint32_t* async_events) {
   Srq* const srq = &of(handle);
+  if (is_gone(srq, "ibv_destroy_srq")) return EINVAL;
   if (is_inherited(*srq->pd->context, srq, "ibv_destroy_srq", Use::kDestroys))
     return next->srq_destroy(srq->next, async_events);
   end_life(srq->life, srq, "ibv_destroy_srq");

@@ -36,6 +36,12 @@ bool is_exiting();
 // pair, if it is still there, is reported. Thread: the program's, whose call that is.
 void report_queue_pair_of(uint64_t uid, const Stack& here);
 
+// Reports which completion queues of a context, or of all (null), have lost completions. Thread:
+// any, without a lock held.
+void report_overflows(const Context* context);
+// Those of a context that is closed are not looked at any more.
+void forget_queues(const Context& context);
+
 // Destroying `object` failed with EBUSY.
 void report_busy(const char* call, const void* object, const char* otherwise);
 
@@ -51,7 +57,7 @@ void report_busy(const char* call, const void* object, const char* otherwise);
   X(srq_create) X(srq_modify) X(srq_query) X(srq_destroy) X(srq_post_recv) X(srq_room) X(qp_create) \
   X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) X(qp_attach) \
   X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) X(qp_break) X(qp_deafen) X(qp_patience) \
-  X(acks_missing) X(peer_refused) X(write_refused) X(receive_awaited) X(cm_event_taken) X(cm_id_destroyed)
+  X(object_free) X(acks_missing) X(peer_refused) X(write_refused) X(receive_awaited) X(cm_event_taken) X(cm_id_destroyed)
 // clang-format on
 
 namespace wrap {

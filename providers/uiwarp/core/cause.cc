@@ -73,7 +73,8 @@ constexpr CauseInfo kCauses[] = {
     {Cause::kPeerUnreachable, "peer unreachable",
      "The network says that there is no way to the peer's host any more."},
     {Cause::kPeerGone, "peer gone",
-     "Connected by number: the peer's process ended or destroyed its queue pair while the "
+     "Connected by number: the peer's process ended, or its queue pair was destroyed or moved to "
+     "ERR or RESET, while the "
      "connection stood, and then something was to be sent to it. Within milliseconds after RTS "
      "there need not be a connection yet: then it is 0x30."},
     {Cause::kConnectionBroken, "connection broken",

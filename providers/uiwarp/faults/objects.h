@@ -109,6 +109,7 @@ struct Cq {
   Stream stream;                          // under mutex
   std::deque<Withheld> withheld;          // under mutex, in the order of completion
   std::unordered_map<uint32_t, Qp*> qps;  // under mutex, by number: who completes here
+  std::atomic<bool> is_overrun{false};    // by a rule
   bool is_destroyed = false;              // under mutex
   bool is_watched = false;                // under mutex
 

@@ -141,6 +141,7 @@ void keep(Cq& cq, ibv_wc wc, Notes& notes) {
   if (const std::optional<Hit> hit = cq.stream.next(rules(), Event::kCompletion)) {
     notes.overrun(*hit, wc.qp_num);
     notes.before_the_stack();
+    if (!next->cq_has_overflowed(cq.next)) cq.is_overrun = true;
     next->cq_overrun(cq.next);
     return;
   }
@@ -295,7 +296,8 @@ void cq_wake(uiwarp_cq* cq) {
 }
 
 int cq_has_overflowed(uiwarp_cq* cq) {
-  return next->cq_has_overflowed(of(cq)->next);
+  const int overflowed = next->cq_has_overflowed(of(cq)->next);
+  return overflowed && of(cq)->is_overrun ? UIWARP_OVERRUN : overflowed;
 }
 
 // Those that come late are not there.

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Address handles. libibverbs fills the public fields. */
-#include <stdlib.h>
 
 #include "provider/provider.h"
 
@@ -20,6 +19,6 @@ int provider_destroy_ah(struct ibv_ah *ah)
 	int error = core_verbs->ah_destroy(((struct uiwarp_ibv_ah *)ah)->core);
 
 	if (!error)
-		free(ah);
+		core_verbs->object_free(ah);
 	return provider_result(error);
 }

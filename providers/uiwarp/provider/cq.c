@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Completion queues. libibverbs fills the public fields but the size. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "provider/provider.h"
 
@@ -84,7 +83,7 @@ int provider_destroy_cq(struct ibv_cq *cq)
 		pthread_mutex_unlock(&cq->mutex);
 	}
 	pthread_mutex_destroy(&((struct provider_cq *)cq)->polling);
-	free(cq);
+	core_verbs->object_free(cq);
 	return 0;
 }
 

@@ -4,7 +4,6 @@
  * the handle, of imported ones and of windows nothing.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "provider/provider.h"
 
@@ -41,7 +40,7 @@ int provider_dereg_mr(struct verbs_mr *mr)
 	int error = core_verbs->mr_dereg(((struct provider_mr *)mr)->core);
 
 	if (!error)
-		free(mr);
+		core_verbs->object_free(mr);
 	return provider_result(error);
 }
 
@@ -68,7 +67,7 @@ struct ibv_mr *provider_import_mr(struct ibv_pd *pd, uint32_t handle)
 void provider_unimport_mr(struct ibv_mr *mr)
 {
 	core_verbs->mr_unimport(((struct provider_mr *)mr)->core);
-	free(mr);
+	core_verbs->object_free(mr);
 }
 
 int provider_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sges,
@@ -98,7 +97,7 @@ int provider_dealloc_mw(struct ibv_mw *mw)
 	int error = core_verbs->mw_dealloc(((struct provider_mw *)mw)->core);
 
 	if (!error)
-		free(mw);
+		core_verbs->object_free(mw);
 	return provider_result(error);
 }
 

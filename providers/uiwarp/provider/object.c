@@ -21,7 +21,7 @@ void provider_wait_for_acks(const char *call, const char *function, uint32_t got
 	while (*acknowledged != got && pthread_cond_timedwait(cond, mutex, &patience) == 0)
 		;
 	if (*acknowledged != got)
-		core_verbs->acks_missing(call, function, got - *acknowledged);
+		core_verbs->acks_missing(call, function, (int32_t)(got - *acknowledged));
 	while (*acknowledged != got)
 		pthread_cond_wait(cond, mutex);
 }

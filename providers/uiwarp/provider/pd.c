@@ -4,7 +4,6 @@
  * the public fields but the handle, of the others nothing.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "provider/provider.h"
 
@@ -40,7 +39,7 @@ struct ibv_pd *provider_import_pd(struct ibv_context *context, uint32_t handle)
 void provider_unimport_pd(struct ibv_pd *pd)
 {
 	core_verbs->pd_unimport(core_pd(pd));
-	free(pd);
+	core_verbs->object_free(pd);
 }
 
 /*
@@ -81,7 +80,7 @@ int provider_dealloc_pd(struct ibv_pd *pd)
 	int error = core_verbs->pd_dealloc(core_pd(pd));
 
 	if (!error)
-		free(pd);
+		core_verbs->object_free(pd);
 	return provider_result(error);
 }
 
@@ -108,6 +107,6 @@ int provider_dealloc_td(struct ibv_td *td)
 	int error = core_verbs->td_dealloc(core_td(td));
 
 	if (!error)
-		free(td);
+		core_verbs->object_free(td);
 	return provider_result(error);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Queue pairs. Of these libibverbs fills nothing. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "provider/provider.h"
 
@@ -98,7 +97,7 @@ int provider_destroy_qp(struct ibv_qp *qp)
 		pthread_mutex_unlock(&qp->mutex);
 	}
 	end_waiting(qp);
-	free(qp);
+	core_verbs->object_free(qp);
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Shared receive queues. libibverbs fills the public fields. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "provider/provider.h"
 
@@ -39,7 +38,7 @@ int provider_destroy_srq(struct ibv_srq *srq)
 				       &srq->cond, &srq->mutex);
 		pthread_mutex_unlock(&srq->mutex);
 	}
-	free(srq);
+	core_verbs->object_free(srq);
 	return 0;
 }
 

@@ -31,7 +31,14 @@ bool completes(const Qp&, const ibv_recv_wr&) {
   return true;
 }
 
+// Without --shake, too, it is full where nothing is held.
 int refuse(Qp& qp, uint32_t depth, const ibv_send_wr& wr) {
+  if (qp.sends.held() == 0)
+    return core::refuse(qp.told, ENOMEM,
+                        "ibv_post_send: queue pair 0x%06x: wr_id 0x%" PRIx64
+                        ": the send queue is full: all %u places (max_send_wr) are taken; a place "
+                        "is free when its completion, or a later one's, was polled",
+                        qp.number, wr.wr_id, depth);
   return core::refuse(qp.told, ENOMEM,
                       "ibv_post_send: queue pair 0x%06x: wr_id 0x%" PRIx64
                       ": full under --shake: all %u places (max_send_wr) are taken; a place is "
@@ -40,6 +47,12 @@ int refuse(Qp& qp, uint32_t depth, const ibv_send_wr& wr) {
                       qp.number, wr.wr_id, depth, qp.sends.held());
 }
 int refuse(Qp& qp, uint32_t depth, const ibv_recv_wr& wr) {
+  if (qp.receives.held() == 0)
+    return core::refuse(qp.told, ENOMEM,
+                        "ibv_post_recv: queue pair 0x%06x: wr_id 0x%" PRIx64
+                        ": the receive queue is full: all %u places (max_recv_wr) are taken; a "
+                        "place is free when its completion was polled",
+                        qp.number, wr.wr_id, depth);
   return core::refuse(qp.told, ENOMEM,
                       "ibv_post_recv: queue pair 0x%06x: wr_id 0x%" PRIx64
                       ": full under --shake: all %u places (max_recv_wr) are taken; a place is "

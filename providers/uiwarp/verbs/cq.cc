@@ -158,7 +158,7 @@ void uiwarp_cq_overrun(uiwarp_cq* cq) {
 }
 
 int uiwarp_cq_has_overflowed(uiwarp_cq* cq) {
-  return cq->queue->overflowed() ? 1 : 0;
+  return cq->queue->overflowed() ? UIWARP_OVERFLOWED : 0;
 }
 
 uint32_t uiwarp_cq_waiting(uiwarp_cq* cq, uint32_t* messages) {

@@ -82,7 +82,8 @@ int check(uiwarp_pd* pd, const uiwarp_qp_init& init) {
       (init.srq && init.srq->pd->context != pd->context))
     return core::refuse(told, EINVAL,
                         "ibv_create_qp: the queues and the protection domain are of different "
-                        "ibv_contexts: open the device once, and make all of it there");
+                        "ibv_contexts (open the device once, and make all of it there), or one of "
+                        "them was destroyed");
   const ibv_qp_cap& cap = init.cap;
   const Limit limits[] = {
       {"max_send_wr", cap.max_send_wr, Limits::kMaxQpWr, "ibv_query_device: max_qp_wr"},

@@ -203,6 +203,10 @@ inline uiwarp_verbs table() {
     const std::lock_guard lock(mutex);
     return static_cast<uint32_t>(of(cq).completions.size());
   };
+  verbs.cq_has_overflowed = [](uiwarp_cq* cq) {
+    const std::lock_guard lock(mutex);
+    return of(cq).overruns > 0 ? int{UIWARP_OVERFLOWED} : 0;
+  };
   verbs.cq_overrun = [](uiwarp_cq* cq) {
     core::log(core::LogLevel::kWarn, "the stack: a queue is full");
     const std::lock_guard lock(mutex);

@@ -185,6 +185,19 @@ TEST_F(TimedFaults, ACompletionIsLostAndItsQueueOverruns) {
               ElementsAre(Completion(1, IBV_WC_SUCCESS), Completion(3, IBV_WC_SUCCESS)));
   EXPECT_EQ(behind_qp_->send_cq->overruns, 1);
   EXPECT_EQ(behind_qp_->recv_cq->overruns, 0);
+  // It was not the program.
+  EXPECT_EQ(verbs_->cq_has_overflowed(sends_), UIWARP_OVERRUN);
+}
+
+TEST_F(TimedFaults, AQueueThatOverflowedByItselfHasOverflowed) {
+  begin("cq=* nth=1 overrun");
+  EXPECT_EQ(verbs_->cq_has_overflowed(sends_), 0);
+  behind_qp_->send_cq->overruns = 1;
+  EXPECT_EQ(verbs_->cq_has_overflowed(sends_), UIWARP_OVERFLOWED);
+  EXPECT_EQ(post(request(1)), 0);
+  fake::complete_sends(*behind_qp_);
+  poll(sends_);
+  EXPECT_EQ(verbs_->cq_has_overflowed(sends_), UIWARP_OVERFLOWED);
 }
 
 // Who reads the log must not take it for the stack's, or the program's.
