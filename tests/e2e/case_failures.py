@@ -22,6 +22,14 @@ def start_rping(world, port):
     return server, client
 
 
+@case("few-descriptors-said", worlds=["lo4-user"], seconds=60)
+def few_descriptors_said(world):
+    """A program that says no more than that it fails is told of the limit."""
+    for limit in (5, 8, 10):
+        tool = world.run("client", "sh", "-c", f"ulimit -n {limit}; exec rping -c -a 127.0.0.1 -C 1", status=None)
+        expect("raise the limit of descriptors (ulimit -n)" in tool.output, f"nothing tells of the limit of {limit}", tool)
+
+
 @case("few-descriptors", worlds=LO4, seconds=120, reduced=True)
 def few_descriptors(world):
     """However few descriptors there are: nothing crashes or hangs, and what fails says so."""

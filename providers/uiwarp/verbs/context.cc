@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <new>
 
+#include "core/explain.h"
 #include "core/last_thread.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
@@ -22,6 +24,14 @@ using namespace uiw;
 namespace {
 
 std::atomic<uint32_t> contexts{0};
+
+// Returns `error`, of which most programs say nothing but that the device cannot be opened.
+int cannot_open(const uiwarp_device* device, int error) {
+  static constinit core::Told told;
+  return core::refuse(told, error, "ibv_open_device: %s cannot be opened: %s%s",
+                      verbs::from_c(device)->name.c_str(), strerrordesc_np(error),
+                      error == EMFILE ? ": raise the limit of descriptors (ulimit -n)" : "");
+}
 
 }  // namespace
 
@@ -43,10 +53,10 @@ int uiwarp_context_open(const uiwarp_device* device, uint64_t command, uiwarp_co
       new (std::nothrow) uiwarp_context(verbs::from_c(device), std::move(space)));
   if (!opened) return ENOMEM;
   auto engine = engine::EngineRef::acquire();
-  if (!engine) return engine.error();
+  if (!engine) return cannot_open(device, engine.error());
   opened->engine = std::move(*engine);
   core::end_with_last_thread();
-  if (const int error = opened->async.create(async_fd)) return error;
+  if (const int error = opened->async.create(async_fd)) return cannot_open(device, error);
   verbs::follow_interfaces(*opened->engine);
   device::subscribe(*opened);
   *context = opened.release();

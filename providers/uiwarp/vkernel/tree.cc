@@ -301,10 +301,12 @@ const Root* place_anywhere(std::span<const TreeEntry> entries) {
   const char* chosen = core::settings().runtime_dir;
   const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
   std::string tried;
+  bool lacks_descriptors = false;
   for (const char* base : {chosen, runtime, "/dev/shm", "/tmp"}) {
     if (base == nullptr || base[0] != '/') continue;
     core::Result<std::string> path = place_tree(base, entries);
     if (path) return remember(base, std::move(*path));
+    lacks_descriptors = path.error() == EMFILE;
     const std::string why = std::string(base) + ": " + reason(path.error());
     if (base == chosen) {
       core::log(core::LogLevel::kWarn, "UIWARP_RUNTIME_DIR is not used, another directory is. %s",
@@ -313,9 +315,11 @@ const Root* place_anywhere(std::span<const TreeEntry> entries) {
     tried += (tried.empty() ? "" : "; ") + why;
   }
   core::log(core::LogLevel::kError,
-            "no RDMA device: there is no directory for the files that tell of them (%s); set "
-            "UIWARP_RUNTIME_DIR to one that you, and you alone, may write to",
-            tried.c_str());
+            "no RDMA device: there is no directory for the files that tell of them (%s); %s",
+            tried.c_str(),
+            lacks_descriptors ? "raise the limit of descriptors (ulimit -n)"
+                              : "set UIWARP_RUNTIME_DIR to one that you, and you alone, may write "
+                                "to");
   return remember("", "");
 }
 
