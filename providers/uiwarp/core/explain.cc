@@ -53,6 +53,12 @@ bool Told::first(const char* sentence) {
   return count && count->objects.fetch_add(1, std::memory_order_relaxed) < tuning::kMostExplained;
 }
 
+void Told::take_over(const Told& other) {
+  for (size_t i = 0; i < kMost; ++i)
+    sentences_[i].store(other.sentences_[i].load(std::memory_order_relaxed),
+                        std::memory_order_relaxed);
+}
+
 void forget_explained() {
   for (Count& count : counts) count.objects.store(0, std::memory_order_relaxed);
 }

@@ -16,6 +16,8 @@ class Told {
  public:
   // Whether it is to be said now, and from now on not again.
   bool first(const char* sentence);
+  // What was said by the other one was said by this one. Thread: nobody uses it yet.
+  void take_over(const Told& other);
 
  private:
   static constexpr size_t kMost = 16;  // of one object; no more than these are said

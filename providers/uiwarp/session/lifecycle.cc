@@ -450,6 +450,7 @@ bool State::create_queues() {
   if (connection) {
     options.counters->dropped_sends.add(send_queue->posted() - send_queue->retired());
     purge_completions();
+    new_connection->shared.told.take_over(connection->shared.told);  // it is the same queue pair
   }
   new_sends->count_in(options.counters->posted_sends, options.counters->completed_sends);
   if (new_receives) new_receives->count_in(options.counters->posted_receives);

@@ -257,15 +257,16 @@ TEST_F(QueuePair, KnowsItsConnection) {
 }
 
 enum class Goodbye { kFin, kReset };
-// What is said of a peer that leaves while a receive, and if `reads` a Read, is outstanding.
+// What is said of a peer that leaves while a receive, and if `reads` a Read, is outstanding; of the
+// second one, too, that the queue pair is connected to.
 std::string said_of_leaving(engine::Engine& engine, bool reads, Goodbye how) {
   core::forget_explained();
   testing::internal::CaptureStderr();
   {
     Host host(engine, {.initiator = true});
-    const SocketEnds sockets = connect_sockets();
     Buffer to(host.memory, 64);
-    {
+    for (size_t life = 1; life <= 2; ++life) {
+      const SocketEnds sockets = connect_sockets();
       RawPeer peer(sockets.theirs);
       EXPECT_EQ(host.attach(sockets.ours), 0);
       EXPECT_EQ(host.receive(RecvWr({to.sge()})), 0);
@@ -275,9 +276,13 @@ std::string said_of_leaving(engine::Engine& engine, bool reads, Goodbye how) {
       }
       const linger at_once{.l_onoff = how == Goodbye::kReset, .l_linger = 0};
       setsockopt(sockets.theirs, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+      peer.close();
+      EXPECT_TRUE(wait_until([&] {
+        return host.received().size() == life && host.sent().size() == (reads ? life : 0u);
+      }));
+      EXPECT_TRUE(wait_until([&] { return host.modify(IBV_QPS_RESET) == 0; }));
+      EXPECT_EQ(host.modify(IBV_QPS_INIT), 0);
     }
-    EXPECT_TRUE(wait_until(
-        [&] { return host.received().size() == 1 && host.sent().size() == (reads ? 1u : 0u); }));
   }
   return testing::internal::GetCapturedStderr();
 }
