@@ -56,7 +56,8 @@ void report_leaks(const std::vector<Objects::Entry>& left) {
          {},
          text("not destroyed when the process ended%s",
               is_librdmacms ? "; librdmacm made it, and destroys it in rdma_destroy_qp() or "
-                              "rdma_destroy_id()"
+                              "rdma_destroy_id(); a protection domain not while a list of "
+                              "rdma_get_devices() is there"
                             : ""),
          {{"created", entry.created}},
          true});
