@@ -65,17 +65,15 @@ Graveyard& graveyard() {
   return *all.get();
 }
 
-void bury_as(const void* object, void (*free)(const void*)) {
-  Buried one{Objects::instance().find(object), {}, free};
+template <class Object>
+void bury_object(Object* object) {
+  Buried one{Objects::instance().find(object), {}, [](const void* gone) {
+               delete static_cast<const Object*>(gone);
+             }};
   one.entry.object = object;
   capture(one.destroyed);
   Objects::instance().remove(object);
   graveyard().add(std::move(one));
-}
-
-template <class Object>
-void bury_object(Object* object) {
-  bury_as(object, [](const void* gone) { delete static_cast<const Object*>(gone); });
 }
 
 constexpr char kCalledAfter[] = "%s is called after it was destroyed";
@@ -150,10 +148,21 @@ void bury(Qp* qp) {
 }
 
 void bury_handle(const void* handle) {
-  bury_as(handle, [](const void*) {});
+  std::optional<Objects::Entry> entry = Objects::instance().extract(handle);
+  if (!entry) return;  // its parent's
+  Buried one{std::move(*entry), {}};
+  capture(one.destroyed);
+  graveyard().add(std::move(one));
 }
 
-void exhume(const void* handle) {
+void bring_back(const void* handle) {
+  Buried one = graveyard().find(handle);
+  if (!one.entry.object) return;
+  graveyard().remove(handle);
+  Objects::instance().put_back(std::move(one.entry));
+}
+
+void make_way(const void* handle) {
   graveyard().remove(handle);
 }
 

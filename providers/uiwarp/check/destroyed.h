@@ -35,9 +35,12 @@ void bury(Mr* mr);
 void bury(Cq* cq);
 void bury(Srq* srq);
 void bury(Qp* qp);
-// The same of a handle of the next table, whose object is gone; and another one has that handle.
+// The same of a handle of the next table, of an object that is about to be destroyed: behind that
+// another thread may be given the same handle for a new one, of which make_way() is told before
+// anybody knows it. bring_back(): it could not be destroyed.
 void bury_handle(const void* handle);
-void exhume(const void* handle);
+void bring_back(const void* handle);
+void make_way(const void* handle);
 // The provider's part of what was buried last by this thread: it is freed no sooner.
 void bury_memory(void* memory);
 

@@ -48,6 +48,17 @@ void Objects::remove(const void* object) {
   entries_.erase(object);
 }
 
+std::optional<Objects::Entry> Objects::extract(const void* object) {
+  const std::lock_guard lock(mutex_);
+  auto node = entries_.extract(object);
+  return node ? std::optional(std::move(node.mapped())) : std::nullopt;
+}
+
+void Objects::put_back(Entry entry) {
+  const std::lock_guard lock(mutex_);
+  entries_[entry.object] = std::move(entry);
+}
+
 Objects::Entry Objects::find(const void* object) {
   {
     const std::lock_guard lock(mutex_);

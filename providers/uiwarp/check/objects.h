@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -166,6 +167,9 @@ class Objects {
   void add(const Context& context, const void* object, std::string name,
            std::vector<const void*> uses = {});
   void remove(const void* object);
+  // Takes it out, if this process has added it; and puts it back.
+  std::optional<Entry> extract(const void* object);
+  void put_back(Entry entry);
   // As it was added, by this process or one that it was forked off; one without a name when it was
   // not.
   Entry find(const void* object);

@@ -221,7 +221,7 @@ int td_alloc(uiwarp_context* context, uiwarp_td** td) {
   is_inherited(of(context), &of(context), "ibv_alloc_td");
   const int error = next->td_alloc(of(context).next, td);
   if (error) return error;
-  exhume(*td);
+  make_way(*td);
   Objects::instance().add(of(context), *td, "thread domain");
   return 0;
 }
@@ -229,9 +229,10 @@ int td_alloc(uiwarp_context* context, uiwarp_td** td) {
 int td_dealloc(uiwarp_td* td) {
   // In a child of the process that made it the list of objects is of no use.
   if (is_gone(td, "ibv_dealloc_td")) return EINVAL;
+  bury_handle(td);
   const int error = next->td_dealloc(td);
+  if (error) bring_back(td);
   if (error == EBUSY) report_busy("ibv_dealloc_td", td, "by a parent domain");
-  if (!error) bury_handle(td);
   return error;
 }
 

@@ -197,15 +197,16 @@ int mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
   is_inherited(*of(pd).context, &of(pd), "ibv_alloc_mw");
   const int error = next->mw_alloc(of(pd).next, type, mw, rkey);
   if (error) return error;
-  exhume(*mw);
+  make_way(*mw);
   Objects::instance().add(*of(pd).context, *mw, "memory window", {&of(pd)});
   return 0;
 }
 
 int mw_dealloc(uiwarp_mw* mw) {
   if (is_gone(mw, "ibv_dealloc_mw")) return EINVAL;
+  bury_handle(mw);
   const int error = next->mw_dealloc(mw);
-  if (!error) bury_handle(mw);
+  if (error) bring_back(mw);
   return error;
 }
 
@@ -214,15 +215,16 @@ int ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
   is_inherited(*of(pd).context, &of(pd), "ibv_create_ah");
   const int error = next->ah_create(of(pd).next, attr, ah);
   if (error) return error;
-  exhume(*ah);
+  make_way(*ah);
   Objects::instance().add(*of(pd).context, *ah, "address handle", {&of(pd)});
   return 0;
 }
 
 int ah_destroy(uiwarp_ah* ah) {
   if (is_gone(ah, "ibv_destroy_ah")) return EINVAL;
+  bury_handle(ah);
   const int error = next->ah_destroy(ah);
-  if (!error) bury_handle(ah);
+  if (error) bring_back(ah);
   return error;
 }
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Connections and regions that come and go by the thousand while some stay.
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "connected.h"
 
 namespace uiw::provider_test {
@@ -49,6 +53,34 @@ TEST_F(ConnectionChurn, ThousandsComeAndGoWhileTwoStay) {
   }
   end(first);
   end(second);
+}
+
+// An object that one thread destroys is not taken for the one that another thread has made in its
+// place.
+TEST_F(Verbs, ThreadsMakeAndDestroyObjectsBesideEachOther) {
+  constexpr int kThreads = 4, kRounds = 1000;
+  ibv_pd* const pd = ibv_alloc_pd(context_);
+  ASSERT_NE(pd, nullptr);
+  std::atomic<int> failures{0};
+  const auto make_and_destroy = [&] {
+    char memory[64];
+    for (int i = 0; i < kRounds; ++i) {
+      ibv_mw* const window = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+      if (!window || ibv_dealloc_mw(window) != 0) ++failures;
+      ibv_td_init_attr none{};
+      ibv_td* const thread_domain = ibv_alloc_td(context_, &none);
+      if (!thread_domain || ibv_dealloc_td(thread_domain) != 0) ++failures;
+      ibv_mr* const mr = ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
+      if (!mr || ibv_dereg_mr(mr) != 0) ++failures;
+      ibv_cq* const cq = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
+      if (!cq || ibv_destroy_cq(cq) != 0) ++failures;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back(make_and_destroy);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 }
 
 }  // namespace
