@@ -38,11 +38,11 @@ class Graveyard {
     const std::lock_guard lock(mutex_);
     std::erase_if(all_, [&](const Buried& one) { return one.entry.object == object; });
   }
-  // Each belongs to one that was added before it, so it outlives that.
+  // Each belongs to one that was added before it, here or among the handles, so it outlives that.
   void add_memory(void* memory) {
     const std::lock_guard lock(mutex_);
     memory_.push_back(memory);
-    if (memory_.size() <= kMost) return;
+    if (memory_.size() <= 2 * kMost) return;
     std::free(memory_.front());
     memory_.pop_front();
   }
@@ -61,6 +61,13 @@ class Graveyard {
 };
 
 Graveyard& graveyard() {
+  static constinit core::PerProcess<Graveyard> all;
+  return *all.get();
+}
+
+// Of the next table's handles: apart, since one of our objects may come to lie where one of its
+// was.
+Graveyard& handles() {
   static constinit core::PerProcess<Graveyard> all;
   return *all.get();
 }
@@ -87,6 +94,12 @@ void report_gone(const Buried& gone, const char* what, const char* call) {
   finding.places.push_back({"destroyed", gone.destroyed});
   finding.places.push_back({"created", gone.entry.created});
   Report::instance().add(finding);
+}
+
+bool report_if_gone(const Buried& one, const char* call, As as) {
+  if (!one.entry.object) return false;
+  report_gone(one, as == As::kItself ? kCalledAfter : kGivenAfter, call);
+  return true;
 }
 
 }  // namespace
@@ -152,18 +165,18 @@ void bury_handle(const void* handle) {
   if (!entry) return;  // its parent's
   Buried one{std::move(*entry), {}};
   capture(one.destroyed);
-  graveyard().add(std::move(one));
+  handles().add(std::move(one));
 }
 
 void bring_back(const void* handle) {
-  Buried one = graveyard().find(handle);
+  Buried one = handles().find(handle);
   if (!one.entry.object) return;
-  graveyard().remove(handle);
+  handles().remove(handle);
   Objects::instance().put_back(std::move(one.entry));
 }
 
 void make_way(const void* handle) {
-  graveyard().remove(handle);
+  handles().remove(handle);
 }
 
 void bury_memory(void* memory) {
@@ -171,10 +184,11 @@ void bury_memory(void* memory) {
 }
 
 bool is_gone(const void* object, const char* call, As as) {
-  const Buried gone = object ? graveyard().find(object) : Buried{};
-  if (!gone.entry.object) return false;
-  report_gone(gone, as == As::kItself ? kCalledAfter : kGivenAfter, call);
-  return true;
+  return object && report_if_gone(graveyard().find(object), call, as);
+}
+
+bool is_handle_gone(const void* handle, const char* call, As as) {
+  return handle && report_if_gone(handles().find(handle), call, as);
 }
 
 }  // namespace uiw::check

@@ -51,5 +51,7 @@ enum class As : uint8_t {
 // Whether it was destroyed, which is reported then, and nothing of it may be looked at. `object`:
 // null, or as in Objects. Not for posting and polling: it looks through all that are buried.
 bool is_gone(const void* object, const char* call, As as = As::kItself);
+// The same of a handle of the next table.
+bool is_handle_gone(const void* handle, const char* call, As as = As::kItself);
 
 }  // namespace uiw::check

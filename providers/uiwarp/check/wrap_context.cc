@@ -157,7 +157,7 @@ int pd_alloc(uiwarp_context* context, uiwarp_pd** pd) {
 
 int pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td, uiwarp_pd** parent) {
   if (is_gone(pd, "ibv_alloc_parent_domain", As::kGiven) ||
-      is_gone(td, "ibv_alloc_parent_domain", As::kGiven))
+      is_handle_gone(td, "ibv_alloc_parent_domain", As::kGiven))
     return EINVAL;
   is_inherited(of(context), &of(pd), "ibv_alloc_parent_domain");
   auto* const made = new Pd;
@@ -228,7 +228,7 @@ int td_alloc(uiwarp_context* context, uiwarp_td** td) {
 
 int td_dealloc(uiwarp_td* td) {
   // In a child of the process that made it the list of objects is of no use.
-  if (is_gone(td, "ibv_dealloc_td")) return EINVAL;
+  if (is_handle_gone(td, "ibv_dealloc_td")) return EINVAL;
   bury_handle(td);
   const int error = next->td_dealloc(td);
   if (error) bring_back(td);

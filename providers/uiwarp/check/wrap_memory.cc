@@ -203,7 +203,7 @@ int mw_alloc(uiwarp_pd* pd, int type, uiwarp_mw** mw, uint32_t* rkey) {
 }
 
 int mw_dealloc(uiwarp_mw* mw) {
-  if (is_gone(mw, "ibv_dealloc_mw")) return EINVAL;
+  if (is_handle_gone(mw, "ibv_dealloc_mw")) return EINVAL;
   bury_handle(mw);
   const int error = next->mw_dealloc(mw);
   if (error) bring_back(mw);
@@ -221,7 +221,7 @@ int ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
 }
 
 int ah_destroy(uiwarp_ah* ah) {
-  if (is_gone(ah, "ibv_destroy_ah")) return EINVAL;
+  if (is_handle_gone(ah, "ibv_destroy_ah")) return EINVAL;
   bury_handle(ah);
   const int error = next->ah_destroy(ah);
   if (error) bring_back(ah);

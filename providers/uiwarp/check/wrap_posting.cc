@@ -63,7 +63,7 @@ void report_taken(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
 // Of a UD queue pair the handle that a request is to be sent by.
 bool is_address_gone(const Qp& qp, const ibv_send_wr& wr) {
   const auto* const ah = reinterpret_cast<const uiwarp_ibv_ah*>(wr.wr.ud.ah);
-  return qp.type == IBV_QPT_UD && ah && is_gone(ah->core, "ibv_post_send", As::kGiven);
+  return qp.type == IBV_QPT_UD && ah && is_handle_gone(ah->core, "ibv_post_send", As::kGiven);
 }
 
 void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& posted) {
