@@ -122,6 +122,24 @@ def closed_without_a_word(stranger):
         return True
 
 
+def start_and_stop(world, ours, settings):
+    """A pingpong whose client is stopped when the two have met, and before it is done: server, client, iterations. With
+    events, so that a processor is left for us, who are to see them together; with more messages where they were done
+    before we had a turn."""
+    for iterations in ("50000", "500000", "5000000"):
+        port = world.port()
+        command = pingpong(world, port, "-e", "-c", "-s", "64", "-n", iterations)
+        server = world.start_server("stdbuf", "-oL", *command, port=port, settings=settings[0])
+        client = world.start("client", *command, meeting_place(world), settings=settings[1])
+        wait_until(lambda: client.ended() or established(client, ours), 20 * world.slow, "the two meet")
+        client.signal(signal.SIGSTOP)
+        if not client.ended() and not server.ended():
+            return server, client, iterations
+        client.destroy()
+        server.destroy()
+    return expect(False, "the client ends too soon", client, server)
+
+
 @case("strangers-at-qpn-listener", worlds=LO4_6, seconds=100, reduced=True)
 def strangers(world):
     """Others come to the port where a queue pair met its peer, one of them a queue pair that was given its name. They
@@ -129,16 +147,7 @@ def strangers(world):
     # The least of the three waits and the others call.
     ours, peers, theirs = sorted(world.port() for _ in range(3))
     ports = [{"UIWARP_PORTS": f"{port}-{port}", "UIWARP_LOG": "info"} for port in (ours, peers, theirs)]
-    port = world.port()
-    # With events, so that a processor is left for us, who are to see them together.
-    iterations = "50000"
-    command = pingpong(world, port, "-e", "-c", "-s", "64", "-n", iterations)
-    server = world.start_server("stdbuf", "-oL", *command, port=port, settings=ports[0])
-    client = world.start("client", *command, meeting_place(world), settings=ports[1])
-    world.server_ready(server, ours)
-    wait_until(lambda: client.ended() or established(client, ours), 20 * world.slow, "the two meet")
-    client.signal(signal.SIGSTOP)   # they are not done before we are
-    expect(not client.ended(), "the client ended too soon", client, server)
+    server, client, iterations = start_and_stop(world, ours, ports)
     expect(server.listening() == {ours} and not client.listening(), "other ports are open", server, client)
 
     number = own_number(server)
