@@ -251,6 +251,12 @@ class RawPeer {
               ::send(fd_, octets.data(), octets.size(), MSG_NOSIGNAL));
   }
   void send(const mpa::StartupFrame& frame) { send(encoded(frame)); }
+  // False: the other end has closed it already.
+  bool try_send(const mpa::StartupFrame& frame) {
+    const Octets octets = encoded(frame);
+    return ::send(fd_, octets.data(), octets.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(octets.size());
+  }
   static Octets encoded(const mpa::StartupFrame& frame) {
     Octets octets(mpa::kMaxStartupFrame);
     octets.resize(mpa::encode(octets.data(), frame));
@@ -274,6 +280,11 @@ class RawPeer {
     }
     octets.resize(have);
     return octets;
+  }
+  // Whether something has come, or the other end has closed it.
+  bool is_answered() const {
+    char next;
+    return ::recv(fd_, &next, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
   }
   mpa::StartupFrame receive_frame(mpa::FrameKind kind) {
     Octets octets = receive(mpa::kStartupHeaderSize);
