@@ -58,7 +58,7 @@ TEST_F(ConnectionChurn, ThousandsComeAndGoWhileTwoStay) {
 // An object that one thread destroys is not taken for the one that another thread has made in its
 // place.
 TEST_F(Verbs, ThreadsMakeAndDestroyObjectsBesideEachOther) {
-  constexpr int kThreads = 4, kRounds = 1000;
+  constexpr int kThreads = 4, kRounds = 1000, kAccess = IBV_ACCESS_LOCAL_WRITE;
   ibv_pd* const pd = ibv_alloc_pd(context_);
   ASSERT_NE(pd, nullptr);
   std::atomic<int> failures{0};
@@ -70,7 +70,7 @@ TEST_F(Verbs, ThreadsMakeAndDestroyObjectsBesideEachOther) {
       ibv_td_init_attr none{};
       ibv_td* const thread_domain = ibv_alloc_td(context_, &none);
       if (!thread_domain || ibv_dealloc_td(thread_domain) != 0) ++failures;
-      ibv_mr* const mr = ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
+      ibv_mr* const mr = ibv_reg_mr(pd, memory, sizeof memory, kAccess);
       if (!mr || ibv_dereg_mr(mr) != 0) ++failures;
       ibv_cq* const cq = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
       if (!cq || ibv_destroy_cq(cq) != 0) ++failures;
