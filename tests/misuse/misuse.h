@@ -153,18 +153,24 @@ static inline void make_ends(struct ends *ends, int argc, char **argv, int acces
 	MUST(ends->mr = ibv_reg_mr(ends->pd, ends->memory, SIZE, IBV_ACCESS_LOCAL_WRITE | access));
 }
 
+/* Anew, with another completion queue for the receives. */
+static inline void make_anew(struct ends *ends, int entries, struct ibv_comp_channel *channel)
+{
+	MUST(!ibv_destroy_qp(ends->a));
+	MUST(!ibv_destroy_qp(ends->b));
+	MUST(!ibv_destroy_cq(ends->receives));
+	MUST(ends->receives = ibv_create_cq(ends->context, entries, NULL, channel, 0));
+	ends->a = make_qp(ends, 0);
+	ends->b = make_qp(ends, 0);
+}
+
 /* Anew, with a completion channel for the receives: for programs that wait for events. */
 static inline struct ibv_comp_channel *make_channel(struct ends *ends)
 {
 	struct ibv_comp_channel *channel;
 
-	MUST(!ibv_destroy_qp(ends->a));
-	MUST(!ibv_destroy_qp(ends->b));
-	MUST(!ibv_destroy_cq(ends->receives));
 	MUST(channel = ibv_create_comp_channel(ends->context));
-	MUST(ends->receives = ibv_create_cq(ends->context, 2 * DEPTH, NULL, channel, 0));
-	ends->a = make_qp(ends, 0);
-	ends->b = make_qp(ends, 0);
+	make_anew(ends, 2 * DEPTH, channel);
 	return channel;
 }
 
@@ -282,6 +288,18 @@ static inline void complete_a_receive(const struct ends *ends)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	MUST(!post_recv(ends->b, piece(ends, 0, 64), 1));
+	MUST(!ibv_modify_qp(ends->b, &attr, IBV_QP_STATE));
+}
+
+/* More receives complete, flushed, than their queue has entries; clean, it has enough. */
+static inline void flush_into_few_entries(struct ends *ends)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	make_anew(ends, clean ? 2 * DEPTH : 2, NULL);
+	to_init(ends->b);
+	for (int i = 0; i < DEPTH; ++i)
+		MUST(!post_recv(ends->b, piece(ends, 0, 64), (uint64_t)i));
 	MUST(!ibv_modify_qp(ends->b, &attr, IBV_QP_STATE));
 }
 

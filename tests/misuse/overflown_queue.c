@@ -8,20 +8,10 @@
 int main(int argc, char **argv)
 {
 	static struct ends ends;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_wc wc;
 
 	make_ends(&ends, argc, argv, 0);
-	MUST(!ibv_destroy_qp(ends.a));
-	MUST(!ibv_destroy_qp(ends.b));
-	MUST(!ibv_destroy_cq(ends.receives));
-	MUST(ends.receives = ibv_create_cq(ends.context, clean ? 2 * DEPTH : 2, NULL, NULL, 0));
-	ends.a = make_qp(&ends, 0);
-	ends.b = make_qp(&ends, 0);
-	to_init(ends.b);
-	for (int i = 0; i < DEPTH; ++i)
-		MUST(!post_recv(ends.b, piece(&ends, 0, 64), (uint64_t)i));
-	MUST(!ibv_modify_qp(ends.b, &attr, IBV_QP_STATE));
+	flush_into_few_entries(&ends);
 	if (!clean) {
 		struct ibv_async_event event;
 

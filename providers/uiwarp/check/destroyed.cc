@@ -83,22 +83,16 @@ void bury_object(Object* object) {
   graveyard().add(std::move(one));
 }
 
-constexpr char kCalledAfter[] = "%s is called after it was destroyed";
-constexpr char kGivenAfter[] = "%s is given it after it was destroyed";
-
-// `what`: one of these.
-void report_gone(const Buried& gone, const char* what, const char* call) {
-  Finding finding{Kind::kUsedAfterDestroy, gone.entry.name, {}, {}, {{"called", {}}}};
-  capture(finding.places[0].stack);
-  finding.what = text(what, call);
-  finding.places.push_back({"destroyed", gone.destroyed});
-  finding.places.push_back({"created", gone.entry.created});
-  Report::instance().add(finding);
-}
-
+// `one`: what was found. Whether that was anything.
 bool report_if_gone(const Buried& one, const char* call, As as) {
   if (!one.entry.object) return false;
-  report_gone(one, as == As::kItself ? kCalledAfter : kGivenAfter, call);
+  Finding finding{Kind::kUsedAfterDestroy, one.entry.name, {}, {}, {{"called", {}}}};
+  capture(finding.places[0].stack);
+  finding.what =
+      text("%s is %s after it was destroyed", call, as == As::kItself ? "called" : "given it");
+  finding.places.push_back({"destroyed", one.destroyed});
+  finding.places.push_back({"created", one.entry.created});
+  Report::instance().add(finding);
   return true;
 }
 
@@ -109,11 +103,7 @@ Inside::Inside(Life& life, const void* object, const char* call) {
     life_ = &life;
     return;
   }
-  const Buried gone = graveyard().find(object);
-  if (gone.entry.object) {
-    report_gone(gone, kCalledAfter, call);
-    return;
-  }
+  if (is_gone(object, call)) return;
   Finding finding{
       Kind::kUsedAfterDestroy, Objects::instance().find(object).name, {}, {}, {{"called", {}}}};
   capture(finding.places[0].stack);
