@@ -31,4 +31,11 @@ if(UIWARP_TESTS)
     message(STATUS "Tests are not built: ${_say}")
     set(UIWARP_BUILD_TESTS OFF)
   endif()
+  if(Python3_Interpreter_FOUND)
+    # What is found may be a script that looks for the interpreter, as pyenv has, which takes a second of a processor. Hundreds of
+    # tests are started by it: they get the interpreter itself.
+    execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable)"
+      OUTPUT_VARIABLE _python OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    set(Python3_EXECUTABLE "${_python}" CACHE FILEPATH "The interpreter that runs the tests" FORCE)
+  endif()
 endif()
