@@ -40,11 +40,11 @@ const Kernel::Socket* Kernel::find(int fd) const {
   return it == sockets_.end() ? nullptr : &it->second;
 }
 
-std::pair<int, int> Kernel::connect() {
+std::pair<int, int> Kernel::connect(size_t window) {
   constexpr size_t kWindows[] = {200, 4096, 20000, 65536, 1 << 20};
   const auto one = std::make_shared<Pipe>(), other = std::make_shared<Pipe>();
-  one->window = kWindows[random() % 5];
-  other->window = kWindows[random() % 5];
+  one->window = std::max(window, kWindows[random() % 5]);
+  other->window = std::max(window, kWindows[random() % 5]);
   const int first = next_fd_++, second = next_fd_++;
   sockets_[first] = {.in = one, .out = other};
   sockets_[second] = {.in = other, .out = one};

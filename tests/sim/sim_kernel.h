@@ -35,8 +35,8 @@ class Kernel {
   ~Kernel();
   static Kernel& current();
 
-  // A connection's two descriptors.
-  std::pair<int, int> connect();
+  // A connection's two descriptors. `window`: bytes that either takes at least.
+  std::pair<int, int> connect(size_t window = 0);
   // The connection breaks, as both ends see it.
   void reset(int fd);
   // FIN now, wherever the stream is. Nothing is taken behind it.

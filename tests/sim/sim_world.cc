@@ -41,7 +41,8 @@ class SimEnd final : public QueuePairEnd {
     const session::State& state = session::InsideQueuePair::state(*qp_);
     if (!state.pollers) {
       EXPECT_EQ(state.waits_since(), UINT64_MAX) << "deferred, and nobody polls";
-      EXPECT_EQ(state.waiting_answers.waits_since(), UINT64_MAX) << "left, and nobody polls";
+      EXPECT_EQ(state.waiting_acknowledgements.waits_since(), UINT64_MAX)
+          << "left, and nobody polls";
       EXPECT_FALSE(state.has_unsent()) << "left by a full socket, and nobody polls";
     }
     EXPECT_FALSE(state.receiver.was_stopped()) << "by a poller, and the engine does not come";

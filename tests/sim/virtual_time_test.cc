@@ -137,6 +137,40 @@ TEST_P(VirtualTime, WhatWasDeferredLeavesWithin100Microseconds) {
   kernel.close(theirs);
 }
 
+// Acknowledged completions: the peer is asked for what makes no completion, also when nobody polls
+// or posts any more. Nothing else would say that it is gone.
+TEST_P(VirtualTime, WhatIsUnsignaledIsAskedForAtLast) {
+  const auto [first, second] = kernel.connect(4096);
+  mem::Table other_memory;
+  EndOptions options;
+  options.acknowledged = true;
+  options.depth = 1024;
+  PlainEnd one(*engine, *engine, memory, 100, options),
+      other(*engine, *engine, other_memory, 101, {});
+  other.attach(second, agreement_of(other.options, false));
+  one.attach(first, agreement_of(one.options, true));
+  run(kernel.now() + core::kMicrosecond);
+  Buffer source(memory, 8), target(other_memory, 8);
+  const session::State& state = one.state();
+  const auto is_left = [&] { return state.waiting_acknowledgements.waits_since() != UINT64_MAX; };
+  // The first bursts bring the lease of those who poll.
+  for (int burst = 0; burst < 50 && !is_left(); ++burst) {
+    for (uint32_t i = 0; i < core::tuning::kBurst + 2; ++i)
+      ASSERT_EQ(
+          one.post(
+              SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(target.start(), target.stag()).flags(0)),
+          0);
+    run(kernel.now() + 120 * core::kMicrosecond);
+  }
+  ASSERT_TRUE(is_left());
+  EXPECT_LT(state.send_queue->retired(), state.send_queue->posted());
+  run(kernel.now() + 10 * core::kMillisecond);
+  EXPECT_FALSE(is_left());
+  EXPECT_EQ(state.send_queue->retired(), state.send_queue->posted());
+  one.destroy();
+  other.destroy();
+}
+
 // A FIN behind a Send that waits for a receive: that completes, then the end is seen.
 TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeIt) {
   const auto [ours, theirs] = kernel.connect();

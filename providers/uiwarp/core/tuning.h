@@ -60,6 +60,10 @@ inline constexpr Nanoseconds kMostDeferred = 100 * kMicrosecond;
 // them. And how many in a row are a burst: a few that belong together leave at once.
 inline constexpr Nanoseconds kBurstGap = 500;
 inline constexpr uint32_t kBurst = 8;
+// A program that posts so many in a row, waits for completions no longer than this, and posts again
+// goes on with its burst. "Write rate 64 B, one post each, acknowledged".
+inline constexpr uint32_t kLongBurst = 48;
+inline constexpr Nanoseconds kBurstPause = kMillisecond;
 // Enough to be sent: a system call is a small part of what they cost then.
 inline constexpr uint32_t kEnoughRequests = 64, kEnoughBytes = 64 * 1024;
 // Posts of a burst, or turns of the sender that coalesce Reads, that defer nothing after the engine

@@ -30,7 +30,7 @@ class MemberState {
 // Thread, unless something else is said: the lease's holder.
 class Member : public MemberState {
  public:
-  // Sends what posts deferred, and answers that were left; true when there was something.
+  // Sends what posts deferred, and acknowledgements that were left; true when there was something.
   virtual bool send_deferred() = 0;
   // Starts the Reads that were left to be coalesced; true when there were some.
   virtual bool send_coalesced() = 0;

@@ -182,13 +182,14 @@ bool Tx::pick() {
   // What the peer sent before an empty Read completes by its answer: before what we say to it.
   if (request && request->is_empty_read()) return begin_response(*request);
   // What went with the batch before; within a long stream nothing is ever the last.
-  if (std::exchange(new_batch_, false) && wants_acknowledgement()) return ask_acknowledgement();
+  if (std::exchange(new_batch_, false) && wants_acknowledgement() && !leave_question())
+    return ask_acknowledgement();
   response_turn_ = !response_turn_;
   if (response_turn_ && request) return begin_response(*request);
   if (pick_work_request()) return true;
   if (fault_.raised) return false;
   if (request) return begin_response(*request);
-  return wants_acknowledgement() && ask_acknowledgement();
+  return wants_acknowledgement() && !leave_question() && ask_acknowledgement();
 }
 
 // RFC 5040 5.5(20), RFC 7306 section 7: Reads and atomics are answered in the order in which they
@@ -315,6 +316,7 @@ bool Tx::start_work_request(SendWqe& wr) {
     return true;
   }
   unasked_ = slot + 1;
+  if (wr.signaled) signaled_ = slot + 1;
   if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
   message_ = {.kind = kind, .slot = slot, .length = wr.length};

@@ -57,7 +57,8 @@ class Tx {
   struct Left {
     bool reads = false;    // Reads and atomics, while they are few beside those on their way
     bool answers = false;  // to empty Reads, while the peer may ask once more and nothing else goes
-    bool any() const { return reads || answers; }
+    bool questions = false;  // empty Reads, while no request that they are behind is signaled
+    bool any() const { return reads || answers || questions; }
   };
   void may_leave(Left what) { may_leave_ = what; }
   Left left() const { return left_; }
@@ -189,6 +190,7 @@ class Tx {
   // tx_acknowledgements.cc
   bool wants_acknowledgement() const;
   bool leave_answer();
+  bool leave_question();
   bool ask_acknowledgement();
   void build_question(OutstandingRequest question);
   bool has_arrived(uint64_t index, const SendWqe& wr) const;
@@ -249,6 +251,7 @@ class Tx {
   Acknowledgements acknowledgements_ = Acknowledgements::kNone;
   bool new_batch_ = false;  // nothing was picked for it yet
   uint64_t unasked_ = 0;    // behind the last Send or Write: the slot
+  uint64_t signaled_ = 0;   // behind the last of them that makes a completion
   uint64_t asked_ = 0;      // all before this slot is behind a request
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;

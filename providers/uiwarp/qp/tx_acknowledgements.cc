@@ -42,6 +42,12 @@ bool Tx::leave_answer() {
   return left_.answers;
 }
 
+// No completion waits for the answer: it may be asked for behind what is posted next.
+bool Tx::leave_question() {
+  left_.questions = may_leave_.questions && signaled_ <= asked_;
+  return left_.questions;
+}
+
 // What is done otherwise than by sending needs no acknowledgement.
 bool Tx::has_arrived(uint64_t index, const SendWqe& wr) const {
   const OpcodeRule& rule = rule_of(wr.opcode);

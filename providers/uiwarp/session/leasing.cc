@@ -30,7 +30,7 @@ progress::QueueUse use_of(const queue::CompletionQueue& cq) {
 void State::after_post(uint32_t requests, uint64_t bytes) {
   if (may_defer(requests, bytes)) return;
   deferred_posts.take();  // goes along
-  if (waiting_answers.take()) waiting_answers.backoff.judge(false);
+  if (waiting_acknowledgements.take()) waiting_acknowledgements.backoff.judge(false);
   sender.try_run();
   burst.ended(core::ticks());
 }
@@ -40,7 +40,9 @@ bool State::may_defer(uint32_t requests, uint64_t bytes) {
       !core::settings().poll_progress)
     return false;
   const uint64_t now = core::ticks();
-  if (!burst.posted(now, core::ticks_in(tuning::kBurstGap))) return false;
+  if (!burst.posted(now, {.usual = core::ticks_in(tuning::kBurstGap),
+                          .pause = core::ticks_in(tuning::kBurstPause)}))
+    return false;
   progress::Lease* const lease = pollers.load(std::memory_order_acquire);
   if (!lease) {
     const uint32_t count = unleased_posts.load(std::memory_order_relaxed);
@@ -57,17 +59,20 @@ bool State::may_defer(uint32_t requests, uint64_t bytes) {
 
 qp::Tx::Left State::may_leave() {
   if (!pollers.load(std::memory_order_relaxed)) return {};
-  return {.reads = !coalesced_reads.backoff.passes(), .answers = !waiting_answers.backoff.passes()};
+  const bool acknowledgements = !waiting_acknowledgements.backoff.passes();
+  return {.reads = !coalesced_reads.backoff.passes(),
+          .answers = acknowledgements,
+          .questions = acknowledgements};
 }
 
-// An answer may wait until the engine's next look at the lease, however late: no post of the
-// program waits, and a look that is brought forward for each message costs more than answers at
-// once.
+// Acknowledgements may wait until the engine's next look at the lease, however late: no post of the
+// program waits, and a look that is brought forward for each message costs more than to send them
+// at once.
 bool State::leave(qp::Tx::Left what) {
   progress::Lease* const lease = pollers.load(std::memory_order_acquire);
   if (!lease) return false;
   const uint64_t now = core::ticks();
-  if (what.answers) waiting_answers.begin(now);
+  if (what.answers || what.questions) waiting_acknowledgements.begin(now);
   if (what.reads) {
     coalesced_reads.begin(now);
     lease->deferred(now);
@@ -104,12 +109,12 @@ bool State::send_waiting(progress::Deferral& what, bool left) {
 }
 
 bool State::send_deferred() {
-  const bool answers = send_waiting(waiting_answers, false);
-  return send_waiting(deferred_posts, false) || answers;
+  const bool acknowledgements = send_waiting(waiting_acknowledgements, false);
+  return send_waiting(deferred_posts, false) || acknowledgements;
 }
 
 void State::send_overdue(uint64_t now, uint64_t ticks, bool left) {
-  progress::Deferral* const all[] = {&waiting_answers, &deferred_posts, &coalesced_reads};
+  progress::Deferral* const all[] = {&waiting_acknowledgements, &deferred_posts, &coalesced_reads};
   for (progress::Deferral* const what : all)
     if (what->has_waited(now, ticks)) send_waiting(*what, left);
 }
@@ -194,8 +199,8 @@ void State::on_revoked(bool was_received) {
   // Whoever posts either sees this or is seen here.
   pollers.store(nullptr, std::memory_order_seq_cst);
   if (deferred_posts.take()) sender.try_run();
-  const bool answers = waiting_answers.take();
-  if (coalesced_reads.take() || answers) sender.ask(kSendLeft);
+  const bool acknowledgements = waiting_acknowledgements.take();
+  if (coalesced_reads.take() || acknowledgements) sender.ask(kSendLeft);
   send_unsent(true);
   if (was_received) receiver.take_back();
 }

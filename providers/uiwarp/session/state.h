@@ -93,10 +93,10 @@ class State final : public engine::Task, public progress::Member {
   // [any] Whose pollers may send what waits: a lease of an own queue, which lives as long as that.
   // The engine writes.
   alignas(64) std::atomic<progress::Lease*> pollers{nullptr};
-  std::atomic<uint32_t> unleased_posts{0};  // [any] of bursts
-  progress::DeferredPosts deferred_posts;   // [any]
-  progress::Deferral coalesced_reads;       // [any]
-  progress::Deferral waiting_answers;       // [any] to the peer's empty Reads
+  std::atomic<uint32_t> unleased_posts{0};      // [any] of bursts
+  progress::DeferredPosts deferred_posts;       // [any]
+  progress::Deferral coalesced_reads;           // [any]
+  progress::Deferral waiting_acknowledgements;  // [any] the peer's empty Reads answered, ours sent
   // [any] What is built waits for a poller, and not before `retry_at` (ticks).
   std::atomic<bool> unsent{false};
   std::atomic<uint64_t> retry_at{0};

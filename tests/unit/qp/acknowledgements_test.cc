@@ -252,6 +252,61 @@ TEST_F(Acknowledged, ALongStreamIsAskedForWhereABatchBegins) {
   EXPECT_LT(some.size(), 20u);
 }
 
+// A question behind what makes no completion may be left: nobody waits for its answer.
+class Questions : public Acknowledged {
+ protected:
+  void SetUp() override { start({.ord = 4}); }
+  void write_unsignaled() {
+    ASSERT_EQ(m->post(SendWr(IBV_WR_RDMA_WRITE, {from->sge(0, 10)}).to(0x1000, 0x55).flags(0)), 0);
+  }
+  std::vector<uint8_t> go_leaving() {
+    m->tx().may_leave({.questions = true});
+    return go();
+  }
+};
+
+TEST_F(Questions, BehindWhatIsUnsignaledAreLeftWhereTheyMayBe) {
+  write_unsignaled();
+  EXPECT_EQ(go_leaving(), Opcodes{kWrite});
+  EXPECT_TRUE(m->tx().left().questions);
+  m->tx().may_leave({});
+  EXPECT_EQ(go(), Opcodes{kReadRequest});
+  EXPECT_FALSE(m->tx().left().any());
+}
+
+TEST_F(Questions, GoBehindTheNextThatIsSignaled) {
+  for (const size_t size : {10, 5000}) {  // a small message goes another way
+    SCOPED_TRACE(size);
+    start({.ord = 4});
+    write_unsignaled();
+    EXPECT_EQ(go_leaving(), Opcodes{kWrite});
+    write_unsignaled();
+    write(1, size);
+    const Opcodes sent = go_leaving();
+    EXPECT_EQ(sent.front(), kWrite);
+    EXPECT_EQ(sent.back(), kReadRequest);
+    EXPECT_FALSE(m->tx().left().any());
+    EXPECT_EQ(requests.size(), 1u);
+    answer();
+    EXPECT_EQ(completed(), Ids{1});
+    EXPECT_EQ(m->sends->retired(), 3u);
+  }
+}
+
+TEST_F(Questions, WaitForWhatIsSignaledOnlyOnce) {
+  write(0);
+  write_unsignaled();
+  EXPECT_EQ(go_leaving(), (Opcodes{kWrite, kWrite, kReadRequest}));
+  write_unsignaled();
+  EXPECT_EQ(go_leaving(), Opcodes{kWrite});
+  EXPECT_TRUE(m->tx().left().questions);
+}
+
+TEST_F(Questions, OfAQueueThatSignalsAllAreNotLeft) {
+  ASSERT_EQ(m->post(SendWr(IBV_WR_SEND, {from->sge(0, 10)}).flags(0), true), 0);
+  EXPECT_EQ(go_leaving(), (Opcodes{kSend, kReadRequest}));
+}
+
 TEST_F(Acknowledged, OnlyThenItIsIdle) {
   start();
   send(0);
