@@ -9,7 +9,7 @@ from registry import DIAGONAL, case
 
 # The modes of a tool, as far as the stock tool has the option.
 MODES = {
-    "all": ["-a", "-n", "100"],
+    "all": ["-a", "-n", "40"],
     "bidirectional": ["-b", "-n", "2000"],
     "four-qps": ["-q", "4", "-n", "2000"],
     "events": ["-e", "-n", "2000"],
@@ -32,6 +32,8 @@ TOOLS = {
 REDUCED = {"all": ["-a", "-n", "10"], "four-qps": ["-q", "4", "-n", "200"], "events": ["-e", "-n", "200"],
            "srq": ["--use-srq", "-n", "200"], "bidirectional": ["-b", "-n", "200"],
            "add": ["-A", "FETCH_AND_ADD", "-n", "200"], "swap": ["-A", "CMP_AND_SWAP", "-n", "200"]}
+# Of the modes: utils/check --quick runs these.
+QUICK = ("four-qps", "events")
 SIZES = [2 << i for i in range(23)]
 
 
@@ -103,10 +105,9 @@ def exchange(world, tool, arguments, seconds, family=(), port=None, settings=Non
 
 
 def register(tool, mode):
-    # The bandwidth tools send only 1.5 GiB with -a -n 100.
     # What ends by the clock takes no longer beside others; what ends by a count spins as long as others let it wait.
     @case(f"{tool.replace('_', '-')}-{mode}", worlds=DIAGONAL, seconds=150, serial=mode != "duration", places=2,
-          reduced=mode in REDUCED)
+          reduced=mode in REDUCED, quick=mode in QUICK)
     def run(world):
         arguments = REDUCED[mode] if world.reduced else MODES[mode]
         result, client, server = exchange(world, tool, arguments, 120)

@@ -10,21 +10,23 @@ DIAGONAL = ["lo4-root", "ns-user"]
 
 
 class Case:
-    def __init__(self, name, function, worlds, seconds, serial, reduced, places):
+    def __init__(self, name, function, worlds, seconds, serial, reduced, quick, places):
         self.name = name
         self.function = function
         self.worlds = worlds
         self.seconds = seconds
         self.serial = serial      # loads the machine: nothing beside it
         self.reduced = reduced    # part of the set that sanitizer builds run
+        self.quick = quick        # part of what utils/check --quick runs, in the world of whoever runs it
         self.places = places      # of those that utils/check has: two for each processor
 
 
-def case(name, worlds=None, seconds=60, serial=False, reduced=False, places=1):
-    """Registers a case; `seconds` bounds one run of it in a plain build."""
+def case(name, worlds=None, seconds=60, serial=False, reduced=False, quick=None, places=1):
+    """Registers a case; `seconds` bounds one run of it in a plain build. Of the reduced set those are quick that need not
+    run alone, unless `quick` says otherwise."""
     def register(function):
         assert name not in CASES, name
         CASES[name] = Case(name, function, worlds if worlds is not None else NAMES, seconds, serial, reduced,
-                           places)
+                           reduced and not serial if quick is None else quick, places)
         return function
     return register

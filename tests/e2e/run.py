@@ -3,7 +3,8 @@
 """End-to-end tests: stock RDMA tools over the uiwarp device.
 
     run.py --bin build/bin CASE.WORLD    runs one test; status 0 passed, 1 failed, 77 skipped
-    run.py --bin build/bin --list        one line per test: name, time limit in seconds, 1 when it runs alone
+    run.py --bin build/bin --list        one line per test: name, time limit in seconds, 1 when it runs alone, places that it
+                                         takes, 1 when utils/check --quick runs it
 """
 import argparse
 import os
@@ -72,7 +73,8 @@ def show(reduced):
         worlds = [w for w in case.worlds if not reduced or w == own]
         for world in worlds:
             limit = int(case.seconds * (SLOWDOWN if reduced else 1)) + 30
-            print(f"{case.name}.{world} {limit} {1 if case.serial else 0} {case.places}")
+            quick = case.quick and world == own
+            print(f"{case.name}.{world} {limit} {int(case.serial)} {case.places} {int(quick)}")
 
 
 def run(name, binaries, reduced):
