@@ -57,4 +57,4 @@ def by_ucx(world):
 @case("roce-openmpi-between-hosts", worlds=["ns-root"], seconds=60, serial=True)
 def by_ucx_between_hosts(world):
     """With no setting of UCX."""
-    netpipe(world, BY_UCX, {**ROCE, "UIWARP_DEVICES": "!lo"}, between_hosts=True)
+    netpipe(world, BY_UCX, ROCE, between_hosts=True)

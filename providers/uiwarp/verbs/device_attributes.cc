@@ -10,6 +10,7 @@
 #include "datagram/groups.h"
 #include "device/device.h"
 #include "device/gid_table.h"
+#include "device/rate.h"
 #include "verbs/context.h"
 #include "verbs/path_mtu.h"
 
@@ -94,9 +95,9 @@ int uiwarp_query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr
   attr->max_msg_sz = Limits::kMaxMessage;
   attr->pkey_tbl_len = 1;
   attr->max_vl_num = 1;
-  // The speed of a virtual link is not known; the same as sysfs says in ports/1/rate.
-  attr->active_width = 2;                 // 4X
-  attr->active_speed = 32;                // EDR: 25 Gb/s per lane
+  const device::Rate rate = device::rate_of(now);
+  attr->active_width = rate.width;
+  attr->active_speed = rate.speed;
   attr->phys_state = now.active ? 5 : 3;  // LinkUp, Disabled: as siw
   attr->link_layer = IBV_LINK_LAYER_ETHERNET;
   return 0;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "device/gid_table.h"
+#include "device/rate.h"
 #include "vkernel/identity.h"
 #include "vkernel/port_counters.h"
 
@@ -60,7 +61,7 @@ void add_port(Builder& tree, const std::string& port, const State& state, const 
   tree.file(port + "/state", state.active ? "4: ACTIVE" : "1: DOWN");
   tree.file(port + "/phys_state", state.active ? "5: LinkUp" : "3: Disabled");
   tree.file(port + "/link_layer", "Ethernet");
-  tree.file(port + "/rate", "100 Gb/sec (4X EDR)");
+  tree.file(port + "/rate", device::rate_of(state).text);
   tree.file(port + "/lid", "0x0");
   tree.file(port + "/lid_mask_count", "0");
   tree.file(port + "/sm_lid", "0x0");
