@@ -98,8 +98,11 @@ bool Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
 // The last segment of a Write is placed.
 RxStatus Rx::finish_write() {
   // A program that sleeps on a CQ of its own for sends, with no completion to come, can only be
-  // waiting for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md.
-  if (shared_->send_cq != shared_->recv_cq && !shared_->send_queue->completion_due())
+  // waiting for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md. Not so who has
+  // sent nothing yet, or arms the other CQ again and again.
+  const qp::SendQueue& sends = *shared_->send_queue;
+  if (shared_->send_cq != shared_->recv_cq && !sends.completion_due() && sends.posted() > 0 &&
+      shared_->recv_cq->arms() <= 1)
     shared_->send_cq->wake();
   return RxStatus::kOk;
 }

@@ -130,6 +130,7 @@ class WriteWakes : public testing::Test {
   WriteWakes() : memory(machine.memory, 64), cq(queue::CompletionQueue::create(4, &events)) {
     machine.connection->shared.send_cq = cq.get();
   }
+  void has_sent() { ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND).flags(0)), 0); }
   void write_arrives(bool last = true) {
     const Octets ulpdu = tagged(0, memory.stag(), memory.start(), Octets(8, 0x55), last);
     ASSERT_EQ(machine.rx().on_octets(fpdu(ulpdu)), qp::RxStatus::kOk);
@@ -142,6 +143,7 @@ class WriteWakes : public testing::Test {
 };
 
 TEST_F(WriteWakes, ASleeperWithNothingToCome) {
+  has_sent();
   cq->arm(false);
   write_arrives();
   EXPECT_EQ(events.events, 1);
@@ -151,18 +153,51 @@ TEST_F(WriteWakes, ASleeperWithNothingToCome) {
   EXPECT_EQ(events.events, 1) << "one event per arming";
 }
 
+TEST_F(WriteWakes, NobodyWhoHasSentNothing) {
+  cq->arm(false);
+  write_arrives();
+  EXPECT_EQ(events.events, 0);
+}
+
+// librpma: events of both queues wake it, and one without a completion is an error to it.
+TEST_F(WriteWakes, NobodyWhoArmsTheOtherCqAgain) {
+  CountEvents of_receives;
+  const auto receives = queue::CompletionQueue::create(4, &of_receives);
+  machine.connection->shared.recv_cq = receives.get();
+  has_sent();
+  cq->arm(false);
+  receives->arm(false);
+  receives->arm(false);
+  write_arrives();
+  EXPECT_EQ(events.events, 0);
+}
+
+TEST_F(WriteWakes, ASleeperWhoHasArmedTheOtherCqOnce) {
+  CountEvents of_receives;
+  const auto receives = queue::CompletionQueue::create(4, &of_receives);
+  machine.connection->shared.recv_cq = receives.get();
+  has_sent();
+  cq->arm(false);
+  receives->arm(false);
+  write_arrives();
+  EXPECT_EQ(events.events, 1);
+}
+
 TEST_F(WriteWakes, NotBeforeTheWholeWriteIsPlaced) {
+  has_sent();
   cq->arm(false);
   write_arrives(false);
   EXPECT_EQ(events.events, 0);
 }
 
 TEST_F(WriteWakes, NobodyWhoDidNotArm) {
+  has_sent();
   write_arrives();
   EXPECT_EQ(events.events, 0);
 }
 
 TEST_F(WriteWakes, NobodyWhoWaitsForSolicitedCompletions) {
+  has_sent();
   cq->arm(true);
   write_arrives();
   EXPECT_EQ(events.events, 0);
@@ -184,6 +219,7 @@ TEST_F(WriteWakes, ASleeperWhoseSendsAreUnsignaled) {
 
 TEST_F(WriteWakes, NobodyWhoWaitsForReceivesOnTheSameCq) {
   machine.connection->shared.recv_cq = cq.get();
+  has_sent();
   cq->arm(false);
   write_arrives();
   EXPECT_EQ(events.events, 0);
