@@ -61,7 +61,7 @@ inline constexpr Nanoseconds kMostDeferred = 100 * kMicrosecond;
 inline constexpr Nanoseconds kBurstGap = 500;
 inline constexpr uint32_t kBurst = 8;
 // A program that posts so many in a row, waits for completions no longer than this, and posts again
-// goes on with its burst. "Write rate 64 B, one post each, acknowledged".
+// goes on with its burst. "Write rate 64 B, acknowledged".
 inline constexpr uint32_t kLongBurst = 48;
 inline constexpr Nanoseconds kBurstPause = kMillisecond;
 // Enough to be sent: a system call is a small part of what they cost then.
