@@ -31,7 +31,7 @@ if(UIWARP_TESTS)
     message(STATUS "Tests are not built: ${_say}")
     set(UIWARP_BUILD_TESTS OFF)
   endif()
-  if(Python3_Interpreter_FOUND)
+  if(UIWARP_BUILD_TESTS)
     # What is found may be a script that looks for the interpreter, as pyenv has, which takes a second of a processor. Hundreds of
     # tests are started by it: they get the interpreter itself.
     execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable)"

@@ -147,8 +147,8 @@ def ucx(world):
     loopback devices of both for one network, and has to leave them out since they are slow: large messages would wait."""
     for transports in (None, "ud", "rc"):
         settings = {**ROCE, **({"UCX_TLS": transports} if transports else {})}
-        for test in (["-t", "tag_lat"], ["-t", "tag_bw", "-s", "65536"], ["-t", "tag_lat", "-s", "1000000"], ["-t", "ucp_put_lat"], ["-t", "ucp_get"],
-                     ["-t", "ucp_fadd", "-s", "8"]):
+        for test in (["-t", "tag_lat"], ["-t", "tag_bw", "-s", "65536"], ["-t", "tag_lat", "-s", "1000000"],
+                     ["-t", "ucp_put_lat"], ["-t", "ucp_get"], ["-t", "ucp_fadd", "-s", "8"]):
             ucx_perftest(world, test, settings)
 
 

@@ -47,7 +47,7 @@ class File {
 constinit core::PerProcess<File> g_file;
 constinit std::atomic<Create> g_create{nullptr};
 
-// All of it is mapped at once, beyond the end too: slots never move. What has no memory yet can not
+// All of it is mapped at once, beyond the end too: slots never move. What has no memory yet cannot
 // be read either: valgrind looks for pointers in all that can be, and a SIGBUS for each word there
 // took it half a minute.
 void File::open(Create create) {

@@ -15,18 +15,18 @@ namespace uiw::progress {
 // The posts of one thread, on whatever queue pairs: programs with several post to each by turns.
 class Burst {
  public:
-  // What may lie between two posts of a burst, in ticks: mostly, and once after each long part.
-  struct Gaps {
-    uint64_t usual, pause;
-  };
-  // A post begins. True: it belongs to a burst.
-  bool posted(uint64_t now, const Gaps& gaps) {
-    const uint64_t gap = now - ended_;
-    if (gap < gaps.usual)
+  // So many gaps are the pause that may follow a long part.
+  static constexpr uint64_t kGapsOfPause = core::tuning::kBurstPause / core::tuning::kBurstGap;
+
+  // A post begins; `gap` ticks may lie between two of a burst. True: it belongs to one.
+  bool posted(uint64_t now, uint64_t gap) {
+    const uint64_t since = now - ended_;
+    if (since < gap)
       ++in_a_row_;
+    else if (in_a_row_ >= core::tuning::kLongBurst && since < gap * kGapsOfPause)
+      in_a_row_ = core::tuning::kBurst;
     else
-      in_a_row_ =
-          in_a_row_ >= core::tuning::kLongBurst && gap < gaps.pause ? core::tuning::kBurst : 0;
+      in_a_row_ = 0;
     ended_ = now;
     return in_a_row_ >= core::tuning::kBurst;
   }

@@ -315,8 +315,7 @@ bool Tx::start_work_request(SendWqe& wr) {
     start_request(wr, slot);
     return true;
   }
-  unasked_ = slot + 1;
-  if (wr.signaled) signaled_ = slot + 1;
+  has_started(wr, slot + 1);
   if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
   message_ = {.kind = kind, .slot = slot, .length = wr.length};

@@ -188,6 +188,11 @@ class Tx {
   bool build_immediates_hint();
   bool ask_immediates();
   // tx_acknowledgements.cc
+  // A Send or Write has started, which ends before the slot `behind`.
+  void has_started(const SendWqe& wr, uint64_t behind) {
+    unasked_ = behind;
+    if (wr.signaled) signaled_ = behind;
+  }
   bool wants_acknowledgement() const;
   bool leave_answer();
   bool leave_question();

@@ -30,8 +30,7 @@ bool Tx::build_small_messages() {
     const uint64_t slot = queue.start();
     SendWqe& wr = queue.slot(slot);
     if (!build_small(wr, slot)) return false;
-    unasked_ = queue.started();
-    if (wr.signaled) signaled_ = queue.started();
+    has_started(wr, queue.started());
     if (queue.started() == end || !has_room(largest_copy_)) return true;
   } while (is_small(queue.first_unstarted()) && !queue.first_unstarted().fence);
   return true;

@@ -40,9 +40,7 @@ bool State::may_defer(uint32_t requests, uint64_t bytes) {
       !core::settings().poll_progress)
     return false;
   const uint64_t now = core::ticks();
-  if (!burst.posted(now, {.usual = core::ticks_in(tuning::kBurstGap),
-                          .pause = core::ticks_in(tuning::kBurstPause)}))
-    return false;
+  if (!burst.posted(now, core::ticks_in(tuning::kBurstGap))) return false;
   progress::Lease* const lease = pollers.load(std::memory_order_acquire);
   if (!lease) {
     const uint32_t count = unleased_posts.load(std::memory_order_relaxed);

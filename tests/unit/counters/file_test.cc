@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/pages.h"
 #include "counters/published_state.h"
 #include "counters/snapshot.h"
 
@@ -73,9 +74,7 @@ TEST_F(CounterFile, WhatCanBeReadHasMemory) {
       ASSERT_EQ(std::sscanf(line.c_str(), "%lx-%lx %4s", &from, &to, may), 3);
       if (may[0] == 'r') readable += to - from;
     }
-    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    const auto size = static_cast<uint64_t>(file.st_size);
-    EXPECT_EQ(readable, (size + page - 1) / page * page) << i;
+    EXPECT_EQ(readable, core::whole_pages(static_cast<size_t>(file.st_size))) << i;
   }
   EXPECT_EQ(rows(Kind::kQueuePair, "uiw_many").size(), many.size());
 }

@@ -11,27 +11,26 @@ namespace tuning = core::tuning;
 // README, Limits: nothing is held back longer.
 static_assert(tuning::kMostDeferred <= 100 * core::kMicrosecond);
 
-constexpr uint64_t kGap = 1000, kPause = 100'000;  // ticks
-constexpr Burst::Gaps kGaps{.usual = kGap, .pause = kPause};
+constexpr uint64_t kGap = 1000, kPause = kGap * Burst::kGapsOfPause;  // ticks
 
 TEST(Burst, BeginsWithTheNinthOfPostsThatFollowEachOther) {
   Burst burst;
   uint64_t now = 1'000'000;
   for (uint32_t i = 0; i < tuning::kBurst; ++i) {
-    EXPECT_FALSE(burst.posted(now, kGaps)) << i;
+    EXPECT_FALSE(burst.posted(now, kGap)) << i;
     burst.ended(now += 5 * kGap);  // however long each takes
     now += kGap - 1;
   }
-  for (int i = 0; i < 100; ++i, now += kGap - 1) EXPECT_TRUE(burst.posted(now, kGaps));
+  for (int i = 0; i < 100; ++i, now += kGap - 1) EXPECT_TRUE(burst.posted(now, kGap));
 }
 
 TEST(Burst, APauseEndsIt) {
   Burst burst;
   uint64_t now = 1'000'000;
-  for (int i = 0; i < 20; ++i) burst.posted(now += kGap - 1, kGaps);
-  EXPECT_FALSE(burst.posted(now += kGap, kGaps));
-  for (uint32_t i = 1; i < tuning::kBurst; ++i) EXPECT_FALSE(burst.posted(now += 1, kGaps));
-  EXPECT_TRUE(burst.posted(now += 1, kGaps));
+  for (int i = 0; i < 20; ++i) burst.posted(now += kGap - 1, kGap);
+  EXPECT_FALSE(burst.posted(now += kGap, kGap));
+  for (uint32_t i = 1; i < tuning::kBurst; ++i) EXPECT_FALSE(burst.posted(now += 1, kGap));
+  EXPECT_TRUE(burst.posted(now += 1, kGap));
 }
 
 // A program that waits for the completions of what it has posted.
@@ -39,24 +38,24 @@ TEST(Burst, GoesOnAfterAPauseWhenItWasLong) {
   Burst burst;
   uint64_t now = 1'000'000;
   const auto post = [&](uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) burst.posted(now += 1, kGaps);
+    for (uint32_t i = 0; i < count; ++i) burst.posted(now += 1, kGap);
   };
   post(tuning::kLongBurst + 1);
   for (int part = 0; part < 10; ++part) {
-    EXPECT_TRUE(burst.posted(now += kPause - 1, kGaps)) << part;
+    EXPECT_TRUE(burst.posted(now += kPause - 1, kGap)) << part;
     post(tuning::kLongBurst - tuning::kBurst);
   }
-  EXPECT_TRUE(burst.posted(now += kPause - 1, kGaps));
-  EXPECT_FALSE(burst.posted(now += kPause - 1, kGaps)) << "one pause for each long part";
+  EXPECT_TRUE(burst.posted(now += kPause - 1, kGap));
+  EXPECT_FALSE(burst.posted(now += kPause - 1, kGap)) << "one pause for each long part";
   post(tuning::kLongBurst);
-  EXPECT_FALSE(burst.posted(now += kPause, kGaps)) << "longer than a pause";
+  EXPECT_FALSE(burst.posted(now += kPause, kGap)) << "longer than a pause";
 }
 
 TEST(Burst, APauseEndsOneThatWasNotLong) {
   Burst burst;
   uint64_t now = 1'000'000;
-  for (uint32_t i = 0; i < tuning::kLongBurst; ++i) burst.posted(now += 1, kGaps);
-  EXPECT_FALSE(burst.posted(now += kPause - 1, kGaps));
+  for (uint32_t i = 0; i < tuning::kLongBurst; ++i) burst.posted(now += 1, kGap);
+  EXPECT_FALSE(burst.posted(now += kPause - 1, kGap));
 }
 
 // How many of the next posts defer nothing.

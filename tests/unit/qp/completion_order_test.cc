@@ -130,6 +130,12 @@ class WriteWakes : public testing::Test {
   WriteWakes() : memory(machine.memory, 64), cq(queue::CompletionQueue::create(4, &events)) {
     machine.connection->shared.send_cq = cq.get();
   }
+  // Receives have a CQ of their own, which is armed so often.
+  void arm_receives(int times) {
+    receives = queue::CompletionQueue::create(4, &of_receives);
+    machine.connection->shared.recv_cq = receives.get();
+    for (; times > 0; --times) receives->arm(false);
+  }
   void has_sent() { ASSERT_EQ(machine.post(SendWr(IBV_WR_SEND).flags(0)), 0); }
   void write_arrives(bool last = true) {
     const Octets ulpdu = tagged(0, memory.stag(), memory.start(), Octets(8, 0x55), last);
@@ -138,8 +144,8 @@ class WriteWakes : public testing::Test {
 
   Machine machine;
   Buffer memory;
-  CountEvents events;
-  std::unique_ptr<queue::CompletionQueue> cq;
+  CountEvents events, of_receives;
+  std::unique_ptr<queue::CompletionQueue> cq, receives;
 };
 
 TEST_F(WriteWakes, ASleeperWithNothingToCome) {
@@ -161,24 +167,17 @@ TEST_F(WriteWakes, NobodyWhoHasSentNothing) {
 
 // librpma: events of both queues wake it, and one without a completion is an error to it.
 TEST_F(WriteWakes, NobodyWhoArmsTheOtherCqAgain) {
-  CountEvents of_receives;
-  const auto receives = queue::CompletionQueue::create(4, &of_receives);
-  machine.connection->shared.recv_cq = receives.get();
   has_sent();
   cq->arm(false);
-  receives->arm(false);
-  receives->arm(false);
+  arm_receives(2);
   write_arrives();
   EXPECT_EQ(events.events, 0);
 }
 
 TEST_F(WriteWakes, ASleeperWhoHasArmedTheOtherCqOnce) {
-  CountEvents of_receives;
-  const auto receives = queue::CompletionQueue::create(4, &of_receives);
-  machine.connection->shared.recv_cq = receives.get();
   has_sent();
   cq->arm(false);
-  receives->arm(false);
+  arm_receives(1);
   write_arrives();
   EXPECT_EQ(events.events, 1);
 }
