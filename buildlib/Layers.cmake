@@ -22,6 +22,9 @@ target_include_directories(uiw_flags INTERFACE
 # A sanitizer's runtime must be the first library of the process: `uiwarp run` preloads UIWARP_SANITIZER_RUNTIME, and so it
 # has to be a shared library, which clang links, and finds when the program is started, only when told to.
 set(UIWARP_SANITIZER_RUNTIME "")
+if(UIWARP_FUZZ AND NOT UIWARP_SANITIZE)
+  set(UIWARP_SANITIZE "address;undefined")
+endif()
 if(UIWARP_SANITIZE)
   list(JOIN UIWARP_SANITIZE "," _san)
   target_compile_options(uiw_flags INTERFACE -fsanitize=${_san} -fno-sanitize-recover=all)
@@ -52,11 +55,6 @@ if(UIWARP_SANITIZE)
     endif()
   endif()
 endif()
-# The fuzz targets find their way by what their input makes run, so everything is instrumented.
-if(UIWARP_FUZZ)
-  target_compile_options(uiw_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
-endif()
-
 # libuiwarp.so is optimised across files: without, a small message costs a sixth more. The objects hold
 # machine code, too, so that tests are linked as fast as ever. Only GCC makes such objects everywhere.
 add_library(uiw_lto INTERFACE)
@@ -64,6 +62,18 @@ set(_lto_objects)
 if(UIWARP_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT UIWARP_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   set(_lto_objects -flto=auto -ffat-lto-objects)
   target_link_options(uiw_lto INTERFACE -flto=auto)
+endif()
+
+# Sanitizers find as much in code that is optimised less, and it takes less to compile.
+set(_layer_optimisation)
+if(UIWARP_SANITIZE)
+  set(_layer_optimisation $<$<CONFIG:RelWithDebInfo>:-O1>)
+endif()
+
+# The fuzz targets find their way by what their input makes run.
+set(_layer_coverage)
+if(UIWARP_FUZZ)
+  set(_layer_coverage -fsanitize=fuzzer-no-link)
 endif()
 
 # The few bytes that libuiwarp.so has for each thread lie in the static TLS block, although it is mostly loaded by
@@ -92,7 +102,7 @@ function(uiw_layer name)
   if(sources)
     add_library(uiw_${name} STATIC ${sources})
     target_link_libraries(uiw_${name} PUBLIC uiw_flags)
-    target_compile_options(uiw_${name} PRIVATE ${_thread_locals} ${_lto_objects})
+    target_compile_options(uiw_${name} PRIVATE ${_thread_locals} ${_lto_objects} ${_layer_optimisation} ${_layer_coverage})
     if(UIWARP_PCH AND name STREQUAL core)
       target_precompile_headers(uiw_core PRIVATE ${UIWARP_COMMON_HEADERS})
     elseif(UIWARP_PCH)

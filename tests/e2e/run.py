@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 
-sys.dont_write_bytecode = True   # leave the source tree as it is
+# Where ctest has a place for compiled files; the source tree stays as it is.
+sys.dont_write_bytecode = sys.pycache_prefix is None
 
 import case_alignment  # noqa: F401  (each registers its cases)
 import case_board      # noqa: F401

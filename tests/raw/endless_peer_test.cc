@@ -117,29 +117,6 @@ TEST_F(EndlessPeer, ThatAnswersNoReadIsLeft) {
   EXPECT_EQ(host.sent()[0].status, IBV_WC_WR_FLUSH_ERR);
 }
 
-// Until then it is only slow: what was posted goes out though that lasts longer than the timeout.
-TEST_F(EndlessPeer, ThatReadsSlowlyGetsEverything) {
-  StuckHost stuck(*engine);
-  stuck.host.end_by(Host::Ending::kDisconnect);
-  // Small ones: what two sockets hold comes behind the FIN, and must not last as long.
-  constexpr size_t kSteps = 60;
-  size_t octets = 0;
-  const core::Nanoseconds start = core::now();
-  for (size_t i = 0; i < kSteps; ++i) {
-    octets += stuck.peer.receive(kCount * kMessage / kSteps).size();
-    std::this_thread::sleep_for(std::chrono::milliseconds(core::settings().close_timeout_ms / 25));
-  }
-  EXPECT_GT(core::now() - start, core::settings().close_timeout_ms * core::kMillisecond);
-  bool reset = true;
-  const Octets rest = stuck.peer.receive_all(&reset);
-  EXPECT_FALSE(reset);
-  EXPECT_GE(octets + rest.size(), kCount * kMessage);
-  stuck.peer.finish();
-  ASSERT_TRUE(stuck.host.wait_for_end());
-  EXPECT_EQ(stuck.host.end_error(), 0);
-  for (const ibv_wc& wc : stuck.host.sent()) ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
-}
-
 // A peer whose Reads are answered with 1 MiB each.
 struct Reader {
   explicit Reader(engine::Engine& engine)

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/log.h"
+#include "core/settings.h"
 #include "core/tuning.h"
 #include "support/host.h"
 #include "support/scene.h"
@@ -86,6 +87,34 @@ TEST_F(StalledPeer, WhatTcpHasNotTakenIsNoSuccess) {
   const size_t count = successes();
   EXPECT_GE(count, 90u);
   EXPECT_LE(count * kMessage, kRead + held);
+}
+
+// What was posted before the end goes out to a reader that is only slow, though that lasts longer
+// than the close timeout. It is in seconds here: a reader that the machine keeps from its processor
+// for a quarter of one has not stopped reading.
+TEST_F(StalledPeer, WhoReadsSlowlyGetsEverything) {
+  const core::Nanoseconds limit = core::settings().close_timeout_ms * core::kMillisecond;
+  ASSERT_GT(limit, core::kSecond) << "run by ctest, which sets it";
+  post_more_than_tcp_takes();
+  ASSERT_TRUE(wait_until_nothing_moves(peer->fd()));
+  host.end_by(Host::Ending::kDisconnect);
+  // Small steps: what two sockets hold comes behind the FIN, and must not last as long.
+  constexpr size_t kSteps = 60;
+  size_t bytes = 0;
+  const core::Nanoseconds start = core::now();
+  for (size_t i = 0; i < kSteps; ++i) {
+    bytes += peer->receive(kCount * kMessage / kSteps).size();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(limit / (kSteps - 10)));
+  }
+  EXPECT_GT(core::now() - start, limit);
+  bool reset = true;
+  bytes += peer->receive_all(&reset).size();
+  EXPECT_FALSE(reset);
+  EXPECT_GE(bytes, kCount * kMessage);
+  peer->finish();
+  ASSERT_TRUE(host.wait_for_end());
+  EXPECT_EQ(host.end_error(), 0);
+  EXPECT_EQ(successes(), kCount);
 }
 
 // OC-15: after the peer's Terminate nothing more is begun. What was completed as sent is all there
