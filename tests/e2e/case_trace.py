@@ -187,6 +187,11 @@ def place(world):
         for name in ("notes", "fifo"):
             tool = world.run("client", "ibv_devinfo", settings=folder.tracing(name), status=None)
             expect("what is there is no trace, and stays" in tool.output, f"{name}: not refused", tool)
+        for name in ("notes", "fifo", "."):
+            tool = world.start("client", os.path.join(world.bin, "uiwarp"), "run", f"--trace={folder.file(name)}", "ibv_devinfo",
+                               plain=True)
+            world.finish(tool, 60, 2)
+            expect("is no trace, so it stays as it is" in tool.output, f"{name}: not refused by the command", tool)
         with open(folder.file("notes"), encoding="utf-8") as file:
             expect(file.read() == "mine", "a file that is no trace was written to")
         expect(stat.S_ISFIFO(os.stat(folder.file("fifo")).st_mode), "a FIFO was replaced")

@@ -18,6 +18,7 @@
 #include "faults.h"
 #include "faults/files.h"
 #include "target.h"
+#include "trace/place.h"
 
 namespace uiw::tool {
 namespace {
@@ -196,6 +197,11 @@ bool choose_trace(const std::string& options, std::string& problem) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.find("%p") == folder.npos && access(folder.c_str(), W_OK | X_OK) != 0) {
     problem = "--trace: no file can be made in " + folder + ": " + strerror(errno);
+    return false;
+  }
+  if (trace::look_at(path) == trace::Place::kForeign) {
+    problem =
+        "--trace: " + path + " is there and is no trace, so it stays as it is: name another file";
     return false;
   }
   return choose("UIWARP_TRACE", path + options.substr(parsed.file.size()),

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 #include "core/per_process.h"
 #include "core/read_file.h"
 #include "core/trace_options.h"
+#include "trace/place.h"
 
 namespace uiw::trace {
 namespace {
@@ -65,27 +65,6 @@ std::string path_of_process() {
   for (size_t at = 0; (at = path.find("%p", at)) != std::string::npos; at += pid.size())
     path.replace(at, 2, pid);
   return path;
-}
-
-enum class Place {
-  kFree,     // nothing is there, or a trace of before, or an empty file
-  kInUse,    // a process that runs writes its trace there, or this one has before exec()
-  kForeign,  // something else, which stays
-};
-
-Place look_at(const std::string& path) {
-  struct stat file {};
-  if (lstat(path.c_str(), &file) != 0) return Place::kFree;
-  if (!S_ISREG(file.st_mode)) return Place::kForeign;
-  if (file.st_size == 0) return Place::kFree;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return Place::kForeign;
-  Header header{};
-  const bool whole = read(fd, &header, sizeof header) == sizeof header;
-  close(fd);
-  if (!whole || header.magic != Header::kMagic) return Place::kForeign;
-  const auto pid = static_cast<pid_t>(header.pid);
-  return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM) ? Place::kInUse : Place::kFree;
 }
 
 // The folder of traces, while a place in it is taken: of two processes that begin at once one sees
