@@ -55,6 +55,7 @@ if(UIWARP_SANITIZE)
     endif()
   endif()
 endif()
+
 # libuiwarp.so is optimised across files: without, a small message costs a sixth more. The objects hold
 # machine code, too, so that tests are linked as fast as ever. Only GCC makes such objects everywhere.
 add_library(uiw_lto INTERFACE)
