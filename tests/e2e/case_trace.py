@@ -201,3 +201,20 @@ def place(world):
         expect(1 <= len(several) <= 4, f"{several}: not a file for each that ran at once")
         for name in several:
             folder.show(folder.file(name))
+
+
+@case("trace-of-no-command", worlds=["lo4-user"], seconds=60)
+def of_no_command(world):
+    """What the command starts to look at the devices is not traced: the file is the user's programs'. Doctor says where none can be."""
+    uiwarp = os.path.join(world.bin, "uiwarp")
+    with Folder(world) as folder:
+        for word in ("devices", "doctor"):
+            tool = world.start("client", uiwarp, word, settings=folder.tracing("mine"), plain=True)
+            world.finish(tool, 60, 0)
+        expect(os.listdir(folder.path) == [], f"{os.listdir(folder.path)}: a trace of uiwarp itself", tool)
+        for settings, status, word in (({"UIWARP_TRACE": "/nowhere/x"}, 1, "no file can be made in /nowhere"),
+                                       ({"UIWARP_LOG_FILE": "/nowhere/x"}, 0, "no file can be made in /nowhere"),
+                                       ({"UIWARP_TRASE": "x"}, 0, "there is no setting UIWARP_TRASE")):
+            tool = world.start("client", uiwarp, "doctor", settings=settings, plain=True)
+            world.finish(tool, 60, status)
+            expect(word in tool.output, f"not said: {word}", tool)

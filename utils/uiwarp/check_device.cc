@@ -57,6 +57,11 @@ bool is_lo_down(const std::vector<WithoutDevice>& without) {
 }
 
 bool check_visible(const Layout& layout, Report& report) {
+  if (core::settings_error() != 0) {
+    report.warn("devices: not looked at, since none can be opened while a setting is wrong",
+                "Correct it, and run `uiwarp doctor` again.");
+    return false;
+  }
   const ChildResult result = run_child(layout, {layout.probe, "devices"}, kListLimitMs);
   std::string names;
   std::istringstream lines(result.output);

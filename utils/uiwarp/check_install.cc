@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string>
 
 #include "build_config.h"
 #include "checks.h"
 #include "core/settings.h"
+#include "core/trace_options.h"
+#include "environment.h"
 #include "host_devices.h"
 #include "uiwarp/uiwarp-abi.h"
 
@@ -103,8 +107,42 @@ void check_parts(const Layout& layout, Report& report) {
   }
 }
 
+// Nothing is kept of what is said where the file of the log cannot be made.
+void check_log_file(Report& report) {
+  const char* const text = getenv("UIWARP_LOG_FILE");
+  if (!text) return;
+  const std::string file = text, folder = file.substr(0, file.rfind('/') + 1);
+  if (folder.empty() || folder.find("%p") != folder.npos ||
+      access(folder.c_str(), W_OK | X_OK) == 0)
+    return;
+  report.warn("setting UIWARP_LOG_FILE='" + file + "': no file can be made in " + folder + ": " +
+                  strerror(errno),
+              "Messages are on standard error only. Name a folder that is there.");
+}
+
+// A valid UIWARP_TRACE whose file cannot be written: a sentence. Else empty.
+std::string why_no_trace(const std::string& name, const char* text) {
+  core::TraceOptions trace;
+  if (name != "UIWARP_TRACE" || !core::parse_trace_options(text, trace) || trace.file.empty())
+    return {};
+  return why_untraceable(std::string(trace.file));
+}
+
+// Misspelt names.
+void check_names(Report& report) {
+  const auto& known = core::setting_table();
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable, name = text.substr(0, text.find('='));
+    if (!name.starts_with("UIWARP_") || name.starts_with("UIWARP_TEST_")) continue;
+    if (std::ranges::none_of(known, [&](const auto& info) { return name == info.name; }))
+      report.warn("there is no setting " + name + ", it has no effect",
+                  "`uiwarp settings` lists those there are.");
+  }
+}
+
 void check_settings(Report& report) {
-  core::settings_error();  // reports misspelt names, as opening a device would
+  check_names(report);
+  check_log_file(report);
   core::Settings scratch;
   int set = 0;
   bool good = true;
@@ -113,7 +151,9 @@ void check_settings(Report& report) {
     if (!text) continue;
     set++;
     std::string problem;
-    if (core::parse_setting(info.name, text, scratch, problem)) continue;
+    if (core::parse_setting(info.name, text, scratch, problem))
+      problem = why_no_trace(info.name, text);
+    if (problem.empty()) continue;
     good = false;
     report.fail("setting " + std::string(info.name) + "='" + text + "'", problem);
   }

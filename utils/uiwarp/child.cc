@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/settings.h"
 #include "run.h"
 
 namespace uiw::tool {
@@ -18,6 +19,18 @@ int64_t now_ms() {
   timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return ts.tv_sec * int64_t{1000} + ts.tv_nsec / 1000000;
+}
+
+// What is recorded, checked and made to fail is the user's programs, and their files stay as they
+// are. A wrong value stays in force, for the helper to tell of.
+void leave_instruments_out() {
+  core::Settings ignored;
+  for (const char* name :
+       {"UIWARP_TRACE", "UIWARP_CHECK", "UIWARP_FAULTS", "UIWARP_SHAKE", "UIWARP_LOG_FILE"}) {
+    const char* const value = getenv(name);
+    std::string problem;
+    if (value && core::parse_setting(name, value, ignored, problem)) unsetenv(name);
+  }
 }
 
 int run_plainly(char** argv) {
@@ -51,6 +64,7 @@ ChildResult run_child(const Layout& layout, const std::vector<std::string>& argu
     for (const std::string& argument : arguments)
       argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
+    leave_instruments_out();
     _exit(how == Visibility::kRun ? run_program(layout, argv.data()) : run_plainly(argv.data()));
   }
   setpgid(pid, pid);

@@ -185,6 +185,16 @@ bool choose_shake(const std::string& options, std::string& problem) {
   return choose("UIWARP_SHAKE", options, "--shake: '" + options + "' is too long", problem);
 }
 
+std::string why_untraceable(const std::string& file) {
+  const std::string path = std::filesystem::absolute(file).string();
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.find("%p") == folder.npos && access(folder.c_str(), W_OK | X_OK) != 0)
+    return "no file can be made in " + folder + ": " + strerror(errno);
+  if (trace::look_at(path) == trace::Place::kForeign)
+    return path + " is there and is no trace, so it stays as it is: name another file";
+  return {};
+}
+
 bool choose_trace(const std::string& options, std::string& problem) {
   core::TraceOptions parsed;
   std::string wrong;
@@ -192,18 +202,12 @@ bool choose_trace(const std::string& options, std::string& problem) {
     problem = "--trace: " + (wrong.empty() ? "'off' is no file" : wrong);
     return false;
   }
+  if (wrong = why_untraceable(std::string(parsed.file)); !wrong.empty()) {
+    problem = "--trace: " + wrong;
+    return false;
+  }
   // As with --check: the program may change its directory.
   const std::string path = std::filesystem::absolute(parsed.file).string();
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.find("%p") == folder.npos && access(folder.c_str(), W_OK | X_OK) != 0) {
-    problem = "--trace: no file can be made in " + folder + ": " + strerror(errno);
-    return false;
-  }
-  if (trace::look_at(path) == trace::Place::kForeign) {
-    problem =
-        "--trace: " + path + " is there and is no trace, so it stays as it is: name another file";
-    return false;
-  }
   return choose("UIWARP_TRACE", path + options.substr(parsed.file.size()),
                 "--trace: '" + options + "' is too long", problem);
 }

@@ -32,6 +32,8 @@ bool is_taken_for_program(const std::string& word, std::string& problem);
 
 // The same of UIWARP_FAULTS and the file of --faults, whose rules are looked at.
 bool choose_faults(const std::string& path, std::string& problem);
+// Why no trace can be written to `file`; empty when it can.
+std::string why_untraceable(const std::string& file);
 // The same of UIWARP_TRACE and what is given to --trace.
 bool choose_trace(const std::string& options, std::string& problem);
 

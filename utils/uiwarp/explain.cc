@@ -209,6 +209,19 @@ std::vector<const Explanation*> find(const std::vector<std::string>& words) {
   return found;
 }
 
+// Of a line that a program printed what tells something: "RDMA_CM_EVENT_REJECTED, error -111" is of
+// the event and -111.
+std::vector<std::string> what_tells(const std::vector<std::string>& words) {
+  static constexpr const char* kFillers[] = {"error", "status", "terminate", "errno"};
+  std::vector<std::string> told;
+  for (std::string word : words) {
+    while (!word.empty() && strchr(",:;", word.back())) word.pop_back();
+    if (!word.empty() && std::ranges::find(kFillers, lower(word)) == std::end(kFillers))
+      told.push_back(word);
+  }
+  return told.empty() ? words : told;
+}
+
 // Names that the word may be meant for: it is a part of them, or few letters are wrong.
 std::vector<std::string> nearest(const std::string& word) {
   constexpr size_t kMost = 3, kShortest = 3;
@@ -272,11 +285,12 @@ void list_all(ExplainAs as) {
 
 }  // namespace
 
-int explain(const std::vector<std::string>& words, ExplainAs as) {
-  if (words.empty()) {
+int explain(const std::vector<std::string>& given, ExplainAs as) {
+  if (given.empty()) {
     list_all(as);
     return 0;
   }
+  const std::vector<std::string> words = find(given).empty() ? what_tells(given) : given;
   const std::vector<const Explanation*> found = find(words);
   long number = 0;
   VendorErr vendor;
@@ -286,8 +300,11 @@ int explain(const std::vector<std::string>& words, ExplainAs as) {
     return show_all({{kVendorErrKind, vendor.name.c_str(), number, nullptr, vendor.text.c_str()}},
                     as);
   }
+  // A Terminate code that no RFC defines is one only where somebody writes it as messages do.
   const bool is_vendor =
-      words.size() == 1 && number_of(words[0], number) && find_vendor_err(number, vendor);
+      words.size() == 1 && number_of(words[0], number) && find_vendor_err(number, vendor) &&
+      (number < static_cast<long>(core::Cause::kPeerTerminated) || words[0].starts_with("0x") ||
+       core::is_defined(static_cast<core::TermCode>(number & 0xffff)));
   if (found.empty() && words.size() > 1 && !find({words.front()}).empty()) {
     fprintf(stderr, "uiwarp: nothing is said of '%s' together with '%s'. Of it alone:\n",
             words.front().c_str(), words[1].c_str());

@@ -4,12 +4,17 @@
 #include <stdlib.h>
 
 #include <cstdio>
+#include <string>
 
 namespace uiw::tool {
 
 void print_settings() {
+  core::Settings ignored;
   for (const core::SettingInfo& info : core::setting_table()) {
     const char* text = getenv(info.name);
+    std::string problem;
+    if (text && !core::parse_setting(info.name, text, ignored, problem))
+      fprintf(stderr, "uiwarp: %s\n", problem.c_str());
     printf("%s=%s\n    %s; default %s%s\n    %s\n", info.name, text ? text : info.fallback,
            info.type, info.fallback, text ? "; set in the environment" : "", info.help);
   }

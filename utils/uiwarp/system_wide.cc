@@ -45,7 +45,8 @@ bool replace_file(const std::string& path, const std::string& content) {
     good = good && rename(fresh.c_str(), path.c_str()) == 0;
   }
   if (good) return true;
-  fprintf(stderr, "uiwarp: cannot write %s: %s\n", path.c_str(), strerror(errno));
+  fprintf(stderr, "uiwarp: cannot write %s: %s%s\n", path.c_str(), strerror(errno),
+          geteuid() == 0 ? "" : ". It needs root (sudo)");
   unlink(fresh.c_str());
   return false;
 }

@@ -42,6 +42,7 @@ std::string allowed(std::string_view name) {
 std::string problem_with(std::string_view option) {
   const size_t equals = option.find('=');
   const std::string name(option.substr(0, equals)), values = allowed(name);
+  if (option == "off") return "'off' goes with no other option";
   if (is_yes_or_no(option)) return "'" + name + "': say on or off";
   if (values.empty())
     return "there is no option '" + name +

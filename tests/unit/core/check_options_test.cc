@@ -45,6 +45,7 @@ TEST(CheckOptions, AWrongOneIsNamedWithWhatIsAllowed) {
       "there is no option ''; allowed: on, off, exit, halt, hints, json, github, suppressions, "
       "max");
   EXPECT_EQ(problem("yes"), "'yes': say on or off");
+  EXPECT_EQ(problem("on,off"), "'off' goes with no other option");
   EXPECT_EQ(problem("exit=256"), "'exit=256': allowed for exit is a number 0..255");
   EXPECT_EQ(problem("exit=1x"), "'exit=1x': allowed for exit is a number 0..255");
   EXPECT_EQ(problem("max=0"), "'max=0': allowed for max is a number 1..1000000");
