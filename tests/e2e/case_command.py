@@ -83,8 +83,11 @@ def used_wrongly(world):
     tool = uiwarp(world, "ib_write_bw", status=2)
     expect("'ib_write_bw' is no command" in tool.output and "uiwarp run ib_write_bw" in tool.output,
            "the wrong word is not named", tool)
-    for arguments, word in ((["devices", "--jsn"], "--jsn"), ([], "subcommand"), (["run", "--chekc", "true"], "--chekc"),
-                            (["run"], "which program")):
+    for arguments, word in ((["devices", "--jsn"], "'--jsn' is no option of devices"), ([], "which command"),
+                            (["run", "--chekc", "true"], "--chekc"), (["run"], "which program"),
+                            (["shake", "--rnus", "3", "--", "true"], "'--rnus' is no option of shake"),
+                            (["netns-pair", "--prt", "3", "--", "true", "--", "true"], "'--prt' is no option of netns-pair"),
+                            (["stat", "abc"], "uiwarp: stat: pid: Value abc")):
         tool = uiwarp(world, *arguments, status=2)
         expect(word in tool.output, f"{arguments}: the message does not say what is wrong", tool)
 

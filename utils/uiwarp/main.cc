@@ -131,6 +131,15 @@ bool is_command(const CLI::App& app, const char* word) {
                      [&](const CLI::App* command) { return command->get_name() == word; });
 }
 
+// The first word that looks like an option among those that a command has no use for; empty when
+// there is none.
+std::string unknown_option(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands())
+    for (const std::string& word : command->remaining())
+      if (word.size() > 1 && word[0] == '-' && word != "--") return word;
+  return {};
+}
+
 // CLI11 has a status for each kind of wrong use, and does not name a word that is no command.
 int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first) {
   const bool is_wrong = error.get_exit_code() != 0 && first;
@@ -145,6 +154,11 @@ int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first)
             first, first);
     return 2;
   }
+  if (const std::string option = is_wrong ? unknown_option(app) : ""; !option.empty()) {
+    fprintf(stderr, "uiwarp: '%s' is no option of %s; `uiwarp %s --help` lists them.\n",
+            option.c_str(), first, first);
+    return 2;
+  }
   if (is_wrong && strcmp(first, "netns-pair") == 0 &&
       error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
     fprintf(stderr,
@@ -152,7 +166,12 @@ int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first)
             "ARGS...\n");
     return 2;
   }
-  return app.exit(error) == 0 ? 0 : 2;
+  if (error.get_exit_code() == 0) return app.exit(error);
+  if (!first)
+    fputs("uiwarp: which command? `uiwarp --help` lists them.\n", stderr);
+  else
+    fprintf(stderr, "uiwarp: %s: %s. `uiwarp %s --help` says more.\n", first, error.what(), first);
+  return 2;
 }
 
 int command(int argc, char** argv) {
