@@ -192,6 +192,14 @@ def place(world):
                                plain=True)
             world.finish(tool, 60, 2)
             expect("is no trace, so it stays as it is" in tool.output, f"{name}: not refused by the command", tool)
+        os.symlink("notes", folder.file("link"))
+        gone = 'cd "$0" && mkdir gone && cd gone && rmdir ../gone && exec "$1" run --trace=x true'
+        for command, word in (([os.path.join(world.bin, "uiwarp"), "run", f"--trace={folder.file('link')}", "true"], "is a link"),
+                              ([os.path.join(world.bin, "uiwarp"), "run", "--trace=/bin/sh/x", "true"], "Not a directory"),
+                              (["sh", "-c", gone, folder.path, os.path.join(world.bin, "uiwarp")], "the working directory is gone")):
+            tool = world.start("client", *command, plain=True)
+            world.finish(tool, 60, 2)
+            expect(word in tool.output, f"not said: {word}", tool)
         with open(folder.file("notes"), encoding="utf-8") as file:
             expect(file.read() == "mine", "a file that is no trace was written to")
         expect(stat.S_ISFIFO(os.stat(folder.file("fifo")).st_mode), "a FIFO was replaced")

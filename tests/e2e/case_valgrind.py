@@ -52,6 +52,15 @@ def rping(world):
     expect("rdma-ping-2" in tools[1].output, "not all pings came back", *tools)
 
 
+@case("valgrind-rdma-server", worlds=["lo4-root", "lo4-user"], seconds=150)
+def rdma_server(world):
+    """It ends while the engine closes its connection: that is no leak."""
+    port = world.port()
+    program = memcheck("--leak-check=full")
+    run_both(world, port, [*program, "rdma_server", "-p", port], [*program, "rdma_client", "-s", world.server, "-p", port],
+             {"UIWARP_FACE": "roce"})
+
+
 @case("valgrind-pingpong", worlds=LO4, seconds=150)
 def pingpong(world):
     """Both ends spin, and valgrind lets one thread of each run at a time."""

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "build_config.h"
@@ -21,6 +23,13 @@
 #include "trace/place.h"
 
 namespace uiw::tool {
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  return error ? path : whole.string();
+}
+
 namespace {
 
 std::string env(const char* name) {
@@ -28,14 +37,25 @@ std::string env(const char* name) {
   return value ? value : "";
 }
 
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+// Whether files may be made there. Else errno says why not.
+bool takes_files(const std::string& folder) {
+  if (access(folder.c_str(), F_OK) != 0) return false;
+  errno = ENOTDIR;
+  return is_folder(folder) && access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
 // Whether it is a file that may be written, or may be made. Else errno says why not.
 bool can_be_written(const std::string& path) {
   if (access(path.c_str(), F_OK) == 0) {
     errno = EISDIR;
-    return !std::filesystem::is_directory(path) && access(path.c_str(), W_OK) == 0;
+    return !is_folder(path) && access(path.c_str(), W_OK) == 0;
   }
-  const std::string folder = std::filesystem::absolute(path).parent_path().string();
-  return access(folder.c_str(), W_OK | X_OK) == 0;
+  return takes_files(std::filesystem::path(absolute(path)).parent_path().string());
 }
 
 }  // namespace
@@ -125,7 +145,7 @@ std::string with_absolute_paths(const std::string& options) {
     std::string option = options.substr(at, end - at);
     for (const std::string name : {"json=", "suppressions="})
       if (option.starts_with(name) && option.size() > name.size())
-        option = name + std::filesystem::absolute(option.substr(name.size())).string();
+        option = name + absolute(option.substr(name.size()));
     result += (at ? "," : "") + option;
     at = end + 1;
   }
@@ -170,9 +190,8 @@ bool choose_faults(const std::string& name, std::string& problem) {
     return false;
   }
   // As with --check: the program may change its directory.
-  const std::string absolute =
-      path == faults::kNoRules ? path : std::filesystem::absolute(path).string();
-  return choose("UIWARP_FAULTS", absolute, "--faults: '" + absolute + "' is too long", problem);
+  const std::string whole = path == faults::kNoRules ? path : absolute(path);
+  return choose("UIWARP_FAULTS", whole, "--faults: '" + whole + "' is too long", problem);
 }
 
 bool choose_shake(const std::string& options, std::string& problem) {
@@ -186,10 +205,17 @@ bool choose_shake(const std::string& options, std::string& problem) {
 }
 
 std::string why_untraceable(const std::string& file) {
-  const std::string path = std::filesystem::absolute(file).string();
+  const std::string path = absolute(file);
+  if (path[0] != '/') return "the working directory is gone: name " + file + " by its whole path";
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.find("%p") == folder.npos && access(folder.c_str(), W_OK | X_OK) != 0)
+  if (folder.find("%p") == folder.npos && !takes_files(folder))
     return "no file can be made in " + folder + ": " + strerror(errno);
+  struct stat there {};
+  if (lstat(path.c_str(), &there) != 0) {
+    if (errno != ENOENT) return path + ": " + strerror(errno);
+    return {};
+  }
+  if (S_ISLNK(there.st_mode)) return path + " is a link, which is not followed: name another file";
   if (trace::look_at(path) == trace::Place::kForeign)
     return path + " is there and is no trace, so it stays as it is: name another file";
   return {};
@@ -207,7 +233,7 @@ bool choose_trace(const std::string& options, std::string& problem) {
     return false;
   }
   // As with --check: the program may change its directory.
-  const std::string path = std::filesystem::absolute(parsed.file).string();
+  const std::string path = absolute(std::string(parsed.file));
   return choose("UIWARP_TRACE", path + options.substr(parsed.file.size()),
                 "--trace: '" + options + "' is too long", problem);
 }

@@ -8,6 +8,9 @@
 
 namespace uiw::tool {
 
+// As std::filesystem::absolute(); relative as it was when the working directory is gone.
+std::string absolute(const std::string& path);
+
 // Puts `item` first in a list whose elements any character of `separators` divides; joins with
 // `separator`, drops empty elements, and keeps an element that is already there where it is.
 std::string prepend(const std::string& item, const std::string& list, const char* separators,

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <sstream>
 #include <vector>
 
 #include "core/printable.h"
 #include "core/read_file.h"
+#include "environment.h"
 #include "faults.h"
 #include "faults/files.h"
 #include "json.h"
@@ -128,7 +128,7 @@ int change_live_faults(pid_t pid, const std::string& name, LiveAs as) {
     if (problem = faults::load(path, ignored); !problem.empty()) return fail(2, problem);
     if (problem = core::read_file(path, question.text); !problem.empty())
       return fail(2, path + ": " + problem);
-    question.name = core::printable(std::filesystem::absolute(path).string());
+    question.name = core::printable(absolute(path));
   }
   constexpr size_t kMost = faults::Mailbox::kMostText / 4;  // its answer is longer
   if (question.text.size() > kMost)
