@@ -222,7 +222,7 @@ def of_no_command(world):
         expect(os.listdir(folder.path) == [], f"{os.listdir(folder.path)}: a trace of uiwarp itself", tool)
         for settings, status, word in (({"UIWARP_TRACE": "/nowhere/x"}, 1, "no file can be made in /nowhere"),
                                        ({"UIWARP_LOG_FILE": "/nowhere/x"}, 0, "no file can be made in /nowhere"),
-                                       ({"UIWARP_TRASE": "x"}, 0, "there is no setting UIWARP_TRASE")):
+                                       ({"UIWARP_crc": "x"}, 0, "there is no setting UIWARP_crc")):
             tool = world.start("client", uiwarp, "doctor", settings=settings, plain=True)
             world.finish(tool, 60, status)
             expect(word in tool.output, f"not said: {word}", tool)
