@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -110,14 +108,10 @@ void check_parts(const Layout& layout, Report& report) {
 // Nothing is kept of what is said where the file of the log cannot be made.
 void check_log_file(Report& report) {
   const char* const text = getenv("UIWARP_LOG_FILE");
-  if (!text) return;
-  const std::string file = text, folder = file.substr(0, file.rfind('/') + 1);
-  if (folder.empty() || folder.find("%p") != folder.npos ||
-      access(folder.c_str(), W_OK | X_OK) == 0)
-    return;
-  report.warn("setting UIWARP_LOG_FILE='" + file + "': no file can be made in " + folder + ": " +
-                  strerror(errno),
-              "Messages are on standard error only. Name a folder that is there.");
+  if (!text || strcmp(text, "off") == 0) return;
+  if (const std::string why = why_no_file(text); !why.empty())
+    report.warn("setting UIWARP_LOG_FILE='" + std::string(text) + "': " + why,
+                "Messages are on standard error only. Name a folder that is there.");
 }
 
 // A valid UIWARP_TRACE whose file cannot be written: a sentence. Else empty.
@@ -128,20 +122,9 @@ std::string why_no_trace(const std::string& name, const char* text) {
   return why_untraceable(std::string(trace.file));
 }
 
-// Misspelt names.
-void check_names(Report& report) {
-  const auto& known = core::setting_table();
-  for (char** variable = environ; *variable; ++variable) {
-    const std::string text = *variable, name = text.substr(0, text.find('='));
-    if (!name.starts_with("UIWARP_") || name.starts_with("UIWARP_TEST_")) continue;
-    if (std::ranges::none_of(known, [&](const auto& info) { return name == info.name; }))
-      report.warn("there is no setting " + name + ", it has no effect",
-                  "`uiwarp settings` lists those there are.");
-  }
-}
-
 void check_settings(Report& report) {
-  check_names(report);
+  for (const std::string& misspelt : core::misspelt_settings())
+    report.warn(misspelt, "`uiwarp settings` lists those there are.");
   check_log_file(report);
   core::Settings scratch;
   int set = 0;

@@ -204,12 +204,18 @@ bool choose_shake(const std::string& options, std::string& problem) {
   return choose("UIWARP_SHAKE", options, "--shake: '" + options + "' is too long", problem);
 }
 
-std::string why_untraceable(const std::string& file) {
+std::string why_no_file(const std::string& file) {
   const std::string path = absolute(file);
   if (path[0] != '/') return "the working directory is gone: name " + file + " by its whole path";
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.find("%p") == folder.npos && !takes_files(folder))
     return "no file can be made in " + folder + ": " + strerror(errno);
+  return {};
+}
+
+std::string why_untraceable(const std::string& file) {
+  if (std::string why = why_no_file(file); !why.empty()) return why;
+  const std::string path = absolute(file);
   struct stat there {};
   if (lstat(path.c_str(), &there) != 0) {
     if (errno != ENOENT) return path + ": " + strerror(errno);

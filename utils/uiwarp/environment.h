@@ -35,6 +35,9 @@ bool is_taken_for_program(const std::string& word, std::string& problem);
 
 // The same of UIWARP_FAULTS and the file of --faults, whose rules are looked at.
 bool choose_faults(const std::string& path, std::string& problem);
+// Why no file can be made in the folder of `file`; empty when one can, or when %p stands in the
+// name of the folder.
+std::string why_no_file(const std::string& file);
 // Why no trace can be written to `file`; empty when it can.
 std::string why_untraceable(const std::string& file);
 // The same of UIWARP_TRACE and what is given to --trace.

@@ -340,16 +340,8 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 
 void warn_of_typos() {
   if (process_settings.log_level < static_cast<int>(LogLevel::kWarn)) return;
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; variable++) {
-    std::string_view text = *variable;
-    std::string_view name = text.substr(0, text.find('='));
-    if (!name.starts_with(kPrefix) || find(name) != nullptr || name.starts_with(kTestPrefix))
-      continue;
-    const char* const meant = nearest(name);
-    log_unfiltered("there is no setting %.*s, it has no effect%s%s; `uiwarp settings` lists them",
-                   static_cast<int>(name.size()), name.data(), meant ? ". Perhaps " : "",
-                   meant ? meant : "");
-  }
+  for (const std::string& misspelt : misspelt_settings())
+    log_unfiltered("%s; `uiwarp settings` lists them", misspelt.c_str());
 }
 
 void load() {
@@ -388,6 +380,20 @@ const Settings& settings() {
 int settings_error() {
   load_once();
   return process_error;
+}
+
+std::vector<std::string> misspelt_settings() {
+  std::vector<std::string> sentences;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; variable++) {
+    std::string_view text = *variable;
+    std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with(kPrefix) || find(name) != nullptr || name.starts_with(kTestPrefix))
+      continue;
+    const char* const meant = nearest(name);
+    sentences.push_back("there is no setting " + std::string(name) + ", it has no effect" +
+                        (meant ? std::string(". Perhaps ") + meant : ""));
+  }
+  return sentences;
 }
 
 bool parse_setting(const char* name, const char* text, Settings& out, std::string& problem) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace uiw::core {
 
@@ -103,6 +104,10 @@ const Settings& settings();
 
 // 0, or EINVAL when a variable held a wrong value (already reported once on standard error).
 int settings_error();
+
+// Of each variable of the environment that has the prefix of settings and is none a sentence, which
+// names the setting that may be meant. Thread: any, while none changes the environment.
+std::vector<std::string> misspelt_settings();
 
 // Parses one variable's text into `out`; on failure returns false and a sentence naming the
 // variable and the allowed values. Exposed for tests and for `uiwarp doctor`.
