@@ -25,6 +25,16 @@ def doctor(world):
     found = json.loads(tool.output)
     expect(found["failures"] == 0 and all(check["result"] in ("ok", "warn") for check in found["checks"]) and
            any(check["what"].startswith("loopback connection") for check in found["checks"]), "not the same as JSON", tool)
+    results = {check["name"]: check["result"] for check in found["checks"]}
+    for name in ("kernel", "engine", "open_files", "locked_memory", "congestion_control", "libibverbs", "librdmacm", "preload",
+                 "provider", "stack", "device_files", "settings", "face", "host_devices", "devices", "loopback"):
+        expect(name in results, f"no check is called {name}", tool)
+    expect(all(re.fullmatch("[a-z_]+", name) for name in results), "a name that scripts cannot ask for", tool)
+    versions = found["versions"]
+    expect((versions["kernel"], versions["architecture"]) == (os.uname().release, os.uname().machine), "another kernel", tool)
+    for name in ("uiwarp", "libibverbs", "librdmacm", "rdma_core"):
+        expect(re.fullmatch(r"\d+(\.\d+)+", versions[name]), f"no version of {name}", tool)
+    expect(versions["libibverbs"].endswith("." + versions["rdma_core"]), "two versions of rdma-core", tool)
 
 
 @case("command-doctor-epoll", worlds=LO4)

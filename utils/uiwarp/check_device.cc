@@ -58,7 +58,8 @@ bool is_lo_down(const std::vector<WithoutDevice>& without) {
 
 bool check_visible(const Layout& layout, Report& report) {
   if (core::settings_error() != 0) {
-    report.warn("devices: not looked at, since none can be opened while a setting is wrong",
+    report.warn("devices",
+                "devices: not looked at, since none can be opened while a setting is wrong",
                 "Correct it, and run `uiwarp doctor` again.");
     return false;
   }
@@ -69,10 +70,10 @@ bool check_visible(const Layout& layout, Report& report) {
     if (line.rfind("uiw_", 0) == 0) names += " " + line.substr(0, line.find(' '));
   }
   if (result.status == 0 && !names.empty()) {
-    report.ok("devices seen by libibverbs:" + names);
+    report.ok("devices", "devices seen by libibverbs:" + names);
     return true;
   }
-  report.fail("libibverbs sees no uiwarp device: " + said(result),
+  report.fail("devices", "libibverbs sees no uiwarp device: " + said(result),
               "Run `UIWARP_LOG=debug " + command_of(layout) +
                   " devices`; doc/troubleshooting.md goes through the causes.");
   return false;
@@ -80,13 +81,13 @@ bool check_visible(const Layout& layout, Report& report) {
 
 void check_loopback(const Layout& layout, Report& report) {
   if (!core::is_chosen(core::settings().devices, "lo"))
-    return report.warn("loopback connection: not tried, UIWARP_DEVICES leaves lo out",
+    return report.warn("loopback", "loopback connection: not tried, UIWARP_DEVICES leaves lo out",
                        "To try one, run `uiwarp doctor` without that setting.");
   const ChildResult result = run_child(layout, {layout.probe, "loopback"}, kLoopbackLimitMs);
   if (result.status == 0 && !result.timed_out)
-    report.ok("loopback connection: " + last_line(result.output));
+    report.ok("loopback", "loopback connection: " + last_line(result.output));
   else
-    report.fail("loopback connection: " + said(result),
+    report.fail("loopback", "loopback connection: " + said(result),
                 "Run `UIWARP_LOG=debug " + command_of(layout) +
                     " doctor`; a packet filter on lo may also be the cause.");
 }
@@ -97,6 +98,7 @@ void check_system_wide(const Layout& layout, Report& report) {
   if (library.empty()) return;
   if (const std::string closed = closed_to_others(library); !closed.empty()) {
     report.fail(
+        "system_wide",
         "/etc/ld.so.preload names " + library + ", but other users may not get at " + closed,
         "Their programs complain. Open it to them (chmod), or install uiwarp elsewhere.");
     return;
@@ -105,7 +107,7 @@ void check_system_wide(const Layout& layout, Report& report) {
   for (const std::string& file : {library, directory_of(library) + "/libuiwarp.so.0"}) {
     if (access(file.c_str(), F_OK) != 0) continue;  // told below
     if (const Untrusted found = find_untrusted(file)) {
-      report.fail("/etc/ld.so.preload names " + library + ", but " + found.said,
+      report.fail("system_wide", "/etc/ld.so.preload names " + library + ", but " + found.said,
                   "Who may do that gets at every program, root's too. As root: " +
                       (found.mend.empty() ? "" : found.mend + "; or ") +
                       "`uiwarp disable`, and install uiwarp where root alone may write.");
@@ -115,9 +117,11 @@ void check_system_wide(const Layout& layout, Report& report) {
   const ChildResult result =
       run_child(layout, {layout.probe, "devices"}, kListLimitMs, Visibility::kSystemWide);
   if (lists_devices(result) && result.output.find("cannot be preloaded") == std::string::npos)
-    report.ok("seen by every program, without `uiwarp run`: /etc/ld.so.preload names " + library);
+    report.ok("system_wide",
+              "seen by every program, without `uiwarp run`: /etc/ld.so.preload names " + library);
   else
-    report.fail("/etc/ld.so.preload names " + library + ", which does not work: " + said(result),
+    report.fail("system_wide",
+                "/etc/ld.so.preload names " + library + ", which does not work: " + said(result),
                 "As root: `uiwarp enable` to put it right, or `uiwarp disable`.");
 }
 
@@ -128,12 +132,12 @@ void check_device(const Layout& layout, Report& report) {
   if (!layout.complete() || layout.probe.empty() || stays_away()) return;
   const bool visible = check_visible(layout, report);
   const std::vector<WithoutDevice> without = without_device();
-  for (const std::string& line : lines_of(without)) report.ok(line);
+  for (const std::string& line : lines_of(without)) report.ok("without_device", line);
   if (is_lo_down(without))
-    report.warn(
-        "lo is down, as it is in a fresh network namespace: programs on this host cannot "
-        "reach each other at 127.0.0.1 or at the host's own addresses",
-        "As root of this network namespace: ip link set lo up.");
+    report.warn("lo",
+                "lo is down, as it is in a fresh network namespace: programs on this host cannot "
+                "reach each other at 127.0.0.1 or at the host's own addresses",
+                "As root of this network namespace: ip link set lo up.");
   else if (visible)
     check_loopback(layout, report);
   check_system_wide(layout, report);

@@ -26,17 +26,22 @@ std::string line_of(const char* path) {
 }
 
 void check_kernel(Report& report) {
-  utsname name;
+  utsname name = {};
   int major = 0, minor = 0;
-  if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &major, &minor) != 2) {
-    report.warn("kernel version unknown", "Linux 6.1 or newer is what uiwarp is made for.");
+  if (uname(&name) == 0) {
+    report.version("kernel", name.release);
+    report.version("architecture", name.machine);
+  }
+  if (sscanf(name.release, "%d.%d", &major, &minor) != 2) {
+    report.warn("kernel", "kernel version unknown",
+                "Linux 6.1 or newer is what uiwarp is made for.");
     return;
   }
   const std::string what = std::string("kernel ") + name.release;
   if (major > 5 || (major == 5 && minor >= 19))
-    report.ok(what);
+    report.ok("kernel", what);
   else
-    report.warn(what + " is older than 5.19",
+    report.warn("kernel", what + " is older than 5.19",
                 "Its io_uring lacks what uiwarp needs: it will use epoll, which is slower.");
 }
 
@@ -72,7 +77,7 @@ std::string cure(int error) {
 void check_io_uring(Report& report) {
   const core::EngineKind engine = core::settings().engine;
   if (engine == core::EngineKind::kEpoll) {
-    report.ok("engine: epoll (UIWARP_ENGINE)");
+    report.ok("engine", "engine: epoll (UIWARP_ENGINE)");
     return;
   }
   io_uring_params params = {};
@@ -80,15 +85,15 @@ void check_io_uring(Report& report) {
   const long fd = syscall(SYS_io_uring_setup, 8, &params);
   if (fd >= 0) {
     close(static_cast<int>(fd));
-    report.ok("engine: io_uring");
+    report.ok("engine", "engine: io_uring");
     return;
   }
   const int error = errno;
   const std::string what = std::string("io_uring refused: ") + strerror(error);
   if (engine == core::EngineKind::kIoUring)
-    report.fail(what, cure(error) + " Or unset UIWARP_ENGINE, which asks for it.");
+    report.fail("engine", what, cure(error) + " Or unset UIWARP_ENGINE, which asks for it.");
   else
-    report.warn(what + ": the engine will use epoll, which is slower", cure(error));
+    report.warn("engine", what + ": the engine will use epoll, which is slower", cure(error));
 }
 
 void check_limits(Report& report) {
@@ -97,20 +102,21 @@ void check_limits(Report& report) {
   getrlimit(RLIMIT_MEMLOCK, &memory);
   const std::string count = std::to_string(files.rlim_cur);
   if (files.rlim_cur < 256)
-    report.warn("only " + count + " open files allowed",
+    report.warn("open_files", "only " + count + " open files allowed",
                 "Every queue pair is a TCP connection. Raise it: ulimit -n 4096.");
   else
-    report.ok("open files: " + count);
+    report.ok("open_files", "open files: " + count);
   // libibverbs prints a warning of its own at 32 KiB and below; uiwarp pins nothing.
   if (geteuid() != 0 && memory.rlim_cur <= 32768)
-    report.warn("locked memory limited to " + std::to_string(memory.rlim_cur) + " bytes",
+    report.warn("locked_memory",
+                "locked memory limited to " + std::to_string(memory.rlim_cur) + " bytes",
                 "uiwarp does not need more, but libibverbs will print a warning. Raise it: ulimit "
                 "-l unlimited.");
   else
-    report.ok(memory.rlim_cur == RLIM_INFINITY
-                  ? std::string("locked memory: unlimited (uiwarp pins nothing)")
-                  : "locked memory: " + std::to_string(memory.rlim_cur / 1024) +
-                        " KiB (uiwarp pins nothing)");
+    report.ok("locked_memory", memory.rlim_cur == RLIM_INFINITY
+                                   ? std::string("locked memory: unlimited (uiwarp pins nothing)")
+                                   : "locked memory: " + std::to_string(memory.rlim_cur / 1024) +
+                                         " KiB (uiwarp pins nothing)");
 }
 
 void check_tcp(Report& report) {
@@ -118,12 +124,13 @@ void check_tcp(Report& report) {
   const std::string allowed =
       " " + line_of("/proc/sys/net/ipv4/tcp_allowed_congestion_control") + " ";
   if (control == "bbr" && allowed.find(" reno ") == std::string::npos)
-    report.warn("congestion control is bbr and reno is not allowed",
+    report.warn("congestion_control", "congestion control is bbr and reno is not allowed",
                 "bbr paces even loopback to half its bandwidth. As root: "
                 "sysctl net.ipv4.tcp_allowed_congestion_control='reno bbr'.");
   else
-    report.ok("congestion control: " + control +
-              (control == "reno" ? "" : "; connections within this host use reno"));
+    report.ok("congestion_control",
+              "congestion control: " + control +
+                  (control == "reno" ? "" : "; connections within this host use reno"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "build_config.h"
 #include "checks.h"
@@ -29,29 +30,50 @@ std::string file_of(void* symbol) {
   return path;
 }
 
+// What its file is named behind ".so.": "1.14.44.0". Empty when that is no version.
+std::string version_of(const std::string& file) {
+  constexpr std::string_view kMark = ".so.";
+  const size_t mark = file.rfind(kMark);
+  const std::string version = mark == file.npos ? "" : file.substr(mark + kMark.size());
+  return version.find('.') == version.npos ? "" : version;
+}
+
+// rdma-core's own stands behind two numbers that are the library's: "44.0".
+std::string rdma_core_of(const std::string& library_version) {
+  const size_t first = library_version.find('.');
+  const size_t second =
+      first == library_version.npos ? first : library_version.find('.', first + 1);
+  return second == library_version.npos ? "" : library_version.substr(second + 1);
+}
+
 void check_libibverbs(Report& report) {
   void* library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    report.fail(std::string("libibverbs not found: ") + dlerror(),
+    report.fail("libibverbs", std::string("libibverbs not found: ") + dlerror(),
                 "Install it: apt-get install libibverbs1.");
     return;
   }
   const std::string file = file_of(dlsym(library, "ibv_get_device_list"));
+  report.version("libibverbs", version_of(file));
+  report.version("rdma_core", rdma_core_of(version_of(file)));
   if (dlvsym(library, kRegister, kPrivateVersion))
-    report.ok("libibverbs with " + std::string(kPrivateVersion) + ": " + file);
+    report.ok("libibverbs", "libibverbs with " + std::string(kPrivateVersion) + ": " + file);
   else
     report.fail(
-        "libibverbs does not offer " + std::string(kPrivateVersion) + ": " + file,
+        "libibverbs", "libibverbs does not offer " + std::string(kPrivateVersion) + ": " + file,
         "This uiwarp was built for another rdma-core release: build it against the installed one.");
 }
 
 void check_librdmacm(Report& report) {
   void* library = dlopen("librdmacm.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library)
-    report.ok("librdmacm: " + file_of(dlsym(library, "rdma_create_id")));
-  else
-    report.fail(std::string("librdmacm not found: ") + dlerror(),
+  if (!library) {
+    report.fail("librdmacm", std::string("librdmacm not found: ") + dlerror(),
                 "Install it: apt-get install librdmacm1.");
+    return;
+  }
+  const std::string file = file_of(dlsym(library, "rdma_create_id"));
+  report.version("librdmacm", version_of(file));
+  report.ok("librdmacm", "librdmacm: " + file);
 }
 
 // Where programs find the files that tell of the devices: as the stack itself decides.
@@ -61,11 +83,11 @@ void check_tree(void* library, Report& report) {
       reinterpret_cast<int (*)(const char*, char*, size_t)>(dlsym(library, "uiwarp_vk_redirect"));
   char path[PATH_MAX];
   if (redirect && redirect(kClass, path, sizeof path) == 1)
-    report.ok("files that tell of the devices: " +
-              std::string(path, strlen(path) + 1 - sizeof kClass));
+    report.ok("device_files", "files that tell of the devices: " +
+                                  std::string(path, strlen(path) + 1 - sizeof kClass));
   else if (!stays_away())
     report.fail(
-        "no directory for the files that tell of the devices",
+        "device_files", "no directory for the files that tell of the devices",
         "Set UIWARP_RUNTIME_DIR to one that belongs to you and that nobody else may write to.");
 }
 
@@ -75,31 +97,33 @@ void check_parts(const Layout& layout, Report& report) {
   const std::string advice =
       "Looked in" + looked + ". Build everything (cmake --build build) or install uiwarp again.";
   if (layout.preload.empty())
-    report.fail("libuiwarp-preload.so not found", advice);
+    report.fail("preload", "libuiwarp-preload.so not found", advice);
   else
-    report.ok("preload library: " + layout.preload);
+    report.ok("preload", "preload library: " + layout.preload);
   if (layout.provider.empty())
-    report.fail("provider libuiwarp-rdmav" UIWARP_PABI_TEXT ".so not found", advice);
+    report.fail("provider", "provider libuiwarp-rdmav" UIWARP_PABI_TEXT ".so not found", advice);
   else
-    report.ok("provider: " + layout.provider);
-  if (layout.probe.empty()) report.fail("uiwarp-probe not found beside " + layout.binary, advice);
+    report.ok("provider", "provider: " + layout.provider);
+  if (layout.probe.empty())
+    report.fail("probe", "uiwarp-probe not found beside " + layout.binary, advice);
   if (layout.core.empty()) {
-    report.fail("libuiwarp.so.0 not found", advice);
+    report.fail("stack", "libuiwarp.so.0 not found", advice);
     return;
   }
   void* library = dlopen(layout.core.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    report.fail(std::string("libuiwarp.so.0 cannot be loaded: ") + dlerror(),
+    report.fail("stack", std::string("libuiwarp.so.0 cannot be loaded: ") + dlerror(),
                 "Install the library it names.");
     return;
   }
   auto version = reinterpret_cast<int (*)()>(dlsym(library, "uiwarp_abi_version"));
   const int found = version ? version() : -1;
   if (found == UIWARP_ABI_VERSION) {
-    report.ok("stack: " + layout.core + ", version " UIWARP_VERSION);
+    report.ok("stack", "stack: " + layout.core + ", version " UIWARP_VERSION);
     check_tree(library, report);
   } else {
-    report.fail("stack: " + layout.core + " has private ABI " + std::to_string(found) +
+    report.fail("stack",
+                "stack: " + layout.core + " has private ABI " + std::to_string(found) +
                     ", this command " + std::to_string(UIWARP_ABI_VERSION),
                 "Its parts come from different builds: build or install all of uiwarp again.");
   }
@@ -110,7 +134,7 @@ void check_log_file(Report& report) {
   const char* const text = getenv("UIWARP_LOG_FILE");
   if (!text || strcmp(text, "off") == 0) return;
   if (const std::string why = why_no_file(text); !why.empty())
-    report.warn("setting UIWARP_LOG_FILE='" + std::string(text) + "': " + why,
+    report.warn("log_file", "setting UIWARP_LOG_FILE='" + std::string(text) + "': " + why,
                 "Messages are on standard error only. Name a folder that is there.");
 }
 
@@ -124,7 +148,7 @@ std::string why_no_trace(const std::string& name, const char* text) {
 
 void check_settings(Report& report) {
   for (const std::string& misspelt : core::misspelt_settings())
-    report.warn(misspelt, "`uiwarp settings` lists those there are.");
+    report.warn("misspelt_settings", misspelt, "`uiwarp settings` lists those there are.");
   check_log_file(report);
   core::Settings scratch;
   int set = 0;
@@ -138,31 +162,34 @@ void check_settings(Report& report) {
       problem = why_no_trace(info.name, text);
     if (problem.empty()) continue;
     good = false;
-    report.fail("setting " + std::string(info.name) + "='" + text + "'", problem);
+    report.fail("settings", "setting " + std::string(info.name) + "='" + text + "'", problem);
   }
   if (good)
-    report.ok("settings: " +
-              (set ? std::to_string(set) + " set, all valid" : std::string("defaults")));
+    report.ok("settings", "settings: " + (set ? std::to_string(set) + " set, all valid"
+                                              : std::string("defaults")));
 }
 
 // As what programs see the devices.
 void check_face(Report& report) {
   switch (core::settings().face) {
     case core::Face::kIwarp:
-      return report.ok("face: iwarp; for programs that want RoCE: uiwarp run --as roce");
+      return report.ok("face", "face: iwarp; for programs that want RoCE: uiwarp run --as roce");
     case core::Face::kRoce:
-      return report.ok("face: roce (UIWARP_FACE); over the network it is iWARP all the same");
+      return report.ok("face",
+                       "face: roce (UIWARP_FACE); over the network it is iWARP all the same");
   }
 }
 
 void check_real_devices(Report& report) {
   const std::string names = host_devices();
   if (names.empty())
-    report.ok("no other RDMA device on this host");
+    report.ok("host_devices", "no other RDMA device on this host");
   else if (!stays_away())
-    report.ok("RDMA devices of this host are hidden (UIWARP_MODE=exclusive):" + names);
+    report.ok("host_devices",
+              "RDMA devices of this host are hidden (UIWARP_MODE=exclusive):" + names);
   else
-    report.fail("this host has RDMA devices, so programs see those and not uiwarp's:" + names,
+    report.fail("host_devices",
+                "this host has RDMA devices, so programs see those and not uiwarp's:" + names,
                 "To use uiwarp instead of them: UIWARP_MODE=exclusive.");
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "build_config.h"
 #include "checks.h"
 #include "target.h"
 
@@ -11,6 +12,7 @@ namespace uiw::tool {
 int doctor(const Layout& layout, ReportAs as) {
   setvbuf(stdout, nullptr, _IOLBF, 0);
   Report report(as);
+  report.version("uiwarp", UIWARP_VERSION);
   check_host(report);
   check_install(layout, report);
   check_device(layout, report);

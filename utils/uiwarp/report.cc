@@ -15,26 +15,32 @@ void Report::add(Entry entry) {
   entries_.push_back(std::move(entry));
 }
 
-void Report::warn(const std::string& what, const std::string& advice) {
+void Report::warn(const char* name, const std::string& what, const std::string& advice) {
   warnings_++;
-  add({"warn", "warn", what, advice});
+  add({name, "warn", "warn", what, advice});
 }
 
-void Report::fail(const std::string& what, const std::string& advice) {
+void Report::fail(const char* name, const std::string& what, const std::string& advice) {
   failures_++;
-  add({"fail", "FAIL", what, advice});
+  add({name, "fail", "FAIL", what, advice});
 }
 
 bool Report::finish(const std::string& command) const {
   if (as_ == ReportAs::kJson) {
     nlohmann::ordered_json checks = nlohmann::ordered_json::array();
     for (const Entry& entry : entries_) {
-      nlohmann::ordered_json check = {{"result", entry.result}, {"what", entry.what}};
+      nlohmann::ordered_json check = {
+          {"name", entry.name}, {"result", entry.result}, {"what", entry.what}};
       if (!entry.advice.empty()) check["advice"] = entry.advice;
       checks.push_back(std::move(check));
     }
-    const nlohmann::ordered_json all = {
-        {"failures", failures_}, {"warnings", warnings_}, {"checks", checks}};
+    nlohmann::ordered_json versions = nlohmann::ordered_json::object();
+    for (const auto& [of, text] : versions_)
+      if (!text.empty()) versions[of] = text;
+    const nlohmann::ordered_json all = {{"failures", failures_},
+                                        {"warnings", warnings_},
+                                        {"versions", versions},
+                                        {"checks", checks}};
     print_json(all);
   } else if (failures_ > 0) {
     printf("\n%d check(s) failed: see the lines marked FAIL.\n", failures_);
