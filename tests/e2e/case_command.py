@@ -49,6 +49,14 @@ def doctor_bad_setting(world):
     expect("UIWARP_CRC" in tool.output and "on" in tool.output, "the message does not name the allowed values", tool)
     tool = uiwarp(world, "devices", settings={"UIWARP_CRC": "perhaps"}, status=1)
     expect("cannot open: Invalid argument" in tool.output, "devices that cannot be opened are listed as if they could", tool)
+    path = os.path.join(world.bin, "uiwarp")
+    # Messages of the probe are on standard error.
+    tool = world.start("client", "sh", "-c", '"$0" devices --json 2>/dev/null', path, plain=True, settings={"UIWARP_CRC": "perhaps"})
+    world.finish(tool, 60, 1)
+    lo = next(device for device in json.loads(tool.output)["devices"] if device["device"] == "uiw_lo")
+    expect((lo["state"], lo["errno"], lo["why"]) == ("unopened", "EINVAL", "cannot open: Invalid argument"),
+           "a script cannot tell why", tool)
+    expect("active_mtu" not in lo and lo["mtu"] > 0, "an MTU that nobody asked for", tool)
 
 
 @case("command-doctor-lo-down", worlds=LO4, seconds=30)
@@ -83,6 +91,8 @@ def devices(world):
     lo = next(device for device in json.loads(tool.output)["devices"] if device["device"] == "uiw_lo")
     expect((lo["interface"], lo["state"], lo["gids"][0]) == ("lo", "active", {"index": 0, "address": "127.0.0.1"}),
            "not the same as JSON", tool)
+    with open("/sys/class/net/lo/mtu", encoding="ascii") as mtu:
+        expect((lo["port"], lo["mtu"], lo["active_mtu"]) == (1, int(mtu.read()), 4096), "another port or MTU", tool)
     tool = uiwarp(world, "run", "ibv_devices", settings={"UIWARP_DEVICES": "loo"}, status=None)
     expect(tool.output.count("UIWARP_DEVICES='loo' leaves no device") == 1 and "lo" in tool.output,
            "no word that no interface is chosen", tool)
