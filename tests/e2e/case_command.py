@@ -107,7 +107,18 @@ def used_wrongly(world):
                             (["run", "--chekc", "true"], "--chekc"), (["run"], "which program"),
                             (["shake", "--rnus", "3", "--", "true"], "'--rnus' is no option of shake"),
                             (["netns-pair", "--prt", "3", "--", "true", "--", "true"], "'--prt' is no option of netns-pair"),
-                            (["stat", "abc"], "uiwarp: stat: pid: Value abc")):
+                            (["stat", "abc"], "uiwarp: stat: pid: 'abc' is no whole number from 1 to 4194304."),
+                            (["stat", "--watch", "often"], "uiwarp: stat: --watch: 'often' is no number from 0.1 to 3600."),
+                            (["faults", "failover"], "uiwarp: faults: pid: 'failover' is no whole number from 1 to"),
+                            (["faults", "--explain", ""], "uiwarp: faults: --explain: '' is no name"),
+                            (["shake", "--runs", "0", "--", "true"], "uiwarp: shake: --runs: '0' is no whole number from 1 to"),
+                            (["shake", "--timeout", "nan", "--", "true"], "--timeout: 'nan' is no number from 0.001 to 1000000."),
+                            (["netns-pair", "--port", "70000", "--", "true", "--", "true"],
+                             "uiwarp: netns-pair: --port: '70000' is no whole number from 1 to 65535."),
+                            (["netns-pair", "--mtu", "big", "--", "true", "--", "true"], "--mtu: 'big' is no whole number from 1280"),
+                            (["trace", "--html"], "uiwarp: trace: --html needs a value, FILE."),
+                            (["run", "--as"], "uiwarp: --as needs a value, FACE."),
+                            (["devices", "--json=abc"], "uiwarp: devices: --json: it takes no value, and 'abc' is one.")):
         tool = uiwarp(world, *arguments, status=2)
         expect(word in tool.output, f"{arguments}: the message does not say what is wrong", tool)
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "accepted.h"
 #include "build_config.h"
 #include "devices.h"
 #include "doctor.h"
@@ -83,8 +84,9 @@ int run_command(int argc, char** argv) {
     if (choice != std::end(kChoices) && equals != option.npos) {
       good = choice->choose(option.substr(equals + 1), problem);
     } else if (choice != std::end(kChoices)) {
-      const bool named = ++first < argc;
-      good = choice->choose(named ? argv[first] : "", problem);
+      good = ++first < argc && choice->choose(argv[first], problem);
+      if (first >= argc)
+        problem = option + " needs a value, " + choice->value + ". `uiwarp run --help` says more.";
     } else if (option == check) {
       const std::string next = first + 1 < argc ? argv[first + 1] : "";
       good =
@@ -140,6 +142,15 @@ std::string unknown_option(const CLI::App& app) {
   return {};
 }
 
+// CLI11 does not say what an option needs that stands without its value.
+std::string said(const CLI::App& command, const CLI::ParseError& error) {
+  const std::string what = error.what();
+  const CLI::Option* const option = command.get_option_no_throw(what.substr(0, what.find(':')));
+  const bool is_bare = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch);
+  if (!is_bare || !option) return what;
+  return option->get_name() + " needs a value, " + option->get_type_name();
+}
+
 // CLI11 has a status for each kind of wrong use, and does not name a word that is no command.
 int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first) {
   const bool is_wrong = error.get_exit_code() != 0 && first;
@@ -170,7 +181,8 @@ int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first)
   if (!first)
     fputs("uiwarp: which command? `uiwarp --help` lists them.\n", stderr);
   else
-    fprintf(stderr, "uiwarp: %s: %s. `uiwarp %s --help` says more.\n", first, error.what(), first);
+    fprintf(stderr, "uiwarp: %s: %s. `uiwarp %s --help` says more.\n", first,
+            said(*app.get_subcommand(first), error).c_str(), first);
   return 2;
 }
 
@@ -204,19 +216,21 @@ int command(int argc, char** argv) {
   bool faults_page = false, faults_list = false, faults_json = false, faults_off = false;
   CLI::Option* const faulty_option =
       faults->add_option("pid", faulty, "This process. Without it: all of yours")
-          ->check(CLI::Range(1, 1 << 22))
+          ->check(uiw::tool::between(1, 1 << 22))
           ->type_name("PID");
   CLI::Option* const new_rules_option =
       faults
           ->add_option("file", new_rules,
                        "Put the rules of this file, or ready-made ones, in force in that process, "
                        "in place of those it has")
+          ->check(uiw::tool::not_empty())
           ->type_name("FILE");
   faults->add_flag("--off", faults_off, "No rule is in force any more in that process")
       ->needs(faulty_option)
       ->excludes(new_rules_option);
   faults->add_flag("--json", faults_json, "As JSON");
   faults->add_option("--explain", rules, "Say what the rules of this file, or ready-made ones, do")
+      ->check(uiw::tool::not_empty())
       ->type_name("FILE")
       ->excludes(faulty_option);
   faults->add_flag("--list", faults_list, "List the ready-made files, which go by their name")
@@ -231,13 +245,13 @@ int command(int argc, char** argv) {
   std::vector<std::string> command;
   shake->add_option("--runs", plan.runs, "How many seeds are tried")
       ->capture_default_str()
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
+      ->check(uiw::tool::between(uint64_t{1}, uint64_t{1'000'000'000}));
   shake->add_option("--from", plan.first_seed, "The first of them")
       ->capture_default_str()
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 63));
+      ->check(uiw::tool::between(uint64_t{0}, uint64_t{1} << 63));
   shake->add_option("--timeout", plan.timeout, "Seconds until a run that is not over has hung")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(uiw::tool::between(0.001, 1e6));
   shake->add_flag("--why", plan.why, "Then say which liberty makes that run fail");
   shake->add_option("command", command, "Behind --: the command with its arguments")
       ->required()
@@ -250,17 +264,17 @@ int command(int argc, char** argv) {
       "{server} and {client} in a word stand for the address of that host. The client is started "
       "as soon as\nthe server listens on TCP.");
   netns_pair->add_option("--port", pair.port, "The port at which the server listens; without: any")
-      ->check(CLI::Range(1, 65535));
+      ->check(uiw::tool::between(1, 65535));
   netns_pair
       ->add_option("--wait", pair.wait,
                    "Seconds until the client is started whether the server listens or not")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 3600.0));
+      ->check(uiw::tool::between(0.0, 3600.0));
   netns_pair
       ->add_option("--grace", pair.grace,
                    "Seconds that one has to end once the client has ended or the server failed")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 3600.0));
+      ->check(uiw::tool::between(0.0, 3600.0));
   for (const Choice& choice : kChoices)
     netns_pair
         ->add_option_function<std::string>(
@@ -272,24 +286,31 @@ int command(int argc, char** argv) {
             "As with `uiwarp run`, for both programs")
         ->type_name(choice.value);
   std::string pair_check;
-  netns_pair->add_flag("--check", pair_check, "The same; --check=OPTION,... has options");
+  const CLI::Option* const check_option =
+      netns_pair->add_flag("--check", pair_check, "The same; --check=OPTION,... has options");
   netns_pair->add_option("--mtu", pair.mtu, "Bytes of a packet between the hosts")
       ->capture_default_str()
-      ->check(CLI::Range(1280, 65535));
+      ->check(uiw::tool::between(1280, 65535));
   CLI::App* trace = app.add_subcommand(
       "trace", "Show what became of the work requests of programs that were traced");
   std::vector<std::string> traces;
   bool trace_json = false;
   std::string perfetto, pcap, html;
-  trace->add_option("file", traces, "What was recorded")->required()->type_name("FILE");
+  trace->add_option("file", traces, "What was recorded")
+      ->required()
+      ->check(uiw::tool::not_empty())
+      ->type_name("FILE");
   trace->add_flag("--json", trace_json, "As JSON");
   trace->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
+      ->check(uiw::tool::not_empty())
       ->type_name("FILE")
       ->excludes("--json");
   trace->add_option("--pcap", pcap, "The FPDUs into this file, as a capture that Wireshark opens")
+      ->check(uiw::tool::not_empty())
       ->type_name("FILE")
       ->excludes("--json", "--perfetto");
   trace->add_option("--html", html, "Into this file, as a page with pictures for a browser")
+      ->check(uiw::tool::not_empty())
       ->type_name("FILE")
       ->excludes("--json", "--perfetto", "--pcap");
   CLI::App* stat = app.add_subcommand(
@@ -298,12 +319,12 @@ int command(int argc, char** argv) {
   double every = 0;
   bool stat_json = false, prometheus = false;
   stat->add_option("pid", pid, "Only this process")
-      ->check(CLI::Range(1, 1 << 22))
+      ->check(uiw::tool::between(1, 1 << 22))
       ->type_name("PID");
   stat->add_flag("--json", stat_json, "As JSON");
   stat->add_flag("--prometheus", prometheus, "As Prometheus' text format")->excludes("--json");
   stat->add_option("--watch", every, "Anew each so many seconds, with rates a second, until Ctrl-C")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(uiw::tool::between(0.1, 3600.0))
       ->excludes("--json")
       ->excludes("--prometheus");
   bool markdown = false, as_json = false, errors_page = false;
@@ -318,6 +339,11 @@ int command(int argc, char** argv) {
   devices->add_flag("--json", devices_json, "As JSON");
   doctor->add_flag("--json", doctor_json, "As JSON");
   settings->add_flag("--markdown", markdown, "As doc/settings.md");
+  // Whatever stands behind '=' would be lost, or be a number of times.
+  for (CLI::App* one : app.get_subcommands(nullptr))
+    for (CLI::Option* option : one->get_options())
+      if (option->get_expected_max() == 0 && option != check_option)
+        option->check(uiw::tool::no_value());
   const bool is_pair = argc >= 2 && netns_pair->get_name() == argv[1];
   const Commands commands = is_pair ? split(argc, argv) : Commands{{}, {}, argc};
   try {
