@@ -123,6 +123,17 @@ def used_wrongly(world):
         expect(word in tool.output, f"{arguments}: the message does not say what is wrong", tool)
 
 
+@case("command-usage", worlds=["lo4-user"], seconds=30)
+def usage(world):
+    """Where programs stand in a command line, its help shows."""
+    for name, programs in (("netns-pair", "-- SERVER ARGS... -- CLIENT ARGS..."), ("shake", "-- COMMAND ARGS...")):
+        tool = uiwarp(world, name, "--help")
+        expect(re.search(rf"^Usage: \S*uiwarp {name} \[OPTIONS\] {re.escape(programs)}$", tool.output, re.MULTILINE),
+               "the usage does not show it", tool)
+    tool = uiwarp(world, "netns-pair", status=2)
+    expect("which server?" in tool.output and "Usage: uiwarp netns-pair [OPTIONS] -- SERVER" in tool.output, "no usage", tool)
+
+
 @case("command-run", worlds=LO4, seconds=30)
 def run(world):
     tool = uiwarp(world, "run", "sh", "-c", "exit 42", status=42)

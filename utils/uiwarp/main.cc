@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "accepted.h"
@@ -109,6 +111,20 @@ int run_command(int argc, char** argv) {
   return uiw::tool::run_program(uiw::tool::find_layout(), argv + first);
 }
 
+constexpr char kBothPrograms[] = "-- SERVER ARGS... -- CLIENT ARGS...";
+
+// The usage of a command behind whose options programs are named, which CLI11 knows nothing of.
+class UsageWith : public CLI::Formatter {
+ public:
+  explicit UsageWith(std::string programs) : programs_(std::move(programs)) {}
+  std::string make_usage(const CLI::App*, std::string name) const override {
+    return get_label("Usage") + ": " + name + " [" + get_label("OPTIONS") + "] " + programs_ + "\n";
+  }
+
+ private:
+  const std::string programs_;
+};
+
 // What stands behind the first "--", up to a second one, and behind that.
 struct Commands {
   std::vector<std::string> server, client;
@@ -172,9 +188,7 @@ int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first)
   }
   if (is_wrong && strcmp(first, "netns-pair") == 0 &&
       error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    fprintf(stderr,
-            "uiwarp: write -- before each program: uiwarp netns-pair -- SERVER ARGS... -- CLIENT "
-            "ARGS...\n");
+    fprintf(stderr, "uiwarp: write -- before each program: uiwarp netns-pair %s\n", kBothPrograms);
     return 2;
   }
   if (error.get_exit_code() == 0) return app.exit(error);
@@ -241,6 +255,7 @@ int command(int argc, char** argv) {
       ->excludes("--explain", "--list");
   CLI::App* shake = app.add_subcommand(
       "shake", "Run a command, shaken by one seed after the other, until a run fails");
+  shake->formatter(std::make_shared<UsageWith>("-- COMMAND ARGS..."));
   uiw::tool::ShakePlan plan;
   std::vector<std::string> command;
   shake->add_option("--runs", plan.runs, "How many seeds are tried")
@@ -255,12 +270,12 @@ int command(int argc, char** argv) {
   shake->add_flag("--why", plan.why, "Then say which liberty makes that run fail");
   shake->add_option("command", command, "Behind --: the command with its arguments")
       ->required()
-      ->type_name("-- COMMAND ...");
+      ->type_name("");
   CLI::App* netns_pair = app.add_subcommand(
       "netns-pair", "Run two programs on two hosts, which are network namespaces, without root");
   uiw::tool::PairPlan pair;
+  netns_pair->formatter(std::make_shared<UsageWith>(kBothPrograms));
   netns_pair->footer(
-      "Behind the options: -- SERVER ARGS... -- CLIENT ARGS...\n"
       "{server} and {client} in a word stand for the address of that host. The client is started "
       "as soon as\nthe server listens on TCP.");
   netns_pair->add_option("--port", pair.port, "The port at which the server listens; without: any")
@@ -386,7 +401,7 @@ int command(int argc, char** argv) {
     pair.client = commands.client;
     if (pair.server.empty() || pair.client.empty()) {
       fprintf(stderr, "uiwarp: which %s?\n%s", pair.server.empty() ? "server" : "client",
-              netns_pair->help().c_str());
+              netns_pair->help("uiwarp").c_str());
       return 2;
     }
     return uiw::tool::netns_pair(uiw::tool::find_layout(), pair);
