@@ -195,6 +195,10 @@ bool engines(std::string_view text, uint32_t& out) {
   return true;
 }
 
+constexpr char kRangeOfPorts[] =
+    "a range is two TCP ports from 1024 to 65535, the lower one first, as 18515-18530";
+constexpr uint16_t kLeastPort = 1024;  // those below are root's
+
 bool ports(std::string_view text, uint16_t& first, uint16_t& last) {
   if (text == "auto") {
     first = last = 0;
@@ -205,7 +209,7 @@ bool ports(std::string_view text, uint16_t& first, uint16_t& last) {
   const auto [dash, error] = std::from_chars(text.data(), end, low);
   if (error != std::errc() || dash == end || *dash != '-') return false;
   const auto [rest, error2] = std::from_chars(dash + 1, end, high);
-  if (error2 != std::errc() || rest != end || low < 1024 || high < low) return false;
+  if (error2 != std::errc() || rest != end || low < kLeastPort || high < low) return false;
   first = low;
   last = high;
   return true;
@@ -410,6 +414,7 @@ bool parse_setting(const char* name, const char* text, Settings& out, std::strin
   if (std::string_view(name) == "UIWARP_TRACE") parse_trace_options(text, unused, &word);
   ShakeOptions unheeded;
   if (std::string_view(name) == "UIWARP_SHAKE") parse_shake_options(text, unheeded, &word);
+  if (std::string_view(name) == "UIWARP_PORTS") word = kRangeOfPorts;
   problem = std::string(name) + "='" + text + "' is not valid" + (word.empty() ? "" : ": ") + word +
             "; allowed: " + info->type + " (default " + info->fallback +
             "). Correct or unset it; until then no device can be opened";

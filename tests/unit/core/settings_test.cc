@@ -258,6 +258,8 @@ TEST(Settings, Ports) {
   for (const char* bad : {"", "5000", "5001-5000", "1023-2000", "0-0", "5000-65536", "5000-",
                           "-5000", "5000-6000x", "a-b", " 5000-6000"})
     expect_refused("UIWARP_PORTS", bad, "auto|FIRST-LAST");
+  for (const char* bad : {"abc", "0", "70000", "5000-4000"})
+    expect_refused("UIWARP_PORTS", bad, "from 1024 to 65535, the lower one first, as 18515-18530");
 }
 
 TEST(Settings, Devices) {
