@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 14
+#define UIWARP_ABI_VERSION 15
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;

@@ -28,7 +28,8 @@ extern "C" {
 	X(async_event_taken) X(cq_waiting) X(cm_event_taken) X(cm_id_destroyed) \
 	X(cm_connecting) X(cm_accepting) X(qp_break) X(qp_deafen) X(qp_patience) X(datagram_arriving) \
 	X(pd_device) X(cq_overrun) X(cq_wake) \
-	X(device_pretend) X(device_hold_down) X(device_shift_gids)
+	X(device_pretend) X(device_hold_down) X(device_shift_gids) \
+	X(device_find)
 
 #define UIWARP_VERB(name) __typeof__(uiwarp_##name) *name;
 struct uiwarp_verbs {

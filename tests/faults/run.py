@@ -84,6 +84,23 @@ def what_met_nothing(uiwarp, program):
         yield f"what met nothing: status {status}\n" + "\n".join(said + injected + others)
 
 
+def absent(uiwarp, program):
+    """A rule of a device that is not there is no wrong one: it is said, by who explains it and by the program, once."""
+    rules = "dev=uiw_none at=1000s port=down\ndev=uiw_lo at=1000s port=down\ndev=* at=1000s event=PORT_ERR\ngid=shift at=1000s\n"
+    with tempfile.NamedTemporaryFile("w", prefix="uiwarp-faults-") as file:
+        file.write(rules)
+        file.flush()
+        said = subprocess.run([uiwarp, "faults", "--explain", file.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=LIMIT, check=False)
+    lines = said.stdout.splitlines()
+    if said.returncode or len(lines) != 6 or "There is no device uiw_none on this host now" not in lines[1] or "uiw_lo" not in lines[1]:
+        yield f"--explain of a device that is not there: status {said.returncode}\n{said.stdout}"
+    said, injected, others, status = run(uiwarp, program, rules)
+    told = [line for line in injected if "there is no device" in line]
+    if status or len(told) != 1 or "line 1: there is no device uiw_none now" not in told[0]:
+        yield f"a device that is not there: status {status}\n" + "\n".join(said + injected + others)
+
+
 def datagrams(uiwarp, program):
     """Lost as they are sent, lost as they come, twice, in another order, and late: the same twenty times in a row."""
     for rules, wanted, count in (
@@ -117,7 +134,7 @@ def main():
     found = [*datagrams(uiwarp, str(pathlib.Path(folder, "faults_datagrams"))),
              *peer(uiwarp, str(pathlib.Path(folder, "faults_peer"))),
              *problems(uiwarp, program), *without_a_good_rule(uiwarp, program),
-             *what_met_nothing(uiwarp, program), *ready_made(uiwarp, program)]
+             *what_met_nothing(uiwarp, program), *absent(uiwarp, program), *ready_made(uiwarp, program)]
     print("\n".join(found) or f"the same {TIMES} times")
     return 1 if found else 0
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "faults/files.h"
+#include "interfaces.h"
 #include "layout.h"
 
 namespace uiw::tool {
@@ -31,6 +32,22 @@ int list_faults() {
   return 1;
 }
 
+namespace {
+
+// A rule may be for another host, or for a device that comes later: no mistake, but worth a word.
+std::string note_of(const faults::Rule& rule) {
+  if (rule.event != faults::Event::kTime || rule.device == "*") return {};
+  std::string all;
+  for (const std::string& device : devices_now()) {
+    if (device == rule.device) return {};
+    all += (all.empty() ? " (there are " : ", ") + device;
+  }
+  return "There is no device " + rule.device + " on this host now" + all +
+         (all.empty() ? "" : ")") + ": the rule does nothing where it is not there.";
+}
+
+}  // namespace
+
 int explain_faults(const std::string& name) {
   faults::Rules rules;
   std::string problem;
@@ -40,7 +57,10 @@ int explain_faults(const std::string& name) {
     fprintf(stderr, "uiwarp: %s\n", problem.c_str());
     return 2;
   }
-  for (const faults::Rule& rule : rules.list) printf("%s\n", faults::explain(rule).c_str());
+  for (const faults::Rule& rule : rules.list) {
+    printf("%s\n", faults::explain(rule).c_str());
+    if (const std::string note = note_of(rule); !note.empty()) printf("  %s\n", note.c_str());
+  }
   if (rules.list.empty()) printf("There is no rule: nothing goes wrong.\n");
   if (rules.list.size() > 1)
     printf(

@@ -1,40 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "without_device.h"
 
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <sys/socket.h>
-
 #include <map>
 #include <string_view>
 
 #include "core/device_choice.h"
 #include "core/settings.h"
+#include "interfaces.h"
 
 namespace uiw::tool {
-namespace {
-
-struct Found {
-  bool up = false;
-  bool addressed = false;
-};
-
-// By name. What has no address of any kind has no entry in getifaddrs()'s list but a packet one.
-std::map<std::string, Found> interfaces() {
-  std::map<std::string, Found> found;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return found;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    Found& interface = found[one->ifa_name];
-    interface.up |= (one->ifa_flags & IFF_UP) != 0;
-    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
-    interface.addressed |= family == AF_INET || family == AF_INET6;
-  }
-  freeifaddrs(list);
-  return found;
-}
-
-}  // namespace
 
 std::vector<WithoutDevice> without_device() {
   std::vector<WithoutDevice> out;

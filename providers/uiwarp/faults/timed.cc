@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/log.h"
 #include "core/per_process.h"
 #include "core/tuning.h"
 #include "faults/later.h"
@@ -126,6 +127,16 @@ void raise(const Rule& rule) {
   fail_queue_pairs(rule);
 }
 
+// A name that is wrong would be told of late, or never when the program ends before.
+void tell_of_absent(const std::vector<const Rule*>& timed) {
+  for (const Rule* const rule : timed)
+    if (rule->device != "*" && !next->device_find(rule->device.c_str()))
+      core::log(core::LogLevel::kWarn,
+                "faults: line %d: there is no device %s now (`uiwarp devices` lists them); the "
+                "rule does nothing unless it is there by then",
+                rule->line, rule->device.c_str());
+}
+
 void happen(const Rule& rule) {
   switch (rule.action) {
     case Action::kPortDown:
@@ -164,17 +175,21 @@ core::Nanoseconds down_until(const std::string& device) {
 void start_clock() {
   Times* const times = all.get();
   if (!times) return;
-  const std::lock_guard lock(times->mutex);
-  const Rules& now = rules();
-  if (std::exchange(times->edition, now.edition) == now.edition) return;
+  const Rules* now;
+  {
+    const std::lock_guard lock(times->mutex);
+    now = &rules();
+    if (std::exchange(times->edition, now->edition) == now->edition) return;
+  }
   const core::Nanoseconds begin = core::now();
   std::vector<const Rule*> timed;
-  for (const Rule& rule : now.list)
+  for (const Rule& rule : now->list)
     if (rule.event == Event::kTime) timed.push_back(&rule);
+  tell_of_absent(timed);
   // The first one first, whatever has passed already.
   std::ranges::stable_sort(timed, {}, &Rule::at);
   for (const Rule* const rule : timed)
-    later(begin + rule->at, [rule, edition = now.edition] {
+    later(begin + rule->at, [rule, edition = now->edition] {
       if (rules().edition == edition) happen(*rule);
     });
 }

@@ -69,6 +69,18 @@ TEST_F(TimedFaults, HappenInTheirOrderAfterTheFirstDeviceIsOpen) {
   EXPECT_THAT(fake::all_that_happened(), ElementsAre("uiw_fake 10", "* shift", "* 11"));
 }
 
+TEST_F(TimedFaults, ADeviceThatIsNotThereIsToldOfAtTheBeginning) {
+  begin(
+      "dev=uiw_none at=1000s port=down\ndev=uiw_fake at=1000s port=down\ndev=* at=1000s "
+      "event=PORT_ERR");
+  testing::internal::CaptureStderr();
+  open_device();
+  open_device();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, testing::HasSubstr("faults: line 1: there is no device uiw_none now"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+}
+
 TEST_F(TimedFaults, QueuePairsOfADeviceThatFailsGoToErr) {
   begin("dev=uiw_fake at=1ms event=DEVICE_FATAL");
   EXPECT_EQ(post(request(1)), 0);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "interfaces.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include "core/device_choice.h"
+#include "core/settings.h"
+#include "host_devices.h"
+
+namespace uiw::tool {
+
+// What has no address of any kind has no entry in getifaddrs()'s list but a packet one.
+std::map<std::string, Interface> interfaces() {
+  std::map<std::string, Interface> found;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    Interface& interface = found[one->ifa_name];
+    interface.up |= (one->ifa_flags & IFF_UP) != 0;
+    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
+    interface.addressed |= family == AF_INET || family == AF_INET6;
+  }
+  freeifaddrs(list);
+  return found;
+}
+
+std::vector<std::string> devices_now() {
+  std::vector<std::string> names;
+  if (stays_away()) return names;
+  for (const auto& [name, interface] : interfaces())
+    if (interface.up && interface.addressed && core::is_chosen(core::settings().devices, name))
+      names.push_back(core::kDevicePrefix + name);
+  return names;
+}
+
+}  // namespace uiw::tool

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The network interfaces of this host, and which of them have an RDMA device.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace uiw::tool {
+
+struct Interface {
+  bool up = false;
+  bool addressed = false;  // IPv4 or IPv6
+};
+
+// By name. Empty also when the kernel does not tell.
+std::map<std::string, Interface> interfaces();
+
+// The names of the devices that programs see now, as UIWARP_DEVICES has it.
+std::vector<std::string> devices_now();
+
+}  // namespace uiw::tool
