@@ -98,6 +98,24 @@ def devices(world):
            "no word that no interface is chosen", tool)
 
 
+@case("command-missing-interface", worlds=["lo4-user"], seconds=60)
+def missing_interface(world):
+    """UIWARP_DEVICES names what is not there. Patterns, and what it leaves out, need not be there."""
+    settings = {"UIWARP_DEVICES": "lo,eht0,uiw_eht1,eht*,!eht9"}
+    tool = uiwarp(world, "doctor", settings=settings)
+    for name in ("eht0", "uiw_eht1"):
+        expect(f"warn  UIWARP_DEVICES names {name}, and there is no such interface" in tool.output, f"no word of {name}", tool)
+    expect("eht*" not in tool.output and "eht9" not in tool.output, "a word of what need not be there", tool)
+    checks = json.loads(uiwarp(world, "doctor", "--json", settings=settings).output)["checks"]
+    expect([check["result"] for check in checks if check["name"] == "missing_interfaces"] == ["warn", "warn"],
+           "a script is not told", tool)
+    tool = uiwarp(world, "devices", settings=settings)
+    expect("no device: eht0, uiw_eht1 (not there, though UIWARP_DEVICES names it)" in tool.output, "not listed", tool)
+    without = json.loads(uiwarp(world, "devices", "--json", settings=settings).output)["without_device"]
+    expect([one["interface"] for one in without if one["why"].startswith("not there")] == ["eht0", "uiw_eht1"],
+           "not listed as JSON", tool)
+
+
 @case("command-used-wrongly", worlds=["lo4-user"], seconds=30)
 def used_wrongly(world):
     tool = uiwarp(world, "ib_write_bw", status=2)

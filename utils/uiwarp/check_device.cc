@@ -56,6 +56,16 @@ bool is_lo_down(const std::vector<WithoutDevice>& without) {
   });
 }
 
+// An interface may come later; most often its name is wrong.
+void warn_of_missing(const std::vector<WithoutDevice>& without, Report& report) {
+  for (const WithoutDevice& one : without)
+    if (one.is_missing)
+      report.warn("missing_interfaces",
+                  "UIWARP_DEVICES names " + one.interface + ", and there is no such interface",
+                  "Correct the name, unless the interface comes later: `ip link` lists those there "
+                  "are.");
+}
+
 bool check_visible(const Layout& layout, Report& report) {
   if (core::settings_error() != 0) {
     report.warn("devices",
@@ -131,7 +141,9 @@ void check_device(const Layout& layout, Report& report) {
   // Already reported by check_install.
   if (!layout.complete() || layout.probe.empty() || stays_away()) return;
   const bool visible = check_visible(layout, report);
-  const std::vector<WithoutDevice> without = without_device();
+  std::vector<WithoutDevice> without = without_device();
+  warn_of_missing(without, report);
+  std::erase_if(without, [](const WithoutDevice& one) { return one.is_missing; });
   for (const std::string& line : lines_of(without)) report.ok("without_device", line);
   if (is_lo_down(without))
     report.warn("lo",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "without_device.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -12,7 +13,8 @@ namespace uiw::tool {
 
 std::vector<WithoutDevice> without_device() {
   std::vector<WithoutDevice> out;
-  for (const auto& [name, interface] : interfaces()) {
+  const std::map<std::string, Interface> all = interfaces();
+  for (const auto& [name, interface] : all) {
     if (!core::is_chosen(core::settings().devices, name))
       out.push_back({name, "left out by UIWARP_DEVICES", ""});
     else if (!interface.up)
@@ -20,6 +22,10 @@ std::vector<WithoutDevice> without_device() {
     else if (!interface.addressed)
       out.push_back({name, "without an address", ""});
   }
+  for (const std::string& name : core::single_names(core::settings().devices))
+    if (std::ranges::none_of(all,
+                             [&](const auto& one) { return core::is_name_of(name, one.first); }))
+      out.push_back({name, "not there, though UIWARP_DEVICES names it", "", true});
   return out;
 }
 

@@ -9,11 +9,12 @@ namespace uiw::tool {
 
 struct WithoutDevice {
   std::string interface;
-  const char* why;   // "down", "left out by UIWARP_DEVICES", "without an address"
-  const char* mend;  // what to do about it; "": nothing that can be said
+  const char* why;          // "down", "left out by UIWARP_DEVICES", "without an address"
+  const char* mend;         // what to do about it; "": nothing that can be said
+  bool is_missing = false;  // there is no such interface: only UIWARP_DEVICES has its name
 };
 
-// By name. Empty also when the kernel does not tell.
+// By name, and then those that are missing. Empty also when the kernel does not tell.
 std::vector<WithoutDevice> without_device();
 
 // A line for each reason: "no device: eth1, eth2 (down: ip link set NAME up)"; of one interface the

@@ -3,6 +3,8 @@
 
 #include <fnmatch.h>
 
+#include <utility>
+
 namespace uiw::core {
 namespace {
 
@@ -35,6 +37,20 @@ bool is_chosen(std::string_view list, const std::string& interface) {
     wanted |= is_it;
   }
   return wanted || only_without;
+}
+
+std::vector<std::string> single_names(std::string_view list) {
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    Pattern pattern = next(list);
+    if (!pattern.leaves_out && pattern.glob.find_first_of("*?[\\") == std::string::npos)
+      names.push_back(std::move(pattern.glob));
+  }
+  return names;
+}
+
+bool is_name_of(std::string_view name, const std::string& interface) {
+  return name == interface || name == kDevicePrefix + interface;
 }
 
 bool is_device_list(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace uiw::core {
 
@@ -15,6 +16,13 @@ inline constexpr char kDevicePrefix[] = "uiw_";
 // first is its name and none of the second; with the second only, if none of them is. A device's
 // name stands for its interface's. An empty list chooses all.
 bool is_chosen(std::string_view list, const std::string& interface);
+
+// Those of its names that ask for one device each: without patterns, and without those that leave
+// out.
+std::vector<std::string> single_names(std::string_view list);
+
+// Whether `name`, one of those, is that of this interface or of its device.
+bool is_name_of(std::string_view name, const std::string& interface);
 
 // Whether it is such a list, and not empty.
 bool is_device_list(std::string_view text);

@@ -42,6 +42,15 @@ TEST(DeviceChoice, ADevicesNameStandsForItsInterfaces) {
   EXPECT_FALSE(is_chosen("!uiw_lo", "lo"));
 }
 
+TEST(DeviceChoice, PatternsAndWhatIsLeftOutAreNoSingleNames) {
+  EXPECT_EQ(single_names("lo,eth*,!docker0,-none,uiw_eth1,e?h,e[ab]"),
+            (std::vector<std::string>{"lo", "uiw_eth1"}));
+  EXPECT_TRUE(single_names("").empty());
+  EXPECT_TRUE(is_name_of("eth1", "eth1"));
+  EXPECT_TRUE(is_name_of("uiw_eth1", "eth1"));
+  EXPECT_FALSE(is_name_of("eth", "eth1"));
+}
+
 TEST(DeviceChoice, WhatIsNoListIsNone) {
   for (const char* good : {"lo", "!lo", "-lo,eth*", "a,b,c", "uiw_eth0"})
     EXPECT_TRUE(is_device_list(good)) << good;
