@@ -445,6 +445,12 @@ struct stat;
 UIWARP_EXPORT void uiwarp_vk_fix_stat(int fd, struct stat *st);
 /* dup()/dup2()/F_DUPFD made `copy` of a flagged descriptor. */
 UIWARP_EXPORT void uiwarp_vk_dup(int fd, int copy);
+/*
+ * _exit() was called: peers may still ask whether what they have sent has arrived, as they may before a queue pair is
+ * destroyed. 200 ms at most, and nothing where no peer is to ask. Does nothing in a child that shares the memory
+ * (vfork). Thread: any, and signal handlers.
+ */
+UIWARP_EXPORT void uiwarp_vk_leave(void);
 
 #ifdef __cplusplus
 }

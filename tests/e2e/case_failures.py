@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 
+from case_exchange import gid_index
+from case_face import ROCE
 from case_perftest import lost_the_race
 from harness import expect, wait_until
 from registry import LO4, case
@@ -44,6 +46,15 @@ def ending_threads(world):
     for who, says in (("alone", ""), ("main", "the worker ends\n"), ("worker", "the worker ends\n")):
         tool = world.run("client", os.path.join(world.bin, "uiwarp-ending"), who, seconds=20)
         expect(tool.output == says + "exit handlers run\n", f"{who}: not the end that pthread_exit() promises", tool)
+
+
+@case("receiver-that-goes", worlds=LO4, seconds=120, reduced=True)
+def receiver_that_goes(world):
+    """Its peer's messages complete well, as it has received all of them, however it goes."""
+    runs = 5 if world.slow > 1 else 20
+    for way in ("destroy", "reset", "error", "exit", "_exit"):
+        world.run("client", os.path.join(world.bin, "uiwarp-going"), world.device, gid_index(world), way, runs,
+                  seconds=60, settings=ROCE)
 
 
 @case("killed-rping-server", worlds=LO4_NS, seconds=60, reduced=True)

@@ -161,6 +161,39 @@ TEST_P(Acknowledged, ADisconnectWaitsForAllOfThem) {
   EXPECT_EQ(a->end_error(), 0);
 }
 
+// It has seen its completions, and ends before all of the peer's questions have come.
+TEST_P(Acknowledged, AReceiverThatGoesWithAllItGotHasAcknowledgedIt) {
+  for (const bool destroys : {false, true}) {
+    connect({.ord = 1}, {.acknowledged = true});
+    constexpr size_t kMessages = 10;
+    Buffer from(a->memory, pattern(100)), into(b->memory, 100);
+    for (uint64_t id = 0; id < kMessages; ++id) receive(into, id);
+    for (uint64_t id = 0; id < kMessages; ++id) {
+      send(from, id);
+      if (id % 3 == 0) ASSERT_REACHED(b->received_count() > id);  // the next is another batch
+    }
+    ASSERT_REACHED(b->received_count() == kMessages);
+    if (destroys)
+      b->destroy();
+    else
+      b->to_error();
+    ASSERT_REACHED(a->sent_count() == kMessages);
+    EXPECT_EQ(statuses(a->sent()), std::vector(kMessages, IBV_WC_SUCCESS)) << destroys;
+  }
+}
+
+TEST_P(Acknowledged, AReceiverThatDisconnectsWithAllItGotHasAcknowledgedIt) {
+  connect({.ord = 1}, {.acknowledged = true});
+  Buffer from(a->memory, pattern(100)), to(b->memory, 100), into(b->memory, 100);
+  receive(into, 0);
+  for (uint64_t id = 0; id < 9; ++id) write(from, to.start(), to.stag(), id);
+  send(from, 9);
+  ASSERT_REACHED(b->received_count() == 1);
+  b->disconnect();
+  EXPECT_EQ(statuses_at_the_end(10), std::vector(10, IBV_WC_SUCCESS));
+  EXPECT_EQ(b->end_error(), 0);
+}
+
 }  // namespace
 
 UIWARP_EVERYWHERE(Acknowledged, 40);

@@ -11,6 +11,6 @@ namespace uiw::test {
 // nothing to do, or is in the middle of something further up the stack.
 bool take_turn(engine::Engine& engine);
 // When its next timer expires.
-core::Nanoseconds next_deadline(const engine::Engine& engine);
+core::Nanoseconds next_deadline(engine::Engine& engine);
 
 }  // namespace uiw::test

@@ -171,6 +171,34 @@ TEST_P(VirtualTime, WhatIsUnsignaledIsAskedForAtLast) {
   other.destroy();
 }
 
+// A peer that never asks whether its message has arrived is waited for no longer than promised,
+// once for each connection; one that has nothing to ask not at all.
+TEST_P(VirtualTime, APeerThatNeverAsksHoldsNobodyUp) {
+  const auto [first, second] = kernel.connect(4096);
+  mem::Table other_memory;
+  EndOptions options;
+  options.acknowledged = true;
+  PlainEnd one(*engine, *engine, memory, 100, {}),
+      other(*engine, *engine, other_memory, 101, options);
+  other.attach(second, agreement_of(other.options, false));
+  one.attach(first, agreement_of(one.options, true));
+  Buffer source(memory, 8), target(other_memory, 8);
+  const bool sends = GetParam() % 2;
+  ASSERT_EQ(other.receive(RecvWr({target.sge()})), 0);
+  if (sends) ASSERT_EQ(one.post(SendWr(IBV_WR_SEND, {source.sge()})), 0);
+  run(kernel.now() + core::kMillisecond);
+  ASSERT_EQ(other.received_count(), sends ? 1u : 0u);
+  const core::Nanoseconds begin = kernel.now();
+  ASSERT_EQ(other.modify(IBV_QPS_ERR), 0);
+  const core::Nanoseconds took = kernel.now() - begin;
+  if (sends) EXPECT_GE(took, core::tuning::kLastQuestion);
+  EXPECT_LT(took, (sends ? core::tuning::kLastQuestion : 0) + core::kMillisecond);
+  const core::Nanoseconds then = kernel.now();
+  other.destroy();
+  EXPECT_LT(kernel.now() - then, core::kMillisecond);
+  one.destroy();
+}
+
 // A FIN behind a Send that waits for a receive: that completes, then the end is seen.
 TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeIt) {
   const auto [ours, theirs] = kernel.connect();

@@ -89,6 +89,10 @@ inline constexpr uint32_t kCallsPerEmss = 64;
 // "Write bandwidth 64 KiB, acknowledged".
 inline constexpr uint32_t kMostAcknowledgements = 2;
 
+// How long a connection that the program ends waits for a peer to ask for what it has sent: a round
+// trip, and what a process may wait for a processor. Only a peer that never asks takes all of it.
+inline constexpr Nanoseconds kLastQuestion = 200 * kMillisecond;
+
 // --- The receiver (session/receiver.h) ---
 
 // How often, and how many bytes, the engine receives directly before it looks after others.

@@ -72,7 +72,7 @@ static bool find_functions(void *library, struct core *found)
 	    FIND(write, "uiwarp_vk_write") && FIND(socket, "uiwarp_vk_socket") &&
 	    FIND(send, "uiwarp_vk_send") && FIND(ioctl, "uiwarp_vk_ioctl") && FIND(keeps, "uiwarp_vk_keeps") &&
 	    FIND(closing, "uiwarp_vk_closing") &&
-	    FIND(fix_stat, "uiwarp_vk_fix_stat") && FIND(dup, "uiwarp_vk_dup"))
+	    FIND(fix_stat, "uiwarp_vk_fix_stat") && FIND(dup, "uiwarp_vk_dup") && FIND(leave, "uiwarp_vk_leave"))
 		return true;
 #undef FIND
 	complain_once("uiwarp: " LIBRARY " is incomplete; install uiwarp again. "
@@ -112,6 +112,7 @@ static void load(void)
 		PUBLISH(closing);
 		PUBLISH(fix_stat);
 		PUBLISH(dup);
+		PUBLISH(leave);
 #undef PUBLISH
 		__atomic_store_n(&descriptor_flags, found.fd_flags(), __ATOMIC_RELEASE);
 		__atomic_store_n(&state, LOADED, __ATOMIC_RELEASE);

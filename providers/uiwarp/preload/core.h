@@ -28,6 +28,7 @@ struct core {
 	void (*closing)(int fd);
 	void (*fix_stat)(int fd, struct stat *st);
 	void (*dup)(int fd, int copy);
+	void (*leave)(void);
 };
 
 /* Loads it if need be; NULL (said once on standard error) when it cannot be loaded. Keeps errno. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The end of the process, of which an instrument may ask to be told (uiwarp_preload_watch). That main() has returned
+ * The end of the process, of which the stack is told, and an instrument that asks for it (uiwarp_preload_watch). That main() has returned
  * no hook sees: what the C library calls then is its own. So main() is called by a function that calls exit(), where
  * UIWARP_CHECK is set; elsewhere it is not touched.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core.h"
 #include "watch.h"
@@ -17,6 +18,25 @@ HOOK _Noreturn void exit(int status)
 		told->exiting();
 	real()->exit(status);
 	__builtin_unreachable();
+}
+
+/*
+ * No destructor of libuiwarp.so.0 runs then: forked workers of Python's multiprocessing end so. The C library's own calls,
+ * of exit() too, do not come here.
+ */
+HOOK _Noreturn void _exit(int status)
+{
+	const struct core *loaded = loaded_core();
+
+	if (loaded)
+		loaded->leave();
+	real()->_exit(status);
+	__builtin_unreachable();
+}
+
+HOOK _Noreturn void _Exit(int status)
+{
+	_exit(status);
 }
 
 static main_function *main_of_program;

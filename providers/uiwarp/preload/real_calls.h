@@ -97,6 +97,7 @@ typedef int main_function(int, char **, char **);
 	X(void *, mmap, (void *, size_t, int, int, int, off_t))                                    \
 	X(void *, mmap64, (void *, size_t, int, int, int, off_t))                                  \
 	X(void, exit, (int))                                                                       \
+	X(void, _exit, (int))                                                                      \
 	X(int, __libc_start_main,                                                                  \
 	  (main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *))
 

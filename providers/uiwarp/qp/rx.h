@@ -154,6 +154,11 @@ class Rx {
     what.store(true, std::memory_order_release);
     news_ = true;
   }
+  // What comes may be asked for by what comes behind it (tx_acknowledgements.cc).
+  void note_unasked(bool is) {
+    if (shared_->unasked.load(std::memory_order_relaxed) != is)
+      shared_->unasked.store(is, std::memory_order_release);
+  }
   // rx_parts.cc
   static constexpr size_t kHead = DirectPlacement::kHead;
   bool may_come_by_parts(size_t missing) const;

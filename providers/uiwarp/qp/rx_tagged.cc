@@ -97,6 +97,7 @@ bool Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
 
 // The last segment of a Write is placed.
 RxStatus Rx::finish_write() {
+  note_unasked(true);
   // A program that sleeps on a CQ of its own for sends, with no completion to come, can only be
   // waiting for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md. Not so who has
   // sent nothing yet, or arms the other CQ again and again.

@@ -136,6 +136,7 @@ bool Rx::scatter(uint32_t pd, const ibv_sge* sges, uint32_t count, uint64_t offs
 
 RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
   ++send_msn_;
+  note_unasked(true);
   ibv_wc wc{};
   wc.status = IBV_WC_SUCCESS;
   wc.opcode = IBV_WC_RECV;
@@ -178,6 +179,7 @@ RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode,
   if (segment.payload().size() != rdmap::kImmediateSize)
     return raise(TermCode::kRemoteOperationUnspecified, &segment);
   ++send_msn_;
+  note_unasked(true);
   ibv_wc wc{};
   wc.status = IBV_WC_SUCCESS;
   wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
@@ -219,6 +221,11 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
         mem::check_remote(*region, shared_->stream(), read.source_to, read.size, mem::kRemoteRead);
     if (fault != mem::Fault::kNone) return refuse(remote_protection_code(fault));
   }
+  // An RTR frame asks for nothing, and comes first; an empty Read of the program's names a region.
+  if (read.size == 0 && read.source_stag == kRtrStag &&
+      shared_->first_fpdu.load(std::memory_order_relaxed))
+    shared_->peer_asks.store(true, std::memory_order_relaxed);
+  note_unasked(false);
   ++request_msn_;
   shared_->inbound_requests.push(inbound);
   news_ = true;

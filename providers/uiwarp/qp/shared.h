@@ -43,6 +43,10 @@ enum class PeerImmediates : uint8_t {
   kRefused,  // it has answered what was sent behind our saying so, and has not said so itself
 };
 
+// RFC 5040 5.2: what Reads of no bytes name, which are no program's; siw and some hardware treat
+// STag 0 specially.
+inline constexpr uint32_t kRtrStag = 1;
+
 // An RTR frame, or a question to the peer: a Read of no bytes. Linux siw answers with as
 // many bytes as it sent last (siw_activate_tx() leaves the length as it is): they go nowhere.
 inline bool asks_nothing(const OutstandingRequest& request) {
@@ -101,6 +105,14 @@ struct Shared {
   // The peer has all of the send queue before this slot. Set by receive at each answer, where
   // `acknowledged`; by transmit, when nothing is received any more, for what a Terminate names.
   std::atomic<uint64_t> arrived{0};
+  // Set by receive: the peer has sent something, and nothing behind it that asks whether it has
+  // arrived. And: it is a uiwarp that asks.
+  std::atomic<bool> unasked{false}, peer_asks{false};
+  // Whether the peer is still to ask for what it has sent. Thread: any.
+  bool expects_question() const {
+    return unasked.load(std::memory_order_acquire) &&
+           (acknowledged || peer_asks.load(std::memory_order_relaxed));
+  }
   // Set by receive at the capability hint (qp/peer_hints.h), never where long_fpdus is false.
   std::atomic<bool> peer_takes_long_fpdus{false};
   Losses losses;

@@ -133,8 +133,6 @@ class Tx {
   bool to_copy(uint32_t payload) const {
     return copies_all() || payload <= core::tuning::kMostCopied;
   }
-  // RFC 5040 5.2: STag 1 in the RTR's Read Request; siw and some hardware treat STag 0 specially.
-  static constexpr uint32_t kRtrStag = 1;
   enum class RtrState : uint8_t { kNone, kPending };
   struct Message {
     enum Kind : uint8_t { kNone, kSend, kWrite, kImmediate, kReadResponse } kind = kNone;

@@ -155,7 +155,9 @@ void State::consider_grant(size_t bytes, size_t directly) {
                                      : grant == progress::Grant::kToReceiveQueue ? options.recv_cq
                                                                                  : other.get();
   // Nobody but the engine sees a connection begin or end.
-  if (!to || !life.is_settled() || !receiver.is_settled() || !stream->quiet()) return;
+  if (!to || waits_for_question() || !life.is_settled() || !receiver.is_settled() ||
+      !stream->quiet())
+    return;
   progress::Lease* const granted = lease_of(*to);
   if (!granted || (lease() && lease() != granted) || !granted->grant(*this, true)) return;
   foreign = std::move(other);

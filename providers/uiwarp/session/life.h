@@ -43,6 +43,13 @@ enum class Release : uint8_t {
   kDone,
 };
 
+// Whether the peer may still ask for what it has sent, before this end goes (farewell.cc).
+enum class Farewell : uint8_t {
+  kNone,   // nobody goes
+  kWaits,  // somebody does, once the peer has asked, or the time for that is over
+  kOver,
+};
+
 // Everything here begins anew with RESET.
 struct Life {
   Phase phase = Phase::kNone;

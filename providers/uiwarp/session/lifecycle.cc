@@ -122,6 +122,7 @@ void State::begin_error(const EndPlan& new_plan) {
   UIW_ASSERT(engine.on_engine_thread());
   if (life.released() || life.failure != Failure::kNone) return;
   life.failure = Failure::kBegun;
+  end_farewell();
   plan = new_plan;
   connection->shared.end.store(plan.cause, std::memory_order_relaxed);
   log_end(options.qp_num, static_cast<uint32_t>(plan.cause));
@@ -159,6 +160,7 @@ void State::begin_disconnect() {
   life.outbound = Outbound::kDraining;
   core::log(core::LogLevel::kDebug,
             "queue pair 0x%06x: disconnecting, what was posted is still sent", options.qp_num);
+  begin_farewell();
   // The peer may take nothing of what is to go before the FIN, or answer none of our Reads.
   if (!close_timer.armed()) arm_close_timer();
   sender.ask(kDrain);
@@ -226,6 +228,7 @@ EndPlan State::plan_for_broken_stream(int error) const {
 
 // The peer's FIN, behind all that it sent.
 void State::on_peer_closed() {
+  end_farewell();
   if (!connection->rx.at_boundary()) {
     // RFC 5041 6.2.1: a stream that ends inside a message has lost data.
     fail_connection(
@@ -324,6 +327,7 @@ void State::give_up_peer() {
 void State::end_connection() {
   UIW_ASSERT(engine.on_engine_thread());
   if (!life.stands()) return;
+  end_farewell();
   life.enter(Phase::kEnding);
   sender.ask(kLetGo);
 }
@@ -388,6 +392,9 @@ int State::reset() {
     const std::lock_guard guard(flush_lock);
     flushes_receives = false;
   }
+  end_farewell();
+  farewell_over.acquire();
+  farewell.store(Farewell::kNone, std::memory_order_relaxed);
   silence = {};
   octets_at_silence = 0;
   probed_within = 0;

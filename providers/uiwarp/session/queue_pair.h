@@ -53,6 +53,11 @@ class QueuePair {
   // Ends a connection that still runs (RST if need be), waits until the engine has let go, then
   // frees. Outstanding work requests vanish without completion. Thread: any but the engine's.
   ~QueuePair();
+  // The process is about to end, and this with it: its peer may ask before, as before it is
+  // destroyed. False: it is done with that; true: it goes on, 200 ms at most, and is to be called
+  // again. Thread: any.
+  bool leave();
+
   // What the destructor does, once `first` has run on `engine`: one wait for both. From here the
   // queue pair can only be freed. Not in a fork's child. Thread: any but an engine's.
   void end_after(engine::Engine& engine, engine::Task& first);

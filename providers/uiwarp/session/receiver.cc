@@ -131,6 +131,7 @@ void Receiver::hear_news() {
 void Receiver::handle(qp::RxStatus status) {
   ++now_.arrivals;
   hear_news();
+  owner_.look_at_farewell();
   qp::Rx& rx = owner_.connection->rx;
   if (!now_.first_fpdu_told &&
       owner_.connection->shared.first_fpdu.load(std::memory_order_relaxed)) {

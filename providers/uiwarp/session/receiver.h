@@ -54,6 +54,8 @@ class Receiver final : public transport::StreamHandler,
   // It waits neither for the program nor for anything else: a poller may take over.
   bool is_settled() const { return now_.pause == Pause::kNone && now_.first_fpdu_told; }
 
+  bool waits_for_receive() const { return now_.pause == Pause::kForReceive; }
+
   // One receive by a poller, into `buffer` what has no other place; true when bytes came. What only
   // the engine may deal with it leaves to on_stopped(), and receives no more. Thread: the lease's
   // holder.

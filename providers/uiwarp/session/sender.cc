@@ -251,10 +251,11 @@ void Sender::send_failed(int error) {
 void Sender::finish_if_due() {
   if (now_.stage == Stage::kFinSent) return;
   const qp::Tx& tx = owner_.connection->tx;
-  const bool due = now_.error_handled                           ? !tx.pending()
-                   : now_.closing == Closing::kWhenPostedIsSent ? tx.idle()
-                   : now_.closing == Closing::kWhenBegunIsSent  ? !tx.owes_octets()
-                                                                : false;
+  const bool due = now_.error_handled ? !tx.pending()
+                   : now_.closing == Closing::kWhenPostedIsSent
+                       ? tx.idle() && !owner_.waits_for_question()
+                   : now_.closing == Closing::kWhenBegunIsSent ? !tx.owes_octets()
+                                                               : false;
   if (!due) return;
   now_.stage = Stage::kFinSent;
   now_.stream->shutdown_write();

@@ -34,6 +34,7 @@ void State::run() {
                  .event = IBV_EVENT_QP_FATAL,
                  .cause = core::Cause::kQueueOverflow,
                  .error = EIO});
+  if (seen & kFarewell) begin_farewell();
   if (seen & kToError) begin_error({.cause = core::Cause::kModifiedToError});
   if (seen & kBreak) reset_connection();
   if ((seen & kDeafen) && life.connected() && stream)

@@ -54,6 +54,7 @@ enum Doorbell : uint32_t {
   kToError = 1u << 20,        // from any thread: ibv_modify_qp to ERR
   kBreak = 1u << 21,          // from any thread: an instrument resets the connection
   kDeafen = 1u << 22,         // from any thread: `deaf` has changed
+  kFarewell = 1u << 23,       // from any thread: the program is about to end the connection
 };
 // What the engine can do while pollers receive.
 constexpr uint32_t kNeedsNoReceiver = kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed |
@@ -119,6 +120,8 @@ class State final : public engine::Task, public progress::Member {
   core::Spinlock flush_lock;            // [any] keeps flushed receives in order
   bool flushes_receives = false;        // under flush_lock: fail_receives() has begun
   std::binary_semaphore released{0};    // who rang kDestroy waits for the engine to let go
+  std::atomic<Farewell> farewell{Farewell::kNone};  // the engine writes, the sender looks
+  std::binary_semaphore farewell_over{0};           // stays released until RESET
 
   // any thread
   void ring(uint32_t bits);  // the engine's doorbell
@@ -166,6 +169,16 @@ class State final : public engine::Task, public progress::Member {
   void join_pollers();
   progress::Lease* lease_of(queue::CompletionQueue& cq);
 
+  // farewell.cc
+  void let_peer_ask();
+  bool waits_for_question() const {
+    return farewell.load(std::memory_order_acquire) == Farewell::kWaits;
+  }
+  bool leave_soon();        // QueuePair::leave()
+  void begin_farewell();    // [engine]
+  void look_at_farewell();  // [engine]
+  void end_farewell();      // [engine]
+
   // silence.cc, [engine]
   void watch_peer();
   void look_after_peer();
@@ -206,6 +219,7 @@ class State final : public engine::Task, public progress::Member {
   engine::Deadline<State, &State::look_at_close> close_timer{*this};
   engine::Deadline<State, &State::give_up_peer> miss_timer{*this};
   engine::Deadline<State, &State::look_after_peer> silence_timer{*this};
+  engine::Deadline<State, &State::end_farewell> farewell_timer{*this};
 };
 
 }  // namespace uiw::session

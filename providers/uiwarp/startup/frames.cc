@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/tuning.h"
 #include "device/device.h"
 #include "device/face.h"
 
@@ -102,8 +103,8 @@ mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local, uint1
   wishes.ord = ord;
   // What an end asks the other by is an empty Read: for an acknowledgement, and whether it takes
   // Sends with immediate.
-  const bool asks = settings.acknowledged() || device::face(settings.face).send_with_immediate;
-  wishes.least = asks ? 1 : 0;
+  const bool asks = device::face(settings.face).send_with_immediate;
+  wishes.least = settings.acknowledged() ? core::tuning::kMostAcknowledgements : asks ? 1 : 0;
   wishes.max_ird = device::Limits::kMaxReads;
   wishes.max_ord = device::Limits::kMaxReads;
   return wishes;

@@ -35,6 +35,7 @@ struct Registry {
   std::mutex mutex;
   Registration* buckets[kBuckets] = {};  // under mutex, as the next
   uint32_t last_portless = first_number();
+  const pid_t process = getpid();
 
   Registration*& bucket(uint32_t qp_num) { return buckets[qp_num % kBuckets]; }
   Registration* look_up(uint32_t qp_num) {
@@ -67,6 +68,18 @@ session::QueuePair* find_queue_pair(uint32_t qp_num) {
   const std::lock_guard lock(all->mutex);
   const Registration* found = all->look_up(qp_num);
   return found ? found->queue_pair : nullptr;
+}
+
+bool for_each_queue_pair(void (*call)(session::QueuePair& queue_pair, void* with), void* with) {
+  Registry* const all = g_registry.made();
+  // A child that shares the memory (vfork) has a number of its own only.
+  if (!all || all->process != getpid()) return true;
+  const std::unique_lock lock(all->mutex, std::try_to_lock);
+  if (!lock) return false;
+  for (const Registration* next : all->buckets)
+    for (; next; next = next->next)
+      if (next->queue_pair) call(*next->queue_pair, with);
+  return true;
 }
 
 // Under the mutex, so that it is not freed meanwhile.

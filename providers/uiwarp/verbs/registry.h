@@ -18,6 +18,11 @@ session::QueuePair* find_queue_pair(uint32_t qp_num);
 // any.
 int claim_queue_pair(uint32_t qp_num);
 
+// Calls it for each queue pair of this process that is published; none is destroyed meanwhile.
+// False: not now, as somebody is at work here. `call` must not wait for an engine. Thread: any, and
+// signal handlers.
+bool for_each_queue_pair(void (*call)(session::QueuePair& queue_pair, void* with), void* with);
+
 // A number and, once publish() was called, the queue pair that has it. Owned by verbs/qp.cc.
 struct Registration {
   uint32_t qp_num = 0;

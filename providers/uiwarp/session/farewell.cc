@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What a peer sends completes there when it has asked whether it has arrived
+// (qp/tx_acknowledgements.cc), and that may be a round trip later than it is received here. Whoever
+// ends a connection gives the peer that time: an adapter would have acknowledged it by then.
+// doc/decisions/021.
+#include <mutex>
+
+#include "core/assert.h"
+#include "core/tuning.h"
+#include "session/state.h"
+
+namespace uiw::session {
+
+// Thread: any but the engine's, which it waits for; kLastQuestion at most.
+void State::let_peer_ask() {
+  if (engine.in_child() || !connection->shared.expects_question()) return;
+  ring(kFarewell);
+  engine.wait_for(farewell_over);
+  farewell_over.release();  // for others who wait, and who come later
+}
+
+// Nothing is waited for here. Thread: any.
+bool State::leave_soon() {
+  const qp::Shared& shared = connection->shared;
+  if (engine.in_child() || farewell.load(std::memory_order_acquire) == Farewell::kOver)
+    return false;
+  if (!shared.expects_question() && shared.inbound_requests.size() == 0) return false;
+  ring(kFarewell);
+  return true;
+}
+
+void State::begin_farewell() {
+  UIW_ASSERT(engine.on_engine_thread());
+  if (farewell.load(std::memory_order_relaxed) != Farewell::kNone) return;
+  const bool waits = life.takes_input() && life.inbound == Inbound::kOpen &&
+                     !receiver.waits_for_receive() && connection->shared.expects_question();
+  if (!waits) return end_farewell();
+  farewell.store(Farewell::kWaits, std::memory_order_relaxed);
+  engine.arm(farewell_timer, core::tuning::kLastQuestion);
+}
+
+void State::look_at_farewell() {
+  if (farewell.load(std::memory_order_relaxed) == Farewell::kWaits &&
+      !connection->shared.expects_question())
+    end_farewell();
+}
+
+void State::end_farewell() {
+  if (farewell.load(std::memory_order_relaxed) == Farewell::kOver) return;
+  engine.disarm(farewell_timer);
+  farewell.store(Farewell::kOver, std::memory_order_release);
+  farewell_over.release();
+  sender.try_run();  // FIN may have waited for this
+}
+
+}  // namespace uiw::session

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A program that ends and has not destroyed its queue pairs: their peers may still ask whether what
+// they have sent has arrived, as before ibv_destroy_qp (session/farewell.cc).
+#include "core/pause.h"
+#include "core/tuning.h"
+#include "uiwarp/uiwarp-abi.h"
+#include "verbs/registry.h"
+
+namespace {
+
+using namespace uiw;
+
+constexpr core::Nanoseconds kBetweenLooks = 50 * core::kMicrosecond;
+
+// By exit(), and by the end of main().
+__attribute__((destructor)) void leave_at_exit() {
+  uiwarp_vk_leave();
+}
+
+}  // namespace
+
+// Other threads may go on meanwhile, and may destroy queue pairs; or this thread has the registry's
+// lock, when a signal's handler calls: so nothing here waits for a lock.
+void uiwarp_vk_leave() {
+  const core::Nanoseconds end = core::now() + core::tuning::kLastQuestion;
+  for (;;) {
+    bool all_left = true;
+    const bool looked = verbs::for_each_queue_pair(
+        [](session::QueuePair& one, void* all) {
+          if (one.leave()) *static_cast<bool*>(all) = false;
+        },
+        &all_left);
+    if ((looked && all_left) || core::now() >= end) return;
+    core::sleep_until(core::now() + kBetweenLooks);
+  }
+}
