@@ -71,8 +71,10 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
     }
     const uint32_t mask = capacity_ - 1;
     uint32_t head = head_.load(std::memory_order_relaxed);
+    bool tells = false;
     for (const Completion& completion : completions) {
       ++completion.source->pushed_;
+      tells |= !completion.source->hushed_;
       ring_[head++ & mask] = completion;
     }
     head_.store(head, std::memory_order_release);
@@ -81,7 +83,7 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
       high_water_ = waiting;
       counters_->high_water.set(waiting);
     }
-    if (!completions.empty()) {
+    if (tells) {
       told = armed_ == kAny || (armed_ == kSolicited && solicited);
       if (told) armed_ = kNotArmed;
       untold_ = !told;
@@ -208,6 +210,11 @@ void CompletionQueue::wake() {
     armed_ = kNotArmed;
   }
   events_->on_completion_event();
+}
+
+void CompletionQueue::hush(CompletionSource& source) {
+  const std::lock_guard lock(produce_);
+  source.hushed_ = true;
 }
 
 void CompletionQueue::purge(std::unique_ptr<CompletionSource> source) {

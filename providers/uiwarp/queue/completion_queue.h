@@ -78,6 +78,10 @@ class CompletionQueue : public std::enable_shared_from_this<CompletionQueue> {
   // doc/decisions/003-write-wakes-idle-sender.md. Thread: any.
   void wake();
 
+  // From now on its completions raise no event: they will be dropped, as the queue pair is about to
+  // go. Thread: any.
+  void hush(CompletionSource& source);
+
   // Drops all completions of this source that were not polled yet (ibv_destroy_qp, ibv_modify_qp to
   // RESET); of a shared queue their places are free then. Takes the same time however many wait.
   // Thread: any; the source can no longer produce.

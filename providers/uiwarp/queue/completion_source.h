@@ -47,6 +47,7 @@ class CompletionSource {
   uint32_t waiting() const { return pushed_ - passed_; }
 
   Kind kind_;                     // changes to kGone under both locks of the completion queue
+  bool hushed_ = false;           // under produce_ of the completion queue
   uint32_t pushed_ = 0;           // modulo 2^32, under its produce_
   uint32_t passed_ = 0;           // the same, under consume_: polled or dropped
   std::atomic<uint64_t>* freed_;  // not to be touched once gone

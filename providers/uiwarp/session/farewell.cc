@@ -19,6 +19,15 @@ void State::let_peer_ask() {
   farewell_over.release();  // for others who wait, and who come later
 }
 
+// Of ibv_destroy_qp and RESET: who waits for events is not to get any that nobody may look after.
+// Programs acknowledge the events they had, and then destroy (Gloo).
+void State::go() {
+  if (engine.in_child()) return;
+  options.send_cq->hush(*send_source);
+  options.recv_cq->hush(*recv_source);
+  let_peer_ask();
+}
+
 // Nothing is waited for here. Thread: any.
 bool State::leave_soon() {
   const qp::Shared& shared = connection->shared;

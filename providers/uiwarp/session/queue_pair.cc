@@ -76,7 +76,7 @@ std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine,
 
 QueuePair::~QueuePair() {
   if (!state_) return;
-  state_->let_peer_ask();
+  state_->go();
   if (state_->engine.in_child()) {
     // The engine thread did not survive fork(); what it owned belongs to the parent.
     static_cast<void>(state_.release());
@@ -87,7 +87,7 @@ QueuePair::~QueuePair() {
 }
 
 void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
-  state_->let_peer_ask();
+  state_->go();
   struct Both final : engine::Task {
     engine::Task* first;
     State* state;
@@ -230,7 +230,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     case IBV_QPS_RESET: {
       // "RESET" is allowed from every state (ibv_modify_qp). A connection that still runs ends as
       // by ibv_destroy_qp, and what the engine had to do with it is over when this returns.
-      s.let_peer_ask();
+      s.go();
       s.ring(kDestroy);
       s.engine.wait_for(s.released);
       for (;;) {

@@ -170,6 +170,7 @@ class State final : public engine::Task, public progress::Member {
   progress::Lease* lease_of(queue::CompletionQueue& cq);
 
   // farewell.cc
+  void go();
   void let_peer_ask();
   bool waits_for_question() const {
     return farewell.load(std::memory_order_acquire) == Farewell::kWaits;
