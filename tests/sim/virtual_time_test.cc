@@ -171,6 +171,32 @@ TEST_P(VirtualTime, WhatIsUnsignaledIsAskedForAtLast) {
   other.destroy();
 }
 
+// ibv_dereg_mr waits for what is posted to be sent from the region, and for nothing else.
+TEST_P(VirtualTime, WhatIsPostedNeedsItsRegionUntilItIsSent) {
+  const auto [ours, theirs] = kernel.connect(4096);
+  PlainEnd end(*engine, *engine, memory, 100, {});
+  end.attach(ours, agreement_of(end.options, true));
+  run(kernel.now() + core::kMicrosecond);
+  Buffer first(memory, 4 << 20), second(memory, 8), sink(memory, 8), other(memory, 8);
+  if (GetParam() % 2)
+    ASSERT_EQ(end.post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}).to(0x1000, 0x100)), 0);
+  ASSERT_EQ(end.post(SendWr(IBV_WR_RDMA_WRITE, {first.sge()}).to(0x1000, 0x100)), 0);
+  ASSERT_EQ(end.post(SendWr(IBV_WR_SEND, {second.sge()})), 0);
+  run(kernel.now() + core::kMillisecond);
+  EXPECT_TRUE(end.qp().sends_from(first.stag()));
+  EXPECT_TRUE(end.qp().sends_from(second.stag()));
+  EXPECT_FALSE(end.qp().sends_from(sink.stag()));
+  EXPECT_FALSE(end.qp().sends_from(other.stag()));
+  std::vector<uint8_t> taken(10000);
+  const iovec room{taken.data(), taken.size()};
+  for (int quiet = 0; quiet < 20; ++quiet, run(kernel.now() + core::kMillisecond))
+    while (kernel.receive(theirs, {&room, 1}) > 0) quiet = 0;
+  EXPECT_FALSE(end.qp().sends_from(first.stag()));
+  EXPECT_FALSE(end.qp().sends_from(second.stag()));
+  end.destroy();
+  kernel.close(theirs);
+}
+
 // A peer that never asks whether its message has arrived is waited for no longer than promised,
 // once for each connection; one that has nothing to ask not at all.
 TEST_P(VirtualTime, APeerThatNeverAsksHoldsNobodyUp) {

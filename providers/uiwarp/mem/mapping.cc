@@ -143,7 +143,9 @@ int check_mapped(const void* address, uint64_t length, bool writable) {
   if (maps < 0) return 0;
   const Wanted wanted{start, start + length, writable};
   int result = check_by_query(maps, wanted);
-  if (result == ENOTTY) result = check_by_text(maps, wanted);
+  // Linux 6.18 answers without the lock of the address space, while other threads may change what
+  // lies beside: what is refused is looked at once more.
+  if (result != 0) result = check_by_text(maps, wanted);
   sys::close(maps);
   return result;
 }

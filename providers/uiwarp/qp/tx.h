@@ -101,6 +101,9 @@ class Tx {
     start_limit_ = shared_->send_queue->started();
     acknowledgements_ = Acknowledgements::kAskNoMore;
   }
+  // Whether a request of `queue`, which is this connection's also before it has begun, is still to
+  // be built from that region.
+  bool sends_from(const SendQueue& queue, uint32_t stag) const;
   // Nothing to start, pending or unanswered: the moment for a graceful FIN.
   bool idle() const;
   // Has responses or a begun message to finish (the peer may have closed its side already).

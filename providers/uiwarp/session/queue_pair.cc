@@ -102,6 +102,12 @@ void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
   free_when_released();
 }
 
+bool QueuePair::sends_from(uint32_t stag) {
+  State& s = *state_;
+  return !s.engine.in_child() && s.send_queue->posted() != s.send_queue->retired() &&
+         s.sender.sends_from(stag);
+}
+
 bool QueuePair::leave() {
   return state_->leave_soon();
 }

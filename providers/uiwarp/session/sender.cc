@@ -31,6 +31,16 @@ void Sender::ask(uint32_t requests) {
   try_run();
 }
 
+bool Sender::sends_from(uint32_t stag) {
+  if (!role_.try_enter()) return true;
+  asked_.fetch_or(kHasRoom | kTakeTurn | kSendLeft, std::memory_order_relaxed);
+  run();
+  const bool sends = now_.waits != Waits::kForEver && !now_.error_handled &&
+                     owner_.connection->tx.sends_from(*owner_.send_queue, stag);
+  let_go();
+  return sends;
+}
+
 bool Sender::take(SenderRequest request) {
   const bool there = now_.requests & request;
   now_.requests &= ~static_cast<uint32_t>(request);

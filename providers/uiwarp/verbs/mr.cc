@@ -6,6 +6,8 @@
 #include <new>
 
 #include "core/explain_of.h"
+#include "core/pause.h"
+#include "core/tuning.h"
 #include "mem/mapping.h"
 #include "verbs/pd.h"
 
@@ -41,6 +43,9 @@ static_assert(device::Limits::kMaxMr + 1 + device::Limits::kMaxMw <= mem::Table:
 
 // IBV_ACCESS_FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT of rdma-core 45.
 constexpr uint32_t kFlush = 1u << 8 | 1u << 9;
+
+// For posted requests to be sent.
+constexpr core::Nanoseconds kBetweenLooks = 50 * core::kMicrosecond;
 
 constexpr uint32_t kWrites =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -199,6 +204,22 @@ int uiwarp_mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int a
   return 0;
 }
 
+// Where another thread is sending, or the socket is full, posted requests wait; an adapter has
+// mostly read their memory when the program deregisters it, and programs have come to rely on that
+// (Gloo).
+static void send_what_is_posted(const Region& region) {
+  verbs::Domain& domain = *region.pd->domain;
+  const core::Nanoseconds end = core::now() + core::tuning::kLastSends;
+  const auto all_sent = [&] {
+    const std::lock_guard lock(domain.mutex);
+    bool all = true;
+    for (verbs::Sending* one = domain.senders.first(); one; one = domain.senders.next(*one))
+      all = !one->queue_pair->sends_from(region.stag) && all;
+    return all;
+  };
+  while (!all_sent() && core::now() < end) core::sleep_until(core::now() + kBetweenLooks);
+}
+
 int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t length, int access,
                     uint32_t* lkey, uint32_t* rkey) {
   uiwarp_context& context = *mr->context;
@@ -225,6 +246,7 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
   if (const int error = check(changed)) return error;
   // Rights come and go with the key as it is (RFC 5040 8.1.1(5)); but a key that a peer has been
   // given must not lead to other memory.
+  send_what_is_posted(region);
   const bool same_place = changed.pd->id == region.pd->id &&
                           !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
                           changed.start() == as_it_is(region).start();
@@ -246,6 +268,7 @@ int uiwarp_mr_dereg(uiwarp_mr* mr) {
   if (!context.in_child()) {
     if (region.is_destroyed.load(std::memory_order_relaxed))
       return refuse_destroyed(context, "ibv_dereg_mr");
+    send_what_is_posted(region);
     if (const int error = context.memory.remove(region.stag))
       return with_reason(context, region, error, "ibv_dereg_mr");
     region.is_destroyed.store(true, std::memory_order_relaxed);

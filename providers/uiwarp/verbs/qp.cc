@@ -245,7 +245,12 @@ int create_session(uiwarp_qp& qp, const uiwarp_qp_init& init) {
   options.send_with_immediate = context->face->send_with_immediate;
   options.first_state = context->face->first_state;
   qp.session = session::QueuePair::create(**engine, options);
-  if (qp.session) return 0;
+  if (qp.session) {
+    qp.sending.queue_pair = qp.session.get();
+    const std::lock_guard lock(qp.pd->domain->mutex);
+    qp.pd->domain->senders.append(qp.sending);
+    return 0;
+  }
   verbs::unregister(qp.registration);
   return ENOMEM;
 }
@@ -262,6 +267,10 @@ void end(uiwarp_qp& qp) {
     }
   } unregister;
   unregister.qp = &qp;
+  {
+    const std::lock_guard lock(qp.pd->domain->mutex);
+    qp.pd->domain->senders.remove(qp.sending);
+  }
   qp.session->end_after(*qp.pd->context->engine, unregister);
   qp.session.reset();
 }
