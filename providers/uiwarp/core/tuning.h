@@ -93,6 +93,9 @@ inline constexpr uint32_t kMostAcknowledgements = 2;
 // trip, and what a process may wait for a processor. Only a peer that never asks takes all of it.
 inline constexpr Nanoseconds kLastQuestion = 200 * kMillisecond;
 
+// A thread of the program's that waits for what nobody tells it of sleeps so long between looks.
+inline constexpr Nanoseconds kNap = 50 * kMicrosecond;
+
 // How long ibv_dereg_mr waits for requests that are posted to be sent from the region, which fail
 // otherwise. They wait for another thread, or for a peer that takes nothing.
 inline constexpr Nanoseconds kLastSends = 200 * kMillisecond;

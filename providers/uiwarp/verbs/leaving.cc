@@ -10,8 +10,6 @@ namespace {
 
 using namespace uiw;
 
-constexpr core::Nanoseconds kBetweenLooks = 50 * core::kMicrosecond;
-
 // By exit(), and by the end of main().
 __attribute__((destructor)) void leave_at_exit() {
   uiwarp_vk_leave();
@@ -31,6 +29,6 @@ void uiwarp_vk_leave() {
         },
         &all_left);
     if ((looked && all_left) || core::now() >= end) return;
-    core::sleep_until(core::now() + kBetweenLooks);
+    core::sleep_until(core::now() + core::tuning::kNap);
   }
 }

@@ -44,9 +44,6 @@ static_assert(device::Limits::kMaxMr + 1 + device::Limits::kMaxMw <= mem::Table:
 // IBV_ACCESS_FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT of rdma-core 45.
 constexpr uint32_t kFlush = 1u << 8 | 1u << 9;
 
-// For posted requests to be sent.
-constexpr core::Nanoseconds kBetweenLooks = 50 * core::kMicrosecond;
-
 constexpr uint32_t kWrites =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
@@ -180,6 +177,22 @@ void end(uiwarp_mr* mr) {
   delete mr;
 }
 
+// Where another thread is sending, or the socket is full, posted requests wait; an adapter has
+// mostly read their memory when the program deregisters it, and programs have come to rely on that
+// (Gloo).
+void send_what_is_posted(const Region& region) {
+  verbs::Domain& domain = *region.pd->domain;
+  const core::Nanoseconds end = core::now() + core::tuning::kLastSends;
+  const auto all_sent = [&] {
+    const std::lock_guard lock(domain.mutex);
+    bool all = true;
+    for (verbs::Sending* one = domain.senders.first(); one; one = domain.senders.next(*one))
+      all = !one->queue_pair->sends_from(region.stag) && all;
+    return all;
+  };
+  while (!all_sent() && core::now() < end) core::sleep_until(core::now() + core::tuning::kNap);
+}
+
 }  // namespace
 
 int uiwarp_mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int access,
@@ -202,22 +215,6 @@ int uiwarp_mr_reg(uiwarp_pd* pd, void* addr, size_t length, uint64_t iova, int a
   *mr = made;
   *lkey = *rkey = *stag;
   return 0;
-}
-
-// Where another thread is sending, or the socket is full, posted requests wait; an adapter has
-// mostly read their memory when the program deregisters it, and programs have come to rely on that
-// (Gloo).
-static void send_what_is_posted(const Region& region) {
-  verbs::Domain& domain = *region.pd->domain;
-  const core::Nanoseconds end = core::now() + core::tuning::kLastSends;
-  const auto all_sent = [&] {
-    const std::lock_guard lock(domain.mutex);
-    bool all = true;
-    for (verbs::Sending* one = domain.senders.first(); one; one = domain.senders.next(*one))
-      all = !one->queue_pair->sends_from(region.stag) && all;
-    return all;
-  };
-  while (!all_sent() && core::now() < end) core::sleep_until(core::now() + kBetweenLooks);
 }
 
 int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t length, int access,
