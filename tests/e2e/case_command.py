@@ -135,7 +135,7 @@ def used_wrongly(world):
                              "uiwarp: netns-pair: --port: '70000' is no whole number from 1 to 65535."),
                             (["netns-pair", "--mtu", "big", "--", "true", "--", "true"], "--mtu: 'big' is no whole number from 1280"),
                             (["trace", "--html"], "uiwarp: trace: --html needs a value, FILE."),
-                            (["run", "--as"], "uiwarp: --as needs a value, FACE."),
+                            (["run", "--as"], "uiwarp: --as needs a value, iwarp|roce."),
                             (["devices", "--json=abc"], "uiwarp: devices: --json: it takes no value, and 'abc' is one.")):
         tool = uiwarp(world, *arguments, status=2)
         expect(word in tool.output, f"{arguments}: the message does not say what is wrong", tool)

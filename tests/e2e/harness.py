@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Starting tools, waiting for what they do, and leaving nothing behind."""
 import os
+import random
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+
+
+# Of those that tests choose.
+LOWEST_PORT = 16384
 
 
 class Failed(Exception):
@@ -26,11 +31,18 @@ def wait_until(condition, seconds, what, *tools):
 
 
 def free_port():
-    """A TCP port that nobody uses now on any address of this host."""
-    with socket.socket(socket.AF_INET6) as probe:
-        probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        probe.bind(("::", 0))
-        return probe.getsockname()[1]
+    """A TCP port that nobody uses now on any address of this host, and that the kernel gives nobody who asks for any:
+    connections and queue pairs would take it meanwhile, in a network namespace unseen from here."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as taken_from:
+        lowest = int(taken_from.read().split()[0])
+    while True:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            try:
+                probe.bind(("::", random.randrange(LOWEST_PORT, lowest) if lowest > LOWEST_PORT else 0))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
 
 
 class Tool:

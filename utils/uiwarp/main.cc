@@ -58,7 +58,7 @@ struct Choice {
   const char *option, *value;
   bool (*choose)(const std::string& value, std::string& problem);
 };
-constexpr Choice kChoices[] = {{"--as", "FACE", uiw::tool::choose_face},
+constexpr Choice kChoices[] = {{"--as", "iwarp|roce", uiw::tool::choose_face},
                                {"--faults", "FILE", uiw::tool::choose_faults},
                                {"--shake", "SEED[,OPTION]", uiw::tool::choose_shake},
                                {"--trace", "FILE", uiw::tool::choose_trace}};
