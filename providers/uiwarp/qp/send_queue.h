@@ -137,7 +137,6 @@ class SendQueue {
   uint64_t retired() const { return retired_.load(std::memory_order_relaxed); }
   // Also the receiver, for a started WR.
   SendWqe& slot(uint64_t index) { return slots_[index & mask_]; }
-  const SendWqe& slot(uint64_t index) const { return slots_[index & mask_]; }
 
  private:
   SendQueue() = default;

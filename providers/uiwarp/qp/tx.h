@@ -101,9 +101,10 @@ class Tx {
     start_limit_ = shared_->send_queue->started();
     acknowledgements_ = Acknowledgements::kAskNoMore;
   }
-  // Whether a request of `queue`, which is this connection's also before it has begun, is still to
-  // be built from that region.
-  bool sends_from(const SendQueue& queue, uint32_t stag) const;
+  // Whether nothing that is posted to `queue`, which is this connection's also before it has begun,
+  // reads memory of that region any more. What is built is copied. `now`: what is not built fails.
+  // False also when out of memory.
+  bool lets_go_of(SendQueue& queue, uint32_t stag, bool now);
   // Nothing to start, pending or unanswered: the moment for a graceful FIN.
   bool idle() const;
   // Has responses or a begun message to finish (the peer may have closed its side already).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Which memory is still to be read for what is posted.
+// Which memory is still to be read for what is posted, when its region goes.
 #include <algorithm>
 #include <span>
 
@@ -8,20 +8,35 @@
 
 namespace uiw::qp {
 
-bool Tx::sends_from(const SendQueue& queue, uint32_t stag) const {
-  const auto names_it = [stag](const SendWqe& wr) {
-    const OpcodeRule& rule = rule_of(wr.opcode);
-    if (wr.is_inline || rule.answered || rule.local) return false;
-    const std::span<const ibv_sge> sges(wr.sges(), wr.sge_count);
-    return std::any_of(sges.begin(), sges.end(),
-                       [stag](const ibv_sge& sge) { return sge.lkey == stag; });
-  };
-  const bool begun = message_.kind == Message::kSend || message_.kind == Message::kWrite;
-  if (begun && names_it(queue.slot(message_.slot))) return true;
-  const uint64_t end = std::min(queue.posted(), start_limit_);
-  for (uint64_t i = queue.started(); i < end; ++i)
-    if (names_it(queue.slot(i))) return true;
+namespace {
+
+bool sends_from(const SendWqe& wr, uint32_t stag) {
+  const OpcodeRule& rule = rule_of(wr.opcode);
+  if (wr.is_inline || rule.answered || rule.local) return false;
+  const std::span<const ibv_sge> sges(wr.sges(), wr.sge_count);
+  return std::any_of(sges.begin(), sges.end(),
+                     [stag](const ibv_sge& sge) { return sge.lkey == stag; });
+}
+
+bool any_sends_from(SendQueue& queue, uint64_t first, uint64_t end, uint32_t stag) {
+  for (; first < end; ++first)
+    if (sends_from(queue.slot(first), stag)) return true;
   return false;
+}
+
+}  // namespace
+
+bool Tx::lets_go_of(SendQueue& queue, uint32_t stag, bool now) {
+  // FPDUs that TCP has not taken lie in the program's memory.
+  const bool is_built = pending() && any_sends_from(queue, queue.retired(), queue.started(), stag);
+  if (is_built && !batch_->detach()) return false;
+  const bool is_begun = (message_.kind == Message::kSend || message_.kind == Message::kWrite) &&
+                        sends_from(queue.slot(message_.slot), stag);
+  if (is_begun && now && !fault_.raised)
+    raise_local(queue.slot(message_.slot), IBV_WC_LOC_PROT_ERR, core::Cause::kKeyDeregistered);
+  return now || fault_.raised ||
+         (!is_begun &&
+          !any_sends_from(queue, queue.started(), std::min(queue.posted(), start_limit_), stag));
 }
 
 }  // namespace uiw::qp

@@ -102,10 +102,10 @@ void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
   free_when_released();
 }
 
-bool QueuePair::sends_from(uint32_t stag) {
+bool QueuePair::lets_go_of(uint32_t stag, bool now) {
   State& s = *state_;
-  return !s.engine.in_child() && s.send_queue->posted() != s.send_queue->retired() &&
-         s.sender.sends_from(stag);
+  return s.engine.in_child() || s.send_queue->posted() == s.send_queue->retired() ||
+         s.sender.lets_go_of(stag, now);
 }
 
 bool QueuePair::leave() {

@@ -53,9 +53,10 @@ class QueuePair {
   // Ends a connection that still runs (RST if need be), waits until the engine has let go, then
   // frees. Outstanding work requests vanish without completion. Thread: any but the engine's.
   ~QueuePair();
-  // Sends what can be sent, and says whether requests are still posted that send from this region:
-  // its memory is needed until then. Thread: any.
-  bool sends_from(uint32_t stag);
+  // Sends what can be sent, and says whether nothing that is posted needs the memory of this region
+  // any more. `now`: what cannot be sent fails. False also while another thread is sending. Thread:
+  // any.
+  bool lets_go_of(uint32_t stag, bool now);
 
   // The process is about to end, and this with it: its peer may ask before, as before it is
   // destroyed. False: it is done with that; true: it goes on, 200 ms at most, and is to be called

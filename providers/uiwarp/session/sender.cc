@@ -31,14 +31,15 @@ void Sender::ask(uint32_t requests) {
   try_run();
 }
 
-bool Sender::sends_from(uint32_t stag) {
-  if (!role_.try_enter()) return true;
+bool Sender::lets_go_of(uint32_t stag, bool now) {
+  if (!role_.try_enter()) return false;
   asked_.fetch_or(kHasRoom | kTakeTurn | kSendLeft, std::memory_order_relaxed);
   run();
-  const bool sends = now_.waits != Waits::kForEver && !now_.error_handled &&
-                     owner_.connection->tx.sends_from(*owner_.send_queue, stag);
+  const bool lets_go = owner_.connection->tx.lets_go_of(*owner_.send_queue, stag, now) ||
+                       now_.error_handled || now_.waits == Waits::kForEver;
+  if (now) run();  // tells of what has failed
   let_go();
-  return sends;
+  return lets_go;
 }
 
 bool Sender::take(SenderRequest request) {

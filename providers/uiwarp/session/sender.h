@@ -60,9 +60,7 @@ class Sender final : public mem::PinHolder {
   const EndPlan& found() const { return now_.found; }          // kErrorFound
   int failure() const { return now_.failure; }                 // kSendFailed: a positive errno
   bool blamed_by_peer() const { return now_.blamed_by_peer; }  // kErrorHandled
-  // QueuePair::sends_from(). True also when it cannot be said, as another thread is sending.
-  // Thread: any.
-  bool sends_from(uint32_t stag);
+  bool lets_go_of(uint32_t stag, bool now);                    // as QueuePair's. Thread: any
   // For RESET: nobody runs it from try_hold() on until let_go(); begin_anew() in between. False: a
   // thread is inside just now. Thread: engine, when no connection is left.
   bool try_hold() { return role_.try_enter(); }

@@ -182,15 +182,20 @@ void end(uiwarp_mr* mr) {
 // (Gloo).
 void send_what_is_posted(const Region& region) {
   verbs::Domain& domain = *region.pd->domain;
-  const core::Nanoseconds end = core::now() + core::tuning::kLastSends;
-  const auto all_sent = [&] {
+  const auto all_let_go = [&](bool now) {
     const std::lock_guard lock(domain.mutex);
     bool all = true;
     for (verbs::Sending* one = domain.senders.first(); one; one = domain.senders.next(*one))
-      all = !one->queue_pair->sends_from(region.stag) && all;
+      all = one->queue_pair->lets_go_of(region.stag, now) && all;
     return all;
   };
-  while (!all_sent() && core::now() < end) core::sleep_until(core::now() + core::tuning::kNap);
+  for (const bool now : {false, true}) {
+    const core::Nanoseconds end = core::now() + core::tuning::kLastSends;
+    while (core::now() < end) {
+      if (all_let_go(now)) return;
+      core::sleep_until(core::now() + core::tuning::kNap);
+    }
+  }
 }
 
 }  // namespace
