@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 	if (argc != 5)
 		return 2;
 	for (int run = 0; run < atoi(argv[4]); run++) {
-		int pair[2], sent, received;
+		int pair[2], sent = 0, received = 0;
 
 		step(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
 		const pid_t receiver = start(argv, pair[0], pair[1], 1), sender = start(argv, pair[1], pair[0], 0);
