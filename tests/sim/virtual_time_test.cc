@@ -41,6 +41,17 @@ class VirtualTime : public testing::TestWithParam<uint32_t> {
     }
   }
 
+  // Takes what comes to `peer` until nothing has for a while: how many of its bytes are `value`.
+  long drain(int peer, uint8_t value = 0) {
+    std::vector<uint8_t> taken(10000);
+    const iovec room{taken.data(), taken.size()};
+    long count = 0;
+    for (int quiet = 0; quiet < 20; ++quiet, run(kernel.now() + core::kMillisecond))
+      for (long got; (got = kernel.receive(peer, {&room, 1})) > 0; quiet = 0)
+        count += std::count(taken.begin(), taken.begin() + got, value);
+    return count;
+  }
+
   Kernel kernel{GetParam()};
   std::unique_ptr<engine::Engine> engine = std::move(*engine::Engine::start());
   mem::Table memory;
@@ -189,10 +200,7 @@ TEST_P(VirtualTime, WhatIsPostedNeedsItsRegionUntilItIsSent) {
   EXPECT_FALSE(end.qp().lets_go_of(second.stag(), false));
   EXPECT_TRUE(end.qp().lets_go_of(sink.stag(), false));
   EXPECT_TRUE(end.qp().lets_go_of(other.stag(), false));
-  std::vector<uint8_t> taken(10000);
-  const iovec room{taken.data(), taken.size()};
-  for (int quiet = 0; quiet < 20; ++quiet, run(kernel.now() + core::kMillisecond))
-    while (kernel.receive(theirs, {&room, 1}) > 0) quiet = 0;
+  drain(theirs);
   EXPECT_TRUE(end.qp().lets_go_of(first.stag(), false));
   EXPECT_TRUE(end.qp().lets_go_of(second.stag(), false));
   end.destroy();
@@ -212,13 +220,7 @@ TEST_P(VirtualTime, OfARegionThatIsGoneNothingIsRead) {
   run(kernel.now() + core::kMillisecond);
   ASSERT_TRUE(end.qp().lets_go_of(source.stag(), true));
   std::fill_n(source.data(), source.content().size(), kNew);
-  std::vector<uint8_t> taken(10000);
-  const iovec room{taken.data(), taken.size()};
-  long news = 0;
-  for (int quiet = 0; quiet < 20; ++quiet, run(kernel.now() + core::kMillisecond))
-    for (long got; (got = kernel.receive(theirs, {&room, 1})) > 0; quiet = 0)
-      news += std::count(taken.begin(), taken.begin() + got, kNew);
-  EXPECT_LT(news, 1000) << "more than headers may have";
+  EXPECT_LT(drain(theirs, kNew), 1000) << "more than headers may have";
   ASSERT_EQ(end.sent_count(), 1u);
   EXPECT_EQ(end.sent()[0].status, is_long ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
   end.destroy();

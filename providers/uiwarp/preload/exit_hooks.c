@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The end of the process, of which the stack is told, and an instrument that asks for it (uiwarp_preload_watch). That main() has returned
- * no hook sees: what the C library calls then is its own. So main() is called by a function that calls exit(), where
- * UIWARP_CHECK is set; elsewhere it is not touched.
+ * The end of the process, of which the stack is told, and an instrument that asks for it (uiwarp_preload_watch). That
+ * main() has returned no hook sees: what the C library calls then is its own. So main() is called by a function that
+ * calls exit(), where UIWARP_CHECK is set; elsewhere it is not touched.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,8 +21,8 @@ HOOK _Noreturn void exit(int status)
 }
 
 /*
- * No destructor of libuiwarp.so.0 runs then: forked workers of Python's multiprocessing end so. The C library's own calls,
- * of exit() too, do not come here.
+ * No destructor of libuiwarp.so.0 runs then: forked workers of Python's multiprocessing end so. The C library's own
+ * calls, of exit() too, do not come here.
  */
 HOOK _Noreturn void _exit(int status)
 {

@@ -146,11 +146,48 @@ void move_users(uiwarp_pd& from, uiwarp_pd& to) {
   verbs::let_go(from, User::kRegion);
 }
 
+// Whether no queue pair of the domain needs the memory of that region any more for what is posted,
+// before time is up; with `now`, whatever becomes of that.
+bool let_go_of(verbs::Domain& domain, uint32_t stag, bool now) {
+  const core::Nanoseconds end = core::now() + core::tuning::kLastSends;
+  for (;;) {
+    {
+      const std::lock_guard lock(domain.mutex);
+      bool all = true;
+      for (verbs::Sending* one = domain.senders.first(); one; one = domain.senders.next(*one))
+        all = one->queue_pair->lets_go_of(stag, now) && all;
+      if (all) return true;
+    }
+    if (core::now() >= end) return false;
+    core::sleep_until(core::now() + core::tuning::kNap);
+  }
+}
+
+// Before the key goes. Where another thread is sending, or the socket is full, posted requests
+// wait; an adapter has mostly read their memory by then, and programs have come to rely on that
+// (Gloo).
+bool send_what_is_posted(const Region& region) {
+  return let_go_of(*region.pd->domain, region.stag, false);
+}
+
+// What could not be sent fails, once nothing can be started from the region any more.
+int remove(uiwarp_context& context, const Region& region) {
+  const bool all_sent = send_what_is_posted(region);
+  if (const int error = context.memory.remove(region.stag)) return error;
+  if (!all_sent) let_go_of(*region.pd->domain, region.stag, true);
+  return 0;
+}
+
+int change_rights(uiwarp_context& context, const Region& region, uint32_t rights) {
+  send_what_is_posted(region);
+  return context.memory.change_access(region.stag, rights);
+}
+
 // Puts `changed` in the place of the region, under a new STag.
 int replace(uiwarp_context& context, Region& region, const Wanted& changed) {
   auto stag = add(changed, device::Limits::kMaxMr + 1);
   if (!stag) return stag.error();
-  if (const int error = context.memory.remove(region.stag)) {
+  if (const int error = remove(context, region)) {
     context.memory.remove(*stag);
     return error;
   }
@@ -175,27 +212,6 @@ uiwarp_mr* make(uiwarp_context& context, std::shared_ptr<Region> region) {
 void end(uiwarp_mr* mr) {
   mr->context->mrs.give();
   delete mr;
-}
-
-// Where another thread is sending, or the socket is full, posted requests wait; an adapter has
-// mostly read their memory when the program deregisters it, and programs have come to rely on that
-// (Gloo).
-void send_what_is_posted(const Region& region) {
-  verbs::Domain& domain = *region.pd->domain;
-  const auto all_let_go = [&](bool now) {
-    const std::lock_guard lock(domain.mutex);
-    bool all = true;
-    for (verbs::Sending* one = domain.senders.first(); one; one = domain.senders.next(*one))
-      all = one->queue_pair->lets_go_of(region.stag, now) && all;
-    return all;
-  };
-  for (const bool now : {false, true}) {
-    const core::Nanoseconds end = core::now() + core::tuning::kLastSends;
-    while (core::now() < end) {
-      if (all_let_go(now)) return;
-      core::sleep_until(core::now() + core::tuning::kNap);
-    }
-  }
 }
 
 }  // namespace
@@ -248,13 +264,11 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
   if (const int error = check(changed)) return error;
   // Rights come and go with the key as it is (RFC 5040 8.1.1(5)); but a key that a peer has been
   // given must not lead to other memory.
-  send_what_is_posted(region);
   const bool same_place = changed.pd->id == region.pd->id &&
                           !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
                           changed.start() == as_it_is(region).start();
-  if (const int error = same_place
-                            ? context.memory.change_access(region.stag, changed.rights & kKept)
-                            : replace(context, region, changed))
+  if (const int error = same_place ? change_rights(context, region, changed.rights & kKept)
+                                   : replace(context, region, changed))
     return with_reason(context, region, error, "ibv_rereg_mr");
   move_users(*region.pd, *changed.pd);
   assign(region, changed);
@@ -270,8 +284,7 @@ int uiwarp_mr_dereg(uiwarp_mr* mr) {
   if (!context.in_child()) {
     if (region.is_destroyed.load(std::memory_order_relaxed))
       return refuse_destroyed(context, "ibv_dereg_mr");
-    send_what_is_posted(region);
-    if (const int error = context.memory.remove(region.stag))
+    if (const int error = remove(context, region))
       return with_reason(context, region, error, "ibv_dereg_mr");
     region.is_destroyed.store(true, std::memory_order_relaxed);
     context.space->regions.remove(region);
