@@ -55,6 +55,7 @@ class Kernel {
   bool has_unread(int fd) const;
   void make_abortive(int fd);
 
+  size_t open_sockets() const { return sockets_.size(); }
   bool is_readable(int fd) const;
   bool is_writable(int fd) const;
   core::Nanoseconds next_timer() const;  // kNever: none is set

@@ -255,6 +255,29 @@ TEST_P(VirtualTime, APeerThatNeverAsksHoldsNobodyUp) {
   one.destroy();
 }
 
+// Whose FIN came first has nothing to wait for: its descriptor is free at once, not after the time
+// that a peer has for its FIN.
+TEST_P(VirtualTime, ADestroyedConnectionKeepsNoDescriptor) {
+  const auto [first, second] = kernel.connect();
+  mem::Table other_memory;
+  PlainEnd one(*engine, *engine, memory, 100, {}), other(*engine, *engine, other_memory, 101, {});
+  const bool by_number = GetParam() % 2;
+  for (PlainEnd* end : {&one, &other}) {
+    if (!by_number) break;
+    ASSERT_EQ(end->qp().expect_peer(), 0);
+    ASSERT_EQ(end->modify(IBV_QPS_RTS), 0);
+  }
+  other.attach(second, agreement_of(other.options, false));
+  one.attach(first, agreement_of(one.options, true));
+  run(kernel.now() + core::kMillisecond);
+  EXPECT_EQ(kernel.open_sockets(), 2u);
+  one.destroy();
+  if (GetParam() % 4 < 2) run(kernel.now() + core::kMillisecond);
+  other.destroy();
+  run(kernel.now() + core::kMillisecond);
+  EXPECT_EQ(kernel.open_sockets(), 0u);
+}
+
 // A FIN behind a Send that waits for a receive: that completes, then the end is seen.
 TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeIt) {
   const auto [ours, theirs] = kernel.connect();

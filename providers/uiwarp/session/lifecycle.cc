@@ -341,7 +341,7 @@ void State::sender_stopped() {
   engine.disarm(silence_timer);
   receiver.stop();
   stream->set_handler(nullptr);
-  if (life.broken || (life.inbound != Inbound::kOpen && life.outbound == Outbound::kFinSent)) {
+  if (life.broken) {
     stream.reset();
   } else {
     transport::lingering_close(engine, std::move(stream),

@@ -19,20 +19,19 @@ class LingeringClose final : public StreamHandler,
   void begin(core::Nanoseconds at_most, engine::Standing whose) {
     engine_.adopt(*this, whose);
     engine_.arm(*this, at_most);
-    if (sends())
-      stream_->want_writable();
-    else
-      stream_->shutdown_write();
+    peer_closed_ = stream_->has_ended();
     stream_->resume_receive();
     stream_->set_handler(this);
+    on_writable();
   }
 
  private:
   bool sends() const { return rest_.begin < rest_.end; }
 
   void on_octets(core::Bytes) override {}
+  // Its side only, perhaps: the rest is still for it.
   void on_end_of_stream() override {
-    peer_closed_ = true;  // its side only, perhaps: the rest is still for it
+    peer_closed_ = true;
     if (!sends()) end();
   }
   void on_error(int) override { end(); }

@@ -305,6 +305,10 @@ bool TcpStream::quiet() const {
   return !impl_->receive_op.in_flight() && !impl_->has_kept && !impl_->previous;
 }
 
+bool TcpStream::has_ended() const {
+  return impl_->ended;
+}
+
 bool TcpStream::has_unread() const {
   int octets = 0;
   return sys::ioctl(impl_->fd, FIONREAD, &octets) == 0 && octets > 0;

@@ -76,6 +76,8 @@ class TcpStream {
   // Thread: engine. Whether no receive is in flight and nothing is kept: paused, it delivers
   // nothing more.
   bool quiet() const;
+  // Thread: engine. Whether the peer's FIN or an error was delivered: no other handler is told.
+  bool has_ended() const;
   // Thread: engine. Whether bytes have come that are still to be received.
   bool has_unread() const;
   // While it is quiet, for the engine or whoever it lets receive in its place: bytes, 0 at the

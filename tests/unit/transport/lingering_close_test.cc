@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "transport/lingering_close.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -49,6 +50,20 @@ TEST_F(LingeringCloseTest, TheRestIsSentAlsoToAPeerThatHasClosedItsSide) {
   EXPECT_EQ(test::read_exactly(pair.theirs, 500), std::string(500, 'r'));
   char octet;
   EXPECT_EQ(recv(pair.theirs, &octet, 1, 0), 0);
+}
+
+// A handler before has been told: nobody is told twice.
+TEST_F(LingeringCloseTest, ClosesAtOnceWhenThePeerHadClosedBefore) {
+  test::Recorder first(*engine);
+  first.adopt(pair.ours);
+  shutdown(pair.theirs, SHUT_WR);
+  first.heard.wait([](const test::Heard& h) { return h.ends == 1; });
+  engine->run_sync([&] {
+    lingering_close(*engine, std::move(first.stream), 60 * core::kSecond, engine::Standing::kPeer);
+    EXPECT_EQ(fcntl(pair.ours, F_GETFD), -1);
+  });
+  char octet;
+  EXPECT_EQ(recv(pair.theirs, &octet, 1, 0), 0);  // FIN, no RST
 }
 
 TEST_F(LingeringCloseTest, AfterItsTimeARestIsNoOrderlyEnd) {
