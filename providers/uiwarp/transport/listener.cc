@@ -6,8 +6,11 @@
 #include <sys/epoll.h>
 
 #include <cerrno>
+#include <cstring>
 #include <new>
+#include <utility>
 
+#include "core/log.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
 #include "transport/socket_options.h"
@@ -108,6 +111,7 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   void go_on();
   bool accept_one();
   void failed(int error);
+  void tell_of_shortage(int error);
   void stop();
   void settle();
 
@@ -119,7 +123,8 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   bool dead = false;     // on_accept_error() was called
   bool stopped = false;  // the Listener is gone
   bool paused = false;
-  bool calling = false;  // inside complete()
+  bool calling = false;   // inside complete()
+  bool short_of = false;  // descriptors or memory, since a connection was accepted last
 };
 
 int Listener::Impl::start(int backlog) {
@@ -166,6 +171,7 @@ bool Listener::Impl::accept_one() {
     failed(-connection);
     return false;
   }
+  short_of = false;
   leave_to_host(connection, peer, hosts_choice);
   handler.on_accept(connection, peer);
   return true;
@@ -174,11 +180,23 @@ bool Listener::Impl::accept_one() {
 void Listener::Impl::failed(int error) {
   if (is_of_one_connection(error)) return;
   if (is_shortage(error)) {
+    if (!std::exchange(short_of, true)) tell_of_shortage(error);
     engine.arm(*this, kShortagePause);
     return;
   }
   dead = true;
   handler.on_accept_error(error);
+}
+
+// The peer sees a connection that stands, and waits: nothing else says why.
+void Listener::Impl::tell_of_shortage(int error) {
+  sockaddr_storage here{};
+  socklen_t size = sizeof here;
+  sys::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size);
+  const bool of_process = error == EMFILE;
+  core::log(core::LogLevel::kWarn, "TCP port %u: a connection cannot be accepted, it waits: %s%s",
+            unsigned{port_of(here)}, strerrordesc_np(error),
+            of_process ? "; raise the limit of descriptors (ulimit -n)" : "");
 }
 
 void Listener::Impl::stop() {

@@ -228,6 +228,7 @@ TEST_F(ListenerTest, SurvivesAShortageOfDescriptors) {
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   std::optional<uiw::test::DescriptorLimit> none;
   listen_on(fd, 1);
+  testing::internal::CaptureStderr();
   engine->run_sync([&] {
     none.emplace(0);
     ASSERT_EQ(connect(client, test::raw(address), test::size_of(address)), 0);
@@ -236,6 +237,9 @@ TEST_F(ListenerTest, SurvivesAShortageOfDescriptors) {
   engine->run_sync([] {});
   EXPECT_TRUE(accepted.fds.get().empty());
   none.reset();
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("cannot be accepted"), std::string::npos) << told;
+  EXPECT_NE(told.find("ulimit -n"), std::string::npos) << told;
   accepted.wait(1);
   EXPECT_EQ(accepted.errors.get(), 0);
   close(client);
