@@ -52,7 +52,7 @@ def ending_threads(world):
 def receiver_that_goes(world):
     """Its peer's messages complete well, as it has received all of them, however it goes."""
     runs = 5 if world.slow > 1 else 20
-    for way in ("destroy", "reset", "error", "exit", "_exit"):
+    for way in ("destroy", "reset", "error", "exit", "quick_exit", "_exit"):
         world.run("client", os.path.join(world.bin, "uiwarp-going"), world.device, gid_index(world), way, runs,
                   seconds=60, settings=ROCE)
 

@@ -3,7 +3,7 @@
  * A receiver that goes as soon as it has all messages, in each way that a program has, again and again; the sender
  * says whether all of them have completed well.
  *
- *	going DEVICE GID-INDEX WAY COUNT    WAY: destroy, reset, error, exit, _exit
+ *	going DEVICE GID-INDEX WAY COUNT    WAY: destroy, reset, error, exit, quick_exit, _exit
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -105,6 +105,8 @@ static void receive_and_go(const char *way)
 	step(await_completions() == IBV_WC_SUCCESS, "receives");
 	if (!strcmp(way, "_exit"))
 		_exit(0);
+	if (!strcmp(way, "quick_exit"))
+		quick_exit(0);
 	if (!strcmp(way, "destroy"))
 		step(!ibv_destroy_qp(qp), "ibv_destroy_qp");
 	else if (strcmp(way, "exit"))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A program that ends and has not destroyed its queue pairs: their peers may still ask whether what
 // they have sent has arrived, as before ibv_destroy_qp (session/farewell.cc).
+#include <cstdlib>
+
 #include "core/pause.h"
 #include "core/tuning.h"
 #include "uiwarp/uiwarp-abi.h"
@@ -13,6 +15,11 @@ using namespace uiw;
 // By exit(), and by the end of main().
 __attribute__((destructor)) void leave_at_exit() {
   uiwarp_vk_leave();
+}
+
+// quick_exit() runs no destructors.
+__attribute__((constructor)) void leave_at_quick_exit() {
+  std::at_quick_exit(uiwarp_vk_leave);
 }
 
 }  // namespace
