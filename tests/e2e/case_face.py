@@ -149,19 +149,20 @@ def ucx(world):
         settings = {**ROCE, **({"UCX_TLS": transports} if transports else {})}
         for test in (["-t", "tag_lat"], ["-t", "tag_bw", "-s", "65536"], ["-t", "tag_lat", "-s", "1000000"],
                      ["-t", "ucp_put_lat"], ["-t", "ucp_get"], ["-t", "ucp_fadd", "-s", "8"]):
-            ucx_perftest(world, test, settings)
+            # A megabyte has its time where other programs keep the processors busy, too.
+            ucx_perftest(world, test, settings, 100 if "1000000" in test else 500)
 
 
-def ucx_perftest(world, arguments, settings):
+def ucx_perftest(world, arguments, settings, count=500):
     if not shutil.which("ucx_perftest"):
         raise Skipped("needs ucx_perftest (package ucx-utils)")
     port = world.port()
-    common = ["ucx_perftest", "-p", port, "-n", "500", *arguments]
+    common = ["ucx_perftest", "-p", port, "-n", count, *arguments]
     server = world.start_server(*common, port=port, settings=settings)
     client = world.start("client", *common, world.server, settings=settings)
     world.finish(client, 20, 0, server)
     world.finish(server, 20, 0, client)
-    expect("ERROR" not in client.output + server.output and re.search(r"^Final: +500 ", client.output, re.M),
+    expect("ERROR" not in client.output + server.output and re.search(rf"^Final: +{count} ", client.output, re.M),
            f"{arguments}: no result", client, server)
 
 
