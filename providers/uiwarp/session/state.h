@@ -129,8 +129,8 @@ class State final : public engine::Task, public progress::Member {
   void ring_and_wait(uint32_t bit);
   int check_post() const;  // ibv_post_send: 0 or errno
   void end_refused(bool publish);
-  // In an error state. What is posted before fail_receives() waits for it: the receive that a
-  // message has taken completes first.
+  // queues.cc. In an error state. What is posted before fail_receives() waits for it: the receive
+  // that a message has taken completes first.
   void flush_receives();
 
   // leasing.cc, any thread
@@ -190,7 +190,6 @@ class State final : public engine::Task, public progress::Member {
              core::Bytes leftover, ConnectionObserver* new_observer, QueuePair::Receiving when);
   void abandon();
   void begin_error(const EndPlan& new_plan);
-  void fail_receives();
   void error_handled_by_sender();
   void begin_disconnect();
   void on_peer_closed();
@@ -213,8 +212,11 @@ class State final : public engine::Task, public progress::Member {
   void sender_stopped();
   void begin_destroy();
   int reset();  // EAGAIN: not now, try again
-  bool create_queues();
-  void purge_completions();
+
+  // queues.cc; the first and the last also where nobody else has the queue pair
+  bool create_queues();      // [engine] false: no memory
+  void fail_receives();      // [engine]
+  void purge_completions();  // [engine]
 
   // [engine]
   engine::Deadline<State, &State::look_at_close> close_timer{*this};
