@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// While it lives its thread is not cancelled: what an instrument does inside of a verb may wait, or
-// read and write files, and no verb is a cancellation point.
+// While it lives its thread is not cancelled: a verb may wait for another thread, and an instrument
+// read and write files in it, but no verb is a cancellation point.
 #pragma once
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How an instrument waits inside of a verb.
+// How a thread of the program waits inside of a verb.
 #pragma once
 
 #include <ctime>

@@ -13,6 +13,7 @@
 #include "core/descriptor_shares.h"
 #include "core/generation.h"
 #include "core/log.h"
+#include "core/no_cancellation.h"
 #include "core/own_thread.h"
 #include "core/pages.h"
 #include "core/settings.h"
@@ -262,6 +263,7 @@ void Engine::post(Task& task) {
 
 void Engine::post_and_wait(Task& task) {
   if (in_child()) return;
+  const core::NoCancellation guard;  // it is on this stack
   struct Waited final : Task {
     Task* inner;
     sem_t done;

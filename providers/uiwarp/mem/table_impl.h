@@ -10,7 +10,6 @@
 
 #include <sched.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include <utility>
 
 #include "core/cpu_relax.h"
+#include "core/pause.h"
 #include "mem/buckets.h"
 #include "mem/slots.h"
 #include "mem/table.h"
@@ -56,8 +56,8 @@ inline void wait_a_little(unsigned round) {
   } else if (round < 200) {
     sched_yield();
   } else {
-    const timespec pause{0, 50'000};
-    nanosleep(&pause, nullptr);
+    constexpr core::Nanoseconds kPause = 50 * core::kMicrosecond;
+    core::sleep_until(core::now() + kPause);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <optional>
+#include <semaphore>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -78,6 +79,34 @@ TEST(Engine, RunSyncReturnsAfterTheCall) {
   });
   for (int i = 0; i < 1000; ++i) engine->run_sync([&] { ++value; });
   EXPECT_EQ(value, 1001);
+}
+
+// What it works on lies on the caller's stack.
+TEST(Engine, NobodyIsCancelledWhileTheEngineWorksForHim) {
+  struct Caller {
+    std::unique_ptr<Engine> engine = test::start_engine();
+    std::binary_semaphore entered{0}, cancelled{0};
+    bool returned = false;
+    static void* run(void* arg) {
+      auto& caller = *static_cast<Caller*>(arg);
+      caller.engine->run_sync([&] {
+        caller.entered.release();
+        caller.cancelled.acquire();
+      });
+      caller.returned = true;
+      pthread_testcancel();
+      return nullptr;
+    }
+  } caller;
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, &Caller::run, &caller), 0);
+  caller.entered.acquire();
+  EXPECT_EQ(pthread_cancel(thread), 0);
+  caller.cancelled.release();
+  void* result = nullptr;
+  EXPECT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_TRUE(caller.returned);
 }
 
 TEST(Engine, ATaskMayPostItselfAndFreeItself) {
