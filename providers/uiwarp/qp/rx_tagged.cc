@@ -104,7 +104,7 @@ RxStatus Rx::finish_write() {
   const qp::SendQueue& sends = *shared_->send_queue;
   if (shared_->send_cq != shared_->recv_cq && !sends.completion_due() && sends.posted() > 0 &&
       shared_->recv_cq->arms() <= 1)
-    shared_->send_cq->wake();
+    shared_->send_cq->wake(shared_->send_source);
   return RxStatus::kOk;
 }
 

@@ -203,10 +203,10 @@ void CompletionQueue::arm(bool solicited_only) {
   if (Progress* const own = progress()) own->on_arm();
 }
 
-void CompletionQueue::wake() {
+void CompletionQueue::wake(const CompletionSource* whose) {
   {
     const std::lock_guard lock(produce_);
-    if (armed_ != kAny) return;
+    if (armed_ != kAny || (whose && whose->hushed_)) return;
     armed_ = kNotArmed;
   }
   events_->on_completion_event();

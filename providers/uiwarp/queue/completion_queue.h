@@ -74,9 +74,10 @@ class CompletionQueue : public std::enable_shared_from_this<CompletionQueue> {
   // if it came since the last event: then the event is raised at once. Thread: any.
   void arm(bool solicited_only);
 
-  // Makes the event of an armed CQ happen although nothing was added; see
-  // doc/decisions/003-write-wakes-idle-sender.md. Thread: any.
-  void wake();
+  // Makes the event of an armed CQ happen although nothing was added, see
+  // doc/decisions/003-write-wakes-idle-sender.md; unless `whose`, if anybody's, is hushed. Thread:
+  // any.
+  void wake(const CompletionSource* whose = nullptr);
 
   // From now on its completions raise no event: they will be dropped, as the queue pair is about to
   // go. Thread: any.

@@ -48,6 +48,26 @@ TEST(CompletionQueue, RoundsTheCapacityUp) {
   EXPECT_EQ(CompletionQueue::create(~0u, &events), nullptr);
 }
 
+// Whoever waits is not woken for a queue pair that is about to go.
+TEST(CompletionQueue, NoEventIsForAHushedSource) {
+  Counted events;
+  auto cq = CompletionQueue::create(4, &events);
+  std::atomic<uint64_t> freed;
+  CompletionSource quiet(CompletionSource::Kind::kOwnQueue, freed),
+      other(CompletionSource::Kind::kOwnQueue, freed);
+  cq->hush(quiet);
+  cq->arm(false);
+  cq->wake(&quiet);
+  cq->push({ibv_wc{}, &quiet, 0}, true);
+  EXPECT_EQ(events.events, 0);
+  cq->wake(&other);
+  EXPECT_EQ(events.events, 1);
+  cq->arm(false);
+  cq->push({ibv_wc{}, &other, 0}, false);
+  EXPECT_EQ(events.events, 2);
+  EXPECT_EQ(drain(*cq).size(), 2u);
+}
+
 TEST(CompletionQueue, TellsThatSomebodySpins) {
   Counted events;
   auto cq = CompletionQueue::create(1, &events);
