@@ -68,6 +68,7 @@ RxStatus Rx::on_atomic_request(const Segment& segment, const ddp::UntaggedHeader
   InboundRequest inbound;
   inbound.atomic = true;
   inbound.answer = {request.id, execute(reinterpret_cast<uint64_t*>(at), request)};
+  note_unasked(false);
   ++request_msn_;
   shared_->inbound_requests.push(inbound);
   news_ = true;
