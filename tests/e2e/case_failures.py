@@ -57,6 +57,12 @@ def receiver_that_goes(world):
                   seconds=60, settings=ROCE)
 
 
+@case("region-that-goes", worlds=LO4, seconds=120, reduced=True)
+def region_that_goes(world):
+    """Nothing of its memory is sent when ibv_dereg_mr has returned, also of a queue pair that another thread destroys."""
+    world.run("client", os.path.join(world.bin, "uiwarp-removed"), world.device, gid_index(world), 10, seconds=100, settings=ROCE)
+
+
 @case("killed-rping-server", worlds=LO4_NS, seconds=60, reduced=True)
 def rping_server(world):
     server, client = start_rping(world, world.port())

@@ -278,6 +278,53 @@ TEST_P(VirtualTime, ADestroyedConnectionKeepsNoDescriptor) {
   EXPECT_EQ(kernel.open_sockets(), 0u);
 }
 
+// It asks for what was sent before it, as a Read does: nobody waits for another question.
+TEST_P(VirtualTime, AnAtomicAsksForWhatWasBeforeIt) {
+  const auto [first, second] = kernel.connect();
+  mem::Table other_memory;
+  EndOptions options;
+  options.acknowledged = true;
+  PlainEnd one(*engine, *engine, memory, 100, {}),
+      other(*engine, *engine, other_memory, 101, options);
+  other.attach(second, agreement_of(other.options, false));
+  one.attach(first, agreement_of(one.options, true));
+  Buffer source(memory, 8), target(other_memory, 8);
+  const bool reads = GetParam() % 2;
+  ASSERT_EQ(one.post(SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(target.start(), target.stag())),
+            0);
+  SendWr asks(reads ? IBV_WR_RDMA_READ : IBV_WR_ATOMIC_FETCH_AND_ADD, {source.sge()});
+  if (reads)
+    asks.to(target.start(), target.stag());
+  else
+    asks.atomic(target.start(), target.stag(), 1);
+  ASSERT_EQ(one.post(std::move(asks)), 0);
+  run(kernel.now() + core::kMillisecond);
+  ASSERT_EQ(one.sent_count(), 2u);
+  const core::Nanoseconds begin = kernel.now();
+  ASSERT_EQ(other.modify(IBV_QPS_ERR), 0);
+  EXPECT_LT(kernel.now() - begin, core::kMillisecond);
+  other.destroy();
+  one.destroy();
+}
+
+// rnr_retry 7: the sender's adapter would try for ever.
+TEST_P(VirtualTime, ASendMayWaitForItsReceiveForEver) {
+  const auto [ours, theirs] = kernel.connect();
+  PlainEnd end(*engine, *engine, memory, 100, {});
+  end.attach(ours, agreement_of(end.options, false), fpdu(untagged(3, 0, 1, 0, {})));
+  const bool for_ever = GetParam() % 2;
+  end.qp().await_receives(for_ever);
+  run(kernel.now() + 3600 * core::kSecond);
+  EXPECT_EQ(end.ended(), !for_ever);
+  if (for_ever) {
+    ASSERT_EQ(end.receive(RecvWr({}, 0)), 0);
+    run(kernel.now() + core::kMillisecond);
+    EXPECT_EQ(statuses(end.received()), std::vector{IBV_WC_SUCCESS});
+  }
+  end.destroy();
+  kernel.close(theirs);
+}
+
 // A FIN behind a Send that waits for a receive: that completes, then the end is seen.
 TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeIt) {
   const auto [ours, theirs] = kernel.connect();

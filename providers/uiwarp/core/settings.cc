@@ -93,7 +93,9 @@ constexpr SettingInfo kTable[] = {
      "given a time-out of its own has that while requests are outstanding. 0: no probes, and TCP's "
      "own patience, a quarter of an hour."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
-     "How long a message may wait for a receive to be posted; 0 ends the connection at once."},
+     "How long a message may wait for a receive to be posted; 0 ends the connection at once. Not "
+     "set, "
+     "it may wait for ever at a queue pair that was given an rnr_retry of 7."},
     {"UIWARP_DEVICES", "all|NAMES", "all",
      "Network interfaces that get a device, separated by commas: lo,eth*; with ! or - in front, "
      "those that do not: !lo,!docker*. UCX with the RoCE face wants !lo between hosts."},
@@ -318,7 +320,10 @@ bool assign(std::string_view name, std::string_view text, Settings& out) {
   if (name == "UIWARP_REQUEST_TIMEOUT_MS") return milliseconds(text, 1, out.request_timeout_ms);
   if (name == "UIWARP_CLOSE_TIMEOUT_MS") return milliseconds(text, 1, out.close_timeout_ms);
   if (name == "UIWARP_PEER_TIMEOUT_MS") return milliseconds(text, 0, out.peer_timeout_ms);
-  if (name == "UIWARP_RNR_WAIT_MS") return milliseconds(text, 0, out.rnr_wait_ms);
+  if (name == "UIWARP_RNR_WAIT_MS") {
+    out.rnr_wait_set = milliseconds(text, 0, out.rnr_wait_ms);
+    return out.rnr_wait_set;
+  }
   if (name == "UIWARP_DEVICES") return device_list(text, out.devices);
   if (name == "UIWARP_CHECK") return check_options(text, out.check);
   if (name == "UIWARP_FAULTS") return file(text, out.faults);

@@ -64,6 +64,7 @@ struct Settings {
   uint32_t close_timeout_ms = 5000;    // until the peer answers our FIN
   uint32_t peer_timeout_ms = 30000;    // until a silent host is taken for gone; 0: TCP's own
   uint32_t rnr_wait_ms = 2000;         // UIWARP_RNR_WAIT_MS: 0 = strict, Terminate 0x1202 at once
+  bool rnr_wait_set = false;           // the same: it is not the default
   // UIWARP_DEVICES: core/device_choice.h; empty: all
   char devices[kLongestList + 1] = "";
   // UIWARP_CHECK, as it was written: parse_check_options() has accepted it

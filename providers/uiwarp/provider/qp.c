@@ -62,6 +62,7 @@ struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	const bool extended = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const uint64_t lacks = extended ? init->send_ops_flags & ~core_verbs->qp_send_ops(init->qp_type) : 0;
 
 	if (init->comp_mask & ~known) /* XRC, RSS, TSO */
 		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP,
@@ -70,11 +71,15 @@ struct ibv_qp *provider_create_qp_ex(struct ibv_context *context, struct ibv_qp_
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags)
 		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP, "ibv_create_qp_ex: there are no create_flags (0x%x)",
 							 init->create_flags));
-	if (extended && (init->send_ops_flags & ~core_verbs->qp_send_ops(init->qp_type)))
+	if (lacks)
 		return provider_fail(NULL, uiwarp_refuse(EOPNOTSUPP,
-							 "ibv_create_qp_ex: send_ops_flags 0x%llx has operations that queue "
-							 "pairs of this type and face do not have",
-							 (unsigned long long)init->send_ops_flags));
+							 "ibv_create_qp_ex: send_ops_flags has operations that queue pairs "
+							 "of this type and face do not have: 0x%llx%s",
+							 (unsigned long long)lacks,
+							 lacks & IBV_QP_EX_WITH_SEND_WITH_IMM
+								 ? " (Send with immediate wants the RoCE face: uiwarp run "
+								   "--as roce)"
+								 : ""));
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
 		return provider_fail(NULL, uiwarp_refuse(EINVAL,
 							 "ibv_create_qp_ex: needs IBV_QP_INIT_ATTR_PD and a protection "

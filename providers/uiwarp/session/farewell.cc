@@ -30,10 +30,13 @@ void State::go() {
 
 // Nothing is waited for here. Thread: any.
 bool State::leave_soon() {
+  if (engine.in_child()) return false;
+  const std::unique_lock guard(connection_lock, std::try_to_lock);
+  if (!guard) return true;  // RESET is about to replace it, or a signal's handler is here
   const qp::Shared& shared = connection->shared;
-  if (engine.in_child() || farewell.load(std::memory_order_acquire) == Farewell::kOver)
-    return false;
-  if (!shared.expects_question() && shared.inbound_requests.size() == 0) return false;
+  const bool answers = shared.inbound_requests.size() > 0;
+  if (farewell.load(std::memory_order_acquire) == Farewell::kOver) return answers;
+  if (!answers && !shared.expects_question()) return false;
   ring(kFarewell);
   return true;
 }

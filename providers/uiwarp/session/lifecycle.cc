@@ -380,6 +380,7 @@ int State::reset() {
   }
   options.memory->end_stream(options.qp_num);
   by_number = false;
+  awaits_receives.store(false, std::memory_order_relaxed);
   sender.begin_anew();
   receiver.begin_anew();
   plan = {};

@@ -86,8 +86,11 @@ QueuePair::~QueuePair() {
   free_when_released();
 }
 
-void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
+void QueuePair::say_farewell() {
   state_->go();
+}
+
+void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
   struct Both final : engine::Task {
     engine::Task* first;
     State* state;
@@ -103,9 +106,7 @@ void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
 }
 
 bool QueuePair::lets_go_of(uint32_t stag, bool now) {
-  State& s = *state_;
-  return s.engine.in_child() || s.send_queue->posted() == s.send_queue->retired() ||
-         s.sender.lets_go_of(stag, now);
+  return state_->engine.in_child() || state_->sender.lets_go_of(stag, now);
 }
 
 bool QueuePair::leave() {
@@ -201,6 +202,8 @@ bool QueuePair::supports(ibv_wr_opcode opcode, core::Service service, bool send_
 int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   State& s = *state_;
   if (s.engine.in_child()) return core::refuse_in_child();
+  // Each waits for the engine, and RESET replaces what the others look at.
+  const std::lock_guard one_at_a_time(modifying_);
   core::Told& told = s.connection->shared.told;
   const uint32_t number = s.options.qp_num;
   if ((mask & IBV_QP_PORT) && attr.port_num != 1)
@@ -248,6 +251,9 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     }
     case IBV_QPS_INIT:
     case IBV_QPS_RTR: {
+      // InfiniBand's table (ib_modify_qp_is_ok() of Linux): whoever has named its peer does not go
+      // back.
+      if (s.by_number.load(std::memory_order_acquire)) return no_way(": move it to RESET first");
       // Programs that move their queue pair themselves (rping -q) do so after ESTABLISHED as well;
       // on iWARP connection set-up has taken it further already.
       if (now == IBV_QPS_RTS) return 0;
@@ -323,6 +329,10 @@ void QueuePair::set_ack_timeout(core::Nanoseconds limit, uint8_t timeout) {
 
 core::Nanoseconds QueuePair::ack_timeout() const {
   return state_->patience_with_peer.load(std::memory_order_relaxed);
+}
+
+void QueuePair::await_receives(bool for_ever) {
+  state_->awaits_receives.store(for_ever, std::memory_order_relaxed);
 }
 
 int QueuePair::claim() {

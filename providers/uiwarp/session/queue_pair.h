@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "core/bytes.h"
 #include "core/service.h"
@@ -63,8 +64,11 @@ class QueuePair {
   // again. Thread: any.
   bool leave();
 
-  // What the destructor does, once `first` has run on `engine`: one wait for both. From here the
-  // queue pair can only be freed. Not in a fork's child. Thread: any but an engine's.
+  // What ~QueuePair begins with: nothing that completes raises an event any more, and the peer has
+  // the time to ask, 200 ms at most. Thread: any but the engine's.
+  void say_farewell();
+  // What the destructor goes on with, once `first` has run on `engine`: one wait for both. From
+  // here the queue pair can only be freed. Not in a fork's child. Thread: any but an engine's.
   void end_after(engine::Engine& engine, engine::Task& first);
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -114,6 +118,10 @@ class QueuePair {
   void set_ack_timeout(core::Nanoseconds limit, uint8_t timeout);
   core::Nanoseconds ack_timeout() const;
 
+  // Whether a Send waits for its receive for as long as the connection stands. Until it is called,
+  // and again from RESET on, it waits as the settings say. Thread: any.
+  void await_receives(bool for_ever);
+
   // rdma_accept() has chosen it: becomes RTS now, and what is posted waits for attach() or
   // abandon(). How many Reads may be outstanding is known from attach() on. EINVAL when the QP is
   // in no state to be connected, or has unreliable service. One that expects its peer stays as it
@@ -152,6 +160,7 @@ class QueuePair {
   QueuePair();
   void free_when_released();
   std::unique_ptr<State> state_;  // null: has ended
+  std::mutex modifying_;
   // Connections are made on another engine than this queue pair's. Thread: that one.
   std::shared_ptr<class Relay> relay_;
 };

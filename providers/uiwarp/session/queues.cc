@@ -75,7 +75,10 @@ bool State::create_queues() {
   recv_source = std::move(sources.receives);
   send_queue = std::move(new_sends);
   own_receives = std::move(new_receives);
-  connection = std::move(new_connection);
+  {
+    const std::lock_guard guard(connection_lock);
+    connection.swap(new_connection);
+  }
   receives = takes_from;
   qp::Shared& shared = connection->shared;
   shared.qp_num = options.qp_num;

@@ -33,11 +33,14 @@ void Sender::ask(uint32_t requests) {
 
 bool Sender::lets_go_of(uint32_t stag, bool now) {
   if (!role_.try_enter()) return false;
-  asked_.fetch_or(kHasRoom | kTakeTurn | kSendLeft, std::memory_order_relaxed);
-  run();
-  const bool lets_go = owner_.connection->tx.lets_go_of(*owner_.send_queue, stag, now) ||
-                       now_.error_handled || now_.waits == Waits::kForEver;
-  if (now) run();  // tells of what has failed
+  bool lets_go = owner_.send_queue->posted() == owner_.send_queue->retired();
+  if (!lets_go) {
+    asked_.fetch_or(kHasRoom | kTakeTurn | kSendLeft, std::memory_order_relaxed);
+    run();
+    lets_go = owner_.connection->tx.lets_go_of(*owner_.send_queue, stag, now) ||
+              now_.error_handled || now_.waits == Waits::kForEver;
+    if (now) run();  // tells of what has failed
+  }
   let_go();
   return lets_go;
 }
@@ -252,8 +255,8 @@ void Sender::forget_regions() {
 void Sender::send_failed(int error) {
   now_.waits = Waits::kForEver;
   if (now_.failure != 0) return;  // the first is what happened; those after it only follow
-  // The error's handling will do it again should memory be short now.
-  static_cast<void>(owner_.connection->tx.release_regions());
+  // Nothing of it can be sent any more; and what EFAULT is about must not be looked at again.
+  owner_.connection->tx.drop_pieces();
   now_.failure = error;
   owner_.ring(kSendFailed);
 }

@@ -79,7 +79,9 @@ class State final : public engine::Task, public progress::Member {
   // [any] How long a peer that is to answer may say nothing; 0: for ever, as far as we go.
   std::atomic<core::Nanoseconds> patience_with_peer{0};
   std::atomic<uint8_t> timeout{0};             // [any] the same, as ibv_query_qp tells it
+  std::atomic<bool> awaits_receives{false};    // [any] a Send waits for its receive for ever
   std::unique_ptr<qp::Connection> connection;  // [any] replaced only by reset()
+  core::Spinlock connection_lock;              // while it is, for who may come at any time
 
   // From here on each part begins a cache line: posters and the engine are at work at the same
   // time, on two processors.

@@ -14,18 +14,12 @@
 #include "core/list.h"
 #include "core/shaken.h"
 #include "mem/table.h"
-#include "session/queue_pair.h"
+#include "verbs/senders.h"
 #include "verbs/users.h"
 
 struct uiwarp_pd;
 
 namespace uiw::verbs {
-
-// A queue pair that sends from the memory of a protection domain.
-struct Sending {
-  session::QueuePair* queue_pair = nullptr;
-  core::ListLink<Sending> in_domain;
-};
 
 // A protection domain as all contexts see it. Thread: any.
 struct Domain {
@@ -33,8 +27,7 @@ struct Domain {
   uint32_t id = 0;                        // what regions and queue pairs compare
   Users users;                            // objects, in all contexts
   std::atomic<bool> is_destroyed{false};  // by ibv_dealloc_pd in some context
-  std::mutex mutex;
-  core::List<Sending, &Sending::in_domain> senders;  // under mutex
+  Senders senders;
 };
 
 // A memory region as all contexts see it. The program changes and destroys it in one thread at a

@@ -6,8 +6,6 @@
 #include <new>
 
 #include "core/explain_of.h"
-#include "core/pause.h"
-#include "core/tuning.h"
 #include "mem/mapping.h"
 #include "verbs/pd.h"
 
@@ -146,35 +144,18 @@ void move_users(uiwarp_pd& from, uiwarp_pd& to) {
   verbs::let_go(from, User::kRegion);
 }
 
-// Whether no queue pair of the domain needs the memory of that region any more for what is posted,
-// before time is up; with `now`, whatever becomes of that.
-bool let_go_of(verbs::Domain& domain, uint32_t stag, bool now) {
-  const core::Nanoseconds end = core::now() + core::tuning::kLastSends;
-  for (;;) {
-    {
-      const std::lock_guard lock(domain.mutex);
-      bool all = true;
-      for (verbs::Sending* one = domain.senders.first(); one; one = domain.senders.next(*one))
-        all = one->queue_pair->lets_go_of(stag, now) && all;
-      if (all) return true;
-    }
-    if (core::now() >= end) return false;
-    core::sleep_until(core::now() + core::tuning::kNap);
-  }
-}
-
 // Before the key goes. Where another thread is sending, or the socket is full, posted requests
 // wait; an adapter has mostly read their memory by then, and programs have come to rely on that
 // (Gloo).
 bool send_what_is_posted(const Region& region) {
-  return let_go_of(*region.pd->domain, region.stag, false);
+  return region.pd->domain->senders.let_go_of(region.stag, false);
 }
 
 // What could not be sent fails, once nothing can be started from the region any more.
 int remove(uiwarp_context& context, const Region& region) {
   const bool all_sent = send_what_is_posted(region);
   if (const int error = context.memory.remove(region.stag)) return error;
-  if (!all_sent) let_go_of(*region.pd->domain, region.stag, true);
+  if (!all_sent) region.pd->domain->senders.let_go_of(region.stag, true);
   return 0;
 }
 

@@ -48,6 +48,8 @@ void verbs::fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_q
 
 namespace {
 
+constexpr uint8_t kForEver = 7;  // rnr_retry
+
 core::Service service_of(ibv_qp_type type) {
   return type == IBV_QPT_UC ? core::Service::kUnreliable : core::Service::kReliable;
 }
@@ -246,9 +248,7 @@ int create_session(uiwarp_qp& qp, const uiwarp_qp_init& init) {
   options.first_state = context->face->first_state;
   qp.session = session::QueuePair::create(**engine, options);
   if (qp.session) {
-    qp.sending.queue_pair = qp.session.get();
-    const std::lock_guard lock(qp.pd->domain->mutex);
-    qp.pd->domain->senders.append(qp.sending);
+    qp.pd->domain->senders.add(qp.sending, *qp.session);
     return 0;
   }
   verbs::unregister(qp.registration);
@@ -267,11 +267,10 @@ void end(uiwarp_qp& qp) {
     }
   } unregister;
   unregister.qp = &qp;
-  {
-    const std::lock_guard lock(qp.pd->domain->mutex);
-    qp.pd->domain->senders.remove(qp.sending);
-  }
+  qp.session->say_farewell();
+  qp.pd->domain->senders.begin_to_leave(qp.sending);
   qp.session->end_after(*qp.pd->context->engine, unregister);
+  qp.pd->domain->senders.leave(qp.sending);
   qp.session.reset();
 }
 
@@ -394,6 +393,10 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (reliable && by_number &&
       (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
     qp->session->set_ack_timeout(limit, qp->hints.timeout);
+  // InfiniBand's sender tries for ever with 7, and programs give both ends the same. What rdma_cm
+  // gives says nothing of its peer.
+  if (by_number && qp->hints.dest_qp_num != core::kCmQpNumber && (mask & IBV_QP_RNR_RETRY))
+    qp->session->await_receives(attr->rnr_retry == kForEver && !core::settings().rnr_wait_set);
   if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
     qp->pd->context->engine->run_sync([&] {
       if (target == IBV_QPS_RESET) qp->peer_search.reset();

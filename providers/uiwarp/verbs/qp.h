@@ -36,7 +36,7 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
   std::unique_ptr<uiw::datagram::QueuePair> datagrams;
 
   // With a session.
-  uiw::verbs::Sending sending;
+  uiw::verbs::Senders::Member sending;
   std::unique_ptr<uiw::rendezvous::PeerSearch> peer_search;  // thread: engine
   ibv_qp_attr hints{};                                       // when connected by number
 

@@ -4,6 +4,11 @@
 #include "session/queue_pair.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
 
 #include "support/host.h"
 
@@ -221,6 +226,19 @@ TEST_F(QueuePair, ThatExpectsItsPeerMayBeClaimedAndAbandoned) {
   EXPECT_EQ(host.qp->claim(), EINVAL);
 }
 
+TEST_F(QueuePair, ThatExpectsItsPeerDoesNotGoBack) {
+  Host host(*engine);
+  ASSERT_EQ(host.qp->expect_peer(), 0);
+  for (const ibv_qp_state in : {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_ERR}) {
+    if (in != IBV_QPS_RTR) EXPECT_EQ(host.modify(in), 0);
+    EXPECT_EQ(host.modify(IBV_QPS_INIT), EINVAL);
+    EXPECT_EQ(host.modify(IBV_QPS_RTR), EINVAL);
+    EXPECT_EQ(host.state(), in);
+  }
+  EXPECT_EQ(host.modify(IBV_QPS_RESET), 0);
+  EXPECT_EQ(host.modify(IBV_QPS_INIT), 0);
+}
+
 TEST_F(QueuePair, ReportsAFullQueue) {
   Host host(*engine, {.initiator = false, .depth = 2, .receives = 3});
   const SocketEnds sockets = connect_sockets();
@@ -382,6 +400,27 @@ TEST_F(QueuePair, ResetEndsTheConnection) {
   }
   EXPECT_EQ(host.modify(IBV_QPS_RESET), 0);
   EXPECT_EQ(host.modify(IBV_QPS_RESET), 0);
+}
+
+// While others look at what it replaces: ibv_dereg_mr, and a process that is about to end.
+TEST_F(QueuePair, SeveralThreadsMoveItAtOnce) {
+  Host host(*engine);
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (const ibv_qp_state to : {IBV_QPS_RESET, IBV_QPS_RESET, IBV_QPS_ERR})
+    threads.emplace_back([&host, to] {
+      for (int i = 0; i < 100; ++i) EXPECT_EQ(host.modify(to), 0);
+    });
+  std::thread looks([&] {
+    while (!over) {
+      host.qp->lets_go_of(1, false);
+      host.qp->leave();
+      sched_yield();
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  over = true;
+  looks.join();
 }
 
 TEST_F(QueuePair, LooksAtTheOctetsThatCameBehindThePeersFrame) {
