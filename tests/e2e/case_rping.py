@@ -62,6 +62,20 @@ def long(world):
     world.finish(server, 20, 0, client)
 
 
+@case("rping-closed-standard", worlds=["lo4-root", "lo4-user", "lo6-user"], seconds=60, reduced=True)
+def closed_standard(world):
+    """What rping writes to a descriptor that the shell has closed is nowhere: never in a connection of the stack's."""
+    for closed in ("2>&-", "0<&- 2>&-", "0<&- 1>&- 2>&-"):
+        for engine in ("auto", "epoll"):
+            settings = {"UIWARP_ENGINE": engine}
+            port = world.port()
+            bare = ["sh", "-c", f'exec "$@" {closed}', "sh", "rping", "-a", world.server, "-p", port, "-C", "10", "-V"]
+            server = world.start_server(*bare, "-s", "-d", port=port, settings=settings)
+            client = world.start("client", *bare, "-c", "-d", settings=settings)
+            world.finish(client, 20, 0, server)
+            world.finish(server, 20, 0, client)
+
+
 def descriptors(server):
     return len(os.listdir(f"/proc/{server.pid}/fd"))
 

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <type_traits>
@@ -58,12 +59,22 @@ long raw(long number, Arguments... arguments) {
 
 // A new descriptor is the stack's own.
 int own(long result) {
-  const int fd = static_cast<int>(result);
+  const int fd = above_standard(static_cast<int>(result));
   adopt_descriptor(fd);
   return fd;
 }
 
 }  // namespace
+
+int above_standard(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const bool close_on_exec = (raw(SYS_fcntl, fd, F_GETFD, 0) & FD_CLOEXEC) != 0;
+  const int above = static_cast<int>(
+      raw(SYS_fcntl, fd, close_on_exec ? F_DUPFD_CLOEXEC : F_DUPFD, STDERR_FILENO + 1));
+  raw(SYS_close, fd);
+  // EINVAL: the limit of descriptors is even below that.
+  return above == -EINVAL ? -EMFILE : above;
+}
 
 int open(const char* path, int flags, unsigned mode) {
   return own(raw(SYS_openat, AT_FDCWD, path, flags, mode));
@@ -80,12 +91,17 @@ long write(int fd, const void* buffer, size_t size) {
   return raw(SYS_write, fd, buffer, size);
 }
 int pipe2(int fds[2], int flags) {
-  const int result = static_cast<int>(raw(SYS_pipe2, fds, flags));
-  if (result == 0) {
-    adopt_descriptor(fds[0]);
-    adopt_descriptor(fds[1]);
+  int ends[2];
+  if (const long result = raw(SYS_pipe2, ends, flags); result < 0) return static_cast<int>(result);
+  const int reading = own(ends[0]), writing = own(ends[1]);
+  if (reading < 0 || writing < 0) {
+    if (reading >= 0) sys::close(reading);
+    if (writing >= 0) sys::close(writing);
+    return std::min(reading, writing);
   }
-  return result;
+  fds[0] = reading;
+  fds[1] = writing;
+  return 0;
 }
 int fstat(int fd, struct stat* out) {
   return static_cast<int>(raw(SYS_fstat, fd, out));

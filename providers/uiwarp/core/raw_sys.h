@@ -3,7 +3,8 @@
 // io_uring), never libc's open/write/close/socket: those are what libuiwarp-preload.so and
 // librspreload.so interpose, and going through them would re-enter us.
 // All return the value of the call, or -errno; errno itself is left alone.
-// A descriptor that one of these makes is the stack's own until close() (core/descriptors.h).
+// A descriptor that one of these makes is the stack's own until close() (core/descriptors.h), and
+// never 0, 1 or 2.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,6 +21,11 @@ struct stat;
 
 namespace uiw::core::sys {
 
+// A descriptor that was made in another way: as it is, or, where it is 0, 1 or 2, closed, and a
+// copy from 3 on instead. A program may run with these closed (2>&-) and write there all the same:
+// what it writes must not go into a connection or a file of ours. -errno when there is none above;
+// an error that it is given comes back. CLOEXEC stays.
+int above_standard(int fd);
 // Below /proc by thread-self: self is the main thread's, which may have ended before the others.
 int open(const char* path, int flags, unsigned mode = 0);
 int close(int fd);

@@ -40,9 +40,8 @@ int Epoll::start() {
   if (epoll_fd_ < 0) return -epoll_fd_;
   wake_fd_ = sys::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return -wake_fd_;
-  alarm_fd_ =
-      static_cast<int>(syscall(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (alarm_fd_ < 0) return errno;
+  alarm_fd_ = sys::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (alarm_fd_ < 0) return -alarm_fd_;
   for (const auto& [fd, name] : {std::pair(wake_fd_, kWake), std::pair(alarm_fd_, kAlarm)}) {
     epoll_event event{};
     event.events = EPOLLIN;

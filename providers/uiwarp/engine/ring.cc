@@ -44,7 +44,15 @@ int open_ring(io_uring& ring) {
     if (result != -EINVAL) break;
   }
   // An io_uring too old for what we need is as good as none.
-  return result == -EINVAL ? ENOSYS : -result;
+  if (result < 0) return result == -EINVAL ? ENOSYS : -result;
+  const int fd = sys::above_standard(ring.ring_fd);
+  if (fd < 0) {
+    ring.ring_fd = -1;  // it is closed already
+    io_uring_queue_exit(&ring);
+    return -fd;
+  }
+  ring.ring_fd = ring.enter_ring_fd = fd;
+  return 0;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "core/file_limit.h"
+#include "core/raw_sys.h"
 
 namespace uiw::faults {
 namespace {
@@ -33,8 +34,11 @@ void* map(int fd) {
 Mailbox* make_mailbox(int& error) {
   error = EFBIG;
   if (!core::may_write_up_to(sizeof(Mailbox))) return nullptr;
-  const int fd = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  int fd = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   error = errno;
+  if (fd < 0) return nullptr;
+  fd = core::sys::above_standard(fd);
+  error = -fd;
   if (fd < 0) return nullptr;
   // Memory is there before it is touched.
   void* at = nullptr;

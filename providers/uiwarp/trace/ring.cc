@@ -23,6 +23,7 @@
 #include "core/file_limit.h"
 #include "core/log.h"
 #include "core/per_process.h"
+#include "core/raw_sys.h"
 #include "core/read_file.h"
 #include "core/trace_options.h"
 #include "trace/place.h"
@@ -125,8 +126,10 @@ int create(std::string& path, const Header& header) {
         "the process id",
         path_of_process().c_str(), path.c_str());
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return -errno;
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return -errno;
+  fd = core::sys::above_standard(fd);
+  if (fd < 0) return fd;
   if (pwrite(fd, &header, sizeof header, 0) == sizeof header) return fd;
   const int error = errno;
   close(fd);

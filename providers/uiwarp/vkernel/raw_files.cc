@@ -41,7 +41,8 @@ struct DirectoryEntry {
 }  // namespace
 
 int open(int folder, const char* name, int flags, unsigned mode) {
-  return static_cast<int>(call(SYS_openat, folder, name, flags | O_NOFOLLOW | O_CLOEXEC, mode));
+  return sys::above_standard(
+      static_cast<int>(call(SYS_openat, folder, name, flags | O_NOFOLLOW | O_CLOEXEC, mode)));
 }
 
 int lstat(int folder, const char* name, struct stat* out) {

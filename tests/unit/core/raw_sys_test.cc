@@ -4,15 +4,21 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+
+#include "core/descriptors.h"
+#include "support/in_child.h"
 
 namespace uiw::core::sys {
 namespace {
@@ -127,6 +133,82 @@ TEST_F(RawSys, Sockets) {
   EXPECT_STREQ(in, "hello");
   EXPECT_EQ(sys::recvmsg(server, &message, 0), 0);
   for (int fd : {listener, client, server}) EXPECT_EQ(sys::close(fd), 0);
+}
+
+bool is_open(int fd) {
+  return sys::fcntl(fd, F_GETFD) >= 0;
+}
+
+// As in a program that was started with 2>&-, and with less.
+void close_standard() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
+}
+
+TEST_F(RawSys, WhatIsOpenedIsNeverAStandardDescriptor) {
+  test::in_child([] {
+    close_standard();
+    const int made[] = {sys::open("/dev/null", O_RDWR | O_CLOEXEC),
+                        sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+                        sys::eventfd(0, EFD_CLOEXEC), sys::epoll_create1(EPOLL_CLOEXEC),
+                        sys::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)};
+    for (int fd : made) {
+      if (fd <= STDERR_FILENO) return 1;
+      if (sys::fcntl(fd, F_GETFD) != FD_CLOEXEC) return 2;
+      if (descriptor_use(fd) != DescriptorUse::kOwn) return 3;
+    }
+    const int inherited = sys::open("/dev/null", O_RDWR);
+    if (inherited <= STDERR_FILENO || sys::fcntl(inherited, F_GETFD) != 0) return 4;
+    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      if (is_open(fd) || descriptor_use(fd) != DescriptorUse::kForeign) return 5;
+    return 0;
+  });
+}
+
+TEST_F(RawSys, NeitherIsAConnection) {
+  test::in_child([] {
+    const int listener = sys::socket(AF_INET, SOCK_STREAM, 0);
+    const int client = sys::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto generic = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    if (sys::bind(listener, generic, size) != 0 || sys::listen(listener, 1) != 0) return 1;
+    if (sys::getsockname(listener, generic, &size) != 0) return 2;
+    if (sys::connect(client, generic, size) != 0) return 3;
+    close_standard();
+    const int server = sys::accept4(listener, generic, &size, SOCK_CLOEXEC);
+    return server > STDERR_FILENO && !is_open(STDIN_FILENO) ? 0 : 4;
+  });
+}
+
+TEST_F(RawSys, NorIsAnEndOfAPipe) {
+  for (int first_closed : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    test::in_child([&] {
+      for (int fd = first_closed; fd <= STDERR_FILENO; ++fd) ::close(fd);
+      int ends[2];
+      if (sys::pipe2(ends, O_CLOEXEC) != 0) return 1;
+      if (ends[0] <= STDERR_FILENO || ends[1] <= STDERR_FILENO) return 2;
+      char octet = 0;
+      if (sys::write(ends[1], "x", 1) != 1 || sys::read(ends[0], &octet, 1) != 1) return 3;
+      return octet == 'x' && !is_open(STDERR_FILENO) ? 0 : 4;
+    });
+  }
+}
+
+// There is none where the limit leaves no other.
+TEST_F(RawSys, WithoutAnotherDescriptorNothingIsOpened) {
+  for (rlim_t limit : {2, 3}) {
+    test::in_child([&] {
+      const rlimit few{limit, limit};
+      setrlimit(RLIMIT_NOFILE, &few);
+      close_standard();
+      if (sys::eventfd(0, 0) != -EMFILE) return 1;
+      int ends[2];
+      if (sys::pipe2(ends, 0) != -EMFILE) return 2;
+      return is_open(STDIN_FILENO) || is_open(STDOUT_FILENO) ? 3 : 0;
+    });
+  }
 }
 
 TEST_F(RawSys, ThreadId) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The shared engine of the process, and what forking does to it.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -167,6 +168,23 @@ TEST(EngineRef, AChildOfAProcessWhoseEngineEndedHasItsOwn) {
     int calls = 0;
     (*own)->run_sync([&] { ++calls; });
     return calls == 1 ? 0 : 2;
+  });
+  EXPECT_EQ(failed_step, 0);
+}
+
+// Neither the ring, which liburing opens, nor anything else of it.
+TEST(EngineRef, TakesNoStandardDescriptor) {
+  if (!kThreadsAfterFork) GTEST_SKIP() << "not under ThreadSanitizer";
+  test::poll_until([] { return test::threads() <= 2; });  // as above
+  const int failed_step = in_child([&] {
+    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(fd);
+    auto own = EngineRef::acquire();
+    if (!own) return 1;
+    int calls = 0;
+    (*own)->run_sync([&] { ++calls; });
+    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      if (fcntl(fd, F_GETFD) != -1) return 2;
+    return calls == 1 ? 0 : 3;
   });
   EXPECT_EQ(failed_step, 0);
 }
