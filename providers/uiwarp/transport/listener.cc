@@ -203,6 +203,9 @@ void Listener::Impl::stop() {
   stopped = true;
   engine.disarm(*this);
   if (in_flight()) engine.cancel(*this);
+  // A child of the process may have the socket, too, and live on: close() alone would leave it
+  // listening there, where nobody accepts. Never in the child: the parent's engine is not there.
+  sys::shutdown(fd, SHUT_RD);
   sys::close(fd);
   settle();
 }

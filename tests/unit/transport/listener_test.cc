@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/ip.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <optional>
 #include <vector>
@@ -167,6 +169,46 @@ TEST_F(ListenerTest, StoppingFreesThePortAtOnce) {
     auto again = bind_tcp(address, {.reuse_address = false});
     ASSERT_TRUE(again) << strerror(again.error());
     close(*again);
+  }
+}
+
+// A process that was forked off while it listened, and that lives as long as this object does.
+class Child {
+ public:
+  Child() {
+    EXPECT_EQ(pipe2(held_, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    close(held_[1]);
+    char octet;
+    _exit(read(held_[0], &octet, 1) == 0 ? 0 : 1);
+  }
+  ~Child() {
+    for (int fd : held_) close(fd);
+    EXPECT_EQ(waitpid(pid_, nullptr, 0), pid_);
+  }
+
+ private:
+  int held_[2];
+  pid_t pid_;
+};
+
+TEST_F(ListenerTest, StoppingFreesThePortOfWhichALivingChildHasACopy) {
+  for (bool v6 : {false, true}) {
+    listen_on(bound({.v6_only = v6}, v6 ? test::loopback6() : test::loopback()));
+    const Child child;
+    engine->run_sync([&] { listener.reset(); });
+    const int client = socket(address.ss_family, SOCK_STREAM, 0);
+    EXPECT_EQ(connect(client, test::raw(address), test::size_of(address)), -1);
+    EXPECT_EQ(errno, ECONNREFUSED);
+    close(client);
+    // Who listens there next gets the connections.
+    listen_on(bound({.v6_only = v6}, address));
+    const int next = socket(address.ss_family, SOCK_STREAM, 0);
+    EXPECT_EQ(connect(next, test::raw(address), test::size_of(address)), 0);
+    accepted.wait(v6 ? 2 : 1);
+    close(next);
+    engine->run_sync([&] { listener.reset(); });
   }
 }
 
