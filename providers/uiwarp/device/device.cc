@@ -11,8 +11,10 @@
 #include <mutex>
 #include <utility>
 
+#include "core/assert.h"
 #include "core/gid.h"
 #include "core/log.h"
+#include "core/per_process.h"
 #include "core/settings.h"
 #include "device/interface.h"
 #include "device/listing_order.h"
@@ -58,10 +60,15 @@ void log_devices(World& all) {
 }
 
 constinit std::atomic<World*> the_world{nullptr};
-constinit std::mutex making;
+// A fork may come while a thread holds it: the child has another one, and looks by itself.
+constinit core::PerProcess<std::mutex> making;
 
 World& make_world() {
-  std::lock_guard hold(making);
+  std::mutex* const mutex = making.get();
+  // Without memory for it there is none for the devices either, which `new` would say by ending
+  // the process.
+  UIW_ASSERT(mutex != nullptr);
+  std::lock_guard hold(*mutex);
   if (World* made = the_world.load(std::memory_order_relaxed)) return *made;
   auto* all = new World;
   {
@@ -69,8 +76,10 @@ World& make_world() {
     look(*all);
     log_devices(*all);
   }
-  the_world.store(all, std::memory_order_release);
+  // First: another thread may take its locks, and a third fork, as soon as it is there. A child
+  // that has the handlers without the world has them twice then.
   pthread_atfork(before_fork, in_parent, in_child);
+  the_world.store(all, std::memory_order_release);
   return *all;
 }
 
@@ -80,24 +89,36 @@ World& world() {
   return made != nullptr ? *made : make_world();
 }
 
+// The one whose locks this thread has taken for a fork.
+constinit thread_local World* held = nullptr;
+
 // A child must not find these locked by a thread that it does not have.
 void before_fork() {
-  world().looking.lock();
-  world().lock.lock();
+  World* const all = the_world.load(std::memory_order_acquire);
+  if (all == nullptr || held != nullptr) return;
+  all->looking.lock();
+  all->lock.lock();
+  held = all;
 }
 
 void in_parent() {
-  world().lock.unlock();
-  world().looking.unlock();
+  World* const all = std::exchange(held, nullptr);
+  if (all == nullptr) return;
+  all->lock.unlock();
+  all->looking.unlock();
 }
 
 // Allocates and frees nothing: the child of a process with threads may not.
 void in_child() {
-  World& all = world();
-  all.observers.clear();
-  if (all.watch != nullptr) all.parents = all.watch.release();
-  all.lock.unlock();
-  all.looking.unlock();
+  World* const all = held;
+  if (all == nullptr) {
+    // Made by another thread since before_fork(), and perhaps locked.
+    the_world.store(nullptr, std::memory_order_relaxed);
+    return;
+  }
+  all->observers.clear();
+  if (all->watch != nullptr) all->parents = all->watch.release();
+  in_parent();
 }
 
 // exit() takes libnl apart after us, whom it serves, and then it ends the process when it is asked

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A fork while another thread looks for devices for the first time.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "device/device.h"
+
+namespace uiw::device {
+namespace {
+
+// A full pipe in the place of standard error: who writes there waits.
+class FullPipe {
+ public:
+  FullPipe() : before_(dup(STDERR_FILENO)) {
+    EXPECT_EQ(pipe2(ends_, O_CLOEXEC | O_NONBLOCK), 0);
+    const char octets[4096] = {};
+    while (write(ends_[1], octets, sizeof octets) > 0) continue;
+    while (write(ends_[1], octets, 1) > 0) continue;
+    fcntl(ends_[1], F_SETFL, 0);
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  // From now on nobody waits.
+  void drain() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    close(ends_[1]);
+    fcntl(ends_[0], F_SETFL, 0);
+    char octets[4096];
+    while (read(ends_[0], octets, sizeof octets) > 0) continue;
+    close(ends_[0]);
+  }
+
+ private:
+  int before_;
+  int ends_[2];
+};
+
+// What thread it is that waits for the kernel to write something; "" where the host does not tell.
+std::string call_of(int thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
+  std::string call;
+  file >> call;
+  return call;
+}
+
+bool finds_devices() {
+  return !devices().empty();
+}
+
+int status_of(pid_t child) {
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+// Run by the next one, in a process that has not looked yet and that logs what it finds.
+TEST(FirstLook, DISABLED_MayTakeLongWhileAnotherThreadForks) {
+  FullPipe full;
+  std::atomic<int> thread{0};
+  std::thread looking([&] {
+    thread = static_cast<int>(syscall(SYS_gettid));
+    EXPECT_TRUE(finds_devices());
+  });
+  while (thread == 0) sched_yield();
+  while (call_of(thread) != std::to_string(SYS_write)) sched_yield();
+
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+    _exit(finds_devices() ? 0 : 1);
+  }
+  EXPECT_EQ(status_of(child), 0);
+  full.drain();
+  looking.join();
+
+  child = fork();
+  if (child == 0) _exit(finds_devices() ? 0 : 1);
+  EXPECT_EQ(status_of(child), 0);
+}
+
+TEST(FirstLook, MayTakeLongWhileAnotherThreadForks) {
+  if (call_of(getpid()).empty()) GTEST_SKIP() << "the host does not say what a thread waits for";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    setenv("UIWARP_LOG", "debug", 1);
+    execl("/proc/self/exe", "test_device", "--gtest_also_run_disabled_tests",
+          "--gtest_filter=FirstLook.DISABLED_*", nullptr);
+    _exit(2);
+  }
+  EXPECT_EQ(status_of(child), 0);
+}
+
+}  // namespace
+}  // namespace uiw::device
