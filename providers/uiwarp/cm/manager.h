@@ -83,12 +83,13 @@ class Manager final : public device::Observer {
   // together queue no more requests than a quarter of the descriptors that the process may have.
   int listen(Channel& channel, uint32_t number, uint32_t backlog);
   // From now on events of the id carry `uid`, and the queue pair is RTS. ECONNRESET: the peer has
-  // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. Ends in
-  // ESTABLISHED, in DISCONNECTED when the peer goes before its first message, or in CONNECT_ERROR
-  // when it has gone (-ECONNRESET), or the queue pair is in error or destroyed (-EINVAL), before
-  // the engine has sent the Reply. By InfiniBand's rules there need not be such a queue pair: then
-  // the connection stands without one, as one of connect() does. For datagrams the answer is all,
-  // whatever queue pair it names: no event follows.
+  // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. After an
+  // error the peer is REJECTED, and the request over. Otherwise ends in ESTABLISHED, in
+  // DISCONNECTED when the peer goes before its first message, or in CONNECT_ERROR when it has gone
+  // (-ECONNRESET), or the queue pair is in error or destroyed (-EINVAL), before the engine has sent
+  // the Reply. By InfiniBand's rules there need not be such a queue pair: then the connection
+  // stands without one, as one of connect() does. For datagrams the answer is all, whatever queue
+  // pair it names: no event follows.
   int accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param);
   // The active end's "ready to use", after CONNECT_RESPONSE: the peer gets ESTABLISHED. Followed by
   // no event but, in the end, DISCONNECTED. Nothing where the connection moves the queue pair.
@@ -149,6 +150,9 @@ class Manager final : public device::Observer {
   int bind_locked(Id& id, const sockaddr_storage& address);
   bool is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const;
   int hold_port(Id& id, const sockaddr_storage& address);
+  int answer_request(Id& id, const ConnParam& param);
+  // Without the lock when it returns 0.
+  int reject_request(Id& id, std::unique_lock<std::mutex>& hold, core::Bytes private_data);
   static Route route_of(const Id& id);
   int new_id(Channel& channel, Id*& out);
   Membership* find_membership(Channel& channel, uint32_t number, int& error);

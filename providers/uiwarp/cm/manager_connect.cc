@@ -124,30 +124,38 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   return 0;
 }
 
-// The engine sends the Reply, and may have many others to send before: the caller does not wait.
 int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnParam& param) {
   if (uid == 0) return EINVAL;
-  std::lock_guard hold(lock_);
+  std::unique_lock hold(lock_);
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
   if (id->state != IdState::kRequested)
     return refuse_by_state(*id, "rdma_accept",
                            "once, with the id of RDMA_CM_EVENT_CONNECT_REQUEST, not the listener");
-  auto* const responder = static_cast<Responder*>(id->endpoint);
-  const size_t room =
-      std::min<size_t>(rules_.of(id->service).accept_room, responder->private_data_room());
-  if (param.private_data_len > room)
-    return refuse_private_data(*id, "rdma_accept", param.private_data_len, room);
-  error = responder->accept(param);
-  if (error == EINVAL)
-    refuse_queue_pair(*id, "rdma_accept", param.qp_num, queue_pairs_.exists(param.qp_num));
-  if (error != 0) return error;
+  if ((error = answer_request(*id, param)) != 0) {
+    // As Linux's rdma_accept(): the peer does not wait for an application that mostly ends now.
+    reject_request(*id, hold, {});
+    return error;
+  }
   // Who answers for datagrams is done with it.
   id->state = id->service == Service::kDatagrams ? IdState::kConnected : IdState::kAccepting;
   id->uid = uid;
   id->terms = terms_of(param);
   return 0;
+}
+
+// The engine sends the Reply, and may have many others to send before: the caller does not wait.
+int Manager::answer_request(Id& id, const ConnParam& param) {
+  auto* const responder = static_cast<Responder*>(id.endpoint);
+  const size_t room =
+      std::min<size_t>(rules_.of(id.service).accept_room, responder->private_data_room());
+  if (param.private_data_len > room)
+    return refuse_private_data(id, "rdma_accept", param.private_data_len, room);
+  const int error = responder->accept(param);
+  if (error == EINVAL)
+    refuse_queue_pair(id, "rdma_accept", param.qp_num, queue_pairs_.exists(param.qp_num));
+  return error;
 }
 
 int Manager::establish(Channel& channel, uint32_t number) {
@@ -163,43 +171,44 @@ int Manager::establish(Channel& channel, uint32_t number) {
   return 0;
 }
 
+int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data) {
+  std::unique_lock hold(lock_);
+  int error;
+  Id* id = find(channel, number, error);
+  if (id == nullptr) return error;
+  const size_t room = rules_.of(id->service).reject_room;
+  if (private_data.size() > room)
+    return refuse_private_data(*id, "rdma_reject", private_data.size(), room);
+  if (id->state == IdState::kAnswered) {
+    // MPA has no word for it: the peer gets nothing but the end.
+    id->state = IdState::kEnded;
+    id->endpoint->order(Endpoint::kDisconnect);
+    return 0;
+  }
+  if (id->state != IdState::kRequested)
+    return refuse_by_state(*id, "rdma_reject",
+                           "once, with the id of RDMA_CM_EVENT_CONNECT_REQUEST, instead of "
+                           "rdma_accept");
+  return reject_request(*id, hold, private_data);
+}
+
 // On the engine thread, and waits for it: a program may exit once it has rejected, and the peer
 // should know by then.
-int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data) {
-  engine::EngineRef engine;
-  uint64_t serial;
-  {
-    std::lock_guard hold(lock_);
-    int error;
-    Id* id = find(channel, number, error);
-    if (id == nullptr) return error;
-    const size_t room = rules_.of(id->service).reject_room;
-    if (private_data.size() > room)
-      return refuse_private_data(*id, "rdma_reject", private_data.size(), room);
-    if (id->state == IdState::kAnswered) {
-      // MPA has no word for it: the peer gets nothing but the end.
-      id->state = IdState::kEnded;
-      id->endpoint->order(Endpoint::kDisconnect);
-      return 0;
-    }
-    if (id->state != IdState::kRequested)
-      return refuse_by_state(*id, "rdma_reject",
-                             "once, with the id of RDMA_CM_EVENT_CONNECT_REQUEST, instead of "
-                             "rdma_accept");
-    core::Result<engine::EngineRef> another = engine::EngineRef::acquire();
-    if (!another) return another.error();
-    engine = std::move(*another);
-    id->state = IdState::kEnded;
-    serial = id->serial;
-  }
+int Manager::reject_request(Id& id, std::unique_lock<std::mutex>& hold, core::Bytes private_data) {
+  core::Result<engine::EngineRef> engine = engine::EngineRef::acquire();
+  if (!engine) return engine.error();
+  id.state = IdState::kEnded;
+  const uint32_t number = id.number;
+  const uint64_t serial = id.serial;
+  hold.unlock();
   int result = ENOENT;
-  engine->run_sync([&] {
+  (*engine)->run_sync([&] {
     Responder* responder = nullptr;
     {
-      std::lock_guard hold(lock_);
-      Id* id = find_again(number, serial);
-      if (id == nullptr) return;
-      responder = static_cast<Responder*>(id->endpoint);
+      std::lock_guard hold_again(lock_);
+      Id* rejected = find_again(number, serial);
+      if (rejected == nullptr) return;
+      responder = static_cast<Responder*>(rejected->endpoint);
     }
     // Stays valid without the lock: only this thread frees endpoints.
     responder->reject(private_data);

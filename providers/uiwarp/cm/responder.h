@@ -21,7 +21,7 @@ class Responder final : public Endpoint, private transport::StreamHandler {
                     const device::Device* device);
 
   // The application's answer, once. Claims the queue pair of a connection; the rest is the
-  // engine's. Errors as Manager::accept(); after one the request stands as before. Thread: any, the
+  // engine's. Errors as Manager::accept(); after one it has not been answered. Thread: any, the
   // manager's lock held.
   int accept(const ConnParam& param);
   // Bytes that the answer has room for beside its service's; as accept().

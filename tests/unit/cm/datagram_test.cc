@@ -92,10 +92,16 @@ TEST_F(DatagramTest, RoomForPrivateData) {
   ASSERT_EQ(0, connect(active_, conn_param(0, most)));
   const Event request = channel_.expect(EventType::kConnectRequest);
   EXPECT_EQ(most, data_of(request.param));
-  EXPECT_EQ(EINVAL, accept(request.id, 22, conn_param(0, std::string(137, 'y'))));
   EXPECT_EQ(EINVAL, reject(request.id, std::string(137, 'y')));
   ASSERT_EQ(0, accept(request.id, 22, conn_param(0, std::string(136, 'y'))));
   EXPECT_EQ(std::string(136, 'y'), data_of(channel_.expect(EventType::kEstablished).param));
+}
+
+TEST_F(DatagramTest, ARequestWhoseAcceptIsRefusedIsRejected) {
+  make_request();
+  EXPECT_EQ(EINVAL, accept(passive_, 22, conn_param(0, std::string(137, 'y'))));
+  EXPECT_EQ(11u, channel_.expect(EventType::kUnreachable, kRejected).uid);
+  expect_nothing_more();
 }
 
 TEST_F(DatagramTest, ARejectedRequestIsUnreachable) {

@@ -159,7 +159,6 @@ TEST_F(InfinibandTest, RoomForPrivateData) {
   EXPECT_EQ(0, connect(active_, conn_param(1, std::string(56, 'x'))));
   const Event request = channel_.expect(EventType::kConnectRequest);
   EXPECT_EQ(std::string(56, 'x'), data_of(request.param));
-  EXPECT_EQ(EINVAL, accept(request.id, 22, conn_param(2, std::string(197, 'y'))));
   EXPECT_EQ(EINVAL, manager_.reject(channel_.channel, request.id, Octets(149, 'z')));
   EXPECT_EQ(0, accept(request.id, 22, conn_param(2, std::string(196, 'y'))));
   EXPECT_EQ(std::string(196, 'y'), data_of(channel_.expect(EventType::kConnectResponse).param));
@@ -170,6 +169,16 @@ TEST_F(InfinibandTest, RoomForPrivateData) {
   EXPECT_EQ(0, manager_.reject(channel_.channel, refused, Octets(148, 'z')));
   EXPECT_EQ(std::string(148, 'z'),
             data_of(channel_.expect(EventType::kRejected, kConsumerReject).param));
+}
+
+TEST_F(InfinibandTest, ARequestWhoseAcceptIsRefusedIsRejected) {
+  make_request();
+  EXPECT_EQ(EINVAL, accept(passive_, 22, conn_param(2, std::string(197, 'y'))));
+  EXPECT_EQ(11u, channel_.expect(EventType::kRejected, kConsumerReject).uid);
+  // It is over at both ends.
+  EXPECT_EQ(EINVAL, accept(passive_, 22, conn_param(2)));
+  EXPECT_EQ(EINVAL, manager_.reject(channel_.channel, passive_, {}));
+  EXPECT_EQ(EINVAL, establish(active_));
 }
 
 TEST_F(InfinibandTest, WhyItWasRejected) {

@@ -125,6 +125,20 @@ TEST_F(PairTest, RejectCarriesPrivateData) {
   EXPECT_EQ(0, channel_.queued());
 }
 
+TEST_F(PairTest, ARefusedAcceptRejectsTheRequest) {
+  new_listener(33);
+  for (const ConnParam& param : {conn_param(0), conn_param(2, std::string(252, 'x'))}) {
+    const uint32_t active = new_resolved(11, listen_address_);
+    ASSERT_EQ(0, connect(active, conn_param(1)));
+    const Event request = channel_.expect(EventType::kConnectRequest);
+    EXPECT_EQ(EINVAL, accept(request.id, 22, param));
+    EXPECT_EQ(11u, channel_.expect(EventType::kRejected, -ECONNREFUSED).uid);
+    EXPECT_EQ(EINVAL, accept(request.id, 22, conn_param(2)));
+  }
+  settle();
+  EXPECT_EQ(0, channel_.queued());
+}
+
 TEST_F(PairTest, DestroyingTheRequestRejectsIt) {
   new_listener(33);
   const uint32_t active = new_resolved(11, listen_address_);

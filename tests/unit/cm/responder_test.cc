@@ -308,29 +308,34 @@ TEST_F(ResponderTest, PeerThatNeverSendsItsFirstFpduIsDisconnected) {
   EXPECT_EQ(22u, channel_.expect(EventType::kDisconnected).uid);
 }
 
-TEST_F(ResponderTest, AcceptErrorsLeaveTheRequestStanding) {
+TEST_F(ResponderTest, AnAcceptThatNamesNothingLeavesTheRequestStanding) {
   new_listener(33);
   RawPeer peer = dial();
   const Event event = request(peer, request_frame());
-  EXPECT_EQ(EINVAL, accept(event.id, 22, conn_param(1234)));                      // no such QP
-  EXPECT_EQ(EINVAL, accept(event.id, 0, conn_param(2)));                          // no uid
-  EXPECT_EQ(EINVAL, accept(event.id, 22, conn_param(2, std::string(252, 'x'))));  // ME-06
+  EXPECT_EQ(EINVAL, accept(event.id, 0, conn_param(2)));  // no uid
   EXPECT_EQ(ENOENT, accept(event.id + 1000, 22, conn_param(2)));
   EXPECT_EQ(0, accept(event.id, 22, conn_param(2, std::string(251, 'x'))));
   EXPECT_EQ(251, peer.receive_frame(mpa::FrameKind::kReply).private_size);
   EXPECT_EQ(EINVAL, accept(event.id, 22, conn_param(3)));  // it is accepted
 }
 
-TEST_F(ResponderTest, QueuePairWithAConnectionCannotBeAccepted) {
+TEST_F(ResponderTest, ARefusedAcceptRejects) {
   new_listener(33);
-  RawPeer first = dial();
-  ASSERT_EQ(0, accept(request(first, request_frame()).id, 22, conn_param(2)));
-  channel_.expect(EventType::kEstablished);
-  RawPeer second = dial();
-  const Event event = request(second, request_frame());
-  EXPECT_EQ(EINVAL, accept(event.id, 23, conn_param(2)));
-  EXPECT_EQ(0, accept(event.id, 23, conn_param(3)));
-  second.receive_frame(mpa::FrameKind::kReply);
+  ASSERT_EQ(0, qps_.claim(7));
+  for (const ConnParam& param : {conn_param(1234),                         // no such queue pair
+                                 conn_param(7),                            // it has a connection
+                                 conn_param(2, std::string(252, 'x'))}) {  // ME-06
+    RawPeer peer = dial();
+    const Event event = request(peer, request_frame());
+    EXPECT_EQ(EINVAL, accept(event.id, 22, param));
+    const mpa::StartupFrame reply = peer.receive_frame(mpa::FrameKind::kReply);
+    EXPECT_TRUE(reply.reject);
+    EXPECT_EQ(0, reply.private_size);
+    EXPECT_EQ(Octets{}, peer.receive_all());
+    EXPECT_EQ(EINVAL, accept(event.id, 22, conn_param(2)));
+    EXPECT_EQ(EINVAL, manager_.reject(channel_.channel, event.id, {}));
+  }
+  EXPECT_EQ(0, channel_.queued());
 }
 
 TEST_F(ResponderTest, RejectSaysWhyAndCloses) {  // MS-18
