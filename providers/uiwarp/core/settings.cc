@@ -94,8 +94,7 @@ constexpr SettingInfo kTable[] = {
      "own patience, a quarter of an hour."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
      "How long a message may wait for a receive to be posted; 0 ends the connection at once. Not "
-     "set, "
-     "it may wait for ever at a queue pair that was given an rnr_retry of 7."},
+     "set, it may wait for ever at a queue pair that was given an rnr_retry of 7."},
     {"UIWARP_DEVICES", "all|NAMES", "all",
      "Network interfaces that get a device, separated by commas: lo,eth*; with ! or - in front, "
      "those that do not: !lo,!docker*. UCX with the RoCE face wants !lo between hosts."},
