@@ -150,6 +150,7 @@ class Manager final : public device::Observer {
   int bind_locked(Id& id, const sockaddr_storage& address);
   bool is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const;
   int hold_port(Id& id, const sockaddr_storage& address);
+  int set_v6_only(Id& id, bool only);
   int answer_request(Id& id, const ConnParam& param);
   // Without the lock when it returns 0.
   int reject_request(Id& id, std::unique_lock<std::mutex>& hold, core::Bytes private_data);

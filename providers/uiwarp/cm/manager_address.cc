@@ -2,6 +2,7 @@
 // Addresses, routes and options of ids.
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "cm/manager.h"
 #include "cm/refusals.h"
@@ -261,6 +262,20 @@ int Manager::refuse_attributes(Channel& channel, uint32_t number) {
                          "RDMA_CM_EVENT_CONNECT_RESPONSE");
 }
 
+int Manager::set_v6_only(Id& id, bool only) {
+  const bool before = std::exchange(id.v6_only, only);
+  const int held = id.bound_fd;
+  if (only == before || held < 0 || id.source.ss_family != AF_INET6) return 0;
+  // TCP knows the option only before bind(). Two sockets that do not listen may have one port.
+  const int error = hold_port(id, id.source);
+  if (error == 0) {
+    core::sys::close(held);
+  } else {
+    id.v6_only = before;
+  }
+  return error;
+}
+
 int Manager::set_option(Channel& channel, uint32_t number, Option option, core::Bytes value) {
   std::lock_guard hold(lock_);
   int error;
@@ -273,21 +288,30 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
     out = number_given != 0;
     return true;
   };
-  static constexpr char kBeforeBinding[] = "before rdma_bind_addr and rdma_resolve_addr";
   switch (option) {
     case Option::kTos:
       if (value.size() != 1) return EINVAL;
       id->tos = value[0];
       if (id->bound_fd >= 0) transport::set_tos(id->bound_fd, id->source.ss_family, id->tos);
       return 0;
-    case Option::kReuseAddress:
-      if (id->state != IdState::kIdle)
-        return refuse_by_state(*id, "rdma_set_option of RDMA_OPTION_ID_REUSEADDR", kBeforeBinding);
-      return flag(id->asked_reuse) ? 0 : EINVAL;
-    case Option::kV6Only:
-      if (id->state != IdState::kIdle)
-        return refuse_by_state(*id, "rdma_set_option of RDMA_OPTION_ID_AFONLY", kBeforeBinding);
-      return flag(id->v6_only) ? 0 : EINVAL;
+    case Option::kReuseAddress: {
+      // Of what may be bound to the port from now on.
+      bool reuse;
+      if (!flag(reuse)) return EINVAL;
+      if (id->state == IdState::kListening || (!reuse && id->state != IdState::kIdle))
+        return refuse_by_state(*id, "rdma_set_option of RDMA_OPTION_ID_REUSEADDR",
+                               "to 1 before rdma_listen, to 0 before rdma_bind_addr");
+      id->asked_reuse = reuse;
+      return 0;
+    }
+    case Option::kV6Only: {
+      bool only;
+      if (!flag(only)) return EINVAL;
+      if (id->state != IdState::kIdle && id->state != IdState::kBound)
+        return refuse_by_state(*id, "rdma_set_option of RDMA_OPTION_ID_AFONLY",
+                               "before rdma_listen and rdma_resolve_addr");
+      return set_v6_only(*id, only);
+    }
     case Option::kAckTimeout:
       // For connections made from now on; as in the kernel the value is not looked at further.
       if (value.size() != 1) return EINVAL;

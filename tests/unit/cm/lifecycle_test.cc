@@ -164,44 +164,6 @@ TEST_F(LifecycleTest, PortOfAForeignListenerIsInUse) {
   EXPECT_EQ(EADDRINUSE, manager_.bind(channel_.channel, id, address));
 }
 
-TEST_F(LifecycleTest, Options) {
-  const uint32_t id = new_id(1);
-  const uint8_t octet[4] = {8, 0, 0, 0};
-  const core::Bytes one{octet, 1}, four{octet, 4}, three{octet, 3};
-  auto set = [&](Manager::Option option, core::Bytes value) {
-    return manager_.set_option(channel_.channel, id, option, value);
-  };
-  EXPECT_EQ(0, set(Manager::Option::kTos, one));
-  EXPECT_EQ(EINVAL, set(Manager::Option::kTos, four));
-  EXPECT_EQ(0, set(Manager::Option::kV6Only, four));
-  EXPECT_EQ(EINVAL, set(Manager::Option::kV6Only, three));
-  EXPECT_EQ(0, set(Manager::Option::kAckTimeout, one));
-  EXPECT_EQ(EINVAL, set(Manager::Option::kAckTimeout, {}));
-  EXPECT_EQ(ENOSYS, set(static_cast<Manager::Option>(99), one));
-  ASSERT_EQ(0, manager_.bind(channel_.channel, id, ip("::", 0)));
-  EXPECT_EQ(EINVAL, set(Manager::Option::kV6Only, four));
-  EXPECT_EQ(EINVAL, set(Manager::Option::kReuseAddress, four));
-  EXPECT_EQ(0, set(Manager::Option::kTos, one));
-}
-
-TEST_F(LifecycleTest, V6OnlyLeavesThePortToIpv4) {
-  // Another process may have the IPv4 port of one number, but not of each.
-  int error = EADDRINUSE;
-  for (uint32_t i = 0; i < 20 && error == EADDRINUSE; ++i) {
-    const uint32_t v6 = new_id(2 * i + 1), v4 = new_id(2 * i + 2);
-    const int on = 1;
-    ASSERT_EQ(0, manager_.set_option(channel_.channel, v6, Manager::Option::kV6Only,
-                                     {reinterpret_cast<const uint8_t*>(&on), sizeof on}));
-    ASSERT_EQ(0, manager_.bind(channel_.channel, v6, ip("::", 0)));
-    ASSERT_EQ(0, manager_.listen(channel_.channel, v6, 1));
-    Route route;
-    ASSERT_EQ(0, manager_.query(channel_.channel, v6, route));
-    error = manager_.bind(channel_.channel, v4, ip("0.0.0.0", transport::port_of(route.source)));
-    if (error == 0) EXPECT_EQ(0, manager_.listen(channel_.channel, v4, 1));
-  }
-  EXPECT_EQ(error, 0);
-}
-
 TEST_F(LifecycleTest, ListenWithoutBindingTakesAPort) {
   const uint32_t id = new_id(1);
   ASSERT_EQ(0, manager_.listen(channel_.channel, id, 0));

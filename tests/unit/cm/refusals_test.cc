@@ -125,13 +125,13 @@ TEST_F(RefusalsTest, DestinationsThatCannotBeMeant) {
 }
 
 TEST_F(RefusalsTest, OptionsOfIdsThatHaveAnAddress) {
-  const int on = 1;
+  const int off = 0;
   const uint32_t id = new_id(1);
   EXPECT_EQ(0, manager_.bind(channel_.channel, id, ip("127.0.0.1", 0)));
   expect_refused(EINVAL, {"rdma_set_option of RDMA_OPTION_ID_REUSEADDR", "before rdma_bind_addr"},
                  [&] {
                    return manager_.set_option(channel_.channel, id, Manager::Option::kReuseAddress,
-                                              {reinterpret_cast<const uint8_t*>(&on), sizeof on});
+                                              {reinterpret_cast<const uint8_t*>(&off), sizeof off});
                  });
 }
 
