@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """`uiwarp stat` and the counters of a port, while perftest runs and after it."""
+import glob
 import json
 import os
 import re
@@ -145,6 +146,13 @@ def running(world):
             expect(checked.returncode == 0, f"promtool: {checked.stdout}{checked.stderr}")
 
         check_manual(place, then, text.output, lines)
+
+        # However many names the files have.
+        for file in glob.glob(os.path.join(place.path, "uiwarp-*", "counters", "*")):
+            for number in range(3):
+                os.link(file, os.path.join(os.path.dirname(file), f"{os.stat(file).st_ino * 16 + number:016x}"))
+        pids = [process["pid"] for process in json.loads(place.stat("--json").output)]
+        expect(client.pid in pids and len(pids) == len(set(pids)), f"{pids}: one process twice")
 
         counted = place.counter("hw_counters/bytes_sent")
         client.signal(signal.SIGKILL)

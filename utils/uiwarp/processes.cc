@@ -57,8 +57,11 @@ void find_in(int counters, std::vector<Process>& found) {
     struct stat status;
     if (file.get() < 0 || fstat(file.get(), &status) != 0) continue;
     const pid_t pid = holder(file.get());
+    // One for each: thousands of names may be those of one large file.
+    const bool is_known =
+        std::ranges::any_of(found, [pid](const Process& other) { return other.pid == pid; });
     counters::Snapshot snapshot;
-    if (pid == 0 || !counters::read(file.get(), snapshot)) continue;
+    if (pid == 0 || is_known || !counters::read(file.get(), snapshot)) continue;
     found.push_back({pid, status.st_uid, std::move(snapshot.program), std::move(snapshot.rows)});
   }
 }
