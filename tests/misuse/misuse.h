@@ -109,7 +109,8 @@ static inline void to_rtr(struct ibv_qp *qp, const struct ibv_qp *peer)
 
 static inline void to_rts(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+	/* An rnr_retry of 7 is for ever. */
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 6 };
 
 	attr.max_rd_atomic = 4;
 	MUST(!ibv_modify_qp(qp, &attr,
