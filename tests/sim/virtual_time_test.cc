@@ -52,6 +52,32 @@ class VirtualTime : public testing::TestWithParam<uint32_t> {
     return count;
   }
 
+  // Both ends of a connection, each with a memory of its own.
+  struct Pair {
+    Pair(VirtualTime& test, size_t window, const EndOptions& first, const EndOptions& second)
+        : sockets(test.kernel.connect(window)),
+          one(*test.engine, *test.engine, test.memory, 100, first),
+          other(*test.engine, *test.engine, other_memory, 101, second) {}
+    void expect_each_other() {
+      for (PlainEnd* end : {&one, &other}) {
+        EXPECT_EQ(end->qp().expect_peer(), 0);
+        EXPECT_EQ(end->modify(IBV_QPS_RTS), 0);
+      }
+    }
+    void attach(bool one_initiates = true) {
+      other.attach(sockets.second, agreement_of(other.options, !one_initiates));
+      one.attach(sockets.first, agreement_of(one.options, one_initiates));
+    }
+    void destroy() {
+      one.destroy();
+      other.destroy();
+    }
+
+    mem::Table other_memory;
+    const std::pair<int, int> sockets;
+    PlainEnd one, other;
+  };
+
   Kernel kernel{GetParam()};
   std::unique_ptr<engine::Engine> engine = std::move(*engine::Engine::start());
   mem::Table memory;
@@ -84,14 +110,10 @@ TEST_P(VirtualTime, ADisconnectEndsSoonAfterTheLastByteMoved) {
 
 // ibv_modify_qp to SQD before the connection stands: what was posted goes out all the same.
 TEST_P(VirtualTime, SqdBeforeThePeerIsFoundLosesNothing) {
-  const auto [first, second] = kernel.connect();
-  mem::Table other_memory;
-  PlainEnd one(*engine, *engine, memory, 100, {}), other(*engine, *engine, other_memory, 101, {});
-  for (PlainEnd* end : {&one, &other}) {
-    ASSERT_EQ(end->qp().expect_peer(), 0);
-    ASSERT_EQ(end->modify(IBV_QPS_RTS), 0);
-  }
-  Buffer source(memory, pattern(5000)), target(other_memory, 5000);
+  Pair pair(*this, 0, {}, {});
+  PlainEnd& one = pair.one;
+  pair.expect_each_other();
+  Buffer source(memory, pattern(5000)), target(pair.other_memory, 5000);
   for (uint64_t i = 0; i < 10; ++i)
     ASSERT_EQ(
         one.post(SendWr(IBV_WR_RDMA_WRITE, {source.sge()}, i).to(target.start(), target.stag())),
@@ -99,15 +121,13 @@ TEST_P(VirtualTime, SqdBeforeThePeerIsFoundLosesNothing) {
   ASSERT_EQ(one.modify(IBV_QPS_SQD), 0);
   run(kernel.now() + core::kSecond);
   const bool initiates = GetParam() % 2;
-  other.attach(second, agreement_of(other.options, !initiates));
-  one.attach(first, agreement_of(one.options, initiates));
+  pair.attach(initiates);
   run(kernel.now() + core::kSecond);
   const auto sent = one.sent();
   ASSERT_EQ(sent.size(), 10u);
   for (const ibv_wc& wc : sent) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
   EXPECT_EQ(target.content(), source.content());
-  one.destroy();
-  other.destroy();
+  pair.destroy();
 }
 
 // README, Limits: 100 microseconds at most, also when nobody polls any more.
@@ -153,17 +173,14 @@ TEST_P(VirtualTime, WhatWasDeferredLeavesWithin100Microseconds) {
 // Acknowledged completions: the peer is asked for what makes no completion, also when nobody polls
 // or posts any more. Nothing else would say that it is gone.
 TEST_P(VirtualTime, WhatIsUnsignaledIsAskedForAtLast) {
-  const auto [first, second] = kernel.connect(4096);
-  mem::Table other_memory;
   EndOptions options;
   options.acknowledged = true;
   options.depth = 1024;
-  PlainEnd one(*engine, *engine, memory, 100, options),
-      other(*engine, *engine, other_memory, 101, {});
-  other.attach(second, agreement_of(other.options, false));
-  one.attach(first, agreement_of(one.options, true));
+  Pair pair(*this, 4096, options, {});
+  PlainEnd& one = pair.one;
+  pair.attach();
   run(kernel.now() + core::kMicrosecond);
-  Buffer source(memory, 8), target(other_memory, 8);
+  Buffer source(memory, 8), target(pair.other_memory, 8);
   const session::State& state = one.state();
   const auto is_left = [&] { return state.waiting_acknowledgements.waits_since() != UINT64_MAX; };
   // The first bursts bring the lease of those who poll.
@@ -180,8 +197,7 @@ TEST_P(VirtualTime, WhatIsUnsignaledIsAskedForAtLast) {
   run(kernel.now() + 10 * core::kMillisecond);
   EXPECT_FALSE(is_left());
   EXPECT_EQ(state.send_queue->retired(), state.send_queue->posted());
-  one.destroy();
-  other.destroy();
+  pair.destroy();
 }
 
 // ibv_dereg_mr waits for what is posted to be sent from the region, and for nothing else.
@@ -230,15 +246,12 @@ TEST_P(VirtualTime, OfARegionThatIsGoneNothingIsRead) {
 // A peer that never asks whether its message has arrived is waited for no longer than promised,
 // once for each connection; one that has nothing to ask not at all.
 TEST_P(VirtualTime, APeerThatNeverAsksHoldsNobodyUp) {
-  const auto [first, second] = kernel.connect(4096);
-  mem::Table other_memory;
   EndOptions options;
   options.acknowledged = true;
-  PlainEnd one(*engine, *engine, memory, 100, {}),
-      other(*engine, *engine, other_memory, 101, options);
-  other.attach(second, agreement_of(other.options, false));
-  one.attach(first, agreement_of(one.options, true));
-  Buffer source(memory, 8), target(other_memory, 8);
+  Pair pair(*this, 4096, {}, options);
+  PlainEnd &one = pair.one, &other = pair.other;
+  pair.attach();
+  Buffer source(memory, 8), target(pair.other_memory, 8);
   const bool sends = GetParam() % 2;
   ASSERT_EQ(other.receive(RecvWr({target.sge()})), 0);
   if (sends) ASSERT_EQ(one.post(SendWr(IBV_WR_SEND, {source.sge()})), 0);
@@ -255,20 +268,39 @@ TEST_P(VirtualTime, APeerThatNeverAsksHoldsNobodyUp) {
   one.destroy();
 }
 
+// A process that is about to end waits until TCP has the answer to its peer's question, not only
+// until the question has come.
+TEST_P(VirtualTime, NobodyLeavesWhileAnAnswerIsBeingSent) {
+  EndOptions options;
+  options.acknowledged = true;
+  Pair pair(*this, 4096, options, {});
+  PlainEnd &one = pair.one, &other = pair.other;
+  pair.attach();
+  Buffer source(memory, 8), target(pair.other_memory, 8);
+  ASSERT_EQ(other.receive(RecvWr({target.sge()})), 0);
+  int answers = 0;
+  kernel.before_send = [&] {
+    if (!other.state().sender.is_running()) return;
+    ++answers;
+    EXPECT_TRUE(other.qp().leave());
+  };
+  ASSERT_EQ(one.post(SendWr(IBV_WR_SEND, {source.sge()})), 0);
+  run(kernel.now() + core::kMillisecond);
+  kernel.before_send = nullptr;
+  EXPECT_GT(answers, 0);
+  EXPECT_EQ(statuses(one.sent()), std::vector{IBV_WC_SUCCESS});
+  EXPECT_FALSE(other.qp().leave());
+  pair.destroy();
+}
+
 // Whose FIN came first has nothing to wait for: its descriptor is free at once, not after the time
 // that a peer has for its FIN.
 TEST_P(VirtualTime, ADestroyedConnectionKeepsNoDescriptor) {
-  const auto [first, second] = kernel.connect();
-  mem::Table other_memory;
-  PlainEnd one(*engine, *engine, memory, 100, {}), other(*engine, *engine, other_memory, 101, {});
+  Pair pair(*this, 0, {}, {});
+  PlainEnd &one = pair.one, &other = pair.other;
   const bool by_number = GetParam() % 2;
-  for (PlainEnd* end : {&one, &other}) {
-    if (!by_number) break;
-    ASSERT_EQ(end->qp().expect_peer(), 0);
-    ASSERT_EQ(end->modify(IBV_QPS_RTS), 0);
-  }
-  other.attach(second, agreement_of(other.options, false));
-  one.attach(first, agreement_of(one.options, true));
+  if (by_number) pair.expect_each_other();
+  pair.attach();
   run(kernel.now() + core::kMillisecond);
   EXPECT_EQ(kernel.open_sockets(), 2u);
   one.destroy();
@@ -280,15 +312,12 @@ TEST_P(VirtualTime, ADestroyedConnectionKeepsNoDescriptor) {
 
 // It asks for what was sent before it, as a Read does: nobody waits for another question.
 TEST_P(VirtualTime, AnAtomicAsksForWhatWasBeforeIt) {
-  const auto [first, second] = kernel.connect();
-  mem::Table other_memory;
   EndOptions options;
   options.acknowledged = true;
-  PlainEnd one(*engine, *engine, memory, 100, {}),
-      other(*engine, *engine, other_memory, 101, options);
-  other.attach(second, agreement_of(other.options, false));
-  one.attach(first, agreement_of(one.options, true));
-  Buffer source(memory, 8), target(other_memory, 8);
+  Pair pair(*this, 0, {}, options);
+  PlainEnd &one = pair.one, &other = pair.other;
+  pair.attach();
+  Buffer source(memory, 8), target(pair.other_memory, 8);
   const bool reads = GetParam() % 2;
   ASSERT_EQ(one.post(SendWr(IBV_WR_RDMA_WRITE, {source.sge()}).to(target.start(), target.stag())),
             0);

@@ -16,12 +16,12 @@ void State::let_peer_ask() {
   if (engine.in_child() || !connection->shared.expects_question()) return;
   ring(kFarewell);
   engine.wait_for(farewell_over);
-  farewell_over.release();  // for others who wait, and who come later
+  farewell_over.release();  // for those who come later
 }
 
 // Of ibv_destroy_qp and RESET: who waits for events is not to get any that nobody may look after.
 // Programs acknowledge the events they had, and then destroy (Gloo).
-void State::go() {
+void State::say_farewell() {
   if (engine.in_child()) return;
   options.send_cq->hush(*send_source);
   options.recv_cq->hush(*recv_source);
@@ -34,7 +34,9 @@ bool State::leave_soon() {
   const std::unique_lock guard(connection_lock, std::try_to_lock);
   if (!guard) return true;  // RESET is about to replace it, or a signal's handler is here
   const qp::Shared& shared = connection->shared;
-  const bool answers = shared.inbound_requests.size() > 0;
+  // The one before the other: who sends the answer has taken the request, and holds the role until
+  // TCP has it.
+  const bool answers = shared.inbound_requests.size() > 0 || sender.is_running();
   if (farewell.load(std::memory_order_acquire) == Farewell::kOver) return answers;
   if (!answers && !shared.expects_question()) return false;
   ring(kFarewell);

@@ -76,7 +76,7 @@ std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine,
 
 QueuePair::~QueuePair() {
   if (!state_) return;
-  state_->go();
+  say_farewell();
   if (state_->engine.in_child()) {
     // The engine thread did not survive fork(); what it owned belongs to the parent.
     static_cast<void>(state_.release());
@@ -87,7 +87,7 @@ QueuePair::~QueuePair() {
 }
 
 void QueuePair::say_farewell() {
-  state_->go();
+  state_->say_farewell();
 }
 
 void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
@@ -239,7 +239,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     case IBV_QPS_RESET: {
       // "RESET" is allowed from every state (ibv_modify_qp). A connection that still runs ends as
       // by ibv_destroy_qp, and what the engine had to do with it is over when this returns.
-      s.go();
+      s.say_farewell();
       s.ring(kDestroy);
       s.engine.wait_for(s.released);
       for (;;) {

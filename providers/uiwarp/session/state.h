@@ -172,7 +172,7 @@ class State final : public engine::Task, public progress::Member {
   progress::Lease* lease_of(queue::CompletionQueue& cq);
 
   // farewell.cc
-  void go();
+  void say_farewell();
   void let_peer_ask();
   bool waits_for_question() const {
     return farewell.load(std::memory_order_acquire) == Farewell::kWaits;
