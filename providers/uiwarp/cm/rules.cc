@@ -5,6 +5,7 @@
 
 #include "cm/resolution.h"
 #include "core/qp_number.h"
+#include "core/retry_count.h"
 
 namespace uiw::cm {
 namespace {
@@ -56,8 +57,6 @@ constexpr Rules kInfiniband{
     .datagrams = &kResolution,
 };
 
-constexpr uint8_t kForEver = 7;
-
 }  // namespace
 
 const Rules& rules_of(device::CmRules which) {
@@ -69,7 +68,7 @@ void complete_offer(const Rules& rules, ConnParam& offer) {
   offer.qp_num = core::kCmQpNumber;
   offer.flow_control = 1;
   // TCP repeats by itself, and how long the peer waits for a receive is for it to say.
-  offer.retry_count = offer.rnr_retry_count = kForEver;
+  offer.retry_count = offer.rnr_retry_count = core::kMostRetries;
 }
 
 }  // namespace uiw::cm

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "core/list.h"
 #include "core/shaken.h"
 #include "mem/table.h"
 #include "verbs/senders.h"

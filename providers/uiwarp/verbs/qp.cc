@@ -11,6 +11,7 @@
 #include "core/explain_of.h"
 #include "core/log.h"
 #include "core/qp_number.h"
+#include "core/retry_count.h"
 #include "core/verbs_names.h"
 #include "device/face.h"
 #include "queue/attribute_masks.h"
@@ -47,8 +48,6 @@ void verbs::fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_q
 }
 
 namespace {
-
-constexpr uint8_t kForEver = 7;  // rnr_retry
 
 core::Service service_of(ibv_qp_type type) {
   return type == IBV_QPT_UC ? core::Service::kUnreliable : core::Service::kReliable;
@@ -396,7 +395,8 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   // InfiniBand's sender tries for ever with 7, and programs give both ends the same. What rdma_cm
   // gives says nothing of its peer.
   if (by_number && qp->hints.dest_qp_num != core::kCmQpNumber && (mask & IBV_QP_RNR_RETRY))
-    qp->session->await_receives(attr->rnr_retry == kForEver && !core::settings().rnr_wait_set);
+    qp->session->await_receives(attr->rnr_retry == core::kMostRetries &&
+                                !core::settings().rnr_wait_set);
   if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
     qp->pd->context->engine->run_sync([&] {
       if (target == IBV_QPS_RESET) qp->peer_search.reset();

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "core/qp_number.h"
+#include "core/retry_count.h"
 #include "vkernel/ucma_file.h"
 #include "vkernel/ucma_path.h"
 
@@ -13,7 +14,6 @@ namespace uiw::vkernel {
 namespace {
 
 constexpr uint32_t kReads = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-constexpr uint8_t kForEver = 7;  // as the peer's rnr_retry_count, of which nobody tells
 
 // Next to nothing: the connection itself takes the queue pair to RTS, so that for RTS there is not
 // even a state.
@@ -65,7 +65,7 @@ int infiniband_attributes(uint32_t state, const cm::Route& route, ib_uverbs_qp_a
                            IBV_QP_MAX_QP_RD_ATOMIC;
       attr.timeout = route.terms.timeout;
       attr.retry_cnt = route.terms.retry_count;
-      attr.rnr_retry = kForEver;
+      attr.rnr_retry = core::kMostRetries;  // as the peer's rnr_retry_count, of which nobody tells
       attr.max_rd_atomic = route.terms.initiator_depth;
       return 0;
     default:

@@ -45,7 +45,7 @@ class FullPipe {
   int ends_[2];
 };
 
-// What thread it is that waits for the kernel to write something; "" where the host does not tell.
+// The number of the system call that a thread waits in; "" where the host does not tell.
 std::string call_of(int thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
   std::string call;
