@@ -35,6 +35,7 @@ class TcpEnd final : public QueuePairEnd, public cm::QueuePairs {
   }
   void receive(uint32_t) override { qp_->receive(); }
   void set_ack_timeout(uint32_t, uint8_t) override {}
+  void await_receives(uint32_t, bool) override {}
   void disconnect(uint32_t) override { qp_->disconnect(); }
   bool forget_observer(uint32_t) override {
     cm_ = nullptr;

@@ -75,6 +75,7 @@ class Party final : public cm::QueuePairs, private session::ConnectionObserver {
   }
   void receive(uint32_t) override { host.qp->receive(); }
   void set_ack_timeout(uint32_t, uint8_t) override {}
+  void await_receives(uint32_t, bool) override {}
   void disconnect(uint32_t) override { host.qp->disconnect(); }
   bool forget_observer(uint32_t) override {
     link_ = nullptr;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/retry_count.h"
 #include "device/device.h"
 
 namespace uiw::cm {
@@ -80,13 +81,15 @@ struct Terms {
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
   uint8_t retry_count = 0;
-  uint8_t timeout = 0;  // as RDMA_OPTION_ID_ACK_TIMEOUT
+  uint8_t rnr_retry_count = 0;  // how often a peer tries that finds no receive here
+  uint8_t timeout = 0;          // as RDMA_OPTION_ID_ACK_TIMEOUT
 };
 
 inline Terms terms_of(const ConnParam& param) {
   return {.responder_resources = param.responder_resources,
           .initiator_depth = param.initiator_depth,
-          .retry_count = std::min<uint8_t>(param.retry_count, 7)};
+          .retry_count = std::min<uint8_t>(param.retry_count, core::kMostRetries),
+          .rnr_retry_count = std::min<uint8_t>(param.rnr_retry_count, core::kMostRetries)};
 }
 
 // Addresses and device of an id, for QUERY and INIT_QP_ATTR commands.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cm/manager.h"
+#include "core/retry_count.h"
 #include "verbs/ack_time.h"
 
 namespace uiw::cm {
@@ -48,11 +49,13 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
     return error;
   }
   std::optional<uint8_t> ack_timeout;
+  uint8_t rnr_retry_count = 0;
   {
     std::lock_guard hold(manager.lock());
     link->take_over(from);
     if (Id* const id = link->owner) {
       ack_timeout = id->ack_timeout;
+      rnr_retry_count = id->terms.rnr_retry_count;
       link->timeout_ = ack_timeout.value_or(kUsualAckTimeout);
       id->state = IdState::kConnected;
     } else {
@@ -62,6 +65,11 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
   const bool program_moves = manager.rules().mover == Mover::kProgram;
   // What ibv_modify_qp was given says it as well, and more.
   if (ack_timeout && !program_moves) manager.queue_pairs().set_ack_timeout(qp_num, *ack_timeout);
+  // What an end says of the retries of the other one (rdma_connect(3)) is how long a Send waits
+  // here. iWARP knows nothing of it.
+  if (program_moves && holder == Holder::kQueuePair)
+    manager.queue_pairs().await_receives(
+        qp_num, rnr_retry_count == core::kMostRetries && !manager.settings().rnr_wait_set);
   // RFC 5044 7.1.2(10): no part of start-up may last for ever.
   if (agreement.peer_to_peer)
     engine.arm(link->deadline_, manager.settings().reply_timeout_ms * core::kMillisecond);

@@ -43,6 +43,10 @@ class VerbsQueuePairs final : public QueuePairs {
     qp->set_ack_timeout(verbs::peer_time_limit(attr), ack_timeout);
   }
 
+  void await_receives(uint32_t qp_num, bool for_ever) override {
+    if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->await_receives(for_ever);
+  }
+
   void disconnect(uint32_t qp_num) override {
     if (session::QueuePair* qp = verbs::find_queue_pair(qp_num)) qp->disconnect();
   }

@@ -31,6 +31,8 @@ class QueuePairs {
   // RDMA_OPTION_ID_ACK_TIMEOUT, with as many retries as rdma_cm asks for by default. No-op without
   // such a queue pair.
   virtual void set_ack_timeout(uint32_t qp_num, uint8_t ack_timeout) = 0;
+  // session::QueuePair::await_receives(). No-op without such a queue pair.
+  virtual void await_receives(uint32_t qp_num, bool for_ever) = 0;
   // session::QueuePair::disconnect(). No-op without such a queue pair.
   virtual void disconnect(uint32_t qp_num) = 0;
   // session::QueuePair::forget_observer(). False without such a queue pair: it is being destroyed,

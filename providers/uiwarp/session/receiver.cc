@@ -239,10 +239,11 @@ void Receiver::on_receive_timeout() {
   // One may have been posted a moment ago.
   if (!owner_.receives->empty()) return handle(rx.resume());
   if (owner_.awaits_receives.load(std::memory_order_relaxed)) {
-    core::explain(owner_.connection->shared.told,
-                  "queue pair 0x%06x: the peer has sent a message, and no receive was posted for "
-                  "%u ms; it waits on, as rnr_retry is 7 (for ever). UIWARP_RNR_WAIT_MS limits it",
-                  owner_.options.qp_num, static_cast<unsigned>(core::settings().rnr_wait_ms));
+    core::explain(
+        owner_.connection->shared.told,
+        "queue pair 0x%06x: the peer has sent a message, and no receive was posted for "
+        "%u ms; it waits on, as the retry count is 7 (for ever). UIWARP_RNR_WAIT_MS limits it",
+        owner_.options.qp_num, static_cast<unsigned>(core::settings().rnr_wait_ms));
     return;
   }
   if (now_.waits_since == 0 || !core::settings().checked())

@@ -392,8 +392,8 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (reliable && by_number &&
       (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
     qp->session->set_ack_timeout(limit, qp->hints.timeout);
-  // InfiniBand's sender tries for ever with 7, and programs give both ends the same. What rdma_cm
-  // gives says nothing of its peer.
+  // InfiniBand's sender tries for ever with 7, and programs give both ends the same. Of the peer of
+  // a connection of rdma_cm the id knows it (cm/link.cc).
   if (by_number && qp->hints.dest_qp_num != core::kCmQpNumber && (mask & IBV_QP_RNR_RETRY))
     qp->session->await_receives(attr->rnr_retry == core::kMostRetries &&
                                 !core::settings().rnr_wait_set);

@@ -52,6 +52,7 @@ class ManyQueuePairs final : public QueuePairs {
     if (FakeQueuePair* const qp = find(qp_num)) qp->receive();
   }
   void set_ack_timeout(uint32_t, uint8_t) override {}
+  void await_receives(uint32_t, bool) override {}
   void disconnect(uint32_t qp_num) override {
     if (FakeQueuePair* const qp = find(qp_num)) qp->disconnect();
   }

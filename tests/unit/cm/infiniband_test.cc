@@ -64,6 +64,15 @@ class InfinibandTest : public ConnectionTest {
     channel_.expect(EventType::kConnectResponse);
   }
 
+  // Of a peer that finds no receive at the passive end.
+  void accept_with_retries(uint8_t count) {
+    make_request();
+    ConnParam param = conn_param(2);
+    param.rnr_retry_count = count;
+    ASSERT_EQ(0, accept(passive_, 22, param));
+    channel_.expect(EventType::kConnectResponse);
+  }
+
   uint32_t active_ = 0, passive_ = 0;
   mpa::StartupFrame asked_;
 };
@@ -102,6 +111,17 @@ TEST_F(InfinibandTest, WhatMpaDoesNotCarryIsWhatIsTrueHere) {
     EXPECT_EQ(7, event.param.rnr_retry_count);
     EXPECT_EQ(0, event.param.srq);
   }
+}
+
+// rdma_connect(3): how often "the remote peer" tries that finds no receive here.
+TEST_F(InfinibandTest, SevenRetriesOfThePeerAreForEver) {
+  accept_with_retries(7);
+  engine_->run_sync([&] { EXPECT_EQ(std::optional(true), qps_.awaits_receives); });
+}
+
+TEST_F(InfinibandTest, SixRetriesOfThePeerAreNot) {
+  accept_with_retries(6);
+  engine_->run_sync([&] { EXPECT_EQ(std::optional(false), qps_.awaits_receives); });
 }
 
 TEST_F(InfinibandTest, BothEndsAreToldOfTheEndAndOfTheTimeAfterIt) {

@@ -133,6 +133,7 @@ class FakeQueuePairs final : public QueuePairs {
     if (exists(qp_num)) at(qp_num).receive();
   }
   void set_ack_timeout(uint32_t, uint8_t timeout) override { ack_timeout = timeout; }
+  void await_receives(uint32_t, bool for_ever) override { awaits_receives = for_ever; }
   void disconnect(uint32_t qp_num) override {
     if (exists(qp_num)) at(qp_num).disconnect();
   }
@@ -151,7 +152,8 @@ class FakeQueuePairs final : public QueuePairs {
   bool mute = false;  // initiators that never send their RTR
   uint32_t gone = 0;  // a number that cannot be found any more
   std::vector<uint32_t> abandoned;
-  int ack_timeout = -1;  // of the last set_ack_timeout()
+  int ack_timeout = -1;                 // of the last set_ack_timeout()
+  std::optional<bool> awaits_receives;  // likewise, of await_receives()
 
  private:
   struct Claims {
