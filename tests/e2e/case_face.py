@@ -9,6 +9,7 @@ from case_devices import NS_AND_LO4
 from case_exchange import gid_index, pingpong
 from case_perftest import exchange
 from case_pyverbs import PYTHON, need_pyverbs
+from case_rping import compared
 from harness import Skipped, expect
 from registry import DIAGONAL, LO4, NAMES, case
 
@@ -36,6 +37,41 @@ def devinfo(world):
     expect("ffff:" in gids[0][1] and gids[1][1].startswith("::ffff:"), "the IPv4 address does not come first", tool)
     plain = world.run("server", "ibv_devinfo", "-v", "-d", world.device)
     expect("iWARP (1)" in plain.output and number(plain, "max_ah") == 0, "without --as it is no RNIC", plain)
+
+
+@case("roce-without-loopback", worlds=["ns-root", "ns-user"], seconds=120, reduced=True)
+def without_loopback(world):
+    """No adapter is on lo: its device is there only when no other one is up, and 127.0.0.1 is the first one's."""
+    def devices(settings):
+        tool = world.run("server", "ibv_devices", settings=settings)
+        return re.findall(r"^\s+(uiw_\w+)", tool.output, re.M)
+
+    both, every = ["uiw_veth0", "uiw_lo"], {"UIWARP_DEVICES": "all"}
+    for settings, wanted in ((IWARP, both), (ROCE, both[:1]), ({**ROCE, **every}, both),
+                             ({**ROCE, "UIWARP_DEVICES": "lo,veth*"}, both), ({**ROCE, "UIWARP_DEVICES": "lo"}, both[1:])):
+        expect(devices(settings) == wanted, f"{settings}: not {wanted} but {devices(settings)}")
+    for arguments in ([], ["--json"]):
+        tool = uiwarp(world, "devices", *arguments, settings=ROCE)
+        expect("left out by the RoCE face" in tool.output, "not a word of lo", tool)
+
+    for address in ("127.0.0.1", "::1"):
+        for own in ([], ["-q"]):
+            port = world.port()
+            common = ["-a", address, "-p", port, "-C", "10", *own]
+            server = world.start_server("rping", "-s", *common, port=port, settings=ROCE)
+            client = world.start("server", "rping", "-c", "-V", "-v", *common, settings=ROCE)
+            world.finish(client, 30, 0, server)
+            world.finish(server, 20, 0, client)
+            expect(compared(client, 10), f"rping -a {address} {own}", client, server)
+    for address in ("127.0.0.1", "127.0.0.5"):
+        server = world.start_server("udaddy", "-b", address, port=7174, settings=ROCE)
+        client = world.start("server", "udaddy", "-s", address, settings=ROCE)
+        world.finish(client, 30, 0, server)
+        world.finish(server, 20, 0, client)
+        expect("data transfers complete" in client.output, f"udaddy -s {address}", client, server)
+
+    world.ip("server", "link", "set", "veth0", "down")
+    expect(devices(ROCE)[-1:] == ["uiw_lo"], "no device of lo, though no other one is up")
 
 
 @case("roce-ibstat", worlds=LO4, seconds=20)

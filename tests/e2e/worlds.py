@@ -47,6 +47,9 @@ class World:
         self.environment["ASAN_OPTIONS"] = self.environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         if place == "ns":
             self._make_namespaces()
+        else:
+            # The machine has other interfaces, beside which the RoCE face would leave lo out.
+            self.environment["UIWARP_DEVICES"] = "all"
 
     def _reachable(self, binaries):
         """The unprivileged user must be able to execute it: if not, work on a copy that it can."""

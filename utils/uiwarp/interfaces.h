@@ -11,6 +11,8 @@ namespace uiw::tool {
 struct Interface {
   bool up = false;
   bool addressed = false;  // IPv4 or IPv6
+  // Has a carrier, and an address that other networks may know (device/listing_order.h).
+  bool leads_to_others = false;
 };
 
 // By name. Empty also when the kernel does not tell.

@@ -10,6 +10,18 @@
 #include "interfaces.h"
 
 namespace uiw::tool {
+namespace {
+
+constexpr char kLoopback[] = "lo";
+
+// As device/listing_order.h leaves it out.
+bool is_loopback_left_out(const std::map<std::string, Interface>& all) {
+  const core::Settings& settings = core::settings();
+  return settings.face == core::Face::kRoce && settings.devices[0] == 0 &&
+         std::ranges::any_of(all, [](const auto& one) { return one.second.leads_to_others; });
+}
+
+}  // namespace
 
 std::vector<WithoutDevice> without_device() {
   std::vector<WithoutDevice> out;
@@ -21,6 +33,9 @@ std::vector<WithoutDevice> without_device() {
       out.push_back({name, "down", "ip link set NAME up"});
     else if (!interface.addressed)
       out.push_back({name, "without an address", ""});
+    else if (name == kLoopback && is_loopback_left_out(all))
+      out.push_back({name, "left out by the RoCE face, as others are up",
+                     "UIWARP_DEVICES=all shows it, too"});
   }
   for (const std::string& name : core::single_names(core::settings().devices))
     if (std::ranges::none_of(all,

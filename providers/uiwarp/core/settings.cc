@@ -94,10 +94,13 @@ constexpr SettingInfo kTable[] = {
      "own patience, a quarter of an hour."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
      "How long a message may wait for a receive to be posted; 0 ends the connection at once. Not "
-     "set, it may wait for ever at a queue pair that was given an rnr_retry of 7."},
-    {"UIWARP_DEVICES", "all|NAMES", "all",
+     "set, it may wait for ever at a queue pair that was given an rnr_retry of 7, or, with the "
+     "RoCE "
+     "face, by rdma_cm an rnr_retry_count of 7."},
+    {"UIWARP_DEVICES", "auto|all|NAMES", "auto",
      "Network interfaces that get a device, separated by commas: lo,eth*; with ! or - in front, "
-     "those that do not: !lo,!docker*. UCX with the RoCE face wants !lo between hosts."},
+     "those that do not: !lo,!docker*. auto: all, but with the RoCE face lo only where no other "
+     "one leads to other hosts; 127.0.0.1 is the first device's there."},
     {"UIWARP_CHECK", "off|on|OPTION,...", "off",
      "Look for misuse of the verbs, report it on standard error and end with status 66. `uiwarp "
      "run "
@@ -254,9 +257,12 @@ bool directory(std::string_view text, char (&out)[Settings::kLongestPath + 1]) {
 }
 
 bool device_list(std::string_view text, char (&out)[Settings::kLongestList + 1]) {
-  const bool all = text == "all";
-  if (!all && (text.size() >= sizeof out || !is_device_list(text))) return false;
-  out[all ? 0 : text.copy(out, text.size())] = 0;
+  if (text == "all") text = "*";
+  if (text == "auto")
+    text = "";
+  else if (text.size() >= sizeof out || !is_device_list(text))
+    return false;
+  out[text.copy(out, text.size())] = 0;
   return true;
 }
 

@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/per_process.h"
 #include "core/settings.h"
+#include "device/face.h"
 #include "device/interface.h"
 #include "device/listing_order.h"
 #include "device/table.h"
@@ -195,6 +196,11 @@ void look(World& all) {
   tell(all, noticed);
 }
 
+// Whether programs see lo's device only where it is the only one that they could use.
+bool leaves_loopback_out() {
+  return !face().loopback_beside_others && core::settings().devices[0] == 0;
+}
+
 std::vector<Listed> list_of(World& all) {
   std::vector<Listed> list;
   {
@@ -203,6 +209,7 @@ std::vector<Listed> list_of(World& all) {
       list.push_back({&entry->device, entry->state});
   }
   std::ranges::sort(list, comes_first);
+  if (leaves_loopback_out()) leave_loopback_out(list);
   return list;
 }
 
@@ -282,12 +289,18 @@ const Device* find_by_address(const sockaddr_storage& address) {
   if (IN6_IS_ADDR_LINKLOCAL(&wanted)) {
     scope = reinterpret_cast<const sockaddr_in6&>(address).sin6_scope_id;
   }
-  return find([&](const Device& device, const State& state) {
+  bool on_loopback = false;
+  const Device* const found = find([&](const Device& device, const State& state) {
     if (scope != 0 && device.ifindex != scope) return false;
+    on_loopback = reach_of(state) == Reach::kLoopback;
     return std::ranges::any_of(state.addresses, [&](const in6_addr& each) {
       return loopback ? is_loopback_address(each) : std::memcmp(&each, &wanted, sizeof each) == 0;
     });
   });
+  if (found == nullptr || !on_loopback || !leaves_loopback_out()) return found;
+  // The first one stands in for it, as in Linux' cma_bind_loopback().
+  const std::vector<Listed> shown = devices();
+  return shown.empty() ? found : shown.front().device;
 }
 
 void subscribe(Observer& observer) {

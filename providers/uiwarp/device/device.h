@@ -73,7 +73,8 @@ const Device* find_by_minor(uint32_t uverbs_minor);
 // These find none that has gone.
 const Device* find_by_name(const char* name);
 // The device an address of this host belongs to; null when it is not ours.
-// All of 127.0.0.0/8 belongs to the loopback device.
+// All of 127.0.0.0/8 belongs to the loopback device. Where programs do not see that one, the first
+// that they see has its addresses.
 const Device* find_by_address(const sockaddr_storage& address);
 
 // Looks at the interfaces now. Where the kernel does not answer (any more) all stays as it was.

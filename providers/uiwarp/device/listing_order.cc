@@ -31,4 +31,14 @@ bool comes_first(const Listed& one, const Listed& other) {
   return strverscmp(one.device->name.c_str(), other.device->name.c_str()) < 0;
 }
 
+void leave_loopback_out(std::vector<Listed>& listed) {
+  const auto leads_to_others = [](const Listed& each) {
+    const Reach reach = reach_of(each.state);
+    return each.state.active && (reach == Reach::kNetwork || reach == Reach::kBridge);
+  };
+  if (std::ranges::none_of(listed, leads_to_others)) return;
+  std::erase_if(listed,
+                [](const Listed& each) { return reach_of(each.state) == Reach::kLoopback; });
+}
+
 }  // namespace uiw::device

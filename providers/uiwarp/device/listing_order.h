@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "device/device.h"
 
@@ -24,5 +25,9 @@ bool is_loopback_address(const in6_addr& address);
 // By reach and, where that is equal, by name, numbers in it by their value: it changes with
 // addresses, but not with the order in which interfaces have come.
 bool comes_first(const Listed& one, const Listed& other);
+
+// Takes the loopback device out of `listed` where another one is up that other hosts may reach:
+// programs that use all devices, or the fastest, would take it for a way to those.
+void leave_loopback_out(std::vector<Listed>& listed);
 
 }  // namespace uiw::device

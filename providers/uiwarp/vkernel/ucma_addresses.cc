@@ -43,12 +43,13 @@ void to_v6(sockaddr_in6& out, const sockaddr_storage& in) {
   std::memcpy(&out, &in, sizeof out);
 }
 
-// The GID of an address in a field for addresses.
-void to_infiniband(__kernel_sockaddr_storage& out, const sockaddr_storage& in) {
+// A GID in a field for addresses.
+void to_infiniband(__kernel_sockaddr_storage& out, const in6_addr& gid) {
   InfinibandAddress address{};
   address.family = kInfinibandFamily;
   address.pkey = kDefaultPkey;
-  to_gid(address.gid, in);
+  static_assert(sizeof address.gid == sizeof gid);
+  std::memcpy(address.gid, &gid, sizeof gid);
   std::memcpy(&out, &address, sizeof address);
 }
 
@@ -183,8 +184,9 @@ int ucma_query(UcmaFile& file, const UcmaRequest& request) {
         std::memcpy(&response.dst_addr, &route.destination, sizeof response.dst_addr);
       } else {
         response.src_size = response.dst_size = kInfinibandAddressSize;
-        to_infiniband(response.src_addr, route.source);
-        to_infiniband(response.dst_addr, route.destination);
+        const Gids gids = gids_of(route);
+        to_infiniband(response.src_addr, gids.source);
+        to_infiniband(response.dst_addr, gids.destination);
       }
       request.respond(command.response, response);
       return 0;

@@ -5,10 +5,12 @@
 #include <infiniband/sa.h>
 
 #include <cstring>
+#include <optional>
 
 #include "cm/rules.h"
 #include "core/gid.h"
 #include "device/gid_table.h"
+#include "transport/addresses.h"
 #include "verbs/path_mtu.h"
 
 namespace uiw::vkernel {
@@ -20,12 +22,24 @@ constexpr uint8_t kRate = 16;  // IB_RATE_100_GBPS, as the port's (verbs/device_
 constexpr uint8_t kExactly = 2;
 constexpr uint32_t kFlags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
 
+void copy_gid(uint8_t (&out)[16], const in6_addr& gid) {
+  static_assert(sizeof out == sizeof gid);
+  std::memcpy(out, &gid, sizeof out);
+}
+
 }  // namespace
 
-void to_gid(uint8_t (&gid)[16], const sockaddr_storage& address) {
-  const in6_addr from = core::gid_of(address);
-  static_assert(sizeof gid == sizeof from);
-  std::memcpy(gid, &from, sizeof gid);
+Gids gids_of(const cm::Route& route) {
+  Gids gids{core::gid_of(route.source), core::gid_of(route.destination)};
+  if (route.device == nullptr) return gids;
+  const device::State state = device::state_of(*route.device);
+  const std::optional<device::Gid> first = device::gid_at(state, device::face(), 0);
+  if (!first) return gids;
+  if (!device::index_of_gid(state, device::face(), gids.source)) gids.source = first->address;
+  if (transport::is_loopback(route.destination) &&
+      !device::index_of_gid(state, device::face(), gids.destination))
+    gids.destination = first->address;
+  return gids;
 }
 
 bool has_path(const cm::Route& route) {
@@ -38,8 +52,9 @@ ibv_mtu path_mtu(const cm::Route& route) {
 
 ib_path_rec_data path_record(const cm::Route& route) {
   ibv_path_record record{};
-  to_gid(record.dgid.raw, route.destination);
-  to_gid(record.sgid.raw, route.source);
+  const Gids gids = gids_of(route);
+  copy_gid(record.dgid.raw, gids.destination);
+  copy_gid(record.sgid.raw, gids.source);
   record.flowlabel_hoplimit = htobe32(kHopLimit);
   record.tclass = route.traffic_class;
   record.reversible_numpath = 1 << 7 | 1;
@@ -56,8 +71,9 @@ ib_path_rec_data path_record(const cm::Route& route) {
 
 ib_user_path_rec user_path_record(const cm::Route& route) {
   ib_user_path_rec record{};
-  to_gid(record.dgid, route.destination);
-  to_gid(record.sgid, route.source);
+  const Gids gids = gids_of(route);
+  copy_gid(record.dgid, gids.destination);
+  copy_gid(record.sgid, gids.source);
   record.pkey = htobe16(kDefaultPkey);
   if (!has_path(route)) return record;
   record.reversible = 1;
@@ -73,12 +89,11 @@ ib_user_path_rec user_path_record(const cm::Route& route) {
 
 ib_uverbs_ah_attr address_vector(const cm::Route& route) {
   ib_uverbs_ah_attr vector{};
-  to_gid(vector.grh.dgid, route.destination);
-  // 0 for one of 127.0.0.0/8 that is not on the interface.
-  vector.grh.sgid_index =
-      static_cast<uint8_t>(device::index_of_gid(device::state_of(*route.device), device::face(),
-                                                core::gid_of(route.source))
-                               .value_or(0));
+  const Gids gids = gids_of(route);
+  copy_gid(vector.grh.dgid, gids.destination);
+  vector.grh.sgid_index = static_cast<uint8_t>(
+      device::index_of_gid(device::state_of(*route.device), device::face(), gids.source)
+          .value_or(0));
   vector.grh.hop_limit = kHopLimit;
   vector.grh.traffic_class = route.traffic_class;
   vector.is_global = 1;

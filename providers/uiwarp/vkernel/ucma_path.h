@@ -4,6 +4,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 
@@ -14,9 +15,13 @@ namespace uiw::vkernel {
 inline constexpr uint16_t kDefaultPkey = 0xffff;
 inline constexpr uint8_t kPort = 1;
 
-// The GID of an address: devices list theirs as IPv4-mapped or as the IPv6 address itself. All zero
-// without an address.
-void to_gid(uint8_t (&gid)[16], const sockaddr_storage& address);
+// The GIDs of both ends: devices list theirs as IPv4-mapped or as the IPv6 address itself. All zero
+// without an address. An address of this host's loopback that is none of the device's GIDs becomes
+// the first of those, as with Linux' cma_bind_loopback().
+struct Gids {
+  in6_addr source, destination;
+};
+Gids gids_of(const cm::Route& route);
 
 // Whether there is a path to be told of.
 bool has_path(const cm::Route& route);

@@ -271,10 +271,12 @@ TEST(Settings, Devices) {
   EXPECT_TRUE(accepted("UIWARP_DEVICES", longest.c_str(), s));
   EXPECT_EQ(s.devices, longest);
   EXPECT_TRUE(accepted("UIWARP_DEVICES", "all", s));
+  EXPECT_STREQ(s.devices, "*");
+  EXPECT_TRUE(accepted("UIWARP_DEVICES", "auto", s));
   EXPECT_STREQ(s.devices, "");
   for (const char* bad : {"", ",", "lo,,eth0", "lo eth0", "!"})
-    expect_refused("UIWARP_DEVICES", bad, "all|NAMES");
-  expect_refused("UIWARP_DEVICES", (longest + "x").c_str(), "all|NAMES");
+    expect_refused("UIWARP_DEVICES", bad, "auto|all|NAMES");
+  expect_refused("UIWARP_DEVICES", (longest + "x").c_str(), "auto|all|NAMES");
 }
 
 TEST(Settings, RuntimeDirectory) {

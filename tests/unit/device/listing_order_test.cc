@@ -22,6 +22,7 @@ class ListingOrder : public testing::Test {
     State state;
     state.is_bridge = is_bridge;
     state.addresses = std::move(addresses);
+    state.active = true;
     listed_.push_back({&devices_.back(), std::move(state)});
   }
   std::vector<std::string> names() {
@@ -30,6 +31,12 @@ class ListingOrder : public testing::Test {
     for (const Listed& each : listed_) out.push_back(each.device->name);
     return out;
   }
+
+  std::vector<std::string> names_without_loopback() {
+    leave_loopback_out(listed_);
+    return names();
+  }
+  void set_down() { listed_.back().state.active = false; }
 
  private:
   std::deque<Device> devices_;
@@ -77,6 +84,21 @@ TEST_F(ListingOrder, LoopbackWithAnotherAddressIsLoopback) {
   add("uiw_lo", {gid("::ffff:127.0.0.1"), kIpv4});
   add("uiw_veth1", {kLinkLocal});
   EXPECT_THAT(names(), ElementsAre("uiw_veth1", "uiw_lo"));
+}
+
+TEST_F(ListingOrder, LoopbackIsLeftOutBesideWhatLeadsToOtherHosts) {
+  add("uiw_lo", {gid("::ffff:127.0.0.1")});
+  add("uiw_veth1", {kLinkLocal});
+  add("uiw_docker0", {kIpv4}, true);
+  EXPECT_THAT(names_without_loopback(), ElementsAre("uiw_docker0", "uiw_veth1"));
+}
+
+TEST_F(ListingOrder, LoopbackStaysBesideWhatIsDownOrEndsAtTheNextLink) {
+  add("uiw_lo", {gid("::ffff:127.0.0.1")});
+  add("uiw_veth1", {kLinkLocal});
+  add("uiw_eth0", {kIpv4});
+  set_down();
+  EXPECT_THAT(names_without_loopback(), ElementsAre("uiw_eth0", "uiw_veth1", "uiw_lo"));
 }
 
 }  // namespace
