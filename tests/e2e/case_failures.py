@@ -48,6 +48,14 @@ def ending_threads(world):
         expect(tool.output == says + "exit handlers run\n", f"{who}: not the end that pthread_exit() promises", tool)
 
 
+@case("cancelled-threads", worlds=["lo4-user"], seconds=100, reduced=True)
+def cancelled_threads(world):
+    """No verb is a cancellation point, and none leaves a lock behind with its thread."""
+    for settings in (ROCE, {}):
+        tool = world.run("client", os.path.join(world.bin, "uiwarp-cancelled"), world.device, seconds=40, settings=settings)
+        expect(tool.output.endswith("done\n") and "inside" not in tool.output, "a verb was a cancellation point", tool)
+
+
 @case("receiver-that-goes", worlds=LO4, seconds=120, reduced=True)
 def receiver_that_goes(world):
     """Its peer's messages complete well, as it has received all of them, however it goes."""

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -249,6 +250,15 @@ long read(int fd, void* buffer, size_t size) {
 }
 long write(int fd, const void* buffer, size_t size) {
   return ::write(fd, buffer, size);
+}
+int fallocate(int fd, int mode, off_t offset, off_t size) {
+  return ::fallocate(fd, mode, offset, size) == 0 ? 0 : -errno;
+}
+bool random(void* buffer, size_t size) {
+  return ::getrandom(buffer, size, 0) == static_cast<ssize_t>(size);
+}
+long wait_writable(int, long) {
+  return 1;  // standard error
 }
 int timerfd_create(int, int) {
   return Kernel::current().make_timer();

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/no_cancellation.h"
 #include "core/no_signals.h"
 
 namespace uiw::core {
@@ -55,7 +56,10 @@ bool run_on_own_thread(size_t size, void (*run)(void*), void* argument) {
     started = pthread_create(&thread, &attributes, on_thread, &job) == 0;
   }
   pthread_attr_destroy(&attributes);
-  if (started) pthread_join(thread, nullptr);
+  if (started) {
+    const NoCancellation waiting;
+    pthread_join(thread, nullptr);
+  }
   return started;
 }
 

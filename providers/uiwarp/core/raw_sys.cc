@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -89,6 +90,22 @@ long read(int fd, void* buffer, size_t size) {
 }
 long write(int fd, const void* buffer, size_t size) {
   return raw(SYS_write, fd, buffer, size);
+}
+
+long pwrite(int fd, const void* buffer, size_t size, off_t offset) {
+  return raw(SYS_pwrite64, fd, buffer, size, offset);
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t size) {
+  return static_cast<int>(raw(SYS_fallocate, fd, mode, offset, size));
+}
+
+bool random(void* buffer, size_t size) {
+  long got;
+  do {
+    got = raw(SYS_getrandom, buffer, size, GRND_NONBLOCK);
+  } while (got == -EINTR);
+  return got == static_cast<long>(size);
 }
 int pipe2(int fds[2], int flags) {
   int ends[2];

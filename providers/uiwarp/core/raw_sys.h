@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // System calls that go straight to the kernel. Everything uiwarp does for itself uses these (or
 // io_uring), never libc's open/write/close/socket: those are what libuiwarp-preload.so and
-// librspreload.so interpose, and going through them would re-enter us.
+// librspreload.so interpose, and going through them would re-enter us. Nor are these cancellation
+// points: no verb is one.
 // All return the value of the call, or -errno; errno itself is left alone.
 // A descriptor that one of these makes is the stack's own until close() (core/descriptors.h), and
 // never 0, 1 or 2.
@@ -31,6 +32,11 @@ int open(const char* path, int flags, unsigned mode = 0);
 int close(int fd);
 long read(int fd, void* buffer, size_t size);
 long write(int fd, const void* buffer, size_t size);
+long pwrite(int fd, const void* buffer, size_t size, off_t offset);
+int fallocate(int fd, int mode, off_t offset, off_t size);
+// Fills `buffer`, of at most 256 bytes, from the kernel's generator. False while that has no
+// entropy yet, which lasts seconds after a boot.
+bool random(void* buffer, size_t size);
 int pipe2(int fds[2], int flags);
 int fstat(int fd, struct stat* out);
 int fcntl(int fd, int command, long argument = 0);

@@ -16,6 +16,7 @@
 #include "core/gid.h"
 #include "core/log.h"
 #include "core/per_process.h"
+#include "core/raw_sys.h"
 
 namespace uiw::counters {
 namespace {
@@ -78,7 +79,7 @@ bool File::grow() {
   const off_t from = there_ == 0 ? 0 : static_cast<off_t>(kSlotSize * (size_t{there_} + 1));
   const off_t to = static_cast<off_t>(kSlotSize * (size_t{there_} + kGrowBy + 1));
   if (!core::may_write_up_to(static_cast<uint64_t>(to))) return false;
-  if (fallocate(fd_, 0, from, to - from) != 0) return false;
+  if (core::sys::fallocate(fd_, 0, from, to - from) != 0) return false;
   if (mprotect(base_, static_cast<size_t>(to), PROT_READ | PROT_WRITE) != 0) return false;
   there_ += kGrowBy;
   return true;

@@ -17,6 +17,7 @@
 
 #include "core/descriptors.h"
 #include "core/gid.h"
+#include "core/no_cancellation.h"
 #include "core/raw_sys.h"
 #include "device/interface.h"
 
@@ -141,7 +142,9 @@ void describe_all(nl_cache* links, nl_cache* addresses, std::vector<Interface>& 
 
 }  // namespace
 
+// libnl sends and receives by the C library, in cancellation points.
 int read_interfaces(std::vector<Interface>& interfaces) {
+  const core::NoCancellation whole;
   nl_cache *links = nullptr, *addresses = nullptr;
   const int error = fill(links, addresses);
   const Cache free_links(links), free_addresses(addresses);
@@ -152,6 +155,7 @@ int read_interfaces(std::vector<Interface>& interfaces) {
 // libnl has a cache manager for this. It frees a socket twice, which ends the process, when there
 // is no descriptor for the second one that it opens (libnl 3.7, nl_cache_mngr_alloc()).
 std::unique_ptr<InterfaceWatch> InterfaceWatch::start(int& error) {
+  const core::NoCancellation whole;
   std::unique_ptr<InterfaceWatch> watch(new (std::nothrow) InterfaceWatch);
   error = watch == nullptr ? ENOMEM : watch->open();
   if (error != 0) watch.reset();
@@ -187,6 +191,7 @@ int InterfaceWatch::open() {
 }
 
 InterfaceWatch::~InterfaceWatch() {
+  const core::NoCancellation whole;
   if (told_ != nullptr) SocketFree()(told_);
   if (links_ != nullptr) nl_cache_free(links_);
   if (addresses_ != nullptr) nl_cache_free(addresses_);
@@ -208,6 +213,7 @@ bool InterfaceWatch::take_in() {
 }
 
 int InterfaceWatch::read(std::vector<Interface>& interfaces) {
+  const core::NoCancellation whole;
   if (!take_in()) {
     // Only now that the socket is empty: what waits there is older than the answer to this.
     Socket socket;

@@ -203,6 +203,7 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
     engine->state_.reset();
     return core::Errno{error};
   }
+  const core::NoCancellation waiting;  // with the lock of engine_ref.cc
   pthread_mutex_lock(&state.mutex);
   while (!state.started) pthread_cond_wait(&state.changed, &state.mutex);
   error = state.start_error;
@@ -228,6 +229,7 @@ Engine::~Engine() {
     void run() override { state->stopping.store(true, std::memory_order_release); }
   } stop;
   stop.state = state_.get();
+  const core::NoCancellation waiting;
   post(stop);
   pthread_join(state_->thread, nullptr);
 }

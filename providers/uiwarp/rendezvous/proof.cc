@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "rendezvous/proof.h"
 
-#include <sys/random.h>
-
 #include "core/be.h"
+#include "core/raw_sys.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -58,7 +57,7 @@ uint64_t proof_of(const Transcript& said, uint64_t secret, uint64_t commitment) 
 }
 
 bool make_random(core::SipKey& key) {
-  return getrandom(&key, sizeof key, 0) == static_cast<ssize_t>(sizeof key);
+  return core::sys::random(&key, sizeof key);
 }
 
 }  // namespace uiw::rendezvous

@@ -10,7 +10,6 @@
 //   sender_stopped()   the stream lingers or closes; the observer is told
 // A graceful close (begin_disconnect, or the peer's FIN) sends FIN first and comes to begin_error()
 // with nothing to say when both directions are closed.
-#include <sys/random.h>
 
 #include <cerrno>
 #include <mutex>
@@ -18,6 +17,7 @@
 
 #include "core/assert.h"
 #include "core/log.h"
+#include "core/raw_sys.h"
 #include "core/settings.h"
 #include "counters/file.h"
 #include "qp/lost_peer.h"
@@ -72,8 +72,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   const bool awaited = now == IBV_QPS_RTS || now == IBV_QPS_SQD;
   if (!idle && !awaited) return EINVAL;
   core::SipKey secret;
-  if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
-    secret.first = static_cast<uint64_t>(core::now());
+  if (!core::sys::random(&secret, sizeof secret)) secret.first = static_cast<uint64_t>(core::now());
   if (!receiver.keep(leftover)) return ENOMEM;
   if (!connection->start(agreement, new_stream->emss(), secret, core::settings().rnr_wait_ms > 0))
     return ENOMEM;

@@ -2,7 +2,6 @@
 // A hash of chains through the queue pairs themselves, so that registering cannot fail.
 #include "verbs/registry.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/per_process.h"
+#include "core/raw_sys.h"
 #include "rendezvous/ports.h"
 
 namespace uiw::verbs {
@@ -25,8 +25,7 @@ constexpr uint32_t kPortless = 1024u << 8, kReserved = 2;
 // Differs from process to process, so that a stale number of another one finds nothing.
 uint32_t first_number() {
   uint32_t number;
-  if (syscall(SYS_getrandom, &number, sizeof number, 0) != sizeof number)
-    number = static_cast<uint32_t>(core::now());
+  if (!core::sys::random(&number, sizeof number)) number = static_cast<uint32_t>(core::now());
   return number % kPortless;
 }
 

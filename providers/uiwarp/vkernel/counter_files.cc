@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "core/file_limit.h"
+#include "core/no_cancellation.h"
 #include "core/raw_sys.h"
 #include "counters/file.h"
 #include "vkernel/folder.h"
@@ -97,7 +97,7 @@ void add_ended(const Folder& folder) {
   if (added.empty()) return;
   const std::vector<uint8_t> bytes = counters::file_of(rows);
   if (!core::may_write_up_to(bytes.size())) return;
-  if (pwrite(sums.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+  if (sys::pwrite(sums.get(), bytes.data(), bytes.size(), 0) != static_cast<long>(bytes.size()))
     return;
   for (const std::string& name : added) folder.remove(name);
 }
@@ -116,12 +116,13 @@ core::Result<Folder> open_folder(const std::string& path) {
 }  // namespace
 
 int create_counter_file(const std::string& path) {
+  const core::NoCancellation whole;  // counters::read() reads by the C library
   core::Result<Folder> folder = open_folder(path);
   if (!folder) return -folder.error();
   add_ended(*folder);
   // Whoever adds what ended must not see it before it is held, so it waits under another name.
   uint64_t value = 0;
-  if (getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) return -EAGAIN;
+  if (!sys::random(&value, sizeof value)) return -EAGAIN;
   char name[17];
   std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(value));
   const std::string hidden = std::string("new-") + name;

@@ -45,7 +45,7 @@ int file_of(const std::string& text, int flags) {
   errno = saved;
   if (fd < 0) return -error;
   if (!core::may_write_up_to(text.size()) ||
-      pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+      core::sys::pwrite(fd, text.data(), text.size(), 0) != static_cast<long>(text.size())) {
     core::sys::close(fd);
     return -EIO;
   }

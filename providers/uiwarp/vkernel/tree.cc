@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "vkernel/tree.h"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 
 #include "core/log.h"
 #include "core/per_process.h"
+#include "core/raw_sys.h"
 #include "core/settings.h"
 #include "vkernel/folder.h"
 #include "vkernel/raw_files.h"
@@ -43,7 +43,7 @@ constexpr std::string_view kNewPrefix = "new-", kOldPrefix = "old-";
 std::string random_suffix() {
   uint64_t value = 0;
   // Without entropy the name is a fixed one; making it then still refuses what exists.
-  if (getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) value = raw::getpid();
+  if (!core::sys::random(&value, sizeof value)) value = raw::getpid();
   char out[17];
   std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(value));
   return out;
