@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Programs that exchange queue pair numbers and GIDs over a socket of their own, without rdma_cm."""
+import os
 import re
+import socket
 
 from case_perftest import TOOLS, exchange
 from harness import expect
@@ -20,6 +22,38 @@ PINGPONG = {
 def gid_index(world):
     """The index of the GID that says the world's address: IPv4 ones come first."""
     return {"lo4": 0, "lo6": 1, "ns": 0}[world.place]
+
+
+def again(world, *arguments, ports=None, face="roce"):
+    settings = {"UIWARP_FACE": face, **({"UIWARP_PORTS": ports} if ports else {})}
+    tool = world.run("client", os.path.join(world.bin, "uiwarp-again"), *arguments, settings=settings)
+    expect(tool.output.endswith("done\n"), f"{ports}: not to its end", tool)
+    return tool
+
+
+@case("ports-again", worlds=["lo4-root", "lo4-user"], seconds=60, reduced=True)
+def ports_again(world):
+    """Connections in TIME_WAIT keep nobody from a port: another address of it was used meanwhile, another process comes."""
+    for face, ipv6 in (("iwarp", 1), ("roce", 2)):
+        again(world, world.device, 0, ipv6, 0, ipv6, face=face)
+        port = world.port()
+        for _ in range(3):
+            again(world, world.device, 0, 0, ports=f"{port}-{port}", face=face)
+
+
+@case("ports-for-datagrams", worlds=["lo4-root", "lo4-user"], seconds=60, reduced=True)
+def ports_for_datagrams(world):
+    """All of UIWARP_PORTS are tried, and what is everybody's for groups is not taken."""
+    taken = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(12)]
+    first = world.port()
+    for i, one in enumerate(taken):
+        one.bind(("0.0.0.0", first + i))
+    again(world, "ud", world.device, 2, ports=f"{first}-{first + len(taken)}")
+    for one in taken:
+        one.close()
+    group = 28513
+    tool = again(world, "ud", world.device, 1, ports=f"{group}-{group + 1}")
+    expect(f"port {group + 1}\n" in tool.output, "the port of groups is taken", tool)
 
 
 def meeting_place(world):

@@ -20,7 +20,7 @@
 #include "rendezvous/name.h"
 #include "rendezvous/proof.h"
 #include "rendezvous/qpn_listener.h"
-#include "transport/listener.h"
+#include "rendezvous/reserve_port.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -28,7 +28,8 @@ namespace {
 // Numbers that are drawn before one comes again; half of all, so that the other half is to guess.
 constexpr uint32_t kLate = kNumbersPerPort / 2;
 
-// Ports that are opened for one number until a condition is given up.
+// Ports that are opened for one number until a condition is given up. Those of UIWARP_PORTS are all
+// tried: who chose them knows that there are some that do.
 constexpr int kMostTries = 8;
 
 struct Port {
@@ -89,31 +90,10 @@ struct Ports {
 };
 constinit core::PerProcess<Ports> g_ports;
 
-// Every address of the host, IPv4 ones too. Without SO_REUSEADDR: the port has to be ours alone.
-core::Result<int> bind_everywhere(uint16_t port) {
-  transport::BindOptions options;
-  options.reuse_address = false;
-  core::Result<int> fd =
-      transport::bind_tcp(core::socket_address_of(in6addr_any, port, 0), options);
-  if (fd || fd.error() != EAFNOSUPPORT) return fd;
-  constexpr in6_addr kAnyV4 = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0}}};
-  return transport::bind_tcp(core::socket_address_of(kAnyV4, port, 0), options);
-}
-
-core::Result<int> bind_in_range() {
-  const core::Settings& settings = core::settings();
-  if (settings.first_port == 0) return bind_everywhere(0);
-  for (uint32_t port = settings.first_port; port <= settings.last_port; ++port) {
-    core::Result<int> fd = bind_everywhere(static_cast<uint16_t>(port));
-    if (fd || fd.error() != EADDRINUSE) return fd;
-  }
-  return core::Errno{EADDRINUSE};
-}
-
 core::Result<Port*> Ports::add() {
   std::unique_ptr<Port> port(new (std::nothrow) Port);
   if (!port) return core::Errno{ENOMEM};
-  core::Result<int> fd = bind_in_range();
+  core::Result<int> fd = reserve_port();
   if (!fd) return core::Errno{fd.error()};
   port->fd = *fd;
   sockaddr_storage bound{};
@@ -161,12 +141,18 @@ core::Result<uint32_t> take_number(PortCondition* condition) {
     if (port->used_count < kNumbersPerPort && try_port(*port) == 0)
       return number_of(port->number, port->draw());
   // Those that do not do stay until the end, so that the next one is another.
+  const core::Settings& settings = core::settings();
+  const int most = settings.first_port ? settings.last_port - settings.first_port + 1 : kMostTries;
   int error = 0;
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  std::unique_ptr<Port> unsuitable;
+  for (int tries = 0; tries < most; ++tries) {
     core::Result<Port*> added = all->add();
     if (!added) return core::Errno{error ? error : added.error()};
     error = try_port(**added);
     if (error == 0) return number_of((*added)->number, (*added)->draw());
+    std::unique_ptr<Port> one = all->take_out(**added);
+    one->next = std::move(unsuitable);
+    unsuitable = std::move(one);
     if (error != EADDRINUSE) break;
   }
   return core::Errno{error};

@@ -51,7 +51,9 @@ int QpnListener::listen(uint32_t qp_num, const sockaddr_storage& address, int re
   std::unique_ptr<Socket> socket(new (std::nothrow) Socket);
   if (!socket) return ENOMEM;
   transport::share_port(reserved, true);
-  core::Result<int> fd = transport::bind_tcp(address, {.reuse_address = false, .share_port = true});
+  // SO_REUSEADDR is for connections in TIME_WAIT that were accepted here before, and those
+  // accepted now have it too; beside a socket that listens it lets nobody bind.
+  core::Result<int> fd = transport::bind_tcp(address, {.reuse_address = true, .share_port = true});
   int error = fd.error();
   if (fd) {
     auto listener = transport::Listener::start(engine_, *fd, kBacklog, *this);
