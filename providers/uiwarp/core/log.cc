@@ -17,6 +17,7 @@
 
 #include "core/raw_sys.h"
 #include "core/settings.h"
+#include "core/standard_error.h"
 
 namespace uiw::core {
 namespace {
@@ -120,9 +121,7 @@ void write_line(To to, LogLevel level, const char* format, va_list arguments) {
   size += std::min(static_cast<size_t>(wanted), room - 1);
   line[size++] = '\n';
   if (to == To::kLog && settings().log_file[0] != 0 && write_to_file(line, size)) return;
-  // One call, so that lines of several threads do not mix. A full or closed standard error is the
-  // user's choice: nothing to do about it.
-  sys::write(STDERR_FILENO, line, size);
+  write_to_standard_error({line, size});
 }
 
 }  // namespace
