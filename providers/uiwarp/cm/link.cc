@@ -112,6 +112,13 @@ void Link::disconnect() {
     manager_.queue_pairs().disconnect(qp_num_);
 }
 
+void Link::disconnect_for_program() {
+  if (end_ == End::kCame) return wait_out();
+  if (end_ == End::kBoth) return;
+  end_ = End::kProgramWantsIt;
+  disconnect();
+}
+
 void Link::on_first_fpdu() {
   engine_.disarm(deadline_);
   announce();
@@ -124,11 +131,13 @@ void Link::first_fpdu_overdue() {
 }
 
 void Link::on_connection_ended(int error) {
-  ended_ = true;
+  const bool program_wants_it = end_ == End::kProgramWantsIt;
+  end_ = End::kCame;
   if (!announced_) {
     ended_before_established(error);
   } else if (manager_.rules().mover == Mover::kProgram) {
-    wait_out();
+    tell_end();
+    if (program_wants_it) wait_out();
   } else {
     finish_with(EventType::kDisconnected, 0);
   }
@@ -143,16 +152,21 @@ void Link::ended_before_established(int error) {
     finish_with(EventType::kRejected, manager_.rules().connection.closed);
 }
 
-// In InfiniBand packets of the connection may still be on their way, so that the queue pair is not
-// to be used again for twice the time that one lives. Here it may, but programs expect the event,
-// and many have destroyed the id when it comes.
-void Link::wait_out() {
+void Link::tell_end() {
   engine_.disarm(deadline_);
-  engine_.arm(time_wait_, verbs::ack_time(timeout_));
   const std::lock_guard hold(manager_.lock());
   if (owner == nullptr) return;
   owner->state = IdState::kEnded;
   manager_.push(*owner, EventType::kDisconnected, 0);
+}
+
+// In InfiniBand packets of the connection may still be on their way, so that the queue pair is not
+// to be used again for twice the time that one lives. Here it may, but programs expect the event,
+// and many have destroyed the id when it comes. It comes to who has called rdma_disconnect(), as
+// from Linux, whose ib_cm begins that time when it asks for the end or answers the peer that did.
+void Link::wait_out() {
+  end_ = End::kBoth;
+  engine_.arm(time_wait_, verbs::ack_time(timeout_));
 }
 
 void Link::waited() {
@@ -160,13 +174,12 @@ void Link::waited() {
 }
 
 void Link::carry_out(uint32_t orders) {
-  if (ended_) return;
-  if (orders & kReceive) receive();
-  if (orders & kDisconnect) disconnect();
+  if ((orders & kReceive) && end_ < End::kCame) receive();
+  if (orders & kDisconnect) disconnect_for_program();
 }
 
 void Link::drop() {
-  if (ended_) return finish();
+  if (end_ >= End::kCame) return finish();
   if (stand_in_) {
     stand_in_->leave();
     return finish();

@@ -46,8 +46,17 @@ class Link final : public Endpoint, private session::ConnectionObserver {
   void disconnect();
   void first_fpdu_overdue();
   void ended_before_established(int error);
+  void disconnect_for_program();
+  void tell_end();
   void wait_out();
   void waited();
+
+  enum class End {
+    kNone,            // the connection stands
+    kProgramWantsIt,  // it stands yet, and the program has called rdma_disconnect()
+    kCame,            // it has ended, and the program has not
+    kBoth,            // it has ended, and the program has: InfiniBand's time after it runs
+  };
 
   std::unique_ptr<StandIn> stand_in_;  // null: the queue pair has the stream
   const bool initiator_;
@@ -55,7 +64,7 @@ class Link final : public Endpoint, private session::ConnectionObserver {
   uint8_t timeout_ = kUsualAckTimeout;
   bool announced_ = false;
   bool overdue_ = false;
-  bool ended_ = false;
+  End end_ = End::kNone;
   bool receiving_ = false;
   ConnParam established_;
   engine::Deadline<Link, &Link::first_fpdu_overdue> deadline_{*this};

@@ -225,9 +225,9 @@ int Manager::disconnect(Channel& channel, uint32_t number) {
   switch (id->state) {
     case IdState::kAccepting:
     case IdState::kConnected:
+    case IdState::kEnded:  // by the peer, perhaps: TIMEWAIT_EXIT follows (cm/link.cc)
       if (id->endpoint != nullptr) id->endpoint->order(Endpoint::kDisconnect);
       return 0;
-    case IdState::kEnded:
     case IdState::kRequested:  // as iw_cm: nothing to end yet, and no error
       return 0;
     default:

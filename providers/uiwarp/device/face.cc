@@ -24,6 +24,7 @@ constexpr Face kIwarp{
     .atomics = IBV_ATOMIC_GLOB,  // CPU instructions: qp/rx_atomic.cc
     .address_handles = false,
     .send_with_immediate = false,
+    .zero_length_regions = false,
     .loopback_beside_others = true,
 };
 
@@ -40,6 +41,7 @@ constexpr Face kRoce{
     .atomics = IBV_ATOMIC_HCA,  // all that adapters promise, and all that some programs look for
     .address_handles = true,
     .send_with_immediate = true,
+    .zero_length_regions = true,
     .loopback_beside_others = false,  // no adapter has one
 };
 

@@ -34,6 +34,7 @@ struct Face {
   ibv_atomic_cap atomics;    // as ibv_query_device() says it; what they are is the same
   bool address_handles;      // ibv_create_ah()
   bool send_with_immediate;  // IBV_WR_SEND_WITH_IMM, towards a uiwarp that has it too
+  bool zero_length_regions;  // ibv_reg_mr() of no bytes within a page
   // Whether there is a device of lo beside others, when nobody says which there are to be.
   bool loopback_beside_others;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Memory registration: an entry in the context's table. Nothing is pinned. And memory windows.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <memory>
@@ -97,8 +100,12 @@ void assign(Region& region, const Wanted& wanted) {
 int check(const Wanted& mr) {
   core::Told& told = mr.pd->context->told.mr;
   if (const int error = check_access(told, mr.rights)) return error;
-  // nothing to pin (ib_umem_get() of the kernel, siw)
-  if (mr.length == 0) return core::refuse(told, EINVAL, "ibv_reg_mr: length is 0");
+  // siw refuses it always. Of what pins pages ib_umem_get() counts those that it touches, of which
+  // there is one unless it lies between two.
+  const bool touches_a_page =
+      reinterpret_cast<uintptr_t>(mr.addr) % static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) != 0;
+  if (mr.length == 0 && !(mr.pd->context->face->zero_length_regions && touches_a_page))
+    return core::refuse(told, EINVAL, "ibv_reg_mr: length is 0");
   // All of the address space (implicit ODP): the kernel's answer of a device that cannot.
   if ((mr.rights & IBV_ACCESS_ON_DEMAND) && !mr.addr && mr.length == SIZE_MAX)
     return core::refuse(told, EINVAL,
@@ -109,7 +116,8 @@ int check(const Wanted& mr) {
     return core::refuse(
         told, EINVAL, "ibv_reg_mr: %p and %" PRIu64 " bytes go beyond the end of the address space",
         static_cast<void*>(mr.addr), mr.length);
-  const int error = mem::check_mapped(mr.addr, mr.length, mr.rights & kWrites);
+  const int error =
+      mem::check_mapped(mr.addr, std::max<uint64_t>(mr.length, 1), mr.rights & kWrites);
   if (error == EFAULT)
     core::explain(told, "ibv_reg_mr: of the %" PRIu64 " bytes from %p on some are not mapped%s",
                   mr.length, static_cast<void*>(mr.addr),
