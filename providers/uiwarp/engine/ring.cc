@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -180,15 +181,18 @@ void Ring::queue_cancel(uint64_t user_data) {
   sqe->user_data = kIgnore;
 }
 
+// Not IORING_TIMEOUT_ABS: in a time namespace core::now() is another clock than the one that the
+// kernel takes an absolute time by. An entry that is submitted late only ends later.
 void Ring::set_alarm(core::Nanoseconds at) {
   io_uring_sqe* sqe = next_sqe();
-  alarm_time_ = {at / core::kSecond, at % core::kSecond};
+  const core::Nanoseconds after = std::max<core::Nanoseconds>(at - core::now(), 0);
+  alarm_time_ = {after / core::kSecond, after % core::kSecond};
   if (alarm_ == kForever) {
-    io_uring_prep_timeout(sqe, &alarm_time_, 0, IORING_TIMEOUT_ABS);
+    io_uring_prep_timeout(sqe, &alarm_time_, 0, 0);
     sqe->user_data = kAlarm;
   } else {
     // When it has just completed, there is nothing to move; deliver() hears of it next.
-    io_uring_prep_timeout_update(sqe, &alarm_time_, kAlarm, IORING_TIMEOUT_ABS);
+    io_uring_prep_timeout_update(sqe, &alarm_time_, kAlarm, 0);
     sqe->user_data = kIgnore;
   }
   alarm_ = at;
