@@ -47,6 +47,56 @@ TEST_F(ReceiveWait, EndsAlsoWhenThePeerHasClosedMeanwhile) {
   EXPECT_EQ(host.events(), std::vector<ibv_event_type>{IBV_EVENT_QP_FATAL});
 }
 
+// The end of the stream is behind the Send, and not a request fails to be sent: the Read waits for
+// its answer. As in InfiniBand it says that the peer has gone.
+TEST_F(ReceiveWait, EndsByNumberWithTheRequestThatMissesThePeer) {
+  for (const bool for_ever : {false, true}) {
+    SCOPED_TRACE(for_ever);
+    Host other(*engine);
+    ASSERT_EQ(other.qp->expect_peer(), 0);
+    ASSERT_EQ(other.modify(IBV_QPS_RTS), 0);
+    other.qp->await_receives(for_ever);
+    const SocketEnds sockets = connect_sockets();
+    RawPeer gone(sockets.theirs);
+    ASSERT_EQ(other.attach(sockets.ours), 0);
+    ASSERT_TRUE(gone.send(fpdu(untagged(3, 0, 1, 0, pattern(10)))));
+    ASSERT_TRUE(wait_until([&] { return other.heard(); }));
+    gone.close();
+    Buffer sink(other.memory, 8);
+    for (uint64_t i = 0; i < 2; ++i)
+      ASSERT_EQ(other.post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}, i).to(0x1000, 0x55)), 0);
+    ASSERT_TRUE(wait_until([&] { return other.sent().size() == 2; }));
+    EXPECT_EQ(other.sent()[0].status, IBV_WC_RETRY_EXC_ERR);
+    EXPECT_EQ(other.sent()[1].status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(other.state(), IBV_QPS_ERR);
+    EXPECT_TRUE(other.events().empty());
+  }
+}
+
+// rdma_cm: what is outstanding says why, and not that a receive was missing.
+TEST_F(ReceiveWait, EndsWithTheConnection) {
+  Buffer sink(host.memory, 8);
+  ASSERT_TRUE(peer->send(fpdu(untagged(3, 0, 1, 0, pattern(10)))));
+  ASSERT_TRUE(wait_until([&] { return host.heard(); }));
+  ASSERT_EQ(host.post(SendWr(IBV_WR_RDMA_READ, {sink.sge()}).to(0x1000, 0x55)), 0);
+  peer->reset();
+  ASSERT_TRUE(host.wait_for_end());
+  EXPECT_EQ(host.end_error(), ECONNRESET);
+  EXPECT_EQ(host.events(), std::vector<ibv_event_type>{IBV_EVENT_QP_FATAL});
+  ASSERT_EQ(host.sent().size(), 1u);
+  EXPECT_EQ(host.sent()[0].vendor_err, static_cast<uint32_t>(core::Cause::kConnectionBroken));
+}
+
+// Who would wait for ever does not for a peer that has disconnected.
+TEST_F(ReceiveWait, EndsByADisconnectThoughItIsForEver) {
+  host.qp->await_receives(true);
+  ASSERT_TRUE(peer->send(fpdu(untagged(3, 0, 1, 0, pattern(10)))));
+  peer->finish();
+  ASSERT_TRUE(host.wait_for_end());
+  EXPECT_EQ(host.end_error(), 0);
+  EXPECT_TRUE(host.events().empty());
+}
+
 TEST_F(ReceiveWait, CanBeDestroyedWhileItWaits) {
   ASSERT_TRUE(peer->send(fpdu(untagged(3, 0, 1, 0, pattern(10)))));
   ASSERT_TRUE(wait_until([&] { return host.heard(); }));

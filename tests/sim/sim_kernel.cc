@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "core/raw_sys.h"
 
@@ -182,6 +183,13 @@ bool Kernel::has_unread(int fd) const {
   return socket && !socket->in->bytes.empty();
 }
 
+uint8_t Kernel::tcp_state(int fd) const {
+  const Socket* const socket = find(fd);
+  if (!socket || socket->in->reset || socket->out->reset) return TCP_CLOSE;
+  if (socket->in->fin) return socket->out->fin ? TCP_CLOSE : TCP_CLOSE_WAIT;
+  return socket->out->fin ? TCP_FIN_WAIT2 : TCP_ESTABLISHED;
+}
+
 void Kernel::make_abortive(int fd) {
   if (Socket* const socket = find(fd)) socket->abortive = true;
 }
@@ -272,7 +280,12 @@ int ioctl(int fd, unsigned long request, void* out) {
   *static_cast<int*>(out) = Kernel::current().has_unread(fd);
   return 0;
 }
-int getsockopt(int, int level, int name, void* value, socklen_t*) {
+int getsockopt(int fd, int level, int name, void* value, socklen_t* size) {
+  if (level == IPPROTO_TCP && name == TCP_INFO) {
+    std::memset(value, 0, *size);
+    *static_cast<uint8_t*>(value) = Kernel::current().tcp_state(fd);  // tcpi_state comes first
+    return 0;
+  }
   if (level != IPPROTO_TCP || name != TCP_MAXSEG) return -ENOPROTOOPT;
   *static_cast<int*>(value) = static_cast<int>(Kernel::current().emss());
   return 0;

@@ -53,6 +53,7 @@ class Kernel {
   long read_timer(int fd);
   uint32_t emss();
   bool has_unread(int fd) const;
+  uint8_t tcp_state(int fd) const;
   void make_abortive(int fd);
 
   size_t open_sockets() const { return sockets_.size(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What only the simulator can try: when something happens, to the nanosecond, and what happens when
 // a program is quicker than any thread.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -352,6 +353,38 @@ TEST_P(VirtualTime, ASendMayWaitForItsReceiveForEver) {
   }
   end.destroy();
   kernel.close(theirs);
+}
+
+// A Send waits for its receive, and its peer has gone: what is to be sent by number fails as it
+// would without that Send, which may still get its receive until then.
+TEST_P(VirtualTime, APeerThatHasGoneIsMissedBehindASendThatWaits) {
+  const auto [ours, theirs] = kernel.connect();
+  PlainEnd end(*engine, *engine, memory, 100, {});
+  ASSERT_EQ(end.qp().expect_peer(), 0);
+  ASSERT_EQ(end.modify(IBV_QPS_RTS), 0);
+  end.qp().await_receives(GetParam() % 2);
+  end.attach(ours, agreement_of(end.options, true), fpdu(untagged(3, 0, 1, 0, {})));
+  run(kernel.now() + core::kMillisecond);
+  kernel.close(theirs);
+  run(kernel.now() + core::kMillisecond);
+  // Of the first one TCP may take all, before it knows.
+  Buffer buffer(memory, 8);
+  const core::Nanoseconds begin = kernel.now();
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(end.post(SendWr(IBV_WR_RDMA_WRITE, {buffer.sge()}).to(0x1000, 0x100)), 0);
+  run(begin + 900 * core::kMillisecond);
+  EXPECT_LE(end.sent_count(), 1u);
+  const bool is_received = GetParam() % 4 < 2;
+  if (is_received) ASSERT_EQ(end.receive(RecvWr({}, 0)), 0);
+  run(begin + (is_received ? 2000 : 1100) * core::kMillisecond);
+  const std::vector<ibv_wc_status> sent = statuses(end.sent());
+  ASSERT_EQ(sent.size(), 3u);
+  EXPECT_THAT(sent[0], testing::AnyOf(IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR));
+  EXPECT_EQ(sent[1], sent[0] == IBV_WC_SUCCESS ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(sent[2], IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(statuses(end.received()),
+            std::vector<ibv_wc_status>(is_received ? 1 : 0, IBV_WC_SUCCESS));
+  end.destroy();
 }
 
 // A FIN behind a Send that waits for a receive: that completes, then the end is seen.

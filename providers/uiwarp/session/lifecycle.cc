@@ -29,8 +29,6 @@ namespace uiw::session {
 
 namespace {
 
-// From when something is to be sent to a peer that has gone until it fails.
-constexpr core::Nanoseconds kLastHope = core::kSecond;
 // How often is looked, in one close timeout, whether bytes moved: it may last a quarter longer.
 constexpr int kCloseLooks = 4;
 // How many close timeouts a disconnect may last for as long as bytes move: what was posted before
@@ -181,10 +179,10 @@ void State::on_send_failed() {
     return;
   }
   // What the peer sent before it broke off is still to be read, a Terminate perhaps. The end of
-  // that ends the connection, and comes soon.
+  // that ends the connection, and comes soon, or when a Send of it has waited for its receive.
   const int error = sender.failure();
   const bool broken_by_peer = error == EPIPE || error == ECONNRESET;
-  if (broken_by_peer && life.inbound != Inbound::kClosed) return;
+  if (broken_by_peer && life.inbound != Inbound::kClosed) return receiver.hurry();
   fail_connection(plan_for_broken_stream(error));
 }
 
@@ -198,6 +196,33 @@ void State::break_off(int error) {
                                      ? core::Cause::kDisconnected
                                      : core::Cause::kPeerDisconnected});
   fail_connection(plan_for_broken_stream(error));
+}
+
+// A Send of the peer has waited for its receive, and the end of the stream is not seen behind it.
+// When the peer has gone InfiniBand would not deliver that Send any more, and fail what is to be
+// sent. False: it waits on, for what this end does.
+bool State::give_up_sender() {
+  const transport::Pulse pulse = stream->pulse();
+  const bool over = life.broken || pulse.over;
+  if (by_number.load(std::memory_order_relaxed)) {
+    // Nobody is told before something is to be sent.
+    if (!over || send_queue->posted() == send_queue->retired()) return false;
+    life.broken = true;
+    give_up_peer();
+    return true;
+  }
+  if (over) {
+    life.broken = true;
+    const int error = sender.failure();
+    EndPlan ends = plan_for_broken_stream(error != 0 ? error : stream->take_error());
+    ends.event = IBV_EVENT_QP_FATAL;  // the message is lost
+    begin_error(ends);
+    return true;
+  }
+  // Who would wait for ever does so for a peer that may still disconnect.
+  if (!pulse.closed || !awaits_receives.load(std::memory_order_relaxed)) return false;
+  begin_error({.cause = core::Cause::kPeerDisconnected});
+  return true;
 }
 
 // Something other than this end's program ends the connection, by what `why` says. Whether that is

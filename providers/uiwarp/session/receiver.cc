@@ -187,8 +187,7 @@ void Receiver::handle(qp::RxStatus status) {
 // Every Send that does find one makes a new beginning: a slow application is not a stuck one.
 void Receiver::wait_for_receive() {
   const bool progress = owner_.connection->rx.take_progress();
-  if (progress || !receive_timer_.armed())
-    owner_.engine.arm(receive_timer_, core::settings().rnr_wait_ms * core::kMillisecond);
+  if (progress || !receive_timer_.armed()) owner_.engine.arm(receive_timer_, patience());
   if (now_.pause == Pause::kForReceive) return;
   pause_for(Pause::kForReceive);
   owner_.options.counters->rnr_waits.add(1);
@@ -196,6 +195,16 @@ void Receiver::wait_for_receive() {
   owner_.receives->wait(*this);
   // One may have been posted between the failed take and wait().
   if (!owner_.receives->empty()) owner_.ring(kReceivePosted);
+}
+
+// What is behind it cannot say that the peer has gone.
+core::Nanoseconds Receiver::patience() const {
+  const core::Nanoseconds wait = core::settings().rnr_wait_ms * core::kMillisecond;
+  return owner_.life.broken ? std::min(wait, kLastHope) : wait;
+}
+
+void Receiver::hurry() {
+  if (now_.pause == Pause::kForReceive) owner_.engine.arm(receive_timer_, patience());
 }
 
 void Receiver::pause_for(Pause reason) {
@@ -238,7 +247,9 @@ void Receiver::on_receive_timeout() {
   qp::Rx& rx = owner_.connection->rx;
   // One may have been posted a moment ago.
   if (!owner_.receives->empty()) return handle(rx.resume());
+  if (owner_.give_up_sender()) return;
   if (owner_.awaits_receives.load(std::memory_order_relaxed)) {
+    owner_.engine.arm(receive_timer_, patience());
     core::explain(
         owner_.connection->shared.told,
         "queue pair 0x%06x: the peer has sent a message, and no receive was posted for "

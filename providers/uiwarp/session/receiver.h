@@ -54,6 +54,8 @@ class Receiver final : public transport::StreamHandler,
   // It waits neither for the program nor for anything else: a poller may take over.
   bool is_settled() const { return now_.pause == Pause::kNone && now_.first_fpdu_told; }
 
+  // The peer has gone: a Send that waits for its receive does not much longer.
+  void hurry();
   bool waits_for_receive() const { return now_.pause == Pause::kForReceive; }
 
   // One receive by a poller, into `buffer` what has no other place; true when bytes came. What only
@@ -90,6 +92,7 @@ class Receiver final : public transport::StreamHandler,
   void handle(qp::RxStatus status);
   void pause_for(Pause reason);
   void wait_for_receive();
+  core::Nanoseconds patience() const;
   void tell_of_wait(bool gave_up);
   void on_receive_timeout();
   void on_silence();

@@ -29,6 +29,9 @@
 
 namespace uiw::session {
 
+// From when something is to be sent to a peer that has gone until it fails.
+constexpr core::Nanoseconds kLastHope = core::kSecond;
+
 // What the sender tells the engine.
 enum Doorbell : uint32_t {
   kStart = 1u << 0,  // leftover octets, then receive
@@ -199,6 +202,7 @@ class State final : public engine::Task, public progress::Member {
   void on_fin_sent();
   void on_send_failed();
   void break_off(int error);
+  bool give_up_sender();
   void reset_connection();
   void fail_connection(const EndPlan& why);
   EndPlan plan_for_broken_stream(int stream_error) const;

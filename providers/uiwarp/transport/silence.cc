@@ -20,6 +20,8 @@ namespace {
 constexpr unsigned kProbes = 2;
 // What TCP_KEEPIDLE can be set to at most, in seconds.
 constexpr core::Nanoseconds kLongestIdle = 32767;
+// tcpi_state, as <netinet/tcp.h> has it, which cannot be included beside <linux/tcp.h>.
+enum TcpState : uint8_t { kTimeWait = 6, kClose = 7, kCloseWait = 8, kLastAck = 9, kClosing = 11 };
 
 void set(int fd, int level, int option, core::Nanoseconds value) {
   const int number = static_cast<int>(value);
@@ -38,6 +40,10 @@ Pulse pulse_of(int fd) {
   pulse.probes = info.tcpi_probes;
   pulse.heard_ago =
       std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv) * core::kMillisecond;
+  const uint8_t state = info.tcpi_state;
+  pulse.over = state == kClose;
+  pulse.closed = pulse.over || state == kCloseWait || state == kLastAck || state == kClosing ||
+                 state == kTimeWait;
   return pulse;
 }
 

@@ -18,6 +18,9 @@ struct Pulse {
   bool unacknowledged = false;      // bytes are on their way
   unsigned probes = 0;              // of a closed window, since the peer last acknowledged anything
   core::Nanoseconds heard_ago = 0;  // since it last acknowledged or sent anything
+  bool closed =
+      false;          // its FIN or RST has come, or TCP has given it up; bytes may still be unread
+  bool over = false;  // it has, and takes nothing any more either
 };
 
 // Of a connected socket; one system call. Where the kernel cannot say, nothing is asked. Thread:

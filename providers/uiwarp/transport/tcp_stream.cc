@@ -359,6 +359,13 @@ void TcpStream::probe_idle(core::Nanoseconds within) {
   transport::probe_idle(impl_->fd, within);
 }
 
+int TcpStream::take_error() {
+  int error = 0;
+  socklen_t size = sizeof error;
+  sys::getsockopt(impl_->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error != 0 ? error : EPIPE;
+}
+
 // tcp(7): "disconnects" a socket, which is a reset to the peer.
 void TcpStream::cut() {
   sockaddr nobody{};

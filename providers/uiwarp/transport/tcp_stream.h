@@ -100,6 +100,9 @@ class TcpStream {
   // engine.
   Pulse pulse() const;
   void probe_idle(core::Nanoseconds within);
+  // Why it is over (Pulse), should nobody have been told yet: nobody is from now on. EPIPE where
+  // the peer's FIN came first. Thread: engine.
+  int take_error();
   // Next close sends RST. Thread: engine.
   void set_abortive();
   // RST now: it takes and brings nothing any more. Thread: engine.
