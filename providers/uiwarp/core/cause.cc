@@ -82,7 +82,8 @@ constexpr CauseInfo kCauses[] = {
      "unread, or by something on the "
      "way."},
     {Cause::kMessageCutOff, "message cut off",
-     "The connection ended while a message was coming in: what is in the receive is not all."},
+     "The connection ended while a message was coming in: what was received, or written, is not "
+     "all."},
     {Cause::kPeerDisconnected, "peer disconnected",
      "The peer disconnected, or its process ended, which looks the same, and the request was still "
      "outstanding: receives "

@@ -91,9 +91,9 @@ class Rx {
   const RxFault& fault() const { return fault_; }
   const rdmap::Terminate& terminate() const { return terminate_; }
 
-  // The stream may end here without loss: no FPDU and no message is half received.
+  // No FPDU is half received, and no message that has taken a receive.
   bool at_boundary() const { return staging_.empty() && !receiving_ && !open_.active; }
-  // More of a message is to come whose first bytes are there.
+  // More of a message is to come whose first bytes are there: a stream that ends here has lost it.
   bool mid_message() const { return !at_boundary() || response_octets_ > 0 || write_begun_; }
   // True once per event that the transmit machine waits for: a request was answered, one came in,
   // or the first FPDU opened the responder's side.

@@ -249,13 +249,15 @@ EndPlan State::plan_for_broken_stream(int error) const {
 // The peer's FIN, behind all that it sent.
 void State::on_peer_closed() {
   end_farewell();
-  if (!connection->rx.at_boundary()) {
-    // RFC 5041 6.2.1: a stream that ends inside a message has lost data.
+  const bool named = by_number.load(std::memory_order_relaxed);
+  // RFC 5041 6.2.1: a stream that ends inside a message has lost data. By number that is no news
+  // between two segments of a Write, as in InfiniBand, and of a Read its own completion tells.
+  if (named ? !connection->rx.at_boundary() : connection->rx.mid_message()) {
     fail_connection(
         {.event = IBV_EVENT_QP_FATAL, .cause = core::Cause::kMessageCutOff, .error = ECONNRESET});
     return;
   }
-  if (by_number.load(std::memory_order_relaxed) && life.outbound != Outbound::kFinSent) {
+  if (named && life.outbound != Outbound::kFinSent) {
     lose_peer();
     return;
   }
