@@ -87,6 +87,34 @@ TEST_F(ReceiveWait, EndsWithTheConnection) {
   EXPECT_EQ(host.sent()[0].vendor_err, static_cast<uint32_t>(core::Cause::kConnectionBroken));
 }
 
+// The program has ended the connection itself: that is no error, nor is it to wait any longer.
+TEST_F(ReceiveWait, EndsInGoodOrderAfterADisconnect) {
+  for (const bool for_ever : {false, true}) {
+    SCOPED_TRACE(for_ever);
+    Host other(*engine);
+    other.qp->await_receives(for_ever);
+    const SocketEnds sockets = connect_sockets();
+    RawPeer slow(sockets.theirs);
+    ASSERT_EQ(other.attach(sockets.ours), 0);
+    ASSERT_EQ(other.receive(RecvWr({}, 1)), 0);
+    ASSERT_TRUE(slow.send(fpdu(untagged(3, 0, 1, 0, {}))));
+    ASSERT_TRUE(slow.send(fpdu(untagged(3, 0, 2, 0, pattern(10)))));
+    ASSERT_TRUE(wait_until([&] { return other.received().size() == 1; }));
+    other.end_by(Host::Ending::kDisconnect);
+    bool reset = true;
+    EXPECT_TRUE(slow.receive_all(&reset).empty());
+    EXPECT_FALSE(reset);
+    ASSERT_TRUE(other.wait_for_end());
+    EXPECT_EQ(other.end_error(), 0);
+    EXPECT_TRUE(other.events().empty());
+    // What it says now is no reason for a reset.
+    ASSERT_TRUE(slow.send(vector("V17-write-zero").octets));
+    slow.finish();
+    slow.receive_all(&reset);
+    EXPECT_FALSE(reset);
+  }
+}
+
 // Who would wait for ever does not for a peer that has disconnected.
 TEST_F(ReceiveWait, EndsByADisconnectThoughItIsForEver) {
   host.qp->await_receives(true);

@@ -247,6 +247,10 @@ void Receiver::on_receive_timeout() {
   qp::Rx& rx = owner_.connection->rx;
   // One may have been posted a moment ago.
   if (!owner_.receives->empty()) return handle(rx.resume());
+  // This end has closed: nothing is lost that the program still wants. What comes is dropped until
+  // the peer closes, too.
+  if (owner_.life.outbound == Outbound::kFinSent)
+    return owner_.begin_error({.cause = core::Cause::kDisconnected});
   if (owner_.give_up_sender()) return;
   if (owner_.awaits_receives.load(std::memory_order_relaxed)) {
     owner_.engine.arm(receive_timer_, patience());
