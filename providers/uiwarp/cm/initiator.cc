@@ -13,8 +13,8 @@
 #include "core/explain.h"
 #include "core/gid.h"
 #include "core/log.h"
-#include "core/raw_sys.h"
 #include "transport/addresses.h"
+#include "transport/close_connection.h"
 
 namespace uiw::cm {
 namespace {
@@ -71,7 +71,7 @@ Initiator::Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt at
 
 Initiator::~Initiator() {
   leave_refused();
-  if (attempt_.fd >= 0) core::sys::close(attempt_.fd);
+  if (attempt_.fd >= 0) transport::close_connection(attempt_.fd);
 }
 
 void Initiator::carry_out(uint32_t orders) {
@@ -200,13 +200,13 @@ void Initiator::fail(int error) {
 
 void Initiator::on_connected(int fd) {
   if (!attempt_.connected && must_follow() && await_listener()) {
-    core::sys::close(fd);
+    transport::close_connection(fd);
     return;
   }
   have_others_follow();
   stream_ = transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (stream_ == nullptr) {
-    core::sys::close(fd);
+    transport::close_connection(fd);
     fail(ENOMEM);
     return;
   }

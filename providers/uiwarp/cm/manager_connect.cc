@@ -14,6 +14,7 @@
 #include "core/instrumented.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
+#include "transport/close_connection.h"
 #include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::cm {
@@ -74,7 +75,7 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   }
   if (initiator == nullptr) {
     if (id != nullptr) id->state = IdState::kRouteResolved;
-    if (attempt.fd >= 0) core::sys::close(attempt.fd);
+    if (attempt.fd >= 0) transport::close_connection(attempt.fd);
     if (id == nullptr) return channel.open ? ENOENT : EBADF;
     return begun ? ENOMEM : attempt.error;
   }

@@ -13,8 +13,8 @@
 #include "core/gid.h"
 #include "core/instrumented.h"
 #include "core/log.h"
-#include "core/raw_sys.h"
 #include "transport/addresses.h"
+#include "transport/close_connection.h"
 #include "uiwarp/uiwarp-verbs.h"
 
 namespace uiw::cm {
@@ -53,7 +53,7 @@ void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engi
                       const device::Device* device) {
   StreamPtr stream = transport::TcpStream::adopt(engine, fd, transport::TcpStream::Origin::kOurs);
   if (stream == nullptr) {
-    core::sys::close(fd);
+    transport::close_connection(fd);
     return;
   }
   // A wildcard listener accepts at every address of the host; only those of a device are ours.

@@ -13,6 +13,7 @@
 #include "device/gid_table.h"
 #include "rendezvous/wishes.h"
 #include "transport/addresses.h"
+#include "transport/close_connection.h"
 #include "transport/socket_options.h"
 
 namespace uiw::rendezvous {
@@ -99,7 +100,7 @@ void PeerConnector::on_connected(int fd) {
   stream_ = transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   core::SipKey random;
   if (!stream_ || !make_random(random)) {
-    if (!stream_) core::sys::close(fd);
+    if (!stream_) transport::close_connection(fd);
     retry_because(describe(ENOMEM));
     return;
   }

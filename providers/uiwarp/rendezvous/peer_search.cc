@@ -15,6 +15,7 @@
 #include "rendezvous/ports.h"
 #include "rendezvous/wishes.h"
 #include "transport/addresses.h"
+#include "transport/close_connection.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -247,7 +248,7 @@ void PeerSearch::on_connected(int fd) {
   transport::StreamPtr stream =
       transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (!stream) {
-    core::sys::close(fd);
+    transport::close_connection(fd);
     return;
   }
   // There is no peer to negotiate with.

@@ -15,6 +15,7 @@
 #include "device/gid_table.h"
 #include "rendezvous/ports.h"
 #include "transport/addresses.h"
+#include "transport/close_connection.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -83,7 +84,7 @@ void QpnListener::on_accept(int fd, const sockaddr_storage&) {
   transport::StreamPtr stream =
       transport::TcpStream::adopt(engine_, fd, transport::TcpStream::Origin::kOurs);
   if (!stream) {
-    core::sys::close(fd);
+    transport::close_connection(fd);
     return;
   }
   if (all_pending_.size() >= core::number_of_descriptors(core::kPendingPeers)) make_room();

@@ -5,6 +5,7 @@
 
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
+#include "transport/close_connection.h"
 #include "transport/listener.h"
 #include "transport/socket_options.h"
 
@@ -74,7 +75,7 @@ void Connector::Impl::give_up() {
     engine.cancel(*this);
     engine.flush();  // or the ring would keep the socket, and its port, a little longer
   }
-  if (fd >= 0) sys::close(std::exchange(fd, -1));
+  if (fd >= 0) close_connection(std::exchange(fd, -1));
 }
 
 void Connector::Impl::stop() {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/raw_sys.h"
+#include "transport/close_connection.h"
 #include "transport/socket_options.h"
 #include "transport/wire_order.h"
 
@@ -68,6 +69,7 @@ struct TcpStream::Impl final : engine::Task {
   bool ended = false;   // no more bytes will come
   bool failed = false;  // on_error() was called, or kept to be
   bool closed = false;
+  CloseBy close_by = CloseBy::kFin;
   bool posted = false;   // run() is still to come
   unsigned calling = 0;  // handler calls on the stack
 
@@ -181,7 +183,7 @@ void TcpStream::Impl::close() {
 void TcpStream::Impl::free_descriptor() {
   if (fd < 0 || previous) return;
   const bool in_flight = receive_op.in_flight() || writable_op.in_flight();
-  if (!in_flight || engine.flush()) sys::close(std::exchange(fd, -1));
+  if (!in_flight || engine.flush()) close_connection(std::exchange(fd, -1), close_by);
 }
 
 void TcpStream::Impl::settle() {
@@ -266,6 +268,7 @@ bool TcpStream::move_to(engine::Engine& engine) {
   if (!next) return false;
   next->previous = &previous;
   next->ended = previous.ended;
+  next->close_by = previous.close_by;
   next->posted = true;
   previous.handler = nullptr;
   previous.next = impl_ = next;
@@ -366,14 +369,13 @@ int TcpStream::take_error() {
   return error != 0 ? error : EPIPE;
 }
 
-// tcp(7): "disconnects" a socket, which is a reset to the peer.
 void TcpStream::cut() {
-  sockaddr nobody{};
-  nobody.sa_family = AF_UNSPEC;
-  sys::connect(impl_->fd, &nobody, sizeof nobody);
+  cut_connection(impl_->fd);
 }
 
+// The option is for a process that ends before it closes.
 void TcpStream::set_abortive() {
+  impl_->close_by = CloseBy::kReset;
   const linger at_once{1, 0};
   sys::setsockopt(impl_->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
