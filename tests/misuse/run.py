@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Runs every program of this folder under `uiwarp run --check`, as it is and clean, and compares the kinds of the
 findings with what its first comment says: "Finding: KIND", once or more, or "Hint: KIND" for one that only hints=1 shows.
+"Face: roce": the devices of lo have it.
 
     run.py UIWARP-BINARY FOLDER-OF-THE-PROGRAMS [NAME...]
 """
@@ -24,12 +25,21 @@ def expected(source):
     return {kind for _, kind in found}, found[0][0] == "Hint"
 
 
-def run(uiwarp, program, hints, *arguments):
+def face_of(source):
+    """(options of `uiwarp run`, environment)"""
+    if "\n * Face: roce\n" not in source.read_text():
+        return [], os.environ
+    return ["--as", "roce"], {**os.environ, "UIWARP_DEVICES": "lo"}
+
+
+def run(uiwarp, program, hints, *arguments, face=((), None)):
     """(the findings, exit status, what it said)"""
+    options, environment = face
     with tempfile.TemporaryDirectory(prefix="uiwarp-misuse-") as folder:
         file = pathlib.Path(folder, "findings.json")
-        ended = subprocess.run([uiwarp, "run", f"--check=json={file},hints={int(hints)}", program, *arguments], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+        ended = subprocess.run([uiwarp, "run", *options, f"--check=json={file},hints={int(hints)}", program, *arguments],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False,
+                               env=environment)
         lines = file.read_text().splitlines() if file.exists() else []
     return [line for line in map(json.loads, lines) if "kind" in line], ended.returncode, ended.stdout
 
@@ -50,7 +60,7 @@ def problems(uiwarp, program, source):
     if is_hint:
         cases.append(("without hints", set(), 0, False, ()))
     for what, kinds, status, hints, arguments in cases:
-        findings, ended, said = run(uiwarp, program, hints, *arguments)
+        findings, ended, said = run(uiwarp, program, hints, *arguments, face=face_of(source))
         got = {finding["kind"] for finding in findings}
         if (got, ended) != (kinds, status):
             yield f"{source.name}, {what}: kinds {got}, status {ended}; expected {kinds}, {status}\n{said}"

@@ -141,9 +141,11 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   if (const int error = next->qp_destroy(qp->next, async_events)) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
     qp->life.go_on();
-    const std::lock_guard lock(context.mutex);
-    context.qps[qp->number] = qp;
-    listen_for(*qp);
+    {
+      const std::lock_guard lock(context.mutex);
+      context.qps[qp->number] = qp;
+    }
+    listen_for(*qp);  // without a lock held
     return error;
   }
   promise_all(*qp, -1);
