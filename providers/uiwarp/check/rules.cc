@@ -10,6 +10,7 @@
 #include "check/text.h"
 #include "core/cause.h"
 #include "core/crc32c.h"
+#include "core/request_sges.h"
 #include "core/verbs_names.h"
 
 namespace uiw::check {
@@ -20,10 +21,7 @@ constexpr unsigned kGrhSize = 40;
 constexpr uint8_t kSpoilt = 0xa5;
 
 uint64_t length_of(const ibv_send_wr& wr) {
-  uint64_t length = 0;
-  if (wr.num_sge > static_cast<int>(Request::kMostSges)) return 0;  // it is refused for that
-  for (int i = 0; i < wr.num_sge; ++i) length += wr.sg_list[i].length;
-  return length;
+  return core::bytes_of(core::sges_of(wr, Request::kMostSges));  // with more it is refused for that
 }
 
 bool is_atomic(const ibv_send_wr& wr) {

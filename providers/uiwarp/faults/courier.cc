@@ -5,10 +5,12 @@
 // queue pair waits for an answer fails, as an adapter repeats it in vain.
 #include <cerrno>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "core/log.h"
 #include "core/per_process.h"
+#include "core/request_sges.h"
 #include "core/tuning.h"
 #include "faults/later.h"
 #include "faults/pace.h"
@@ -22,15 +24,9 @@ struct Links {
   std::unordered_map<const Rule*, Pace> by_rule;  // under mutex
 };
 
-uint64_t bytes_of(const ibv_send_wr& wr) {
-  uint64_t bytes = 0;
-  for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
-  return bytes;
-}
-
 Parcel parcel_of(const ibv_send_wr& wr, core::Nanoseconds due) {
-  Parcel parcel{
-      .wr = wr, .sges = {wr.sg_list, wr.sg_list + wr.num_sge}, .inline_data = {}, .due = due};
+  const std::span<const ibv_sge> sges = core::sges_of(wr);
+  Parcel parcel{.wr = wr, .sges = {sges.begin(), sges.end()}, .inline_data = {}, .due = due};
   parcel.wr.next = nullptr;
   if (!(wr.send_flags & IBV_SEND_INLINE)) return parcel;
   for (const ibv_sge& sge : parcel.sges) {
@@ -54,7 +50,8 @@ core::Nanoseconds departure(Qp& qp, const ibv_send_wr& wr) {
   if (!links) return 0;
   const std::lock_guard hold(links->mutex);
   Pace& link = links->by_rule[hit->rule];
-  return link.departure(core::now(), bytes_of(wr), hit->rule->rate) + hit->delay;
+  return link.departure(core::now(), core::bytes_of(core::sges_of(wr)), hit->rule->rate) +
+         hit->delay;
 }
 
 int post(Qp& qp, Parcel& parcel) {

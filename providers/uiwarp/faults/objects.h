@@ -58,7 +58,7 @@ struct Qp {
   uiwarp_qp* next = nullptr;
   std::shared_ptr<Cq> send_cq, recv_cq;
   uint32_t number = 0;
-  uint32_t most_sends = 0;  // outstanding
+  ibv_qp_cap cap{};  // as granted
   std::string device;
   bool is_for_datagrams = false;
   bool signal_all = false;

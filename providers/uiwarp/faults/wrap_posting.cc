@@ -5,6 +5,8 @@
 // is posted behind it is held until then, so that it flushes and is not carried out.
 #include <cerrno>
 
+#include "core/request_sges.h"
+#include "faults/malformed.h"
 #include "faults/wraps.h"
 
 namespace uiw::faults {
@@ -30,7 +32,7 @@ ibv_send_wr stand_in_for(const ibv_send_wr& wr) {
 bool is_doomed(Qp& qp, const ibv_send_wr& wr) {
   if (!qp.doom || qp.doom->edition != rules().edition || qp.fate != Fate::kNone) return false;
   Doom& doom = *qp.doom;
-  for (int i = 0; i < wr.num_sge; ++i) doom.carried += wr.sg_list[i].length;
+  doom.carried += core::bytes_of(core::sges_of(wr));
   const Rule& rule = *doom.hit.rule;
   return rule.bytes == 0 || doom.carried > rule.bytes;
 }
@@ -40,7 +42,7 @@ Course decide(Qp& qp, const ibv_send_wr& wr) {
   const std::lock_guard lock(qp.mutex);
   Sent sent = sent_of(qp, wr);
   if (qp.fate == Fate::kFailing || qp.fate == Fate::kFailed) {
-    if (qp.held.size() >= qp.most_sends) return Course::kRefuse;
+    if (qp.held.size() >= qp.cap.max_send_wr) return Course::kRefuse;
     sent.signaled = sent.is_replaced = true;
     qp.held.push_back(sent);
     return Course::kHold;
@@ -66,6 +68,8 @@ bool is_failing(Qp& qp) {
 template <class Post>
 int post_one(Qp& qp, const ibv_send_wr& wr, Post post) {
   ibv_send_wr one = wr;
+  one.next = nullptr;
+  if (is_malformed(wr, qp.cap)) return post(one);
   switch (decide(qp, wr)) {
     case Course::kRefuse:
       return ENOMEM;
@@ -76,10 +80,9 @@ int post_one(Qp& qp, const ibv_send_wr& wr, Post post) {
       one = stand_in_for(wr);
       break;
     case Course::kPass:
-      one.next = nullptr;
       break;
   }
-  if (qp.parcels.size() >= qp.most_sends) {
+  if (qp.parcels.size() >= qp.cap.max_send_wr) {
     take_back(qp, 1, 0);
     return ENOMEM;
   }

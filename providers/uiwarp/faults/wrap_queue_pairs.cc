@@ -43,7 +43,7 @@ int qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32_t* qp_
   ours->send_cq = of(init->send_cq);
   ours->recv_cq = of(init->recv_cq);
   ours->number = *qp_num;
-  ours->most_sends = inner.cap.max_send_wr;
+  ours->cap = inner.cap;
   ours->is_for_datagrams = init->qp_type == IBV_QPT_UD;
   ours->signal_all = init->sq_sig_all != 0;
   ours->device = next->pd_device(pd);

@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Work requests and their completions. A post is recorded when it has succeeded, with the time when
 // it began: its completion may have been polled, and recorded, by then.
+#include <span>
 #include <utility>
 
 #include "core/clock.h"
+#include "core/request_sges.h"
 #include "core/verbs_names.h"
 #include "trace/wraps.h"
 
 namespace uiw::trace {
 namespace {
 
-uint64_t bytes_of(const ibv_sge* sges, int count) {
-  uint64_t sum = 0;
-  for (int i = 0; i < count; ++i) sum += sges[i].length;
-  return sum;
-}
-
 Record of_send(const Qp& qp, const ibv_send_wr& wr, core::Nanoseconds time) {
   Record record = record_of(Kind::kSend, qp.number, time);
   record.opcode = static_cast<uint8_t>(core::value_of(wr.opcode));
   if (qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED)) record.flags = kSignaled;
   record.work.wr_id = wr.wr_id;
-  record.work.bytes = bytes_of(wr.sg_list, wr.num_sge);
+  record.work.bytes = core::bytes_of(core::sges_of(wr));
   return record;
 }
 
@@ -29,7 +25,7 @@ Record of_receive(uint32_t qp, uint64_t queue, const ibv_recv_wr& wr, core::Nano
   Record record = record_of(Kind::kReceive, qp, time);
   record.flags = kSignaled;
   record.work.wr_id = wr.wr_id;
-  record.work.bytes = bytes_of(wr.sg_list, wr.num_sge);
+  record.work.bytes = core::bytes_of(std::span(wr.sg_list, static_cast<size_t>(wr.num_sge)));
   record.work.queue = queue;
   return record;
 }

@@ -102,6 +102,10 @@ TEST(Refusals, InlineDataIsWhatWasAskedFor) {
   EXPECT_EQ(inline_not_asked(wr, 16)->kind, Kind::kInline);
   EXPECT_FALSE(inline_not_asked(wr, 17));
   EXPECT_EQ(why_send_refused(wr, EINVAL, IBV_QPS_RTS, kCap, kNone)->kind, Kind::kInline);
+  // Whose list nobody reads.
+  wr.opcode = IBV_WR_LOCAL_INV;
+  wr.sg_list = nullptr;
+  EXPECT_FALSE(inline_not_asked(wr, 16));
 }
 
 class FailedCompletions : public testing::Test {

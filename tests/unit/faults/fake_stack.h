@@ -165,7 +165,7 @@ inline uiwarp_verbs table() {
   verbs.qp_post_send = [](uiwarp_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
     const std::lock_guard lock(mutex);
     *bad = wr;
-    if (wr->num_sge > 1) return EINVAL;
+    if (wr->opcode != IBV_WR_LOCAL_INV && static_cast<uint32_t>(wr->num_sge) > 1) return EINVAL;
     for (; wr; wr = wr->next) take(of(qp), *wr);
     return 0;
   };

@@ -42,6 +42,8 @@ class FaultyVerbs : public testing::Test {
     init.send_cq = sends_;
     init.recv_cq = receives_;
     init.cap.max_send_wr = depth;
+    init.cap.max_send_sge = 1;
+    init.cap.max_inline_data = 64;
     init.qp_type = type_;
     uiwarp_qp* qp = nullptr;
     uint32_t number = 0;

@@ -259,6 +259,31 @@ TEST_F(TimedFaults, WhatGoesToAPacedHostLeavesLaterInItsOrder) {
                           Completion(3, IBV_WC_SUCCESS)));
 }
 
+TEST_F(TimedFaults, WhatTheStackRefusesIsNotKeptBack) {
+  begin("peer=10.0.0.2 delay=1ms");
+  connect_to("10.0.0.2");
+  ibv_sge sges[100]{};
+  for (const int count : {-1, 2, 100}) {
+    ibv_send_wr wr = request(1);
+    wr.sg_list = sges;
+    wr.num_sge = count;
+    EXPECT_EQ(post(wr), EINVAL) << count;
+  }
+  EXPECT_EQ(post(request(2)), 0);
+  ASSERT_TRUE(comes_true([&] { return seen().size() == 1; }));
+  fake::complete_sends(*behind_qp_);
+  EXPECT_THAT(poll(sends_), ElementsAre(Completion(2, IBV_WC_SUCCESS)));
+}
+
+TEST_F(TimedFaults, AListThatNobodyReadsIsNotRead) {
+  begin("peer=10.0.0.2 delay=1ms");
+  connect_to("10.0.0.2");
+  ibv_send_wr wr = request(1, IBV_WR_LOCAL_INV);
+  wr.num_sge = 3;  // of no list
+  EXPECT_EQ(post(wr), 0);
+  ASSERT_TRUE(comes_true([&] { return seen().size() == 1; }));
+}
+
 TEST_F(TimedFaults, NoMoreIsKeptBackThanTheQueueHasRoomFor) {
   begin("peer=10.0.0.2 delay=60s", 2);
   connect_to("10.0.0.2");

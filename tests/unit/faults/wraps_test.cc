@@ -255,6 +255,15 @@ TEST_F(FaultyVerbs, AConnectionIsResetWithTheRequestBeyondItsBytes) {
   EXPECT_EQ(behind_qp_->breaks, 1);
 }
 
+TEST_F(FaultyVerbs, AListThatNobodyReadsCarriesNothing) {
+  begin("connect port=7 reset after=100");
+  EXPECT_EQ(verbs_->cm_connecting(7, of(qp_).number), UIWARP_CONNECT_GOES_ON);
+  ibv_send_wr wr = request(1, IBV_WR_LOCAL_INV);
+  wr.num_sge = 3;  // of no list
+  EXPECT_EQ(post(wr), 0);
+  EXPECT_EQ(of(qp_).doom->carried, 0u);
+}
+
 TEST_F(FaultyVerbs, AConnectionByNumberFailsWithItsFirstRequest) {
   begin("connect nth=1 unreachable");
   ibv_qp_attr attr{};

@@ -173,6 +173,17 @@ TEST_F(TracedVerbs, OfEqualRequestsTheOneFailsThatTheStackNames) {
   EXPECT_EQ(status_of(history.requests[2]), "open");
 }
 
+TEST_F(TracedVerbs, AListThatNobodyReadsHasNoBytes) {
+  const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp* qp) {
+    ibv_send_wr wr = request(5, nullptr), *bad = nullptr;
+    wr.opcode = IBV_WR_LOCAL_INV;
+    wr.num_sge = 3;
+    verbs.qp_post_send(qp, &wr, &bad);
+  });
+  ASSERT_EQ(history.requests.size(), 1u);
+  EXPECT_EQ(history.requests[0].bytes, 0u);
+}
+
 TEST_F(TracedVerbs, OfAListThatIsRefusedTheFirstPartIsPosted) {
   const History history = traced([](const uiwarp_verbs& verbs, uiwarp_qp* qp) {
     post_error = ENOMEM;
