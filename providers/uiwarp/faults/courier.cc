@@ -28,6 +28,8 @@ Parcel parcel_of(const ibv_send_wr& wr, core::Nanoseconds due) {
   const std::span<const ibv_sge> sges = core::sges_of(wr);
   Parcel parcel{.wr = wr, .sges = {sges.begin(), sges.end()}, .inline_data = {}, .due = due};
   parcel.wr.next = nullptr;
+  if (wr.opcode == IBV_WR_BIND_MW && wr.bind_mw.bind_info.mr)
+    parcel.region = *wr.bind_mw.bind_info.mr;
   if (!(wr.send_flags & IBV_SEND_INLINE)) return parcel;
   for (const ibv_sge& sge : parcel.sges) {
     const auto* const from = reinterpret_cast<const uint8_t*>(sge.addr);
@@ -56,6 +58,7 @@ core::Nanoseconds departure(Qp& qp, const ibv_send_wr& wr) {
 
 int post(Qp& qp, Parcel& parcel) {
   parcel.wr.sg_list = parcel.sges.data();
+  if (parcel.region) parcel.wr.bind_mw.bind_info.mr = &*parcel.region;
   uint64_t at = 0;
   if (parcel.wr.send_flags & IBV_SEND_INLINE)
     for (ibv_sge& sge : parcel.sges) {

@@ -32,7 +32,8 @@ struct Parcel {
   ibv_send_wr wr;
   std::vector<ibv_sge> sges;
   std::vector<uint8_t> inline_data;
-  core::Nanoseconds due;  // core::now()
+  std::optional<ibv_mr> region{};  // of BIND_MW: --check gives one that lasts as long as the post
+  core::Nanoseconds due;           // core::now()
 };
 
 // How far a queue pair is on its way to ERR by a rule.

@@ -28,6 +28,7 @@ struct Qp {
   std::vector<ibv_wr_opcode> seen;
   std::vector<ibv_send_wr> batch;
   std::string inlined;               // inline data of the last request that had any
+  uint32_t bound = 0;                // lkey of the region of the last window that was bound
   int breaks = 0;                    // how often its connection was reset
   bool deaf = false;                 // nothing of its peer arrives
   std::vector<uint64_t> receives{};  // that were posted
@@ -110,6 +111,7 @@ inline void take(Qp& qp, const ibv_send_wr& wr) {
   qp.seen.push_back(wr.opcode);
   if (wr.send_flags & IBV_SEND_INLINE)
     qp.inlined.assign(reinterpret_cast<const char*>(wr.sg_list->addr), wr.sg_list->length);
+  if (wr.opcode == IBV_WR_BIND_MW) qp.bound = wr.bind_mw.bind_info.mr->lkey;
   if (qp.state == IBV_QPS_ERR) flush(qp);
 }
 
@@ -146,6 +148,7 @@ inline uiwarp_verbs table() {
                                               {},
                                               {},
                                               {},
+                                              0,
                                               0,
                                               false,
                                               {}});

@@ -284,6 +284,23 @@ TEST_F(TimedFaults, AListThatNobodyReadsIsNotRead) {
   ASSERT_TRUE(comes_true([&] { return seen().size() == 1; }));
 }
 
+// --check gives a copy of its own.
+TEST_F(TimedFaults, TheRegionOfAWindowMayGoWhenItsRequestIsPosted) {
+  begin("peer=10.0.0.2 delay=1ms");
+  connect_to("10.0.0.2");
+  ibv_mw window{};
+  ibv_mr region{};
+  region.lkey = 7;
+  ibv_send_wr wr = request(1, IBV_WR_BIND_MW);
+  wr.bind_mw.mw = &window;
+  wr.bind_mw.bind_info.mr = &region;
+  EXPECT_EQ(post(wr), 0);
+  region.lkey = 8;
+  ASSERT_TRUE(comes_true([&] { return seen().size() == 1; }));
+  const std::lock_guard lock(fake::mutex);
+  EXPECT_EQ(behind_qp_->bound, 7u);
+}
+
 TEST_F(TimedFaults, NoMoreIsKeptBackThanTheQueueHasRoomFor) {
   begin("peer=10.0.0.2 delay=60s", 2);
   connect_to("10.0.0.2");
