@@ -60,22 +60,26 @@ int refuse(Qp& qp, uint32_t depth, const ibv_recv_wr& wr) {
                       qp.number, wr.wr_id, depth, qp.receives.held());
 }
 
-// Posts the first `room` of a list. Where it ended, null: behind the last; *left_out: because there
-// was no more room.
+// Posts the first `room` of a list, which is the program's and may lie in memory that nobody writes
+// to. Where it ended, null: behind the last; *left_out: because there was no more room.
 template <class Wr, class Post>
 int post_first(size_t room, Wr* first, Wr** end, bool* left_out, Post post_next) {
-  Wr *last = nullptr, *rest = first;
-  for (; rest && room > 0; rest = rest->next, --room) last = rest;
-  *end = rest;
+  size_t count = 0;
+  for (const Wr* wr = first; wr && count <= room; wr = wr->next) ++count;
   *left_out = false;
-  if (last) {
-    last->next = nullptr;
+  *end = nullptr;
+  if (!first) return 0;
+  if (count <= room) {
     const int error = post_next(first, end);
-    last->next = rest;
-    if (error) return error;
-    *end = rest;
+    if (!error) *end = nullptr;  // it says where only if it fails
+    return error;
   }
-  *left_out = rest != nullptr;
+  for (*end = first; room > 0; *end = (*end)->next, --room) {
+    Wr one = **end, *ignored = nullptr;
+    one.next = nullptr;
+    if (const int error = post_next(&one, &ignored)) return error;
+  }
+  *left_out = true;
   return 0;
 }
 

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cerrno>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -164,6 +168,22 @@ TEST_F(ShakenVerbs, APlaceIsFreeWhenTheProgramWasGivenTheCompletion) {
   const core::Nanoseconds limit = core::now() + 60 * core::kSecond;
   for (size_t given = 0; given < kDepth && core::now() < limit;) given += poll(sends_).size();
   EXPECT_EQ(verbs_->qp_post_send(qp_, &list[2], &bad), 0);
+}
+
+TEST_F(ShakenVerbs, AListIsNotWrittenTo) {
+  begin(1);
+  const auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const page =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto* const list = new (page) ibv_send_wr[kDepth + 1]{};
+  for (uint32_t i = 0; i < kDepth; ++i) list[i].next = &list[i + 1];
+  ASSERT_EQ(mprotect(page, size, PROT_READ), 0);
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(verbs_->qp_post_send(qp_, &list[kDepth], &bad), 0);
+  EXPECT_EQ(verbs_->qp_post_send(qp_, list, &bad), ENOMEM);
+  EXPECT_EQ(bad, &list[kDepth - 1]);
+  munmap(page, size);
 }
 
 TEST_F(ShakenVerbs, AQueuePairInErrorTakesWhatTheStackTakes) {
