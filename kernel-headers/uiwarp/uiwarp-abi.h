@@ -246,6 +246,11 @@ UIWARP_EXPORT int uiwarp_mw_alloc(struct uiwarp_pd *pd, int type, struct uiwarp_
 UIWARP_EXPORT int uiwarp_mw_dealloc(struct uiwarp_mw *mw);
 /* The key for the next binding of a window whose key is `rkey`: another one, and hard to guess. */
 UIWARP_EXPORT int uiwarp_mw_next_rkey(struct uiwarp_mw *mw, uint32_t rkey, uint32_t *next);
+/* The ibv_mw that work requests name is the beginning of this. */
+struct uiwarp_ibv_mw {
+	struct ibv_mw mw;
+	struct uiwarp_mw *core;
+};
 
 /* ---- address handles ---- */
 

@@ -83,6 +83,11 @@ const Region* Regions::find(uint32_t lkey) const {
   return found == by_lkey_.end() ? nullptr : found->second.get();
 }
 
+const Region* Regions::find_gone(uint32_t lkey) const {
+  const auto gone = std::ranges::find(gone_, lkey, &Region::lkey);
+  return gone == gone_.end() || find(lkey) ? nullptr : &*gone;
+}
+
 std::shared_ptr<Region> Regions::find_by_stag(uint32_t stag) const {
   const auto found = by_stag_.find(stag);
   return found == by_stag_.end() ? nullptr : found->second->shared_from_this();
@@ -137,8 +142,7 @@ Verdict Regions::judge(const ibv_sge& sge, const void* pd, bool written) const {
     about(*swapped->second);
     return verdict;
   }
-  const auto gone = std::ranges::find(gone_, sge.lkey, &Region::lkey);
-  if (gone != gone_.end()) {
+  if (const Region* const gone = find_gone(sge.lkey)) {
     verdict.what = where(sge) + " names " + gone->name() + ", which is deregistered";
     about(*gone);
     verdict.places.push_back({"memory deregistered", gone->deregistered});

@@ -53,6 +53,8 @@ class Regions {
   void remove(Region& region);
 
   const Region* find(uint32_t lkey) const;
+  // One that had it and was deregistered, unless another one has it now.
+  const Region* find_gone(uint32_t lkey) const;
   // Null when there is none.
   std::shared_ptr<Region> find_by_stag(uint32_t stag) const;
   // What the stack knows an lkey by; 0, which is no key, for one that there is not.

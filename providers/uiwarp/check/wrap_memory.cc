@@ -210,6 +210,12 @@ int mw_dealloc(uiwarp_mw* mw) {
   return error;
 }
 
+// By which ibv_bind_mw() begins.
+int mw_next_rkey(uiwarp_mw* mw, uint32_t rkey, uint32_t* next_rkey) {
+  if (is_handle_gone(mw, "ibv_bind_mw", As::kGiven)) return EINVAL;
+  return next->mw_next_rkey(mw, rkey, next_rkey);
+}
+
 int ah_create(uiwarp_pd* pd, const ibv_ah_attr* attr, uiwarp_ah** ah) {
   if (is_gone(pd, "ibv_create_ah", As::kGiven)) return EINVAL;
   is_inherited(*of(pd).context, &of(pd), "ibv_create_ah");

@@ -60,6 +60,24 @@ void report_taken(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
   report(qp, wr.wr_id, qp.moves.no_depth_for(wr), posted);
 }
 
+// What a window is bound to, and the window itself. What was destroyed of them is still to be read
+// (bury_memory()). The context's mutex is held.
+void report_binding(const Qp& qp, const ibv_send_wr& wr, const Stack& posted) {
+  if (wr.opcode != IBV_WR_BIND_MW) return;
+  if (const auto* const mw = reinterpret_cast<const uiwarp_ibv_mw*>(wr.bind_mw.mw))
+    is_handle_gone(mw->core, "ibv_post_send", As::kGiven);
+  const ibv_mr* const mr = wr.bind_mw.bind_info.mr;
+  const Region* const gone = mr ? qp.pd->context->regions.find_gone(mr->lkey) : nullptr;
+  if (!gone) return;
+  Report::instance().add({Kind::kUsedAfterDestroy,
+                          gone->name(),
+                          wr.wr_id,
+                          "a memory window is bound to it after it was deregistered",
+                          {{"posted", posted},
+                           {"memory registered", gone->registered},
+                           {"memory deregistered", gone->deregistered}}});
+}
+
 // Of a UD queue pair the handle that a request is to be sent by.
 bool is_address_gone(const Qp& qp, const ibv_send_wr& wr) {
   const auto* const ah = reinterpret_cast<const uiwarp_ibv_ah*>(wr.wr.ud.ah);
@@ -146,6 +164,7 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
       },
       [&](const ibv_send_wr& each) {
         report_taken(qp, each, posted);
+        report_binding(qp, each, posted);
         return request_of(qp, each, posted);
       },
       [&](const ibv_send_wr& each, int error) { report_refusal(qp, each, error, posted); });
@@ -220,6 +239,7 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
   one.next = nullptr;
   std::shared_lock table_lock(context.mutex);
   Rewritten<ibv_send_wr> rewritten(&one, context.regions);
+  report_binding(qp, one, posted);
   const Request request = request_of(qp, one, posted);
   table_lock.unlock();
   {

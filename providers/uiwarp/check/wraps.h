@@ -51,7 +51,7 @@ void report_busy(const char* call, const void* object, const char* otherwise);
   X(context_open) X(context_close) X(context_events_taken) X(query_device) X(query_port) \
   X(pd_alloc) X(pd_alloc_parent) X(pd_dealloc) X(pd_handle) X(pd_import) X(pd_unimport) X(pd_device) \
   X(td_alloc) X(td_dealloc) X(mr_reg) X(mr_rereg) X(mr_dereg) X(mr_handle) X(mr_import) X(mr_unimport) \
-  X(mr_advise) X(mw_alloc) X(mw_dealloc) X(ah_create) X(ah_destroy) \
+  X(mr_advise) X(mw_alloc) X(mw_dealloc) X(mw_next_rkey) X(ah_create) X(ah_destroy) \
   X(cq_create) X(cq_destroy) X(cq_resize) X(cq_poll) X(cq_single_threaded) X(cq_arm) \
   X(cq_has_overflowed) X(cq_overrun) X(cq_wake) X(cq_waiting) \
   X(srq_create) X(srq_modify) X(srq_query) X(srq_destroy) X(srq_post_recv) X(srq_room) X(qp_create) \

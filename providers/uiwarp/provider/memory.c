@@ -78,7 +78,7 @@ int provider_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint
 
 struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	struct provider_mw *mine = provider_new(sizeof(*mine));
+	struct uiwarp_ibv_mw *mine = provider_new(sizeof(*mine));
 	int error;
 
 	if (!mine)
@@ -94,7 +94,7 @@ struct ibv_mw *provider_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 int provider_dealloc_mw(struct ibv_mw *mw)
 {
-	int error = core_verbs->mw_dealloc(((struct provider_mw *)mw)->core);
+	int error = core_verbs->mw_dealloc(((struct uiwarp_ibv_mw *)mw)->core);
 
 	if (!error)
 		core_verbs->object_free(mw);
@@ -111,7 +111,7 @@ int provider_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *b
 		.send_flags = bind->send_flags,
 		.bind_mw = {.mw = mw, .bind_info = bind->bind_info},
 	};
-	int error = core_verbs->mw_next_rkey(((struct provider_mw *)mw)->core, mw->rkey, &wr.bind_mw.rkey);
+	int error = core_verbs->mw_next_rkey(((struct uiwarp_ibv_mw *)mw)->core, mw->rkey, &wr.bind_mw.rkey);
 
 	if (!error)
 		error = provider_post_send(qp, &wr, &bad);

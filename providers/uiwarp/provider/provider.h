@@ -54,11 +54,6 @@ struct provider_mr {
 	struct uiwarp_mr *core;
 };
 
-struct provider_mw {
-	struct ibv_mw mw;
-	struct uiwarp_mw *core;
-};
-
 struct provider_cq {
 	union {
 		struct ibv_cq cq;
