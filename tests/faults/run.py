@@ -128,11 +128,22 @@ def peer(uiwarp, program):
             yield f"peer, {face}: status {status}\n" + "\n".join(said + injected + others)
 
 
+def refused(uiwarp, program):
+    """What a call fails with by a rule is no finding."""
+    rules = "verb=rereg_mr nth=1 errno=EBUSY\nverb=post_send nth=2 errno=ENOMEM\n"
+    wanted = ["rereg 16", "send 0", "send 12", "send 0", "send 12", "query 0", "query 0"]
+    for options in ([], ["--check"]):
+        said, injected, others, status = run(uiwarp, program, rules, *options)
+        if status or said != wanted or len(injected) != 4:
+            yield f"refused, {options}: status {status}\n" + "\n".join(said + injected + others)
+
+
 def main():
     uiwarp, folder = sys.argv[1:]
     program = str(pathlib.Path(folder, "faults_sequence"))
     found = [*datagrams(uiwarp, str(pathlib.Path(folder, "faults_datagrams"))),
              *peer(uiwarp, str(pathlib.Path(folder, "faults_peer"))),
+             *refused(uiwarp, str(pathlib.Path(folder, "faults_refused"))),
              *problems(uiwarp, program), *without_a_good_rule(uiwarp, program),
              *what_met_nothing(uiwarp, program), *absent(uiwarp, program), *ready_made(uiwarp, program)]
     print("\n".join(found) or f"the same {TIMES} times")

@@ -33,7 +33,7 @@ bool is_atomic(const ibv_send_wr& wr) {
 std::optional<Fault> why_send_refused(const ibv_send_wr& wr, int error, ibv_qp_state state,
                                       const ibv_qp_cap& cap, const Requests& outstanding) {
   if (error == ENOMEM) {
-    if (outstanding.size() == 0 || outstanding.has_signaled()) return {};
+    if (outstanding.size() < cap.max_send_wr || outstanding.has_signaled()) return {};
     return Fault{Kind::kSendQueueFull,
                  text("ibv_post_send failed with ENOMEM: the send queue holds %zu requests, which "
                       "is all it was made for (max_send_wr %u), and none of them asks for a "

@@ -11,6 +11,7 @@
 #include "check/rewritten.h"
 #include "check/thread_rules.h"
 #include "check/wraps.h"
+#include "core/injected.h"
 
 namespace uiw::check {
 namespace {
@@ -102,7 +103,7 @@ void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& poste
 }
 
 // Posts a list to `post(first copy, bad copy)`, part by part. `describe` makes the Request of a
-// work request, `refused` is told of the one that was not taken.
+// work request, `refused` is told of the one that was not taken, unless that was by a rule.
 template <class WorkRequest, class Post, class Describe, class Refused>
 int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkRequest* wr,
              WorkRequest** bad, Post post, Describe describe, Refused refused) {
@@ -119,6 +120,7 @@ int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkReques
     }
     table_lock.unlock();
     WorkRequest* stopped = part.first();
+    const core::Injections injected;
     if (const int error = post(part.first(), &stopped)) {
       const int at = part.index_of(stopped);
       {
@@ -127,7 +129,7 @@ int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkReques
         for (int i = at; i < part.count(); ++i)
           requests.take_back(first + static_cast<uint32_t>(i));
       }
-      refused(part.original(at), error);
+      if (!injected.any()) refused(part.original(at), error);
       if (bad) *bad = part.original_of(stopped);
       return error;
     }
@@ -246,8 +248,9 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
     const std::lock_guard lock(qp.mutex);
     report_taken(qp, one, posted);
   }
+  const core::Injections injected;
   if (const int error = next->qp_batch_add(qp.next, rewritten.first())) {
-    report_refusal(qp, one, error, posted);
+    if (!injected.any()) report_refusal(qp, one, error, posted);
     return error;
   }
   const std::lock_guard lock(qp.mutex);
@@ -276,6 +279,7 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
   qp.sending.leave(qp.section.end());
   // Another thread's as soon as the section ends.
   const std::vector<uint32_t> batch = std::exchange(qp.batch, {});
+  const core::Injections injected;
   const int error = next->qp_batch_end(qp.next, publish);
   if (publish && !error) return 0;
   {
@@ -283,7 +287,7 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
     for (const uint32_t sequence : batch) qp.sends.take_back(sequence);
   }
   capture(here);
-  if (error && !batch.empty()) report_refusal(qp, {}, error, here);
+  if (error && !batch.empty() && !injected.any()) report_refusal(qp, {}, error, here);
   return error;
 }
 

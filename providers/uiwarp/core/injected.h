@@ -13,4 +13,17 @@ using OnInjected = void (*)(uint32_t qp_num, int line, const char* what);
 // Null: nobody.
 inline constinit std::atomic<OnInjected> on_injected{nullptr};
 
+// Calls of this thread that have failed by a rule, ever.
+inline constinit thread_local unsigned calls_injected = 0;
+
+// Of one call, or several: made before it.
+class Injections {
+ public:
+  // Whether it has failed by a rule since.
+  bool any() const { return calls_injected != before_; }
+
+ private:
+  const unsigned before_ = calls_injected;
+};
+
 }  // namespace uiw::core

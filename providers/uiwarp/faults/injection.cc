@@ -211,11 +211,19 @@ void Notes::say(const Hit& hit, uint32_t qp_num, const char* what, const char* b
   say(*hit.rule, qp_num, line, brief ? brief : what);
 }
 
+namespace {
+
+int fail(const Hit& hit, Notes& notes) {
+  ++core::calls_injected;
+  notes.call(hit);
+  return hit.rule->error;
+}
+
+}  // namespace
+
 int failing(Event event, Stream& stream, Notes& notes) {
   const std::optional<Hit> hit = stream.next(rules(), event);
-  if (!hit) return 0;
-  notes.call(*hit);
-  return hit->rule->error;
+  return hit ? fail(*hit, notes) : 0;
 }
 
 std::optional<Hit> next_of_process(const Occasion& happens) {
@@ -229,9 +237,7 @@ std::optional<Hit> next_of_process(const Occasion& happens) {
 int failing(Event event) {
   Notes notes;
   const std::optional<Hit> hit = next_of_process({.event = event});
-  if (!hit) return 0;
-  notes.call(*hit);
-  return hit->rule->error;
+  return hit ? fail(*hit, notes) : 0;
 }
 
 int failing(Event event, Qp& qp) {

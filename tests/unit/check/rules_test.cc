@@ -50,6 +50,9 @@ TEST(Refusals, AFullSendQueueIsAFaultWhenNothingInItCompletes) {
   EXPECT_THAT(fault->what, HasSubstr("max_send_wr 2"));
   EXPECT_FALSE(why_send_refused(wr, ENOMEM, IBV_QPS_RTS, kCap, outstanding(true)));
   EXPECT_FALSE(why_send_refused(wr, ENOMEM, IBV_QPS_RTS, kCap, kNone));
+  ibv_qp_cap deeper = kCap;
+  deeper.max_send_wr = 3;
+  EXPECT_FALSE(why_send_refused(wr, ENOMEM, IBV_QPS_RTS, deeper, outstanding(false)));
 }
 
 TEST(Refusals, SendsAreForRts) {
