@@ -9,12 +9,14 @@
 #include "check/thread_rules.h"
 #include "check/unread_events.h"
 #include "check/wraps.h"
+#include "core/injected.h"
 
 namespace uiw::check {
 
 ibv_qp_state state_of(const Qp& qp) {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
+  const core::OwnCalls own;
   return next->qp_query(qp.next, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
 }
 

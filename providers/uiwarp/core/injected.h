@@ -26,4 +26,15 @@ class Injections {
   const unsigned before_ = calls_injected;
 };
 
+inline constinit thread_local bool is_own_call = false;
+
+// While it lives what this thread calls is an instrument's own doing: it meets no rule, and counts
+// for none. Not within another one.
+class OwnCalls {
+ public:
+  OwnCalls() { is_own_call = true; }
+  ~OwnCalls() { is_own_call = false; }
+  OwnCalls(const OwnCalls&) = delete;
+};
+
 }  // namespace uiw::core

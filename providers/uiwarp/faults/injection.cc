@@ -241,7 +241,7 @@ int failing(Event event) {
 }
 
 int failing(Event event, Qp& qp) {
-  if (qp.foreign()) return 0;
+  if (qp.foreign() || core::is_own_call) return 0;
   Notes notes;
   const std::lock_guard lock(qp.mutex);
   return failing(event, qp.stream, notes);
