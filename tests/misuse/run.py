@@ -69,10 +69,13 @@ def problems(uiwarp, program, source):
 
 
 def places(uiwarp, folder):
-    """The call that failed is shown first; what a device was closed with is not said again when the process ends."""
+    """The call that failed is shown first, and which request; what a device was closed with is not said again when the process ends."""
     findings, _, said = run(uiwarp, f"{folder}/misuse_busy_domain", False)
     if [place["label"] for place in findings[0]["places"]][:2] != ["called", "created"]:
         yield f"a domain that is busy: {said}"
+    findings, _, said = run(uiwarp, f"{folder}/misuse_batch_in_init", False)
+    if [finding["wr_id"] for finding in findings] != [4]:
+        yield f"a batch that is refused does not have the wr_id of its first request: {said}"
     findings, _, said = run(uiwarp, f"{folder}/misuse_closed_with_objects", True)
     if len(findings) != 1:
         yield f"a device closed with objects: {len(findings)} findings\n{said}"

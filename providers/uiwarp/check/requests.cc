@@ -24,11 +24,17 @@ uint32_t Requests::add(const Request& request) {
   return last_;
 }
 
-void Requests::take_back(uint32_t sequence) {
+std::optional<uint64_t> Requests::take_back(uint32_t sequence) {
   sequence %= 1u << kSequenceBits;
   // Of equal ones the newest is meant.
-  for (size_t i = count_; i-- > 0;)
-    if (heads_[place_of(i)].sequence == sequence) return erase(i);
+  for (size_t i = count_; i-- > 0;) {
+    const Head& head = heads_[place_of(i)];
+    if (head.sequence != sequence) continue;
+    const uint64_t wr_id = head.wr_id;
+    erase(i);
+    return wr_id;
+  }
+  return {};
 }
 
 Request Requests::operator[](size_t i) const {

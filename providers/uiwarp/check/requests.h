@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "check/request.h"
@@ -29,8 +30,9 @@ class Requests {
   // Its sequence number. SGEs are left out when there are more than max_sge: it will be refused.
   uint32_t add(const Request& request);
 
-  // It was not posted after all. `sequence`: of add(), or of the one so many behind it.
-  void take_back(uint32_t sequence);
+  // It was not posted after all. `sequence`: of add(), or of the one so many behind it. Its wr_id,
+  // if it is there.
+  std::optional<uint64_t> take_back(uint32_t sequence);
 
   // Of a send queue: the completion `wr_id` was polled. Those before it are over too, and visited
   // first. One that succeeded is the oldest that asked for a completion; one that failed may be

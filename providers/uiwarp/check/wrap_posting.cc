@@ -282,12 +282,19 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
   const core::Injections injected;
   const int error = next->qp_batch_end(qp.next, publish);
   if (publish && !error) return 0;
+  // All are refused: the first one stands for them.
+  std::optional<uint64_t> first;
   {
     const std::lock_guard lock(qp.mutex);
-    for (const uint32_t sequence : batch) qp.sends.take_back(sequence);
+    for (const uint32_t sequence : batch) {
+      const std::optional<uint64_t> wr_id = qp.sends.take_back(sequence);
+      if (!first) first = wr_id;
+    }
   }
   capture(here);
-  if (error && !batch.empty() && !injected.any()) report_refusal(qp, {}, error, here);
+  ibv_send_wr refused{};
+  refused.wr_id = first.value_or(0);
+  if (error && first && !injected.any()) report_refusal(qp, refused, error, here);
   return error;
 }
 

@@ -116,9 +116,9 @@ TEST(Requests, WhatWasNotPostedIsTakenBack) {
   add(requests, 1);
   const uint32_t second = add(requests, 1);
   add(requests, 3);
-  requests.take_back(second);
+  EXPECT_TRUE(requests.take_back(second));
   EXPECT_THAT(ids(requests), ElementsAre(1, 3));
-  requests.take_back(second);  // is gone
+  EXPECT_FALSE(requests.take_back(second));  // is gone
   EXPECT_THAT(ids(requests), ElementsAre(1, 3));
 }
 
