@@ -26,12 +26,18 @@ int take(Cq& cq) {
                         [&](const ibv_wc& wc) { cq.completions.add(lane_of(cq, wc), wc, now); });
 }
 
+// The next table arms without the mutex: --faults waits there for what is late, and others may poll
+// meanwhile. The first completion that they take is owed, as behind an arming; the rest is, once
+// this is over.
 int arm(Cq& cq, int solicited_only, bool takes_first) {
-  const std::lock_guard lock(cq.mutex);
-  // Of what is there the next table raises an event, if it has raised none yet.
-  if (takes_first) take(cq);
-  cq.completions.arm(solicited_only != 0);
+  {
+    const std::lock_guard lock(cq.mutex);
+    // Of what is there the next table raises an event, if it has raised none yet.
+    if (takes_first) take(cq);
+    cq.completions.arm(solicited_only != 0);
+  }
   const int error = next->cq_arm(cq.next, solicited_only);
+  const std::lock_guard lock(cq.mutex);
   // --faults holds completions back until then, which have had their event: they have come before.
   take(cq);
   cq.completions.arm(solicited_only != 0);

@@ -6,9 +6,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/clock.h"
@@ -105,6 +107,31 @@ TEST_F(ShakenVerbs, WhoArmsFindsWhatWasHeldBehindIt) {
   fake::receive(fake::of(qp_), 2);
   EXPECT_EQ(verbs_->cq_arm(receives_, 0), 0);
   EXPECT_THAT(poll(receives_), ElementsAre(1, 2));
+}
+
+TEST_F(ShakenVerbs, WhoArmsForLongKeepsNobodyFromPolling) {
+  static std::atomic<bool> is_arming, may_end;
+  is_arming = may_end = false;
+  behind_.cq_arm = [](uiwarp_cq*, int) {
+    is_arming = true;
+    while (!may_end) std::this_thread::yield();
+    return 0;
+  };
+  begin(1);
+  std::thread arms([&] { EXPECT_EQ(verbs_->cq_arm(receives_, 0), 0); });
+  while (!is_arming) std::this_thread::yield();
+  std::atomic<bool> has_polled{false};
+  std::thread polls([&] {
+    fake::receive(fake::of(qp_), 1);
+    EXPECT_THAT(poll(receives_), ElementsAre(1));
+    has_polled = true;
+  });
+  const core::Nanoseconds limit = core::now() + 10 * core::kSecond;
+  while (!has_polled && core::now() < limit) std::this_thread::yield();
+  EXPECT_TRUE(has_polled);
+  may_end = true;
+  arms.join();
+  polls.join();
 }
 
 TEST_F(ShakenVerbs, UnderSomeSeedsWhatCameBeforeTheArmingHasNoEvent) {
