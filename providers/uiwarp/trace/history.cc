@@ -141,12 +141,15 @@ class Builder {
         QueuePair& made = history_.queue_pairs[queue_pair(record.qp)];
         made.type = record.opcode;
         made.queue = record.work.queue;
-        begin_sends(record.qp);
+        begin_anew(record.qp);
         break;
       }
       case Kind::kState:
-        if (record.opcode == IBV_QPS_RESET) begin_sends(record.qp);
+        if (record.opcode == IBV_QPS_RESET) begin_anew(record.qp);
         break;
+      case Kind::kSharedGone:
+        receives_.erase({record.work.queue, kNobody});
+        return;
       case Kind::kConnected:
         connect(record);
         break;
@@ -178,8 +181,9 @@ class Builder {
   }
 
   // What was posted to it before has no completion any more.
-  void begin_sends(uint32_t number) {
+  void begin_anew(uint32_t number) {
     const size_t qp = queue_pair(number);
+    receives_.erase({0, qp});
     sends_.erase({0, qp});
     outstanding(sends_, 0, qp).begin();
   }

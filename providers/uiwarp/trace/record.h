@@ -30,8 +30,9 @@ enum class Kind : uint8_t {
   kFpdu = 15,         // one was sent or received
   kFpduRest = 16,     // of the last kFpdu of that queue pair and direction: more of its octets
   kStands = 17,       // as kConnected, told again; kAgreed comes behind it
+  kSharedGone = 18,   // a shared receive queue was destroyed: another one may have its address now
 };
-inline constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kStands);
+inline constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kSharedGone);
 
 // Bits of Record::flags.
 inline constexpr uint8_t kSignaled = 1;     // of a post: it completes with a completion of its own
@@ -48,7 +49,8 @@ struct Work {
     uint32_t error;  // kRefused: errno; kCmEvent: its status
     uint32_t place;  // kCompletion, of a send queue: see uiwarp_cq_poll(); 0: it is not told
   };
-  uint64_t queue;  // receives, kCreated: the shared receive queue; 0: the queue pair's own
+  uint64_t
+      queue;  // receives, kCreated, kSharedGone: the shared receive queue; 0: the queue pair's own
 };
 
 struct Addresses {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Queue pairs.
+// Queue pairs, and the end of shared receive queues.
 #include <cerrno>
 
 #include "core/clock.h"
@@ -37,6 +37,15 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
   // With the time when it began: its number may be another one's by now.
   write(record_of(Kind::kDestroyed, qp->number, time));
   delete qp;
+  return 0;
+}
+
+int srq_destroy(uiwarp_srq* srq, uint32_t* async_events) {
+  const core::Nanoseconds time = core::now();
+  if (const int error = next->srq_destroy(srq, async_events)) return error;
+  Record record = record_of(Kind::kSharedGone, 0, time);
+  record.work.queue = reinterpret_cast<uintptr_t>(srq);
+  write(record);
   return 0;
 }
 

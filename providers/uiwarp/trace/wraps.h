@@ -32,7 +32,7 @@ void injected(uint32_t qp_num, int line, const char* what);
 // X(name) for each.
 // clang-format off
 #define UIW_TRACED_VERBS(X) \
-  X(context_open) X(cq_poll) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) \
+  X(context_open) X(cq_poll) X(srq_post_recv) X(srq_destroy) X(qp_create) X(qp_destroy) X(qp_modify) \
   X(qp_query) X(qp_post_send) X(qp_post_recv) X(qp_attach) X(qp_detach) X(qp_break) X(qp_deafen) X(qp_patience) \
   X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) X(peer_refused) \
   X(receive_awaited) X(connected) X(agreed) X(fpdu_passed) X(cm_event_taken) X(async_event_taken)

@@ -37,6 +37,15 @@ class Recorded {
     record.work.wr_id = wr_id;
     return record;
   }
+  void receive(uint64_t wr_id, int64_t time, uint64_t shared = 0) {
+    Record& record = add(Kind::kReceive, shared ? 0 : 7, time);
+    record.flags = kSignaled;
+    record.work.wr_id = wr_id;
+    record.work.queue = shared;
+  }
+  void complete_receive(uint64_t wr_id, int64_t time) {
+    complete(wr_id, time).flags = kHasReceived;
+  }
   void connect(uint8_t local, uint8_t peer) {
     Record& record = add(Kind::kConnected, 7, 0);
     record.addresses = {};
@@ -98,6 +107,28 @@ TEST(TraceHistory, PlacesCountFromWhenTheQueuePairWasMadeOrReset) {
   EXPECT_THAT(statuses(recorded.history()),
               ElementsAre("unsignaled", "RETRY_EXC_ERR", "open", "unsignaled", "unsignaled",
                           "RETRY_EXC_ERR"));
+}
+
+TEST(TraceHistory, ReceivesAreGoneWithTheResetOfTheirQueuePair) {
+  Recorded recorded;
+  recorded.add(Kind::kCreated, 7, 0);
+  recorded.receive(1, 1);
+  recorded.add(Kind::kState, 7, 2).opcode = IBV_QPS_RESET;
+  recorded.receive(1, 3);
+  recorded.complete_receive(1, 5);
+  EXPECT_THAT(statuses(recorded.history()), ElementsAre("open", "SUCCESS"));
+}
+
+TEST(TraceHistory, ReceivesAreGoneWithTheirSharedQueue) {
+  Recorded recorded;
+  recorded.add(Kind::kCreated, 7, 0).work.queue = 0x1000;
+  recorded.receive(1, 1, 0x1000);
+  recorded.add(Kind::kDestroyed, 7, 2);
+  recorded.add(Kind::kSharedGone, 0, 2).work.queue = 0x1000;
+  recorded.add(Kind::kCreated, 7, 2).work.queue = 0x1000;
+  recorded.receive(1, 3, 0x1000);
+  recorded.complete_receive(1, 5);
+  EXPECT_THAT(statuses(recorded.history()), ElementsAre("open", "SUCCESS"));
 }
 
 TEST(TraceHistory, WithoutThePostsBeforeItAPlaceSaysNothing) {

@@ -36,6 +36,7 @@ uiwarp_verbs behind() {
     return 0;
   };
   verbs.qp_destroy = [](uiwarp_qp*, uint32_t*) { return 0; };
+  verbs.srq_destroy = [](uiwarp_srq*, uint32_t*) { return 0; };
   verbs.qp_modify = [](uiwarp_qp*, const ibv_qp_attr*, int) { return 0; };
   verbs.qp_post_send = [](uiwarp_qp*, ibv_send_wr* wr, ibv_send_wr** bad) {
     *bad = wr->next;
@@ -157,6 +158,17 @@ TEST_F(TracedVerbs, WhatAKilledProcessPostedAndPolledIsThere) {
   EXPECT_GE(sent.latency(), 0);
   EXPECT_EQ(opcode_of(history.requests[1]), "RECV");
   EXPECT_EQ(status_of(history.requests[1]), "open");
+}
+
+TEST_F(TracedVerbs, ADestroyedSharedQueueIsToldOf) {
+  const Snapshot snapshot = snapshot_of(
+      [](const uiwarp_verbs& verbs, uiwarp_qp*) {
+        verbs.srq_destroy(reinterpret_cast<uiwarp_srq*>(0x1000), nullptr);
+      },
+      "");
+  ASSERT_FALSE(snapshot.records.empty());
+  EXPECT_EQ(snapshot.records.back().kind, Kind::kSharedGone);
+  EXPECT_EQ(snapshot.records.back().work.queue, 0x1000u);
 }
 
 TEST_F(TracedVerbs, OfEqualRequestsTheOneFailsThatTheStackNames) {
