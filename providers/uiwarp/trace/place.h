@@ -3,6 +3,9 @@
 // vain.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <string>
 
 namespace uiw::trace {
@@ -12,6 +15,10 @@ enum class Place {
   kInUse,    // a process that runs writes its trace there, or this one has before exec()
   kForeign,  // something else, which stays
 };
+
+// When that process began, in ticks since the host did; 0: none that can be seen. The first
+// processes of two containers, one after the other, have the same number.
+uint64_t started_at(pid_t pid);
 
 // Does not wait, whatever is there. Thread: any.
 Place look_at(const std::string& path);

@@ -112,6 +112,7 @@ struct Header {
   char program[52];  // the name that it was started by
   char boot[40];     // of the host: where it is the same, monotonic times can be compared
   uint64_t kept;     // records behind the ring: kConnected, of the newest connections, or nothing
+  uint64_t started;  // started_at() of pid; 0: not known
 };
 inline constexpr size_t kHeaderSize = 4096;  // the ring begins behind it
 static_assert(sizeof(Header) <= kHeaderSize && std::is_trivially_copyable_v<Header>);

@@ -101,6 +101,7 @@ Header header_of(uint64_t size) {
   header.monotonic = core::now();
   header.realtime = real.tv_sec * core::kSecond + real.tv_nsec;
   header.pid = static_cast<uint32_t>(getpid());
+  header.started = started_at(getpid());
   strncpy(header.program, program_invocation_short_name, sizeof header.program - 1);
   std::string boot;
   core::read_file("/proc/sys/kernel/random/boot_id", boot);

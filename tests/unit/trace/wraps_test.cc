@@ -17,6 +17,7 @@
 #include "core/injected.h"
 #include "trace/history.h"
 #include "trace/instrument.h"
+#include "trace/place.h"
 #include "trace/ring.h"
 #include "trace/wire.h"
 
@@ -361,6 +362,26 @@ TEST_F(TracedVerbs, TheNewestRecordsStayInAFileOfItsSize) {
   ASSERT_EQ(stat(path_.c_str(), &status), 0);
   EXPECT_EQ(status.st_size, 65536);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+// As the first processes of two containers do.
+TEST_F(TracedVerbs, AProcessThatHasTheNumberOfOneBeforeReplacesItsFile) {
+  traced([](const uiwarp_verbs&, uiwarp_qp*) {});
+  const auto look_with = [&](uint64_t started) {
+    FILE* const file = std::fopen(path_.c_str(), "r+");
+    Header header{};
+    EXPECT_TRUE(file && std::fread(&header, sizeof header, 1, file) == 1);
+    if (!file) return Place::kForeign;
+    EXPECT_NE(header.started, 0u);
+    header.pid = static_cast<uint32_t>(getpid());
+    header.started = started;
+    std::rewind(file);
+    EXPECT_EQ(std::fwrite(&header, sizeof header, 1, file), 1u);
+    std::fclose(file);
+    return look_at(path_);
+  };
+  EXPECT_EQ(look_with(started_at(getpid())), Place::kInUse);
+  EXPECT_EQ(look_with(started_at(getpid()) - 1), Place::kFree);
 }
 
 TEST_F(TracedVerbs, AnotherProcessThatRunsKeepsItsFile) {
