@@ -3,9 +3,9 @@
 
 #include <pthread.h>
 
+#include "check/fork_gate.h"
 #include "check/report.h"
 #include "check/text.h"
-#include "check/unloads.h"
 #include "core/generation.h"
 
 namespace uiw::check {
@@ -25,16 +25,16 @@ void before_fork() {
   Objects& objects = Objects::instance();
   objects.hold();
   held = &objects;
-  hold_unloads();
+  fork_gate.close();
 }
 
 void in_parent() {
-  let_unloads_go();
+  fork_gate.open();
   held->let_go();
 }
 
 void in_child() {
-  let_unloads_go();
+  fork_gate.open_in_child();
   held->let_go();
   Objects::instance().inherit(*held);
   forked_at = forking;

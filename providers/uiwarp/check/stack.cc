@@ -10,6 +10,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "check/fork_gate.h"
 #include "check/stack_depot.h"
 #include "check/unloads.h"
 #include "core/no_cancellation.h"
@@ -74,10 +75,12 @@ const Backtrace& Stack::calls() const {
 __attribute__((noinline)) void capture(Stack& stack) {
   Frames frames;
   const core::NoCancellation whole;
+  fork_gate.enter();
   const size_t count =
       may_remember()
           ? static_cast<size_t>(unw_backtrace(frames.data(), static_cast<int>(frames.size())))
           : step(frames);
+  fork_gate.leave();
   Backtrace calls;
   calls.count = static_cast<uint32_t>(count > kOwn ? count - kOwn : 0);
   for (uint32_t i = 0; i < calls.count; ++i)

@@ -3,18 +3,10 @@
 
 #include <link.h>
 
-#include <mutex>
-
 namespace uiw::check {
-namespace {
-
-constinit std::mutex asking;
-
-}  // namespace
 
 uint64_t unloads() {
   uint64_t count = 0;
-  const std::lock_guard one(asking);
   // What it says of the first object it says of all.
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* to) {
@@ -23,14 +15,6 @@ uint64_t unloads() {
       },
       &count);
   return count;
-}
-
-void hold_unloads() {
-  asking.lock();
-}
-
-void let_unloads_go() {
-  asking.unlock();
 }
 
 }  // namespace uiw::check

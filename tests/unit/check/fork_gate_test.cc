@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "check/fork_gate.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "check/forks.h"
+#include "check/stack.h"
+
+namespace uiw::check {
+namespace {
+
+constexpr useconds_t kAWhile = 20'000;  // far more than a thread takes that waits for nobody
+
+TEST(ForkGateTest, WhoClosesItWaitsForWhoIsWithin) {
+  ForkGate gate;
+  gate.enter();
+  std::atomic<bool> is_closed{false};
+  std::thread closes([&] {
+    gate.close();
+    is_closed = true;
+    gate.open();
+  });
+  usleep(kAWhile);
+  EXPECT_FALSE(is_closed);
+  gate.leave();
+  closes.join();
+  EXPECT_TRUE(is_closed);
+  gate.enter();
+  gate.leave();
+}
+
+TEST(ForkGateTest, WhoTakesAStackWaitsWhileItIsClosed) {
+  std::atomic<bool> is_taken{false};
+  fork_gate.close();
+  std::thread takes([&] {
+    Stack stack;
+    capture(stack);
+    is_taken = true;
+  });
+  usleep(kAWhile);
+  EXPECT_FALSE(is_taken);
+  fork_gate.open();
+  takes.join();
+  EXPECT_TRUE(is_taken);
+}
+
+TEST(ForkGateTest, AForkWaitsForWhoIsWithinAndItsChildFindsNobodyThere) {
+  static const bool is_watched = (watch_forks(), true);
+  ASSERT_TRUE(is_watched);
+  std::atomic<bool> is_within{false}, has_left{false};
+  std::thread enters([&] {
+    fork_gate.enter();
+    is_within = true;
+    usleep(kAWhile);
+    has_left = true;
+    fork_gate.leave();
+  });
+  while (!is_within) std::this_thread::yield();
+  const pid_t child = fork();
+  if (child == 0) {
+    fork_gate.close();
+    _exit(0);
+  }
+  EXPECT_TRUE(has_left);
+  enters.join();
+  int status = 1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace uiw::check
