@@ -40,20 +40,35 @@ class Outstanding {
       if (!signaled || (silent && *silent < *signaled)) found = silent;
       if (const auto told = at_place(completion)) found = told;
     }
+    before_.reset();
+    if (success && place_ && completion.place) before_ = completion.place - *place_ - 1;
     place_.reset();
     if (found && completion.place) place_ = completion.place;
     return found;
   }
 
-  // Those before it are over, too.
+  // Those before it are over, too. Of two threads that post at once the one that began first may
+  // have come second. Where there are more before it than the places of the completions tell, those
+  // that have a completion of their own are not over yet.
   template <class Visit>
   void complete_up_to(size_t index, Visit visit) {
+    constexpr size_t kMostPosters = 64;  // of one queue pair at once
+    const auto end = std::ranges::upper_bound(order_, index);
+    const bool some_come_later = before_ && end - order_.begin() > int64_t{*before_} + 1;
+    std::vector<size_t> later;
     while (!order_.empty() && order_.front() <= index) {
       const size_t oldest = order_.front();
       order_.pop_front();
+      const Request& request = requests_[oldest];
+      if (some_come_later && request.signaled && request.outcome == Outcome::kOpen &&
+          later.size() < kMostPosters) {
+        later.push_back(oldest);
+        continue;
+      }
       forget(oldest);
-      if (requests_[oldest].outcome == Outcome::kOpen) visit(oldest);
+      if (request.outcome == Outcome::kOpen) visit(oldest);
     }
+    order_.insert(order_.begin(), later.begin(), later.end());
   }
 
   // It alone: receives of a shared queue complete in any order.
@@ -83,7 +98,8 @@ class Outstanding {
 
   std::vector<Request>& requests_;
   std::deque<size_t> order_;
-  std::optional<uint32_t> place_;  // of the last completion, behind which order_ begins
+  std::optional<uint32_t> place_;   // of the last completion, behind which order_ begins
+  std::optional<uint32_t> before_;  // how many between it and the one before it had no completion
   std::map<Key, std::deque<size_t>> by_id_;
 };
 

@@ -96,6 +96,17 @@ TEST(TraceHistory, OfEqualIdsTheOneFailsWhosePlaceTheCompletionTells) {
                                                         "unsignaled", "RETRY_EXC_ERR", "open"));
 }
 
+TEST(TraceHistory, OfTwoThreadsTheOneThatBeganFirstMayHavePostedSecond) {
+  Recorded recorded;
+  recorded.add(Kind::kCreated, 7, 0);
+  recorded.send(2, 1);  // waits for the section in which the others are
+  recorded.send(0, 2, false);
+  recorded.send(1, 2);
+  recorded.complete(1, 5).work.place = 2;
+  recorded.complete(2, 6).work.place = 3;
+  EXPECT_THAT(statuses(recorded.history()), ElementsAre("SUCCESS", "unsignaled", "SUCCESS"));
+}
+
 TEST(TraceHistory, PlacesCountFromWhenTheQueuePairWasMadeOrReset) {
   Recorded recorded;
   recorded.add(Kind::kCreated, 7, 0);
