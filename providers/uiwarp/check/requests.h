@@ -37,15 +37,28 @@ class Requests {
   // Of a send queue: the completion `wr_id` was polled. Those before it are over too, and visited
   // first. One that succeeded is the oldest that asked for a completion; one that failed may be
   // any. Of equal ones the oldest is taken for the one that is meant; of none nothing is visited.
+  // Those before one that succeeded which asked for a completion themselves are not over: of two
+  // threads that post, or poll, at once the one that came here first may have come second there.
   template <class Visit>
   void complete_sends(uint64_t wr_id, bool success, Visit visit) {
     is_sure_ = is_sure_ && (success || !is_ambiguous(wr_id));
     for (size_t i = 0; i < count_; ++i) {
       const Head& head = heads_[place_of(i)];
       if (head.wr_id != wr_id || !(head.is_signaled || !success)) continue;
-      for (size_t before = 0; before < i; ++before) visit((*this)[before], false);
+      const auto is_over = [&](size_t before) {
+        return !success || !heads_[place_of(before)].is_signaled;
+      };
+      bool all_are = true;
+      for (size_t before = 0; before < i; ++before) {
+        all_are = all_are && is_over(before);
+        if (is_over(before)) visit((*this)[before], false);
+      }
       visit((*this)[i], true);
-      return drop_first(i + 1);
+      if (all_are) return drop_first(i + 1);
+      erase(i);
+      for (size_t before = i; before-- > 0;)
+        if (is_over(before)) erase(before);
+      return;
     }
   }
 

@@ -39,6 +39,20 @@ bool receive(Requests& requests, uint64_t wr_id) {
   return found;
 }
 
+// Of two threads that post at once.
+TEST(RequestsOfTwoThreads, CompleteInAnotherOrderThanTheyCame) {
+  Requests requests(Requests::Of::kSends);
+  add(requests, 1);
+  add(requests, 2, false);
+  add(requests, 3);
+  add(requests, 4, false);
+  using Visited = std::vector<std::pair<uint64_t, bool>>;
+  EXPECT_EQ(complete(requests, 3, true), (Visited{{2, false}, {3, true}}));
+  EXPECT_EQ(ids(requests), (std::vector<uint64_t>{1, 4}));
+  EXPECT_EQ(complete(requests, 1, false), (Visited{{1, true}}));
+  EXPECT_EQ(ids(requests), (std::vector<uint64_t>{4}));
+}
+
 TEST(Requests, ACompletionEndsWhatWasPostedBeforeIt) {
   Requests requests(Of::kSends);
   add(requests, 1, false);
