@@ -5,6 +5,7 @@
 
     run.py UIWARP-BINARY FOLDER-OF-THE-PROGRAM
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -140,6 +141,7 @@ def refused(uiwarp, program):
 
 def main():
     uiwarp, folder = sys.argv[1:]
+    os.environ["UIWARP_DEVICES"] = "lo"  # with the RoCE face it has a device only where there is no other one
     program = str(pathlib.Path(folder, "faults_sequence"))
     found = [*datagrams(uiwarp, str(pathlib.Path(folder, "faults_datagrams"))),
              *peer(uiwarp, str(pathlib.Path(folder, "faults_peer"))),
