@@ -10,6 +10,7 @@ namespace uiw::datagram {
 
 enum class Drop : uint8_t {
   kMalformed,     // no header of ours, or larger than the MTU
+  kForged,        // from another port than the sender's number has
   kNoQueuePair,   // of that number at this port
   kNotReceiving,  // the queue pair is in a state that does not receive
   kQkey,          // another one than the queue pair's

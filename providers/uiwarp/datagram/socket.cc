@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/gid.h"
+#include "core/qp_number.h"
 #include "core/raw_sys.h"
 #include "core/tuning.h"
 #include "datagram/drops.h"
@@ -122,6 +123,13 @@ void read_control(const msghdr& message, Envelope& out) {
   }
 }
 
+// A sender's number contains the port that it sends from (door.h), which the kernel lets nobody
+// else of that host have. So no other user there can take a queue pair's number for its own, as
+// with an adapter, which writes the number by itself.
+bool is_from_its_port(const Header& header, const sockaddr_in6& from) {
+  return core::port_of(header.from) == ntohs(from.sin6_port);  // at the same place in sockaddr_in
+}
+
 in6_addr gid_of(const sockaddr_in6& from) {
   if (from.sin6_family == AF_INET6) return from.sin6_addr;
   return core::mapped(reinterpret_cast<const sockaddr_in&>(from).sin_addr);
@@ -203,6 +211,10 @@ Received receive(int fd, std::span<uint8_t> buffer, Receiver& receiver, uint64_t
     const std::optional<Header> header = fits ? load_header(datagram) : std::nullopt;
     if (!header) {
       drops().count(Drop::kMalformed);
+      continue;
+    }
+    if (!is_from_its_port(*header, sources[i])) {
+      drops().count(Drop::kForged);
       continue;
     }
     Arrival arrival{{}, *header, datagram.subspan(kHeaderSize)};

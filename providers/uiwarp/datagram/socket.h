@@ -55,9 +55,9 @@ enum class Received {
   kSome,  // as many as there was room for
 };
 
-// Reads what has come into `buffer`, several at once, and tells of each that has a header of ours;
-// others are counted. One system call. `bytes` grows by what came. Thread: any, with a buffer of
-// its own.
+// Reads what has come into `buffer`, several at once, and tells of each that has a header of ours
+// and comes from the port of the queue pair that it names as its sender; others are counted. One
+// system call. `bytes` grows by what came. Thread: any, with a buffer of its own.
 Received receive(int fd, std::span<uint8_t> buffer, Receiver& receiver, uint64_t& bytes);
 
 }  // namespace uiw::datagram

@@ -50,6 +50,8 @@ class Stranger {
     getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size);
     return ntohs(at.sin6_port);
   }
+  // Of a queue pair that could be behind it.
+  uint32_t number() const { return core::number_of(port(), 7); }
   void send(uint16_t port, std::string_view datagram, const char* to = "::ffff:127.0.0.1") const {
     const sockaddr_in6 at = named(to, port);
     EXPECT_EQ(sendto(fd_, datagram.data(), datagram.size(), 0,

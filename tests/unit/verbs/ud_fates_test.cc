@@ -36,9 +36,9 @@ class UdFates : public UdQueuePairs {
   void send(std::string_view payload, uiwarp_datagram_fate fate, core::Nanoseconds delay = 0) {
     fate_ = fate;
     delay_ = delay;
-    peer_.send(port_of(qp_), datagram_of(number_of(qp_), 7, kQkey, payload));
+    peer_.send(port_of(qp_), datagram_of(number_of(qp_), peer_.number(), kQkey, payload));
     const uint64_t wrong = drops(Drop::kQkey);
-    peer_.send(port_of(qp_), datagram_of(number_of(qp_), 7, kQkey + 1, "the end"));
+    peer_.send(port_of(qp_), datagram_of(number_of(qp_), peer_.number(), kQkey + 1, "the end"));
     wait_for_drops(Drop::kQkey, wrong + 1);
   }
   std::string next() {

@@ -94,17 +94,20 @@ TEST_F(UdGroups, CheckTheQkeyAndTheNumber) {
   device.imr_ifindex = static_cast<int>(context_->device->ifindex);
   ASSERT_EQ(setsockopt(peer.fd(), IPPROTO_IP, IP_MULTICAST_IF, &device, sizeof device), 0);
   uint64_t before = drops(Drop::kQkey);
-  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, 7, kQkey + 1, "x"), kGroup);
+  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, peer.number(), kQkey + 1, "x"),
+            kGroup);
   wait_for_drops(Drop::kQkey, before + 1);
   before = drops(Drop::kNoQueuePair);
-  peer.send(datagram::kGroupPort, datagram_of(number_of(qp), 7, kQkey, "x"), kGroup);
+  peer.send(datagram::kGroupPort, datagram_of(number_of(qp), peer.number(), kQkey, "x"), kGroup);
   wait_for_drops(Drop::kNoQueuePair, before + 1);
   // The port of the queue pair itself is not in the group.
-  peer.send(port_of(qp), datagram_of(number_of(qp), 7, kQkey, "x"), kGroup);
-  // A stranger with its number is another host's, unless it is on this one.
-  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, number_of(qp), kQkey, "own"),
+  peer.send(port_of(qp), datagram_of(number_of(qp), peer.number(), kQkey, "x"), kGroup);
+  before = drops(Drop::kForged);
+  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, number_of(qp), kQkey, "forged"),
             kGroup);
-  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, 7, kQkey, "good"), kGroup);
+  wait_for_drops(Drop::kForged, before + 1);
+  peer.send(datagram::kGroupPort, datagram_of(core::kGroupQpNumber, peer.number(), kQkey, "good"),
+            kGroup);
   EXPECT_EQ(received(1, wait()), "good");
   expect_none();
   EXPECT_EQ(detach(qp, kGroup), 0);
@@ -180,6 +183,7 @@ TEST_F(UdChurn, QueuePairsComeAndGoWhileDatagramsFlow) {
   std::atomic<bool> over{false};
   std::thread flood([&] {
     Stranger peer;
+    const uint32_t from = peer.number();
     std::mt19937 random(1);
     while (!over.load(std::memory_order_relaxed)) {
       const uint32_t to = numbers[random() % 4].load(std::memory_order_relaxed);
@@ -187,7 +191,7 @@ TEST_F(UdChurn, QueuePairsComeAndGoWhileDatagramsFlow) {
       const std::string text(random() % 300, static_cast<char>('a' + random() % 26));
       const sockaddr_in6 at{AF_INET6, htons(core::port_of(to)), 0,
                             uiw::test::gid("::ffff:127.0.0.1"), 0};
-      const std::string datagram = datagram_of(to, 7, kQkey, text);
+      const std::string datagram = datagram_of(to, from, kQkey, text);
       sendto(peer.fd(), datagram.data(), datagram.size(), 0, reinterpret_cast<const sockaddr*>(&at),
              sizeof at);
     }

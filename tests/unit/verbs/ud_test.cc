@@ -28,13 +28,13 @@ TEST_F(Ud, WhatArrivesIsBehindItsGrh) {
   uiwarp_qp* qp = make_rts();
   Stranger peer;
   ASSERT_EQ(post_receive(qp, 1), 0);
-  peer.send(port_of(qp), datagram_of(number_of(qp), 0xabcdef, kQkey, "hello", 5, 77));
+  peer.send(port_of(qp), datagram_of(number_of(qp), peer.number(), kQkey, "hello", 5, 77));
   const ibv_wc wc = wait();
   EXPECT_EQ(wc.wr_id, 1u);
   EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
   EXPECT_EQ(wc.opcode, IBV_WC_RECV);
   EXPECT_EQ(wc.byte_len, kGrh + 5);
-  EXPECT_EQ(wc.src_qp, 0xabcdefu);
+  EXPECT_EQ(wc.src_qp, peer.number());
   EXPECT_EQ(wc.qp_num, number_of(qp));
   EXPECT_EQ(wc.wc_flags, unsigned{IBV_WC_GRH | IBV_WC_WITH_IMM});
   EXPECT_EQ(wc.imm_data, htonl(77));
@@ -102,7 +102,7 @@ TEST_F(Ud, HostileDatagramsAreDropped) {
   Stranger peer;
   ASSERT_EQ(post_receive(qp, 1), 0);
   const uint32_t to = number_of(qp);
-  const std::string good = datagram_of(to, 7, kQkey, "good");
+  const std::string good = datagram_of(to, peer.number(), kQkey, "good");
   struct Expected {
     Drop why;
     uint64_t count;
@@ -122,15 +122,19 @@ TEST_F(Ud, HostileDatagramsAreDropped) {
   malformed.push_back(good + std::string(4096 - 4 + 1, 'x'));
   malformed.push_back(good + std::string(60000, 'x'));
   hostile(Drop::kMalformed, port_of(qp), malformed);
-  hostile(
-      Drop::kNoQueuePair, port_of(qp),
-      {datagram_of(to ^ 0x80, 7, kQkey, "no such index"),
-       datagram_of(to ^ 0x100, 7, kQkey, "another port"),
-       datagram_of(core::kGroupQpNumber, 7, kQkey, "a group's"), datagram_of(0, 7, kQkey, "0")});
+  hostile(Drop::kForged, port_of(qp),
+          {datagram_of(to, number_of(other), kQkey, "another's number"),
+           datagram_of(to, to, kQkey, "its own"), datagram_of(to, 7, kQkey, "port 0")});
+  hostile(Drop::kNoQueuePair, port_of(qp),
+          {datagram_of(to ^ 0x80, peer.number(), kQkey, "no such index"),
+           datagram_of(to ^ 0x100, peer.number(), kQkey, "another port"),
+           datagram_of(core::kGroupQpNumber, peer.number(), kQkey, "a group's"),
+           datagram_of(0, peer.number(), kQkey, "0")});
   hostile(Drop::kQkey, port_of(qp),
-          {datagram_of(to, 7, kQkey + 1, "x"), datagram_of(to, 7, 0, "x"),
-           datagram_of(to, 7, kQkey | 1u << 31, "x")});
-  hostile(Drop::kNotReceiving, port_of(other), {datagram_of(number_of(other), 7, 0, "x")});
+          {datagram_of(to, peer.number(), kQkey + 1, "x"), datagram_of(to, peer.number(), 0, "x"),
+           datagram_of(to, peer.number(), kQkey | 1u << 31, "x")});
+  hostile(Drop::kNotReceiving, port_of(other),
+          {datagram_of(number_of(other), peer.number(), 0, "x")});
   expect_none();
   EXPECT_TRUE(is_untouched(place(1), kPlace));
   peer.send(port_of(qp), good);
@@ -163,9 +167,9 @@ TEST_F(Ud, OneLongerThanItsReceiveEndsTheReceiver) {
   ASSERT_EQ(post_receive(qp, 1, kGrh + 4), 0);
   ASSERT_EQ(post_receive(qp, 2, kGrh + 4), 0);
   ASSERT_EQ(post_receive(qp, 3), 0);
-  peer.send(port_of(qp), datagram_of(number_of(qp), 7, kQkey, "four"));
+  peer.send(port_of(qp), datagram_of(number_of(qp), peer.number(), kQkey, "four"));
   EXPECT_EQ(wait().status, IBV_WC_SUCCESS);
-  peer.send(port_of(qp), datagram_of(number_of(qp), 7, kQkey, "five!"));
+  peer.send(port_of(qp), datagram_of(number_of(qp), peer.number(), kQkey, "five!"));
   ibv_wc wc = wait();
   EXPECT_EQ(wc.wr_id, 2u);
   EXPECT_EQ(wc.status, IBV_WC_LOC_LEN_ERR);
@@ -182,7 +186,7 @@ TEST_F(Ud, AReceiveWithoutItsMemoryEndsTheReceiver) {
   ibv_sge sge{reinterpret_cast<uintptr_t>(place(1)), 100, lkey_ ^ 1};
   ibv_recv_wr wr{1, nullptr, &sge, 1}, *bad;
   ASSERT_EQ(uiwarp_qp_post_recv(qp, &wr, &bad), 0);
-  peer.send(port_of(qp), datagram_of(number_of(qp), 7, kQkey, "x"));
+  peer.send(port_of(qp), datagram_of(number_of(qp), peer.number(), kQkey, "x"));
   EXPECT_EQ(wait().status, IBV_WC_LOC_PROT_ERR);
   EXPECT_EQ(state_of(qp), IBV_QPS_ERR);
   destroy(qp);
@@ -193,7 +197,7 @@ TEST_F(Ud, ReceivesOfInitAreKeptAndResetForgetsThem) {
   Stranger peer;
   to_init(qp);
   ASSERT_EQ(post_receive(qp, 1), 0);
-  const std::string datagram = datagram_of(number_of(qp), 7, kQkey, "x");
+  const std::string datagram = datagram_of(number_of(qp), peer.number(), kQkey, "x");
   const uint64_t before = drops(Drop::kNotReceiving);
   peer.send(port_of(qp), datagram);
   wait_for_drops(Drop::kNotReceiving, before + 1);
@@ -205,7 +209,7 @@ TEST_F(Ud, ReceivesOfInitAreKeptAndResetForgetsThem) {
   for (uint64_t i = 0; i < 16; ++i) ASSERT_EQ(post_receive(qp, 2), 0);
   for (int i = 0; i < 3; ++i) peer.send(port_of(qp), datagram);
   const uint64_t wrong = drops(Drop::kQkey);
-  peer.send(port_of(qp), datagram_of(number_of(qp), 7, kQkey + 1, "x"));
+  peer.send(port_of(qp), datagram_of(number_of(qp), peer.number(), kQkey + 1, "x"));
   wait_for_drops(Drop::kQkey, wrong + 1);
   EXPECT_EQ(modify(qp, IBV_QPS_RESET), 0);
   expect_none();
@@ -254,14 +258,14 @@ TEST_F(Ud, SharedReceivesAreAnybodysAndCrossTheirLimit) {
   ASSERT_EQ(uiwarp_srq_modify(srq, &limit, IBV_SRQ_LIMIT), 0);
   for (uint64_t i = 1; i <= 4; ++i) {
     uiwarp_qp* const to = i % 2 ? a : b;
-    peer.send(port_of(to), datagram_of(number_of(to), 7, kQkey, std::to_string(i)));
+    peer.send(port_of(to), datagram_of(number_of(to), peer.number(), kQkey, std::to_string(i)));
     const ibv_wc wc = wait();
     EXPECT_EQ(wc.qp_num, number_of(to));
     EXPECT_EQ(wc.wr_id, i);
     EXPECT_EQ(received(i, wc), std::to_string(i));
   }
   const uint64_t before = drops(Drop::kNoReceive);
-  peer.send(port_of(a), datagram_of(number_of(a), 7, kQkey, "one too many"));
+  peer.send(port_of(a), datagram_of(number_of(a), peer.number(), kQkey, "one too many"));
   wait_for_drops(Drop::kNoReceive, before + 1);
   EXPECT_EQ(post_shared(5), 0);
   EXPECT_EQ(post_receive(a, 6), EINVAL) << "it has no receive queue of its own";
@@ -273,7 +277,7 @@ TEST_F(Ud, SharedReceivesAreAnybodysAndCrossTheirLimit) {
   EXPECT_EQ(events[0].element, reinterpret_cast<uintptr_t>(&names[0]));
   EXPECT_EQ(events[1].event_type, unsigned{IBV_EVENT_QP_LAST_WQE_REACHED});
   EXPECT_EQ(events[1].element, reinterpret_cast<uintptr_t>(&names[1]));
-  peer.send(port_of(b), datagram_of(number_of(b), 7, kQkey, "b lives"));
+  peer.send(port_of(b), datagram_of(number_of(b), peer.number(), kQkey, "b lives"));
   EXPECT_EQ(received(5, wait()), "b lives");
   destroy(a, 1);
   destroy(b);
