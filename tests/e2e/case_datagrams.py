@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""UD queue pairs with stock tools, which the RoCE face has."""
+"""UD queue pairs, which the RoCE face has: with stock tools, and on devices that are made and changed."""
+import os
 import re
 
 from case_exchange import gid_index, pingpong
@@ -51,3 +52,19 @@ def multicast(world):
         exchange(world, tool, [*few, "-x", "1", "-M", IP4_GROUP], 30, cm=False, settings=ROCE)
         for index in of_ip6:
             exchange(world, tool, [*few, "-x", index], 30, cm=False, settings=ROCE)
+
+
+@case("roce-multicast-interfaces", worlds=["ns-root", "ns-user"], seconds=60, reduced=True)
+def multicast_interfaces(world):
+    """A group at two interfaces of a host is two groups."""
+    world.ip("server", "link", "add", "new0", "type", "veth", "peer", "name", "new1")
+    for end in ("new1", "new0"):
+        world.ip("server", "link", "set", end, "up")
+    world.ip("server", "address", "add", "10.91.7.1/24", "dev", "new0")
+    world.ip("server", "address", "add", "fd91:7::1/64", "dev", "new0", "nodad")
+    world.ip("server", "address", "add", "fd91::1/64", "dev", "veth0", "nodad")
+    for group, first, second in (("239.1.2.3", "10.91.0.1", "10.91.7.1"), ("ff0e::77:3", "fd91::1", "fd91:7::1"),
+                                 ("ff02::77:3", "fd91::1", "fd91:7::1")):
+        tool = world.run("server", os.path.join(world.bin, "uiwarp-datagrams"), "groups", group,
+                         "uiw_veth0", first, "uiw_new0", second, settings=ROCE)
+        expect(tool.output.endswith("done\n"), f"group {group}", tool)

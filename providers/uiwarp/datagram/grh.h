@@ -16,6 +16,8 @@ namespace uiw::datagram {
 struct Envelope {
   in6_addr source{};
   in6_addr destination{};  // one of this host, or a group
+  uint32_t ifindex = 0;    // the interface by which it came; of a copy of what was sent to a group,
+                           // that by which it went
   uint8_t traffic_class = 0;
   uint8_t hop_limit = 0;
 };

@@ -69,7 +69,11 @@ class Group final : public Intake {
                                members_.begin());
   }
 
+  // With IPv6 a socket that is in a group at one interface gets what comes to the group by any that
+  // some socket of the host joined it at, unless the group is of link-local scope: Linux'
+  // inet6_mc_check() does not ask by which. With IPv4 it does.
   void on_arrival(const Arrival& arrival) override {
+    if (arrival.envelope.ifindex != ifindex_) return drops().count(Drop::kOtherInterface);
     if (arrival.header.to != core::kGroupQpNumber) return drops().count(Drop::kNoQueuePair);
     const std::lock_guard lock(mutex_);
     for (QueuePair* const qp : std::span(members_).first(count_)) {

@@ -91,6 +91,16 @@ Value value_of(const cmsghdr& header) {
   return value;
 }
 
+void take_packet_info(const in_pktinfo& info, Envelope& out) {
+  out.destination = core::mapped(info.ipi_addr);
+  out.ifindex = static_cast<uint32_t>(info.ipi_ifindex);
+}
+
+void take_packet_info(const in6_pktinfo& info, Envelope& out) {
+  out.destination = info.ipi6_addr;
+  out.ifindex = info.ipi6_ifindex;
+}
+
 void read_control(const msghdr& message, Envelope& out) {
   auto& writable = const_cast<msghdr&>(message);
   for (cmsghdr* header = CMSG_FIRSTHDR(&writable); header;
@@ -98,7 +108,7 @@ void read_control(const msghdr& message, Envelope& out) {
     if (header->cmsg_level == IPPROTO_IP) {
       switch (header->cmsg_type) {
         case IP_PKTINFO:
-          out.destination = core::mapped(value_of<in_pktinfo>(*header).ipi_addr);
+          take_packet_info(value_of<in_pktinfo>(*header), out);
           break;
         case IP_TOS:
           out.traffic_class = value_of<uint8_t>(*header);
@@ -110,7 +120,7 @@ void read_control(const msghdr& message, Envelope& out) {
     } else if (header->cmsg_level == IPPROTO_IPV6) {
       switch (header->cmsg_type) {
         case IPV6_PKTINFO:
-          out.destination = value_of<in6_pktinfo>(*header).ipi6_addr;
+          take_packet_info(value_of<in6_pktinfo>(*header), out);
           break;
         case IPV6_TCLASS:
           out.traffic_class = static_cast<uint8_t>(value_of<int>(*header));
