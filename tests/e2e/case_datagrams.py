@@ -6,6 +6,7 @@ import re
 from case_exchange import gid_index, pingpong
 from case_face import ROCE
 from case_perftest import exchange
+from case_interfaces import Watched
 from harness import expect
 from registry import DIAGONAL, NAMES, case
 
@@ -68,3 +69,16 @@ def multicast_interfaces(world):
         tool = world.run("server", os.path.join(world.bin, "uiwarp-datagrams"), "groups", group,
                          "uiw_veth0", first, "uiw_new0", second, settings=ROCE)
         expect(tool.output.endswith("done\n"), f"group {group}", tool)
+
+
+@case("roce-ud-mtu", worlds=["ns-root", "ns-user"], seconds=60, reduced=True)
+def mtu_changes(world):
+    """Queue pairs send and receive what the port's MTU is now, not what it was when they were made."""
+    tool = world.start("server", os.path.join(world.bin, "uiwarp-datagrams"), "mtu", world.device, world.server,
+                       settings=ROCE)
+    datagrams = Watched(world, tool)
+    for mtu in (9000, 1500):
+        datagrams.says("ready")
+        world.ip("server", "link", "set", "veth0", "mtu", str(mtu))
+    datagrams.says("done")
+    world.finish(tool, 20)

@@ -5,6 +5,9 @@
  *
  *   datagrams groups GROUP DEVICE ADDRESS DEVICE ADDRESS: what is sent to the group by one device comes to the queue
  *   pairs of that device, on the same host, and to no others.
+ *
+ *   datagrams mtu DEVICE ADDRESS: a queue pair sends to another one on the device as much as the port's MTU allows: as
+ *   it is, once it is 4096, and once it is 1024 again, for which it says "ready" before. A byte more ends it.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { QKEY = 0x1234, GRH = 40, ROOM = 8192, DEPTH = 8, GROUP_QP = 0xffffff };
 
@@ -162,10 +166,44 @@ static void groups(char **names)
 	}
 }
 
+static void wait_for_mtu(struct ibv_context *context, enum ibv_mtu wanted)
+{
+	struct ibv_port_attr port;
+
+	do {
+		usleep(1000);
+		must(ibv_query_port(context, 1, &port) == 0, "ibv_query_port");
+	} while (port.active_mtu != wanted);
+}
+
+static void mtu(char **names)
+{
+	static const enum ibv_mtu mtus[] = {IBV_MTU_1024, IBV_MTU_4096, IBV_MTU_1024};
+	struct ibv_context *context = opened(names[0]);
+	struct end sender = new_end(context), receiver = new_end(context);
+
+	for (int i = 0; i < 3; i++) {
+		uint32_t most = 128u << mtus[i];
+
+		wait_for_mtu(context, mtus[i]);
+		must(send_status(&sender, names[1], names[1], receiver.qp->qp_num, "fits", most) == IBV_WC_SUCCESS,
+		     "as much as the MTU");
+		expect_received(&receiver, "fits", most);
+		printf("ready\n");
+	}
+	must(send_status(&sender, names[1], names[1], receiver.qp->qp_num, "does not", 1025) == IBV_WC_LOC_LEN_ERR,
+	     "more than the MTU");
+}
+
 int main(int argc, char **argv)
 {
-	must(argc == 7 && strcmp(argv[1], "groups") == 0, "datagrams groups GROUP DEVICE ADDRESS DEVICE ADDRESS");
-	groups(argv + 2);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 7 && strcmp(argv[1], "groups") == 0) {
+		groups(argv + 2);
+	} else {
+		must(argc == 4 && strcmp(argv[1], "mtu") == 0, "datagrams groups|mtu ...");
+		mtu(argv + 2);
+	}
 	printf("done\n");
 	return 0;
 }

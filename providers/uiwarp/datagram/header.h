@@ -28,7 +28,7 @@ struct Header {
 inline constexpr size_t kHeaderSize = 24;
 // The UDP port of all groups, since a group has no queue pair number that could say one.
 inline constexpr uint16_t kGroupPort = 28513;
-// No port has a larger MTU (verbs/path_mtu.h).
+// No port has a larger MTU (device/path_mtu.h).
 inline constexpr uint32_t kMostPayload = 4096;
 
 namespace wire {

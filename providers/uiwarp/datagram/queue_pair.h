@@ -16,6 +16,7 @@
 #include "datagram/late.h"
 #include "datagram/send_queue.h"
 #include "datagram/socket.h"
+#include "device/device.h"
 #include "engine/engine.h"
 #include "mem/last_region.h"
 #include "queue/queue_pair_options.h"
@@ -27,7 +28,7 @@ class Door;
 
 struct QueuePairOptions : queue::QueuePairOptions {
   FindAddressHandle find_address_handle = nullptr;
-  uint32_t mtu = 0;  // of the port, in bytes: the largest payload
+  const device::Device* device = nullptr;
 };
 
 class QueuePair final : private engine::Task, private Receiver {
@@ -85,6 +86,8 @@ class QueuePair final : private engine::Task, private Receiver {
       : engine_(engine), door_(door), options_(options) {}
   bool create_queues();
   void purge_completions();
+  // The largest payload now, in bytes: it follows the interface.
+  uint32_t mtu() const { return options_.device->path_mtu.load(std::memory_order_relaxed); }
   int check_post() const;
   void enter_error(std::unique_lock<std::mutex>& receiving, core::Cause cause);
   void flush_receives();

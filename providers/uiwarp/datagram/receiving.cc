@@ -97,7 +97,7 @@ void QueuePair::take_in(const Arrival& arrival) {
     return drops().count(Drop::kNotReceiving);
   if (arrival.header.qkey != qkey_.load(std::memory_order_relaxed))
     return drops().count(Drop::kQkey);
-  if (arrival.payload.size() > options_.mtu) return drops().count(Drop::kMalformed);
+  if (arrival.payload.size() > mtu()) return drops().count(Drop::kMalformed);
   queue::Receive receive;
   bool below_limit;
   if (!receives_->take(receive, below_limit)) return drops().count(Drop::kNoReceive);

@@ -86,7 +86,7 @@ class QueuePair::Burst {
 QueuePair::Burst::Added QueuePair::Burst::add(const SendRequest& request, uint64_t frees) {
   // InfiniBand has it that too long a message is not sent and nobody told (C10-93.1.1), which rxe
   // does; adapters tell.
-  if (request.length > qp_.options_.mtu) return Added::kTooLong;
+  if (request.length > qp_.mtu()) return Added::kTooLong;
   const unsigned most_pieces = 1 + (request.is_inline ? 1u : request.sge_count);
   if (count_ == kMostMessages || pieces_ + most_pieces > kMostPieces) return Added::kFull;
   const unsigned first = pieces_;
@@ -281,7 +281,7 @@ void QueuePair::send_added() {
         core::explain(told_,
                       "queue pair 0x%06x: wr_id 0x%" PRIx64
                       ": a datagram of %u bytes, the port's active_mtu is %u (ibv_query_port)",
-                      options_.qp_num, request->wr_id, request->length, options_.mtu);
+                      options_.qp_num, request->wr_id, request->length, mtu());
       complete(*request, send_queue_->frees(), too_long ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR,
                cause);
       request = send_queue_->take();

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ struct Device {
   unsigned ifindex = 0;
   uint64_t node_guid = 0;     // host order; never 0, and no other device of the process had it
   uint32_t uverbs_minor = 0;  // the N of /dev/infiniband/uverbsN that we show; as unique
+  // But this follows the interface, for whoever cannot ask for State at each datagram: active_mtu
+  // of the port in bytes.
+  std::atomic<uint32_t> path_mtu{0};
 };
 
 // What may change while the program runs.

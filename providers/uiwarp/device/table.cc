@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/device_choice.h"
+#include "device/path_mtu.h"
 
 namespace uiw::device {
 namespace {
@@ -37,6 +38,10 @@ bool is_same(const in6_addr& a, const in6_addr& b) {
 
 bool contains(const std::vector<in6_addr>& list, const in6_addr& address) {
   return std::ranges::any_of(list, [&](const in6_addr& a) { return is_same(a, address); });
+}
+
+void set_path_mtu(Device& device, const Interface& interface) {
+  device.path_mtu.store(bytes_of(largest_ib_mtu(interface.mtu)), std::memory_order_relaxed);
 }
 
 // True when a slot changed.
@@ -111,6 +116,7 @@ void Table::follow(Entry& entry, const Interface& interface, std::vector<Noticed
   }
   state.interface = interface.name;
   state.mtu = interface.mtu;
+  set_path_mtu(entry.device, interface);
   state.is_bridge = interface.is_bridge;
   // Who is told that a port is active finds its addresses.
   if (readdressed) noticed.push_back({&entry.device, Change::kGids});
@@ -160,6 +166,7 @@ void Table::add(const Interface& interface) {
   entry->device.uverbs_minor = kFirstUverbsMinor + static_cast<uint32_t>(entries_.size());
   entry->state.interface = interface.name;
   entry->state.mtu = interface.mtu;
+  set_path_mtu(entry->device, interface);
   entry->state.active = entry->has_carrier = interface.carrier;
   follow_addresses(entry->state.addresses, interface.addresses);
   guids_.insert(entry->device.node_guid);

@@ -10,9 +10,9 @@
 #include "datagram/groups.h"
 #include "device/device.h"
 #include "device/gid_table.h"
+#include "device/path_mtu.h"
 #include "device/rate.h"
 #include "verbs/context.h"
-#include "verbs/path_mtu.h"
 
 using namespace uiw;
 using device::Limits;
@@ -87,7 +87,7 @@ int uiwarp_query_port(uiwarp_context* context, uint8_t port, ibv_port_attr* attr
   std::memset(attr, 0, sizeof *attr);
   const device::State now = device::state_of(*context->device);
   attr->state = now.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  attr->max_mtu = verbs::largest_ib_mtu(now.mtu);
+  attr->max_mtu = device::largest_ib_mtu(now.mtu);
   attr->active_mtu = attr->max_mtu;
   attr->gid_tbl_len = static_cast<int>(device::gid_count(now, *context->face));
   attr->port_cap_flags = context->face->port_capabilities;

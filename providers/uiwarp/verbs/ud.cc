@@ -13,7 +13,6 @@
 #include "datagram/groups.h"
 #include "verbs/affinity.h"
 #include "verbs/ah.h"
-#include "verbs/path_mtu.h"
 
 namespace uiw::verbs {
 namespace {
@@ -40,7 +39,7 @@ datagram::QueuePairOptions options_of(uiwarp_qp& qp, const uiwarp_qp_init& init)
   datagram::QueuePairOptions options;
   fill(options, qp, init);
   options.find_address_handle = address_handle_of;
-  options.mtu = bytes_of(largest_ib_mtu(device::state_of(*qp.pd->context->device).mtu));
+  options.device = qp.pd->context->device;
   return options;
 }
 

@@ -10,8 +10,8 @@
 #include "cm/rules.h"
 #include "core/gid.h"
 #include "device/gid_table.h"
+#include "device/path_mtu.h"
 #include "transport/addresses.h"
-#include "verbs/path_mtu.h"
 
 namespace uiw::vkernel {
 namespace {
@@ -47,7 +47,7 @@ bool has_path(const cm::Route& route) {
 }
 
 ibv_mtu path_mtu(const cm::Route& route) {
-  return verbs::largest_ib_mtu(device::state_of(*route.device).mtu);
+  return device::largest_ib_mtu(device::state_of(*route.device).mtu);
 }
 
 ib_path_rec_data path_record(const cm::Route& route) {

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 class ListingOrder : public testing::Test {
  protected:
   void add(const char* name, std::vector<in6_addr> addresses, bool is_bridge = false) {
-    devices_.push_back({.name = name});
+    devices_.emplace_back().name = name;
     State state;
     state.is_bridge = is_bridge;
     state.addresses = std::move(addresses);

@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "ud.h"
-#include "verbs/path_mtu.h"
 
 namespace uiw::verbs {
 namespace {
@@ -64,7 +63,7 @@ TEST_F(UdSends, LeavesFromTheAddressAndWithTheHopLimitOfItsHandle) {
 }
 
 TEST_F(UdSends, ABadRequestEndsTheSenderAndWhatIsBehindIt) {
-  const uint32_t mtu = bytes_of(largest_ib_mtu(device::state_of(*context_->device).mtu));
+  const uint32_t mtu = context_->device->path_mtu.load();
   const struct {
     uint32_t length, lkey;
     uint64_t address;

@@ -11,7 +11,6 @@
 
 #include "core/settings.h"
 #include "support/in_child.h"
-#include "verbs/path_mtu.h"
 
 namespace uiw::verbs {
 namespace {
@@ -149,7 +148,7 @@ TEST_F(Ud, HostileDatagramsAreDropped) {
 
 TEST_F(Ud, TheLargestArrivesWhole) {
   uiwarp_qp *a = make_rts(), *b = make_rts();
-  const uint32_t mtu = bytes_of(largest_ib_mtu(device::state_of(*context_->device).mtu));
+  const uint32_t mtu = context_->device->path_mtu.load();
   ASSERT_EQ(post_receive(b, 1), 0);
   std::string text(mtu, ' ');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);

@@ -212,7 +212,10 @@ TEST(Nldev, ALongListIsInDatagramsThatAnyReaderHasRoomFor) {
   Snapshot snapshot = two_devices();
   snapshot.devices.clear();
   for (uint32_t i = 0; i < many.size(); ++i) {
-    many[i] = {"uiw_veth" + std::to_string(i), i + 1, i + 1u, 250 + i};
+    many[i].name = "uiw_veth" + std::to_string(i);
+    many[i].ifindex = i + 1;
+    many[i].node_guid = i + 1u;
+    many[i].uverbs_minor = 250 + i;
     snapshot.devices.push_back({&many[i], {"veth" + std::to_string(i), 1500, true, false, {}}});
   }
   const auto answers = ask(request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP), snapshot);

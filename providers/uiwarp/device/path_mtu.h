@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace uiw::verbs {
+namespace uiw::device {
 
 // The largest one that packets of an interface with this MTU have room for.
 constexpr ibv_mtu largest_ib_mtu(uint32_t interface_mtu) {
@@ -19,4 +19,4 @@ constexpr uint32_t bytes_of(ibv_mtu mtu) {
   return 128u << mtu;
 }
 
-}  // namespace uiw::verbs
+}  // namespace uiw::device
