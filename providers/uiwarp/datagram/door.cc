@@ -47,13 +47,20 @@ struct Doors {
     made->begin();
     return made;
   }
-  // True: nobody uses it any more, and nobody finds it.
+  // True: nobody uses it any more.
   bool give_up(Door& door) {
     const std::lock_guard lock(mutex);
-    if (--door.users_ > 0) return false;
+    return --door.users_ == 0;
+  }
+  // False: somebody uses it again. Under the mutex until its socket is closed, since whoever does
+  // not find it opens the port.
+  bool close_unused(Door& door) {
+    const std::lock_guard lock(mutex);
+    if (door.users_ > 0) return false;
     Door** link = &first;
     while (*link != &door) link = &(*link)->next_;
     *link = door.next_;
+    door.close();
     return true;
   }
 };
@@ -134,10 +141,14 @@ void Door::ask_back() {
   if (!back_.posted.exchange(true, std::memory_order_acq_rel)) engine().post(back_);
 }
 
-// A poller that is inside just now asks again when it leaves.
+// A poller that is inside just now asks again when it leaves. Until then the port stays open, for
+// the next user, if there is one by then.
 void Door::take_back() {
   if (lease() && !lease()->revoke(*this)) return;
-  if (ending_ && !back_.posted.load(std::memory_order_acquire)) close();
+  if (!ending_ || back_.posted.load(std::memory_order_acquire)) return;
+  if (g_doors.get()->close_unused(*this)) return;
+  ending_ = false;
+  resume();
 }
 
 }  // namespace uiw::datagram

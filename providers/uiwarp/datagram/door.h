@@ -27,7 +27,8 @@ class Door final : public Intake, private progress::Member {
   // The door of that port, opened if this is its first user; each user leaves it once. All have the
   // same engine, the first one. Errno: as open_port(), ENOMEM. Thread: any.
   static core::Result<Door*> enter(engine::Engine& engine, uint16_t port);
-  // The last one closes it. Thread: engine.
+  // The last one closes it; if a poller receives just now, when that leaves, unless somebody has
+  // entered by then. Thread: engine.
   void leave();
 
   // Datagrams for its number are delivered to it from now on, until remove() has returned. Thread:
@@ -86,7 +87,7 @@ class Door final : public Intake, private progress::Member {
   progress::GrantPolicy grants_;
   const queue::CompletionQueue* judged_ = nullptr;  // by grants_; to be told from another
   std::shared_ptr<queue::CompletionQueue> leased_;  // whose pollers receive
-  bool ending_ = false;
+  bool ending_ = false;  // the last user has left; another one may have entered
 
   uint32_t users_ = 1;    // under the table's mutex
   Door* next_ = nullptr;  // the same

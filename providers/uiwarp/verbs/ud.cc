@@ -7,7 +7,6 @@
 
 #include "core/explain_of.h"
 #include "core/gid.h"
-#include "core/log.h"
 #include "core/verbs_names.h"
 #include "datagram/group.h"
 #include "datagram/groups.h"
@@ -50,11 +49,11 @@ int create_datagrams(uiwarp_qp& qp, const uiwarp_qp_init& init) {
   set_first_affinity(*qp.recv_cq, *qp.send_cq);
   DoorAtPort condition(engine);
   if (const int error = reserve_number(qp.registration, condition)) {
-    core::log(core::LogLevel::kWarn,
-              "ibv_create_qp: no port for a UD queue pair (%s): it needs one that is free for TCP "
-              "and UDP, of UIWARP_PORTS if that is set",
-              strerrordesc_np(error));
-    return error;
+    const char* const reason = strerrordesc_np(error);
+    return core::refuse_of(reason, qp.pd->context->told.qp, error,
+                           "ibv_create_qp: no port for a UD queue pair (%s): it needs one that is "
+                           "free for TCP and UDP, of UIWARP_PORTS if that is set",
+                           reason);
   }
   qp.door = condition.door();
   qp.datagrams = datagram::QueuePair::create(engine, *qp.door, options_of(qp, init));

@@ -5,11 +5,15 @@
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
 
+#include <atomic>
 #include <cerrno>
 #include <optional>
+#include <thread>
 #include <utility>
 
+#include "core/explain.h"
 #include "core/settings.h"
+#include "support/descriptor_limit.h"
 #include "support/in_child.h"
 
 namespace uiw::verbs {
@@ -293,6 +297,51 @@ TEST_F(Ud, TheDoorIsThereWhileSomebodyNeedsIt) {
   destroy(b);
   while (!Stranger(port).bound()) {  // the kernel may keep it for a moment
   }
+}
+
+// Also while a thread busy-polls, and receives for it.
+TEST_F(Ud, TheNextOneGetsThePortOfTheLast) {
+  std::atomic<bool> over{false};
+  std::thread poller([&] {
+    ibv_wc wc;
+    while (!over) uiwarp_cq_poll(cq_, 1, &wc);
+  });
+  uint16_t port = 0;
+  for (int round = 0; round < 60 && !HasFailure(); ++round) {
+    uiwarp_qp* const qp = make_ud();
+    ASSERT_TRUE(qp);
+    to_rts(qp);
+    if (round > 0) {
+      EXPECT_EQ(port_of(qp), port);
+    }
+    port = port_of(qp);
+    for (int i = 0; i < 15; ++i) {
+      ASSERT_EQ(post_receive(qp, 1), 0);
+      ASSERT_EQ(send(qp, number_of(qp), "x", 0), 0);
+      usleep(50);
+    }
+    destroy(qp);
+  }
+  over = true;
+  poller.join();
+}
+
+// However often a program tries.
+TEST_F(Ud, WhyThereIsNoPortIsSaidOnce) {
+  uiwarp_qp_init init = qp_init(cq_);
+  init.qp_type = IBV_QPT_UD;
+  core::forget_explained();
+  testing::internal::CaptureStderr();
+  {
+    const uiw::test::DescriptorLimit none(0);
+    uiwarp_qp* qp = nullptr;
+    uint32_t qp_num = 0;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(uiwarp_qp_create(pd_, &init, &qp, &qp_num), EMFILE);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t at = said.find("no port for a UD queue pair (Too many open files)");
+  EXPECT_NE(at, std::string::npos) << said;
+  EXPECT_EQ(said.find("no port", at + 1), std::string::npos) << said;
 }
 
 TEST_F(Ud, ItsPortIsNobodyElses) {
