@@ -59,6 +59,7 @@ class Group final : public Intake {
   Group* next = nullptr;
   // Also on the engine, from where the socket can be closed.
   void end() {
+    leave_group(fd(), address_, ifindex_);
     engine().run_sync([this] { close(); });
   }
 

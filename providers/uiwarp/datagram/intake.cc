@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "datagram/intake.h"
 
-#include <utility>
-
 #include "core/assert.h"
-#include "core/raw_sys.h"
 #include "core/tuning.h"
 
 namespace uiw::datagram {
-
-Intake::~Intake() {
-  if (fd_ >= 0) core::sys::close(fd_);
-}
 
 void Intake::run() {
   begun_ = true;
@@ -29,7 +22,7 @@ void Intake::close() {
     return;
   }
   engine_.cancel(*this);
-  if (fd_ >= 0 && engine_.flush()) core::sys::close(std::exchange(fd_, -1));
+  if (socket_.is_open() && engine_.flush()) socket_.close();
 }
 
 void Intake::pause() {
@@ -40,12 +33,12 @@ void Intake::pause() {
 // What was cancelled may still have to end: complete() goes on then.
 void Intake::resume() {
   paused_ = false;
-  if (!in_flight()) engine_.poll_readable(*this, fd_);
+  if (!in_flight()) engine_.poll_readable(*this, fd());
 }
 
 bool Intake::receive_now(std::span<uint8_t> buffer) {
   uint64_t bytes = 0;
-  receive(fd_, buffer, *this, bytes);
+  receive(fd(), buffer, *this, bytes);
   return bytes > 0;
 }
 
@@ -55,7 +48,7 @@ void Intake::complete(int result, core::Bytes) {
   uint64_t bytes = 0;
   Received received = result < 0 ? Received::kAll : Received::kSome;
   for (int i = 0; i < core::tuning::kDatagramReceives && received == Received::kSome; ++i)
-    received = receive(fd_, engine_.scratch(), *this, bytes);
+    received = receive(fd(), engine_.scratch(), *this, bytes);
   engine_.received_directly(bytes);
   on_received(bytes);
   if (!paused_) resume();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/unshared_descriptor.h"
 #include "datagram/socket.h"
 #include "engine/engine.h"
 
@@ -22,11 +23,11 @@ class Intake : private Receiver, private engine::Op, private engine::Task {
   // buffer of its own.
   bool receive_now(std::span<uint8_t> buffer);
 
-  int fd() const { return fd_; }
+  int fd() const { return socket_.get(); }
 
  protected:
-  Intake(engine::Engine& engine, int fd) : engine_(engine), fd_(fd) {}
-  virtual ~Intake();
+  Intake(engine::Engine& engine, int fd) : engine_(engine), socket_(fd) {}
+  virtual ~Intake() = default;
   engine::Engine& engine() const { return engine_; }
 
   // The engine receives no more until resume(). Thread: engine.
@@ -41,7 +42,7 @@ class Intake : private Receiver, private engine::Op, private engine::Task {
   void complete(int result, core::Bytes) override;
 
   engine::Engine& engine_;
-  int fd_;  // -1: closed already
+  core::UnsharedDescriptor socket_;
   // Thread: engine.
   bool begun_ = false, paused_ = false, closed_ = false;
 };

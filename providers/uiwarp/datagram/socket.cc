@@ -73,15 +73,17 @@ core::Result<int> bind_or_close(int fd, const sockaddr_storage& address) {
   return core::Errno{-error};
 }
 
-int join(int fd, const in6_addr& group, unsigned ifindex) {
+int set_membership(int fd, const in6_addr& group, unsigned ifindex, bool member) {
   if (!IN6_IS_ADDR_V4MAPPED(&group)) {
     ipv6_mreq request{group, ifindex};
-    return -sys::setsockopt(fd, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &request, sizeof request);
+    return -sys::setsockopt(fd, IPPROTO_IPV6, member ? IPV6_ADD_MEMBERSHIP : IPV6_DROP_MEMBERSHIP,
+                            &request, sizeof request);
   }
   ip_mreqn request{};
   std::memcpy(&request.imr_multiaddr, group.s6_addr + 12, 4);
   request.imr_ifindex = static_cast<int>(ifindex);
-  return -sys::setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request);
+  return -sys::setsockopt(fd, IPPROTO_IP, member ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &request,
+                          sizeof request);
 }
 
 template <class Value>
@@ -185,11 +187,15 @@ core::Result<int> open_group(const in6_addr& group, unsigned ifindex) {
   set(*fd, SOL_SOCKET, SO_REUSEADDR, 1);
   fd = bind_or_close(*fd, core::socket_address_of(group, kGroupPort, ifindex));
   if (!fd) return fd;
-  if (const int error = join(*fd, group, ifindex)) {
+  if (const int error = set_membership(*fd, group, ifindex, true)) {
     sys::close(*fd);
     return core::Errno{error};
   }
   return fd;
+}
+
+void leave_group(int fd, const in6_addr& group, unsigned ifindex) {
+  set_membership(fd, group, ifindex, false);
 }
 
 Received receive(int fd, std::span<uint8_t> buffer, Receiver& receiver, uint64_t& bytes) {

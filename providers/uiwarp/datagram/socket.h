@@ -28,6 +28,9 @@ core::Result<int> open_port(uint16_t port);
 // same. ENODEV: no such interface; ENOBUFS: more groups than the host allows; EMFILE, ENFILE,
 // EAFNOSUPPORT. Thread: any.
 core::Result<int> open_group(const in6_addr& group, unsigned ifindex);
+// Its host leaves the group unless others are in it, whoever has copies of the descriptor. Thread:
+// any.
+void leave_group(int fd, const in6_addr& group, unsigned ifindex);
 
 struct Arrival {
   Envelope envelope;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // UD queue pairs and multicast groups; and queue pairs that come and go while datagrams flow.
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <atomic>
 #include <cerrno>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <thread>
 
@@ -172,6 +177,87 @@ TEST_F(UdGroups, EndAtTheirLimits) {
     destroy(member);
   }
   destroy(qp);
+}
+
+// A child that does nothing until this goes.
+class Idler {
+ public:
+  enum class Made { kByFork, kByClone };  // clone(2) calls no handlers
+  explicit Idler(Made how) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    child_ =
+        how == Made::kByFork ? fork() : static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+    if (child_ == 0) {
+      close(ends[1]);
+      char byte;
+      _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(ends[0]);
+    end_ = ends[1];
+  }
+  ~Idler() {
+    close(end_);
+    EXPECT_EQ(waitpid(child_, nullptr, 0), child_);
+  }
+
+ private:
+  pid_t child_;
+  int end_;
+};
+
+// Whether the host is in the groups that these words of /proc/net/igmp and igmp6 are for.
+bool is_joined(const char* file, const char* word) {
+  std::ifstream in(file);
+  const std::string all{std::istreambuf_iterator<char>(in), {}};
+  return all.find(word) != std::string::npos;
+}
+bool is_in_group() {
+  return is_joined("/proc/net/igmp", "04034DEF");
+}
+bool is_in_group6() {
+  return is_joined("/proc/net/igmp6", "ff150000000000000000007700030004");
+}
+
+// Neither the port nor the groups stay taken by a child that does nothing, when its parent has
+// given them up.
+TEST_F(UdGroups, AreLeftAlsoByAChild) {
+  for (Idler::Made how : {Idler::Made::kByFork, Idler::Made::kByClone}) {
+    SCOPED_TRACE(how == Idler::Made::kByFork ? "fork" : "clone");
+    uiwarp_qp* qp = make_rts();
+    const uint16_t port = port_of(qp);
+    ASSERT_EQ(attach(qp, kGroup), 0);
+    ASSERT_EQ(attach(qp, kGroup6), 0);
+    EXPECT_TRUE(is_in_group());
+    EXPECT_TRUE(is_in_group6());
+    const Idler child(how);
+    EXPECT_EQ(detach(qp, kGroup), 0);
+    EXPECT_EQ(detach(qp, kGroup6), 0);
+    EXPECT_FALSE(is_in_group());
+    EXPECT_FALSE(is_in_group6());
+    destroy(qp);
+    if (how == Idler::Made::kByClone) continue;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    bool bound = false;
+    while (!bound && std::chrono::steady_clock::now() < limit) bound = Stranger(port).bound();
+    EXPECT_TRUE(bound);
+  }
+}
+
+// What the parent still has is the parent's alone, and goes on there.
+TEST_F(UdGroups, GoOnBesideAChild) {
+  uiwarp_qp *sender = make_rts(), *member = make_rts();
+  ASSERT_EQ(attach(member, kGroup), 0);
+  to_ = make_ah("::ffff:127.0.0.1", kGroup, 1);
+  const Idler child(Idler::Made::kByFork);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(post_receive(member, 1), 0);
+    ASSERT_EQ(send(sender, core::kGroupQpNumber, "on", 0), 0);
+    EXPECT_EQ(received(1, wait()), "on");
+  }
+  EXPECT_EQ(detach(member, kGroup), 0);
+  destroy(sender);
+  destroy(member);
 }
 
 class UdChurn : public UdGroups {};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "core/unshared_descriptor.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <mutex>
+#include <utility>
+
+#include "core/raw_sys.h"
+
+namespace uiw::core {
+
+struct UnsharedDescriptor::Forks {
+  // The last lock that is taken. Held while one is closed, so that a child has it in the list, or
+  // does not have it.
+  std::mutex mutex;
+  List<UnsharedDescriptor, &UnsharedDescriptor::link_> open;  // under mutex
+  bool watched = false;                                       // likewise
+
+  static void before();
+  static void in_parent();
+  static void in_child();
+  void watch() {
+    if (!std::exchange(watched, true)) pthread_atfork(before, in_parent, in_child);
+  }
+};
+
+namespace {
+
+constinit UnsharedDescriptor::Forks g_forks;
+
+}  // namespace
+
+void UnsharedDescriptor::Forks::before() {
+  g_forks.mutex.lock();
+}
+
+void UnsharedDescriptor::Forks::in_parent() {
+  g_forks.mutex.unlock();
+}
+
+// Allocates nothing, and only closes: the child of a process with threads may do no more. A handler
+// of the program that ran before may have closed all descriptors and opened others.
+void UnsharedDescriptor::Forks::in_child() {
+  while (UnsharedDescriptor* const one = g_forks.open.first()) {
+    g_forks.open.remove(*one);
+    if (one->is_same()) sys::close(one->fd_);
+    one->fd_ = -1;
+  }
+  g_forks.mutex.unlock();
+}
+
+UnsharedDescriptor::UnsharedDescriptor(int fd) : fd_(fd) {
+  struct stat status;
+  if (sys::fstat(fd, &status) == 0) inode_ = status.st_ino;
+  const std::lock_guard lock(g_forks.mutex);
+  g_forks.watch();
+  g_forks.open.append(*this);
+}
+
+void UnsharedDescriptor::close() {
+  const std::lock_guard lock(g_forks.mutex);
+  if (fd_ < 0) return;
+  g_forks.open.remove(*this);
+  sys::close(std::exchange(fd_, -1));
+}
+
+bool UnsharedDescriptor::is_same() const {
+  struct stat status;
+  return sys::fstat(fd_, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == inode_;
+}
+
+}  // namespace uiw::core
