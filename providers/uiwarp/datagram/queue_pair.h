@@ -88,7 +88,7 @@ class QueuePair final : private engine::Task, private Receiver {
   void purge_completions();
   // The largest payload now, in bytes: it follows the interface.
   uint32_t mtu() const { return options_.device->path_mtu.load(std::memory_order_relaxed); }
-  int check_post() const;
+  int refuse_post(ibv_qp_state now) const;
   void enter_error(std::unique_lock<std::mutex>& receiving, core::Cause cause);
   void flush_receives();
   int reset();

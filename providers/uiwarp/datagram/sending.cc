@@ -176,10 +176,7 @@ bool QueuePair::Burst::send(Patience& patience) {
   return memory_is_there;
 }
 
-int QueuePair::check_post() const {
-  if (engine_.in_child()) return core::refuse_in_child();
-  const ibv_qp_state now = state_.load(std::memory_order_acquire);
-  if (now == IBV_QPS_RTS || now == IBV_QPS_ERR) return 0;
+int QueuePair::refuse_post(ibv_qp_state now) const {
   return core::refuse(
       told_, EINVAL,
       "ibv_post_send: queue pair 0x%06x is in %s: a UD queue pair sends in RTS (ibv_modify_qp)",
@@ -187,17 +184,23 @@ int QueuePair::check_post() const {
 }
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
-  int error = check_post();
+  int error = 0;
   queue::PostRefusal refused;
-  if (error == 0) {
+  ibv_qp_state now = IBV_QPS_RTS;
+  if (engine_.in_child()) {
+    error = core::refuse_in_child();
+  } else {
     const std::lock_guard posting(posting_);
-    for (; wr; wr = wr->next) {
+    // Under the lock: who has waited for it may have waited for RESET.
+    now = state_.load(std::memory_order_acquire);
+    for (; wr && takes_sends(now); wr = wr->next) {
       error = add_addressed(*wr, refused);
       if (error) break;
     }
     // What was posted before a bad one, or before there was no room, goes out.
     send_added();
   }
+  if (!takes_sends(now)) error = refuse_post(now);
   if (error && bad) *bad = wr;
   queue::explain(told_, options_.qp_num, refused);
   return error;
@@ -235,12 +238,13 @@ int QueuePair::set_batch_address(const ibv_ah* ah, uint32_t remote_qpn, uint32_t
 int QueuePair::end_batch(bool publish) {
   if (engine_.in_child()) return core::refuse_in_child();
   queue::PostRefusal refused;
-  int error;
+  int error = 0;
   bool addressed = true;
+  ibv_qp_state now = IBV_QPS_RTS;
   {
     const std::lock_guard posting(posting_, std::adopt_lock);
-    error = publish ? check_post() : 0;
-    if (publish && error == 0 && !(addressed = send_queue_->are_addressed(options_.pd)))
+    if (publish) now = state_.load(std::memory_order_acquire);
+    if (!takes_sends(now) || (publish && !(addressed = send_queue_->are_addressed(options_.pd))))
       error = EINVAL;
     if (publish && error == 0) {
       send_added();
@@ -249,6 +253,7 @@ int QueuePair::end_batch(bool publish) {
       send_queue_->forget_added();
     }
   }
+  if (!takes_sends(now)) refuse_post(now);
   if (!addressed)
     core::explain(told_,
                   "ibv_wr_complete: queue pair 0x%06x: a work request has no address handle of the "

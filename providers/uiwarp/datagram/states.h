@@ -18,6 +18,11 @@ inline bool can_receive(ibv_qp_state state) {
   return state == IBV_QPS_RTR || state == IBV_QPS_RTS;
 }
 
+// In ERR they are flushed.
+inline bool takes_sends(ibv_qp_state state) {
+  return state == IBV_QPS_RTS || state == IBV_QPS_ERR;
+}
+
 // What goes on the wire for the Q_Key of a work request: with its most significant bit set it is a
 // controlled one, in whose place goes the queue pair's own (InfiniBand 10.2.5).
 constexpr uint32_t qkey_to_send(uint32_t wanted, uint32_t own) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "ud.h"
 
@@ -156,6 +158,29 @@ TEST_F(UdSends, PostsAreRefused) {
   EXPECT_EQ(uiwarp_ah_destroy(ahs_.back()), 0);
   ahs_.pop_back();
   EXPECT_EQ(uiwarp_pd_dealloc(other), 0);
+}
+
+// RESET and a post wait for a batch that holds the queue, RESET most likely first. A post that
+// comes behind it is refused, and of one before it no completion is left.
+TEST_F(UdSends, APostThatWaitedForResetIsRefused) {
+  uiwarp_qp* qp = make_ud();
+  const ibv_send_wr wr = send_wr(1u << 23, 1);
+  for (int round = 0; round < 10 && !HasFailure(); ++round) {
+    to_rts(qp);
+    uiwarp_qp_batch_begin(qp);
+    std::thread reset([&] { EXPECT_EQ(modify(qp, IBV_QPS_RESET), 0); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    int error = 0;
+    std::thread poster([&] { error = post(qp, wr); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(uiwarp_qp_batch_end(qp, 0), 0);
+    reset.join();
+    poster.join();
+    EXPECT_TRUE(error == 0 || error == EINVAL) << error;
+    EXPECT_EQ(state_of(qp), IBV_QPS_RESET);
+    expect_none();
+  }
+  destroy(qp);
 }
 
 TEST_F(UdSends, AQueueIsFullUntilACompletionIsPolled) {
