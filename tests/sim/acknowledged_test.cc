@@ -55,6 +55,52 @@ TEST_P(Acknowledged, AWriteIsInPlace) {
   }
 }
 
+// As on adapters, whose acknowledgement comes before the program's answer.
+TEST_P(Acknowledged, AnAnswerIsReceivedBehindTheCompletionOfItsQuestion) {
+  {
+    constexpr size_t kDepth = 16, kMessages = 400;
+    connect({.depth = 2 * kDepth}, {.depth = 2 * kDepth, .acknowledged = true});
+    Buffer of_a(a->memory, pattern(50)), of_b(b->memory, pattern(50));
+    Buffer at_a(a->memory, 50), at_b(b->memory, 50);
+    size_t posted = 0, answered = 0;
+    for (size_t i = 0; i < kDepth; ++i) {
+      ASSERT_EQ(a->receive(RecvWr({at_a.sge()}, i)), 0);
+      receive(at_b, i);
+    }
+    EXPECT_TRUE(run_until([&] {
+      // Answers first: what has completed by then is more in truth.
+      const size_t answers = a->received_count();
+      EXPECT_LE(answers, a->sent_count());
+      for (; posted < std::min(answers + kDepth, kMessages); ++posted) {
+        if (posted >= kDepth) EXPECT_EQ(a->receive(RecvWr({at_a.sge()}, posted)), 0);
+        send(of_a, posted);
+      }
+      for (const size_t got = b->received_count(); answered < got; ++answered) {
+        receive(at_b, kDepth + answered);
+        EXPECT_EQ(b->post(SendWr(IBV_WR_SEND, {of_b.sge()}, answered)), 0);
+      }
+      return answers == kMessages;
+    }));
+  }
+}
+
+// The answer to a Write is the peer's Send that the program posts when it sees the bytes.
+TEST_P(Acknowledged, AnAnswerIsReceivedBehindTheCompletionOfWrites) {
+  if (is_tcp()) return;  // looks at memory that another thread writes
+  connect({.depth = 64}, {.depth = 64, .acknowledged = true});
+  Buffer from(a->memory, Octets(1, 1)), to(b->memory, 200), of_b(b->memory, pattern(50)),
+      at_a(a->memory, 50);
+  for (uint64_t id = 0; id < 40; ++id) ASSERT_EQ(a->receive(RecvWr({at_a.sge()}, id)), 0);
+  for (uint64_t id = 0; id < 40; ++id) write(from, to.start() + id, to.stag(), id);
+  size_t answered = 0;
+  EXPECT_TRUE(run_until([&] {
+    EXPECT_LE(a->received_count(), a->sent_count());
+    for (; answered < 40 && to.content()[answered] == 1; ++answered)
+      EXPECT_EQ(b->post(SendWr(IBV_WR_SEND, {of_b.sge()}, answered)), 0);
+    return a->received_count() == 40;
+  }));
+}
+
 // Nothing else brings the answers back: neither side has anything to say.
 TEST_P(Acknowledged, ManyWritesToAPeerThatDoesNothing) {
   connect({.ord = 1, .depth = 256});

@@ -16,6 +16,7 @@
 #include "core/own_stack.h"
 #include "core/raw_sys.h"
 #include "core/read_file.h"
+#include "core/standard_error.h"
 
 namespace uiw::check {
 namespace {
@@ -47,8 +48,8 @@ int append_to(const std::string& path, const std::string& text) {
 }
 
 void complain(const char* option, const std::string& path, const char* what) {
-  write_all(STDERR_FILENO,
-            std::string("uiwarp: UIWARP_CHECK: ") + option + "=" + path + ": " + what + "\n");
+  core::write_to_standard_error(std::string("uiwarp: UIWARP_CHECK: ") + option + "=" + path + ": " +
+                                what + "\n");
 }
 
 // Finding out what addresses mean wants more stack than a program's thread may have.
@@ -177,8 +178,8 @@ void Report::add(const Finding& finding) {
 
 void Report::show(const Finding& finding, const Frames& frames) {
   const int pid = getpid();
-  write_all(STDERR_FILENO, as_text(finding, frames, pid));
-  if (github_) write_all(STDERR_FILENO, as_github(finding, frames));
+  core::write_to_standard_error(as_text(finding, frames, pid));
+  if (github_) core::write_to_standard_error(as_github(finding, frames));
   write_json(as_json(finding, frames, pid));
 }
 
@@ -192,7 +193,7 @@ void Report::write_json(const std::string& line) {
 
 void Report::summarise() {
   const int pid = getpid();
-  write_all(STDERR_FILENO, summary_text(counts_, pid));
+  core::write_to_standard_error(summary_text(counts_, pid));
   write_json(summary_json(counts_, pid));
 }
 

@@ -16,6 +16,10 @@
 // The immediate hint carries the immediate data of the next Send, which has no room for any. It is
 // sent only to a peer that has said by a hint of its own that it takes them (tx_immediates.cc).
 // doc/decisions/022-send-with-immediate.md
+//
+// The arrival hint says which Sends and Writes its sender has received. It goes before a Send to a
+// uiwarp that asks for acknowledgements (tx_acknowledgements.cc), and has not asked for all of them
+// yet. doc/decisions/021-acknowledged-completions.md
 #pragma once
 
 #include <endian.h>
@@ -60,6 +64,25 @@ inline uint64_t immediate_hint_offset(uint32_t immediate) {
 inline std::optional<uint32_t> immediate_hint_of(uint64_t to) {
   if (to >> 32 != kImmediateHintTag) return {};
   return htobe32(static_cast<uint32_t>(to));
+}
+
+struct ArrivalHint {
+  uint32_t next_send = 0;  // MSN of the first Send that has not come
+  uint32_t writes = 0;     // that have come, without those of no bytes; modulo 2^32
+  bool operator==(const ArrivalHint&) const = default;
+};
+
+// The upper half of an arrival hint's Tagged Offset, "uiwr"; the lower one is the MSN, the STag the
+// number of Writes.
+inline constexpr uint32_t kArrivalHintTag = 0x75697772;
+
+inline constexpr uint64_t arrival_hint_offset(const ArrivalHint& hint) {
+  return uint64_t{kArrivalHintTag} << 32 | hint.next_send;
+}
+// The arrival hint that an empty Write to this STag and Tagged Offset is, if it is one.
+inline constexpr std::optional<ArrivalHint> arrival_hint_of(uint32_t stag, uint64_t to) {
+  if (to >> 32 != kArrivalHintTag) return {};
+  return ArrivalHint{static_cast<uint32_t>(to), stag};
 }
 
 }  // namespace uiw::qp

@@ -16,6 +16,8 @@ using core::TermCode;
 void Rx::start(Shared& shared, bool wait_for_receive) {
   shared_ = &shared;
   send_msn_ = request_msn_ = atomic_msn_ = shared.first_msn;
+  shared.here.next_send.store(shared.first_msn, std::memory_order_relaxed);
+  shared.at_peer.next_send.store(shared.first_msn, std::memory_order_relaxed);
   wait_for_receive_ = wait_for_receive && shared.service == core::Service::kReliable;
   markers_ = shared.agreement.rx_markers;
 }

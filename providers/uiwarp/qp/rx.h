@@ -203,6 +203,7 @@ class Rx {
   RxStatus on_write(const Segment& segment, const ddp::TaggedHeader& header);
   void take_hint(const ddp::TaggedHeader& header);
   void take_immediate_hint(uint64_t to);
+  void take_arrival_hint(uint32_t stag, uint64_t to);
   bool find_sink(const Segment& segment, uint64_t to, uint64_t length,
                  mem::LastRegion::Found& region, RxStatus& otherwise);
   RxStatus finish_write();

@@ -54,6 +54,7 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
 // A hint of another uiwarp; or any other empty Write.
 void Rx::take_hint(const ddp::TaggedHeader& header) {
   if (shared_->immediates) take_immediate_hint(header.to);
+  if (shared_->acknowledged) take_arrival_hint(header.stag, header.to);
   if (!shared_->long_fpdus) return;
   if (header.to == kCapabilityHint) tell(shared_->peer_takes_long_fpdus);
   length_hint_ = length_hint_of(header.stag, header.to).value_or(length_hint_);
@@ -64,6 +65,16 @@ void Rx::take_immediate_hint(uint64_t to) {
   if (to != kImmediatesHint) return;
   shared_->peer_immediates.store(PeerImmediates::kTaken, std::memory_order_release);
   news_ = true;
+}
+
+// Like the answer to a question.
+void Rx::take_arrival_hint(uint32_t stag, uint64_t to) {
+  const std::optional<ArrivalHint> hint = arrival_hint_of(stag, to);
+  if (!hint) return;
+  shared_->at_peer.next_send.store(hint->next_send, std::memory_order_release);
+  shared_->at_peer.writes.store(hint->writes, std::memory_order_release);
+  news_ = answered_ = true;
+  sends_first_ = false;
 }
 
 // False: this segment may not be placed, and `otherwise` says how it goes on.
@@ -97,6 +108,8 @@ bool Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
 
 // The last segment of a Write is placed.
 RxStatus Rx::finish_write() {
+  std::atomic<uint32_t>& writes = shared_->here.writes;
+  writes.store(writes.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   note_unasked(true);
   // A program that sleeps on a CQ of its own for sends, with no completion to come, can only be
   // waiting for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md. Not so who has

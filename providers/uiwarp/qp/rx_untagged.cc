@@ -135,7 +135,7 @@ bool Rx::scatter(uint32_t pd, const ibv_sge* sges, uint32_t count, uint64_t offs
 }
 
 RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
-  ++send_msn_;
+  shared_->here.next_send.store(++send_msn_, std::memory_order_release);
   note_unasked(true);
   ibv_wc wc{};
   wc.status = IBV_WC_SUCCESS;
@@ -178,7 +178,7 @@ RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode,
   if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
   if (segment.payload().size() != rdmap::kImmediateSize)
     return raise(TermCode::kRemoteOperationUnspecified, &segment);
-  ++send_msn_;
+  shared_->here.next_send.store(++send_msn_, std::memory_order_release);
   note_unasked(true);
   ibv_wc wc{};
   wc.status = IBV_WC_SUCCESS;

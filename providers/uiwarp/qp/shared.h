@@ -14,6 +14,7 @@
 #include "mem/table.h"
 #include "mpa/negotiator.h"
 #include "qp/losses.h"
+#include "qp/peer_hints.h"
 #include "qp/place.h"
 #include "qp/send_queue.h"
 #include "qp/sends_first.h"
@@ -105,6 +106,16 @@ struct Shared {
   // The peer has all of the send queue before this slot. Set by receive at each answer, where
   // `acknowledged`; by transmit, when nothing is received any more, for what a Terminate names.
   std::atomic<uint64_t> arrived{0};
+  // Sends that have come, by the MSN of the next one, and Writes of some bytes. Set by receive,
+  // before anybody can know it otherwise; what the peer has sent us, and by its arrival hint
+  // (qp/peer_hints.h), where `acknowledged`, what it has got of ours.
+  struct Arrivals {
+    std::atomic<uint32_t> next_send{0}, writes{0};
+    ArrivalHint load() const {
+      return {next_send.load(std::memory_order_acquire), writes.load(std::memory_order_acquire)};
+    }
+  };
+  Arrivals here, at_peer;
   // Set by receive: the peer has sent something, and nothing behind it that asks whether it has
   // arrived. And: it is a uiwarp that asks.
   std::atomic<bool> unasked{false}, peer_asks{false};

@@ -57,7 +57,7 @@ Tx::~Tx() {
 
 void Tx::start(Shared& shared, uint32_t emss, const core::SipKey& secret) {
   shared_ = &shared;
-  send_msn_ = request_msn_ = atomic_response_msn_ = shared.first_msn;
+  send_msn_ = request_msn_ = atomic_response_msn_ = told_.next_send = shared.first_msn;
   crc_ = shared.agreement.crc;
   markers_ = shared.agreement.tx_markers;
   secret_ = secret;
@@ -281,6 +281,7 @@ bool Tx::pick_work_request() {
   if (wr.opcode == IBV_WR_SEND_WITH_IMM &&
       shared_->peer_immediates.load(std::memory_order_acquire) != PeerImmediates::kTaken)
     return ask_immediates();
+  if (owes_arrival_hint(wr)) return build_arrival_hint();
   if (is_small(wr)) return build_small_messages();
   if (!rule.answered && needs_capability_hint(wr.length)) return build_capability_hint();
   return start_work_request(wr);
@@ -316,7 +317,7 @@ bool Tx::start_work_request(SendWqe& wr) {
     return true;
   }
   has_started(wr, slot + 1);
-  if (rule.queue == ddp::kQnSend) wr.msn = send_msn_++;
+  number(wr);
   const Message::Kind kind = rule.remote == Remote::kRdma ? Message::kWrite : Message::kSend;
   message_ = {.kind = kind, .slot = slot, .length = wr.length};
   message_.length_hint = long_fpdus_ && worth_length_hint(wr.length);

@@ -195,6 +195,10 @@ class Tx {
     unasked_ = behind;
     if (wr.signaled) signaled_ = behind;
   }
+  // Numbers a Send or Write that starts, as arrival hints do.
+  void number(SendWqe& wr);
+  bool owes_arrival_hint(const SendWqe& wr) const;
+  bool build_arrival_hint();
   bool wants_acknowledgement() const;
   bool leave_answer();
   bool leave_question();
@@ -260,6 +264,8 @@ class Tx {
   uint64_t unasked_ = 0;    // behind the last Send or Write: the slot
   uint64_t signaled_ = 0;   // behind the last of them that makes a completion
   uint64_t asked_ = 0;      // all before this slot is behind a request
+  uint32_t writes_ = 0;     // of some bytes that have started; modulo 2^32
+  ArrivalHint told_;        // the last one
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;
   bool capability_hint_sent_ = false;

@@ -32,7 +32,8 @@ bool Tx::build_small_messages() {
     if (!build_small(wr, slot)) return false;
     has_started(wr, queue.started());
     if (queue.started() == end || !has_room(largest_copy_)) return true;
-  } while (is_small(queue.first_unstarted()) && !queue.first_unstarted().fence);
+  } while (is_small(queue.first_unstarted()) && !queue.first_unstarted().fence &&
+           !owes_arrival_hint(queue.first_unstarted()));
   return true;
 }
 
@@ -41,7 +42,7 @@ bool Tx::build_small_messages() {
 inline bool Tx::build_small(SendWqe& wr, uint64_t slot) {
   uint8_t* const start = batch_->arena_end();
   uint8_t* const ulpdu = start + mpa::kLengthSize;
-  if (rule_of(wr.opcode).queue == ddp::kQnSend) wr.msn = send_msn_++;
+  number(wr);
   uint8_t* at = encode_send_header(ulpdu, wr, 0, true);
   const uint32_t ulpdu_size = static_cast<uint32_t>(at - ulpdu) + wr.length;
   core::store_be16(start, static_cast<uint16_t>(ulpdu_size));
