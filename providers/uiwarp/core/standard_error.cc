@@ -57,7 +57,10 @@ void write_to_standard_error(std::string_view text) {
   const NoSignalOfWrite quiet;
   while (!text.empty()) {
     const Nanoseconds patience = g_nobody_reads.load(std::memory_order_relaxed) ? 0 : kPatience;
-    const bool has_room = sys::wait_writable(STDERR_FILENO, patience) > 0;
+    const long ready = sys::wait_writable(STDERR_FILENO, patience);
+    if (ready == -EINTR) continue;
+    // An error of poll(), as where RLIMIT_NOFILE is 0, says nothing of room.
+    const bool has_room = ready != 0;
     g_nobody_reads.store(!has_room, std::memory_order_relaxed);
     if (!has_room) return;
     // A pipe that has room at all takes so much at once.

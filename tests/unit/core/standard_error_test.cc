@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "support/descriptor_limit.h"
+
 namespace uiw::core {
 namespace {
 
@@ -83,6 +85,13 @@ TEST_F(StandardErrorTest, ASignalOfTheProgramsOwnStays) {
   constexpr timespec kNow{};
   EXPECT_EQ(SIGPIPE, sigtimedwait(&pipe, nullptr, &kNow));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// poll() refuses more descriptors than that.
+TEST_F(StandardErrorTest, NoDescriptorIsLeft) {
+  const test::DescriptorLimit none(0);
+  write_to_standard_error("no descriptor\n");
+  EXPECT_EQ("no descriptor\n", read_all());
 }
 
 TEST_F(StandardErrorTest, WhoDoesNotReadHoldsNobodyUp) {
