@@ -31,7 +31,7 @@ def said(world, *arguments, settings=None):
 def dev(world):
     """The devices that libibverbs finds, in the same order, as ibv_devinfo shows them."""
     need_rdma()
-    for settings, kind, protocol in ((IWARP, "rnic", "iw"), (ROCE, "ca", "roce")):
+    for settings, kind, protocol in ((IWARP, "rnic", "iw"), ({**ROCE, "UIWARP_DEVICES": "all"}, "ca", "roce")):
         devinfo = world.run("server", "ibv_devinfo", settings=settings)
         names = re.findall(r"^hca_id:\t(\S+)", devinfo.output, re.M)
         expect(names[-1] == "uiw_lo" and world.device in names, "loopback is not the last", devinfo)

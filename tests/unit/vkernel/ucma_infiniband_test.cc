@@ -99,7 +99,8 @@ TEST_F(UcmaInfinibandTest, WholeConnection) {
   accept_request();
   ASSERT_EQ(0, establish(active_));
   EXPECT_EQ(300u, get_event(fd_, kEstablished).uid);
-  ASSERT_EQ(0, command(fd_, kDisconnect, rdma_ucm_disconnect{active_}));
+  for (uint32_t id : {active_, passive_})
+    ASSERT_EQ(0, command(fd_, kDisconnect, rdma_ucm_disconnect{id}));
   std::map<uint64_t, std::vector<uint32_t>> told;
   for (int i = 0; i < 4; ++i) {
     rdma_ucm_event_resp event{};
