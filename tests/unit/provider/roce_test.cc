@@ -51,15 +51,15 @@ TEST_F(Roce, IsAChannelAdapter) {
 // As from adapters that pin pages: one of no bytes has a page unless it lies between two.
 TEST_F(Roce, ARegionOfNoBytesHasToLieInAPage) {
   alignas(4096) static char page[4096];
-  ibv_mr* const within = ibv_reg_mr(pd_, page + 1, 0, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const within = ibv_reg_mr(pd_, page + 1, 0, int{IBV_ACCESS_LOCAL_WRITE});
   ASSERT_NE(within, nullptr);
   EXPECT_EQ(within->length, 0u);
   EXPECT_EQ(ibv_dereg_mr(within), 0);
   errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd_, page, 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(ibv_reg_mr(pd_, page, 0, int{IBV_ACCESS_LOCAL_WRITE}), nullptr);
   EXPECT_EQ(errno, EINVAL);
   errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd_, reinterpret_cast<void*>(1), 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(ibv_reg_mr(pd_, reinterpret_cast<void*>(1), 0, int{IBV_ACCESS_LOCAL_WRITE}), nullptr);
   EXPECT_EQ(errno, EFAULT);
 }
 
