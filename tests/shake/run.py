@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Runs every program of this folder under `uiwarp shake` with up to fifty seeds: one of them must make it fail, and none of 25 when
+"""Runs every program of this folder under `uiwarp shake` with up to two hundred seeds: one of them must make it fail, and none of 25 when
 it is clean. Without --shake it passes as it is. Then what the command says of runs that fail, hang or cannot begin.
 
     run.py [--clean SEEDS] UIWARP-BINARY FOLDER-OF-THE-PROGRAMS [NAME...]
@@ -16,7 +16,7 @@ import tempfile
 import time
 
 LIMIT = 250   # seconds: far more than all the runs of a program take
-SEEDS = 50          # one of them makes it fail
+SEEDS = 200         # one of them makes it fail, also where others keep the processors busy
 CLEAN_SEEDS = 25    # none of them does
 TRIES = 50         # without --shake it passes in one of them, also where others keep the processors busy
 
