@@ -10,7 +10,7 @@ from case_exchange import gid_index, pingpong
 from case_perftest import exchange
 from case_pyverbs import PYTHON, need_pyverbs
 from case_rping import compared
-from harness import Skipped, expect
+from harness import Skipped, expect, wait_until
 from registry import DIAGONAL, LO4, NAMES, case
 
 IWARP, ROCE = {"UIWARP_FACE": "iwarp"}, {"UIWARP_FACE": "roce"}
@@ -72,6 +72,15 @@ def without_loopback(world):
 
     world.ip("server", "link", "set", "veth0", "down")
     expect(devices(ROCE)[-1:] == ["uiw_lo"], "no device of lo, though no other one is up")
+    # With an address and without a carrier it has a device, which comes first and is down.
+    world.ip("server", "link", "set", "veth0", "up")
+    world.ip("client", "link", "set", "veth0", "down")
+    wait_until(lambda: devices(ROCE) == both, 10 * world.slow, "the cable is pulled")
+    port, where = world.port(), os.path.join(world.bin, "uiwarp-where")
+    server = world.start_server(where, "listen", "127.0.0.1", port, 1, port=port, settings=ROCE)
+    client = world.start("server", where, "connect", "127.0.0.1", port, settings=ROCE)
+    world.finish(client, 20, 0, server)
+    expect(client.output == "calls from uiw_lo\n", "127.0.0.1 is another device's, though lo's is shown", client)
 
 
 @case("roce-ibstat", worlds=LO4, seconds=20)

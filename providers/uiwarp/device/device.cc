@@ -289,18 +289,18 @@ const Device* find_by_address(const sockaddr_storage& address) {
   if (IN6_IS_ADDR_LINKLOCAL(&wanted)) {
     scope = reinterpret_cast<const sockaddr_in6&>(address).sin6_scope_id;
   }
-  bool on_loopback = false;
   const Device* const found = find([&](const Device& device, const State& state) {
     if (scope != 0 && device.ifindex != scope) return false;
-    on_loopback = reach_of(state) == Reach::kLoopback;
     return std::ranges::any_of(state.addresses, [&](const in6_addr& each) {
       return loopback ? is_loopback_address(each) : std::memcmp(&each, &wanted, sizeof each) == 0;
     });
   });
-  if (found == nullptr || !on_loopback || !leaves_loopback_out()) return found;
-  // The first one stands in for it, as in Linux' cma_bind_loopback().
+  if (found == nullptr || !leaves_loopback_out() || reach_of(state_of(*found)) != Reach::kLoopback)
+    return found;
+  // Where it is not shown the first one stands in for it, as in Linux' cma_bind_loopback().
   const std::vector<Listed> shown = devices();
-  return shown.empty() ? found : shown.front().device;
+  const bool is_shown = std::ranges::count(shown, found, &Listed::device) > 0;
+  return is_shown || shown.empty() ? found : shown.front().device;
 }
 
 void subscribe(Observer& observer) {
