@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <ctime>
@@ -55,9 +56,10 @@ constinit std::atomic<bool> g_nobody_reads{false};
 void write_to_standard_error(std::string_view text) {
   const NoCancellation whole;  // sigtimedwait() is a cancellation point
   const NoSignalOfWrite quiet;
+  // One bound for all of it, however often a signal handler runs meanwhile.
+  const Nanoseconds end = now() + (g_nobody_reads.load(std::memory_order_relaxed) ? 0 : kPatience);
   while (!text.empty()) {
-    const Nanoseconds patience = g_nobody_reads.load(std::memory_order_relaxed) ? 0 : kPatience;
-    const long ready = sys::wait_writable(STDERR_FILENO, patience);
+    const long ready = sys::wait_writable(STDERR_FILENO, std::max<Nanoseconds>(end - now(), 0));
     if (ready == -EINTR) continue;
     // An error of poll(), as where RLIMIT_NOFILE is 0, says nothing of room.
     const bool has_room = ready != 0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <string>
@@ -100,6 +101,22 @@ TEST_F(StandardErrorTest, WhoDoesNotReadHoldsNobodyUp) {
   EXPECT_EQ(std::string::npos, read_all().find("dropped"));
   write_to_standard_error("again\n");
   EXPECT_EQ("again\n", read_all());
+}
+
+// Each ends a wait in poll() before its time.
+TEST_F(StandardErrorTest, SignalsDoNotMakeItWaitForEver) {
+  fill();
+  struct sigaction act {
+  }, before;
+  act.sa_handler = [](int) {};
+  sigaction(SIGALRM, &act, &before);
+  const itimerval often{{0, 20'000}, {0, 20'000}}, never{};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  write_to_standard_error("dropped\n");
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_EQ(std::string::npos, read_all().find("dropped"));
+  write_to_standard_error("again\n");
 }
 
 TEST_F(StandardErrorTest, WhoReadsSlowlyGetsAll) {
