@@ -164,8 +164,7 @@ const Explanation kStatuses[] = {
      "RNR retry counter exceeded",
      "A message found no receive posted for UIWARP_RNR_WAIT_MS of the peer, which waits for ever "
      "if it was given an rnr_retry of 7, or an rnr_retry_count of 7 with the RoCE face. Other "
-     "values of it, and min_rnr_timer, have no meaning "
-     "here.",
+     "values of it, and min_rnr_timer, have no meaning here.",
      "No receive after rnr_retry repetitions, min_rnr_timer apart; rnr_retry 7 is for ever.",
      {"The receiver posts receives too late, too few, or does not post them anew after "
       "completions.",

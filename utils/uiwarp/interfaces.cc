@@ -6,7 +6,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstring>
+
 #include "core/device_choice.h"
+#include "core/gid.h"
 #include "core/settings.h"
 #include "host_devices.h"
 
@@ -16,15 +19,14 @@ namespace {
 // IFF_LOWER_UP of <linux/if.h>, which does not go with <net/if.h>. IFF_RUNNING comes later.
 constexpr unsigned kCarrier = 1u << 16;
 
-bool is_routed(const sockaddr* address) {
-  if (address == nullptr) return false;
-  if (address->sa_family == AF_INET) {
-    const uint32_t host = ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
-    return host >> 24 != IN_LOOPBACKNET && host >> 16 != 0xa9fe;  // 169.254.0.0/16: RFC 3927
-  }
-  if (address->sa_family != AF_INET6) return false;
-  const in6_addr& host = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  return !IN6_IS_ADDR_LINKLOCAL(&host) && !IN6_IS_ADDR_LOOPBACK(&host);
+bool is_routed(const sockaddr* address, int family) {
+  const size_t size = family == AF_INET    ? sizeof(sockaddr_in)
+                      : family == AF_INET6 ? sizeof(sockaddr_in6)
+                                           : 0;
+  sockaddr_storage whole{};
+  in6_addr host;
+  memcpy(&whole, address, size);
+  return core::address_of(whole, host) && core::is_routed(host);
 }
 
 }  // namespace
@@ -39,7 +41,8 @@ std::map<std::string, Interface> interfaces() {
     interface.up |= (one->ifa_flags & IFF_UP) != 0;
     const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
     interface.addressed |= family == AF_INET || family == AF_INET6;
-    interface.leads_to_others |= (one->ifa_flags & kCarrier) != 0 && is_routed(one->ifa_addr);
+    interface.leads_to_others |=
+        (one->ifa_flags & kCarrier) != 0 && one->ifa_addr && is_routed(one->ifa_addr, family);
   }
   freeifaddrs(list);
   return found;

@@ -18,7 +18,9 @@ constexpr char kLoopback[] = "lo";
 bool is_loopback_left_out(const std::map<std::string, Interface>& all) {
   const core::Settings& settings = core::settings();
   return settings.face == core::Face::kRoce && settings.devices[0] == 0 &&
-         std::ranges::any_of(all, [](const auto& one) { return one.second.leads_to_others; });
+         std::ranges::any_of(all, [](const auto& one) {
+           return one.first != kLoopback && one.second.leads_to_others;
+         });
 }
 
 }  // namespace

@@ -61,6 +61,12 @@ GidText text_of(const in6_addr& gid) {
   return result;
 }
 
+bool is_routed(const in6_addr& address) {
+  const bool ipv4_link_local =
+      IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 169 && address.s6_addr[13] == 254;
+  return !IN6_IS_ADDR_UNSPECIFIED(&address) && !IN6_IS_ADDR_LINKLOCAL(&address) && !ipv4_link_local;
+}
+
 uint16_t port_of(const sockaddr_storage& address) {
   if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return 0;
   // Both families have it at the same place.

@@ -24,6 +24,9 @@ struct GidText {
 };
 GidText text_of(const in6_addr& gid);
 
+// Whether other networks may know it: not of one link only (fe80::/10; 169.254.0.0/16, RFC 3927).
+bool is_routed(const in6_addr& address);
+
 // Host order; 0 for another family than IPv4 and IPv6.
 uint16_t port_of(const sockaddr_storage& address);
 

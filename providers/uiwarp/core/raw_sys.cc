@@ -91,15 +91,12 @@ long read(int fd, void* buffer, size_t size) {
 long write(int fd, const void* buffer, size_t size) {
   return raw(SYS_write, fd, buffer, size);
 }
-
 long pwrite(int fd, const void* buffer, size_t size, off_t offset) {
   return raw(SYS_pwrite64, fd, buffer, size, offset);
 }
-
 int fallocate(int fd, int mode, off_t offset, off_t size) {
   return static_cast<int>(raw(SYS_fallocate, fd, mode, offset, size));
 }
-
 bool random(void* buffer, size_t size) {
   long got;
   do {

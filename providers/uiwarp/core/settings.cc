@@ -95,8 +95,7 @@ constexpr SettingInfo kTable[] = {
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
      "How long a message may wait for a receive to be posted; 0 ends the connection at once. Not "
      "set, it may wait for ever at a queue pair that was given an rnr_retry of 7, or, with the "
-     "RoCE "
-     "face, by rdma_cm an rnr_retry_count of 7."},
+     "RoCE face, by rdma_cm an rnr_retry_count of 7."},
     {"UIWARP_DEVICES", "auto|all|NAMES", "auto",
      "Network interfaces that get a device, separated by commas: lo,eth*; with ! or - in front, "
      "those that do not: !lo,!docker*. auto: all, but with the RoCE face lo only where no other "

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/gid.h"
+
 namespace uiw::device {
 
 bool is_loopback_address(const in6_addr& address) {
@@ -15,13 +17,7 @@ bool is_loopback_address(const in6_addr& address) {
 
 Reach reach_of(const State& state) {
   if (std::ranges::any_of(state.addresses, is_loopback_address)) return Reach::kLoopback;
-  const auto is_routed = [](const in6_addr& address) {
-    const bool ipv4_link_local = IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 169 &&
-                                 address.s6_addr[13] == 254;  // RFC 3927
-    return !IN6_IS_ADDR_UNSPECIFIED(&address) && !IN6_IS_ADDR_LINKLOCAL(&address) &&
-           !ipv4_link_local;
-  };
-  if (std::ranges::none_of(state.addresses, is_routed)) return Reach::kLink;
+  if (std::ranges::none_of(state.addresses, core::is_routed)) return Reach::kLink;
   return state.is_bridge ? Reach::kBridge : Reach::kNetwork;
 }
 

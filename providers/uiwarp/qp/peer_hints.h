@@ -32,6 +32,14 @@ namespace uiw::qp {
 // The Tagged Offset of the capability hint: the characters "uiwarp01".
 inline constexpr uint64_t kCapabilityHint = 0x7569776172703031;
 
+// The Tagged Offset of a hint that carries a value: its upper half says which hint it is.
+inline constexpr uint64_t hint_offset(uint32_t tag, uint32_t value) {
+  return uint64_t{tag} << 32 | value;
+}
+inline constexpr std::optional<uint32_t> hint_value(uint32_t tag, uint64_t to) {
+  return to >> 32 == tag ? std::optional(static_cast<uint32_t>(to)) : std::nullopt;
+}
+
 // Of the next Send or Write with payload. All zero: there was no hint.
 struct LengthHint {
   uint32_t length = 0;   // bytes of the message
@@ -42,12 +50,12 @@ struct LengthHint {
 inline constexpr uint32_t kLengthHintTag = 0x7569776d;
 
 inline constexpr uint64_t length_hint_offset(const LengthHint& hint) {
-  return uint64_t{kLengthHintTag} << 32 | hint.length;
+  return hint_offset(kLengthHintTag, hint.length);
 }
 // The length hint that an empty Write to this STag and Tagged Offset is, if it is one.
 inline constexpr std::optional<LengthHint> length_hint_of(uint32_t stag, uint64_t to) {
-  if (to >> 32 != kLengthHintTag) return {};
-  return LengthHint{static_cast<uint32_t>(to), stag};
+  const std::optional<uint32_t> length = hint_value(kLengthHintTag, to);
+  return length ? std::optional(LengthHint{*length, stag}) : std::nullopt;
 }
 
 // The Tagged Offset of the hint that says so: the characters "uiwarp02".
@@ -58,12 +66,12 @@ inline constexpr uint32_t kImmediateHintTag = 0x75697769;
 
 // `immediate`: in network byte order, as verbs has it.
 inline uint64_t immediate_hint_offset(uint32_t immediate) {
-  return uint64_t{kImmediateHintTag} << 32 | be32toh(immediate);
+  return hint_offset(kImmediateHintTag, be32toh(immediate));
 }
 // The immediate data that an empty Write to this Tagged Offset carries, if it is a hint.
 inline std::optional<uint32_t> immediate_hint_of(uint64_t to) {
-  if (to >> 32 != kImmediateHintTag) return {};
-  return htobe32(static_cast<uint32_t>(to));
+  const std::optional<uint32_t> immediate = hint_value(kImmediateHintTag, to);
+  return immediate ? std::optional(htobe32(*immediate)) : std::nullopt;
 }
 
 struct ArrivalHint {
@@ -77,12 +85,12 @@ struct ArrivalHint {
 inline constexpr uint32_t kArrivalHintTag = 0x75697772;
 
 inline constexpr uint64_t arrival_hint_offset(const ArrivalHint& hint) {
-  return uint64_t{kArrivalHintTag} << 32 | hint.next_send;
+  return hint_offset(kArrivalHintTag, hint.next_send);
 }
 // The arrival hint that an empty Write to this STag and Tagged Offset is, if it is one.
 inline constexpr std::optional<ArrivalHint> arrival_hint_of(uint32_t stag, uint64_t to) {
-  if (to >> 32 != kArrivalHintTag) return {};
-  return ArrivalHint{static_cast<uint32_t>(to), stag};
+  const std::optional<uint32_t> next_send = hint_value(kArrivalHintTag, to);
+  return next_send ? std::optional(ArrivalHint{*next_send, stag}) : std::nullopt;
 }
 
 }  // namespace uiw::qp

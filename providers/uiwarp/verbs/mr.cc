@@ -96,15 +96,17 @@ void assign(Region& region, const Wanted& wanted) {
   region.rights = wanted.rights;
 }
 
+// siw refuses a region of no bytes always. Of what pins pages ib_umem_get() counts those that it
+// touches, of which there is one unless it lies between two.
+bool is_within_page(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) != 0;
+}
+
 // What is wrong with it, before it has an STag.
 int check(const Wanted& mr) {
   core::Told& told = mr.pd->context->told.mr;
   if (const int error = check_access(told, mr.rights)) return error;
-  // siw refuses it always. Of what pins pages ib_umem_get() counts those that it touches, of which
-  // there is one unless it lies between two.
-  const bool touches_a_page =
-      reinterpret_cast<uintptr_t>(mr.addr) % static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) != 0;
-  if (mr.length == 0 && !(mr.pd->context->face->zero_length_regions && touches_a_page))
+  if (mr.length == 0 && !(mr.pd->context->face->zero_length_regions && is_within_page(mr.addr)))
     return core::refuse(told, EINVAL, "ibv_reg_mr: length is 0");
   // All of the address space (implicit ODP): the kernel's answer of a device that cannot.
   if ((mr.rights & IBV_ACCESS_ON_DEMAND) && !mr.addr && mr.length == SIZE_MAX)
