@@ -26,11 +26,10 @@ constexpr int kLooks = 64;
 
 Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, Service service,
                    const device::Device* device)
-    : Endpoint(manager, engine), fd_(listen_fd), service_(service), device_(device) {}
+    : Endpoint(manager, engine), socket_(listen_fd), service_(service), device_(device) {}
 
 Acceptor::~Acceptor() {
   manager_.admission().forget(*this);
-  if (fd_ >= 0) core::sys::close(fd_);
   // Before it goes: each takes itself out of the list.
   listener_.reset();
   while (Responder* responder = half_open_.first()) responder->close();
@@ -75,11 +74,12 @@ void Acceptor::offer() {
 }
 
 void Acceptor::listen() {
+  const int fd = socket_.release();
   core::Result<std::unique_ptr<transport::Listener>> listener =
-      transport::Listener::start(engine_, fd_, kTcpQueue, *this);
+      transport::Listener::start(engine_, fd, kTcpQueue, *this);
   if (!listener) {
     // Peers whose TCP connection stands get a reset.
-    core::sys::close(std::exchange(fd_, -1));
+    core::sys::close(fd);
     on_accept_error(listener.error());
     return;
   }
@@ -87,10 +87,9 @@ void Acceptor::listen() {
   if (core::log_enabled(core::LogLevel::kDebug)) {
     sockaddr_storage local{};
     socklen_t size = sizeof local;
-    core::sys::getsockname(fd_, reinterpret_cast<sockaddr*>(&local), &size);
+    core::sys::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size);
     core::log(core::LogLevel::kDebug, "rdma_cm listens at %s", core::text_of(local).text);
   }
-  fd_ = -1;
 }
 
 void Acceptor::on_accept(int fd, const sockaddr_storage&) {

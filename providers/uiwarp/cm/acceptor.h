@@ -8,6 +8,7 @@
 
 #include "cm/endpoint.h"
 #include "cm/responder.h"
+#include "core/unshared_descriptor.h"
 #include "transport/listener.h"
 
 namespace uiw::cm {
@@ -51,7 +52,7 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   void on_accept(int fd, const sockaddr_storage& peer) override;
   void on_accept_error(int error) override;
 
-  int fd_;  // until the listener has it
+  core::UnsharedDescriptor socket_;  // until the listener has it
   const Service service_;
   const device::Device* const device_;
   std::unique_ptr<transport::Listener> listener_;

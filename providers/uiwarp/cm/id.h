@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/explain.h"
 #include "core/list.h"
+#include "core/unshared_descriptor.h"
 #include "device/device.h"
 #include "transport/listener.h"
 
@@ -23,7 +24,7 @@ struct Id;
 
 enum class IdState {
   kIdle,
-  kBound,             // has an address; a socket too (bound_fd) unless the port space has none
+  kBound,             // has an address; a socket too (bound_socket) unless the port space has none
   kResolvingAddress,  // a thread is asking for the route, without the lock
   kAddressResolved,
   kRouteResolved,
@@ -72,7 +73,7 @@ struct Id {
   int tos = -1;
   std::optional<uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
   Terms terms;                         // but for the time-out
-  int bound_fd = -1;
+  core::UnsharedDescriptor bound_socket;
   sockaddr_storage source{}, destination{};
   const device::Device* device = nullptr;
   uint32_t events_reported = 0;

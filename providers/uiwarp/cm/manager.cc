@@ -190,7 +190,6 @@ void Manager::discard(Id& id) {
     endpoint->order(Endpoint::kDrop);
   }
   while (Membership* membership = id.memberships.first()) end_membership(*membership);
-  if (id.bound_fd >= 0) core::sys::close(id.bound_fd);
   ids_.remove(id);
   channel.ids.remove(id);
   delete &id;

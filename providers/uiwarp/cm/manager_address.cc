@@ -44,7 +44,7 @@ bool overlap(const sockaddr_storage& a, const sockaddr_storage& b) {
 bool Manager::is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const {
   if (transport::port_of(address) == 0) return false;
   for (const Id* other = ids_.next(0); other != nullptr; other = ids_.next(other->number)) {
-    if (other != &id && other->bound_fd >= 0 && overlap(other->source, address) &&
+    if (other != &id && other->bound_socket.is_open() && overlap(other->source, address) &&
         !(may_share && other->asked_reuse))
       return true;
   }
@@ -97,7 +97,7 @@ int Manager::hold_port(Id& id, const sockaddr_storage& address) {
     return -error;
   }
   id.source = source;
-  id.bound_fd = *fd;
+  id.bound_socket.take(*fd);
   return 0;
 }
 
@@ -264,13 +264,14 @@ int Manager::refuse_attributes(Channel& channel, uint32_t number) {
 
 int Manager::set_v6_only(Id& id, bool only) {
   const bool before = std::exchange(id.v6_only, only);
-  const int held = id.bound_fd;
-  if (only == before || held < 0 || id.source.ss_family != AF_INET6) return 0;
+  if (only == before || !id.bound_socket.is_open() || id.source.ss_family != AF_INET6) return 0;
   // TCP knows the option only before bind(). Two sockets that do not listen may have one port.
+  const int held = id.bound_socket.release();
   const int error = hold_port(id, id.source);
   if (error == 0) {
     core::sys::close(held);
   } else {
+    id.bound_socket.take(held);
     id.v6_only = before;
   }
   return error;
@@ -292,7 +293,8 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
     case Option::kTos:
       if (value.size() != 1) return EINVAL;
       id->tos = value[0];
-      if (id->bound_fd >= 0) transport::set_tos(id->bound_fd, id->source.ss_family, id->tos);
+      if (id->bound_socket.is_open())
+        transport::set_tos(id->bound_socket.get(), id->source.ss_family, id->tos);
       return 0;
     case Option::kReuseAddress: {
       // Of what may be bound to the port from now on.

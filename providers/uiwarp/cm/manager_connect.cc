@@ -47,7 +47,7 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
     return refuse_by_state(*id, "rdma_connect", "once, after RDMA_CM_EVENT_ROUTE_RESOLVED");
   if ((error = acquire_engine()) != 0) return error;
   const sockaddr_storage source = id->source, destination = id->destination;
-  const int tos = id->tos, bound_fd = std::exchange(id->bound_fd, -1);
+  const int tos = id->tos, bound_fd = id->bound_socket.release();
   const bool explicit_port = bound_fd >= 0 || transport::port_of(source) != 0;
   const uint64_t serial = id->serial, turn = ++last_turn_;
   const auto how = refused_attempts_.any_to(destination) ? ConnectAttempt::Begin::kAsRefused
@@ -101,7 +101,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   // One that listens does not share its port, as with the kernel's rdma_cm.
   if (is_taken(*id, id->source, false))
     return refuse_address(*id, "rdma_listen", id->source, EADDRINUSE);
-  if (id->bound_fd < 0 && (error = hold_port(*id, id->source)) != 0)
+  if (!id->bound_socket.is_open() && (error = hold_port(*id, id->source)) != 0)
     return refuse_address(*id, "rdma_listen", id->source, error);
   if (transport::is_loopback(id->source)) {
     id->device = device::find_by_address(id->source);
@@ -110,13 +110,12 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   if ((error = acquire_engine()) != 0) return error;
   // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is
   // emptied by the engine at once: the application's backlog counts requests, not connections.
-  if ((error = -core::sys::listen(id->bound_fd, Acceptor::kTcpQueue)) != 0)
+  if ((error = -core::sys::listen(id->bound_socket.get(), Acceptor::kTcpQueue)) != 0)
     return refuse_address(*id, "rdma_listen", id->source, error);
   admission_.measure();
   auto* acceptor =
-      new (std::nothrow) Acceptor(*this, *engine_, id->bound_fd, id->service, id->device);
+      new (std::nothrow) Acceptor(*this, *engine_, id->bound_socket.get(), id->service, id->device);
   if (acceptor == nullptr) return ENOMEM;
-  id->bound_fd = -1;
   id->backlog = backlog == 0 || backlog > kMaxBacklog ? kMaxBacklog : backlog;
   id->state = IdState::kListening;
   id->endpoint = acceptor;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/assert.h"
 #include "core/raw_sys.h"
 
 namespace uiw::core {
@@ -51,12 +52,21 @@ void UnsharedDescriptor::Forks::in_child() {
   g_forks.mutex.unlock();
 }
 
-UnsharedDescriptor::UnsharedDescriptor(int fd) : fd_(fd) {
+void UnsharedDescriptor::take(int fd) {
+  UIW_ASSERT(fd_ < 0);
   struct stat status;
-  if (sys::fstat(fd, &status) == 0) inode_ = status.st_ino;
+  const ino_t inode = sys::fstat(fd, &status) == 0 ? status.st_ino : 0;
   const std::lock_guard lock(g_forks.mutex);
   g_forks.watch();
+  fd_ = fd;
+  inode_ = inode;
   g_forks.open.append(*this);
+}
+
+int UnsharedDescriptor::release() {
+  const std::lock_guard lock(g_forks.mutex);
+  if (fd_ >= 0) g_forks.open.remove(*this);
+  return std::exchange(fd_, -1);
 }
 
 void UnsharedDescriptor::close() {

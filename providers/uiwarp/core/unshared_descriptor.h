@@ -12,12 +12,16 @@ namespace uiw::core {
 
 class UnsharedDescriptor {
  public:
-  // Takes a socket, which nobody else closes. Thread: any.
-  explicit UnsharedDescriptor(int fd);
+  UnsharedDescriptor() = default;
+  explicit UnsharedDescriptor(int fd) { take(fd); }
   ~UnsharedDescriptor() { close(); }
   UnsharedDescriptor(const UnsharedDescriptor&) = delete;
   UnsharedDescriptor& operator=(const UnsharedDescriptor&) = delete;
 
+  // A socket, which nobody else closes from now on. While it has none. Thread: any, one at a time.
+  void take(int fd);
+  // It is the caller's, and children keep it, too; -1 when it is closed. Thread: likewise.
+  int release();
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
   // Also when it is closed already. A fork waits for it. Thread: any, one at a time.
@@ -29,7 +33,7 @@ class UnsharedDescriptor {
  private:
   bool is_same() const;
 
-  int fd_;  // -1: closed
+  int fd_ = -1;  // closed
   ino_t inode_ = 0;
   ListLink<UnsharedDescriptor> link_;
 };

@@ -16,6 +16,7 @@
 #include "core/raw_sys.h"
 #include "core/settings.h"
 #include "core/shaken.h"
+#include "core/unshared_descriptor.h"
 #include "device/gid_table.h"
 #include "rendezvous/name.h"
 #include "rendezvous/proof.h"
@@ -33,11 +34,8 @@ constexpr uint32_t kLate = kNumbersPerPort / 2;
 constexpr int kMostTries = 8;
 
 struct Port {
-  ~Port() {
-    if (fd >= 0) core::sys::close(fd);
-  }
   uint16_t number = 0;
-  int fd = -1;  // bound everywhere; does not listen
+  core::UnsharedDescriptor reserved;  // bound everywhere; does not listen
   uint32_t used_count = 0;
   std::bitset<kNumbersPerPort> used;
   uint8_t latest[kLate] = {};         // drawn, a ring
@@ -95,7 +93,7 @@ core::Result<Port*> Ports::add() {
   if (!port) return core::Errno{ENOMEM};
   core::Result<int> fd = reserve_port();
   if (!fd) return core::Errno{fd.error()};
-  port->fd = *fd;
+  port->reserved.take(*fd);
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   if (const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&bound), &size);
@@ -220,7 +218,7 @@ core::Result<QpnListener*> open_listener(engine::Engine& engine, const Name& own
     port->listener_engine = &engine;
   }
   const int error = port->listener->listen(
-      own.qp_num, core::socket_address_of(own.gid, port->number, ifindex), port->fd);
+      own.qp_num, core::socket_address_of(own.gid, port->number, ifindex), port->reserved.get());
   if (error != 0) return core::Errno{error};
   return port->listener.get();
 }

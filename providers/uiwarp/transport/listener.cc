@@ -12,6 +12,7 @@
 
 #include "core/log.h"
 #include "core/raw_sys.h"
+#include "core/unshared_descriptor.h"
 #include "transport/addresses.h"
 #include "transport/socket_options.h"
 
@@ -98,13 +99,13 @@ void share_port(int fd, bool on) {
 // until the ring is freed, which the kernel does only 10 to 20 ms after the process was killed: for
 // that time no other process could listen on its port.
 struct Listener::Impl final : engine::Op, engine::Timer {
-  Impl(engine::Engine& its_engine, int its_fd, AcceptHandler& its_handler)
-      : engine(its_engine), fd(its_fd), handler(its_handler) {}
+  Impl(engine::Engine& its_engine, AcceptHandler& its_handler)
+      : engine(its_engine), handler(its_handler) {}
   ~Impl() {
     if (epoll_fd >= 0) sys::close(epoll_fd);
   }
 
-  int start(int backlog);
+  int start(int bound_fd, int backlog);
   void wait() { engine.poll_readable(*this, epoll_fd); }
   void complete(int result, core::Bytes) override;
   void expire() override { go_on(); }
@@ -116,7 +117,8 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   void settle();
 
   engine::Engine& engine;
-  const int fd;
+  // A child's copy would keep the port from others.
+  core::UnsharedDescriptor socket;
   AcceptHandler& handler;
   int epoll_fd = -1;
   CongestionControl hosts_choice;
@@ -127,7 +129,7 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   bool short_of = false;  // descriptors or memory, since a connection was accepted last
 };
 
-int Listener::Impl::start(int backlog) {
+int Listener::Impl::start(int fd, int backlog) {
   epoll_fd = sys::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_fd < 0) return -epoll_fd;
   hosts_choice = begin_with_reno(fd);
@@ -137,6 +139,7 @@ int Listener::Impl::start(int backlog) {
   readable.events = EPOLLIN;
   if (int result = sys::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &readable); result < 0)
     return -result;
+  socket.take(fd);
   wait();
   return 0;
 }
@@ -165,8 +168,8 @@ bool Listener::Impl::accept_one() {
   if (stopped || paused || !handler.has_room()) return false;
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
-  const int connection =
-      sys::accept4(fd, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  const int connection = sys::accept4(socket.get(), reinterpret_cast<sockaddr*>(&peer), &size,
+                                      SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (connection < 0) {
     failed(-connection);
     return false;
@@ -192,7 +195,7 @@ void Listener::Impl::failed(int error) {
 void Listener::Impl::tell_of_shortage(int error) {
   sockaddr_storage here{};
   socklen_t size = sizeof here;
-  sys::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size);
+  sys::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size);
   const bool of_process = error == EMFILE;
   core::log(core::LogLevel::kWarn, "TCP port %u: a connection cannot be accepted, it waits: %s%s",
             unsigned{port_of(here)}, strerrordesc_np(error),
@@ -203,10 +206,11 @@ void Listener::Impl::stop() {
   stopped = true;
   engine.disarm(*this);
   if (in_flight()) engine.cancel(*this);
-  // A child of the process may have the socket, too, and live on: close() alone would leave it
-  // listening there, where nobody accepts. Never in the child: the parent's engine is not there.
-  sys::shutdown(fd, SHUT_RD);
-  sys::close(fd);
+  // A child that was not made by fork() may have the socket, too, and live on: close() alone would
+  // leave it listening there, where nobody accepts. Never in the child: the parent's engine is not
+  // there.
+  sys::shutdown(socket.get(), SHUT_RD);
+  socket.close();
   settle();
 }
 
@@ -217,9 +221,9 @@ void Listener::Impl::settle() {
 core::Result<std::unique_ptr<Listener>> Listener::start(engine::Engine& engine, int bound_fd,
                                                         int backlog, AcceptHandler& handler) {
   std::unique_ptr<Listener> listener(new (std::nothrow) Listener);
-  std::unique_ptr<Impl> impl(new (std::nothrow) Impl(engine, bound_fd, handler));
+  std::unique_ptr<Impl> impl(new (std::nothrow) Impl(engine, handler));
   if (!listener || !impl) return core::Errno{ENOMEM};
-  if (int error = impl->start(backlog); error != 0) return core::Errno{error};
+  if (int error = impl->start(bound_fd, backlog); error != 0) return core::Errno{error};
   listener->impl_ = impl.release();
   return listener;
 }

@@ -2,6 +2,7 @@
 // rdma_set_option(): when it may be called, and what comes of it.
 #include <gtest/gtest.h>
 
+#include "support/living_child.h"
 #include "unit/cm/rig.h"
 
 namespace uiw::cm::test {
@@ -72,6 +73,19 @@ TEST_F(OptionsTest, APortThatIsBoundMayBeSharedFromWhenBothAskForReuse) {
   EXPECT_EQ(EADDRINUSE, manager_.bind(channel_.channel, second, route.source));
   ASSERT_EQ(0, manager_.set_option(channel_.channel, first, Manager::Option::kReuseAddress, value));
   EXPECT_EQ(0, manager_.bind(channel_.channel, second, route.source));
+}
+
+TEST_F(OptionsTest, AnIdThatGoesFreesItsPortBesideAChild) {
+  const uint32_t id = new_id(1);
+  ASSERT_EQ(0, manager_.bind(channel_.channel, id, ip("127.0.0.1", 0)));
+  Route route;
+  ASSERT_EQ(0, manager_.query(channel_.channel, id, route));
+  const ::uiw::test::LivingChild child;
+  uint32_t reported;
+  ASSERT_EQ(0, manager_.destroy_id(channel_.channel, id, reported));
+  core::Result<int> alone = transport::bind_tcp(route.source, {.reuse_address = false});
+  EXPECT_TRUE(alone) << "the child keeps the port: " << strerror(alone.error());
+  if (alone) close(*alone);
 }
 
 TEST_F(OptionsTest, V6OnlyLeavesThePortToIpv4WhetherItIsSetBeforeOrAfterBinding) {

@@ -13,6 +13,7 @@
 #include "rendezvous/handshake_message.h"
 #include "rendezvous/ports.h"
 #include "support/gid.h"
+#include "support/living_child.h"
 
 namespace uiw::rendezvous {
 namespace {
@@ -127,6 +128,17 @@ int connect_to(uint16_t port) {
   return error;
 }
 
+// Everywhere. 0 or errno.
+int bind_to(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_storage everywhere = core::socket_address_of(gid("::ffff:0.0.0.0"), port, 0);
+  const int error =
+      bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)) == 0 ? 0
+                                                                                         : errno;
+  close(fd);
+  return error;
+}
+
 TEST(Ports, NumbersDifferAndTheirPortIsHeldButClosed) {
   std::set<uint32_t> numbers;
   for (uint32_t i = 0; i < kNumbersPerPort + 1; ++i) {
@@ -141,23 +153,23 @@ TEST(Ports, NumbersDifferAndTheirPortIsHeldButClosed) {
   EXPECT_EQ(ports.size(), 2u);
   for (uint16_t port : ports) {
     EXPECT_EQ(connect_to(port), ECONNREFUSED);
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage everywhere = core::socket_address_of(gid("::ffff:0.0.0.0"), port, 0);
-    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)), -1);
-    EXPECT_EQ(errno, EADDRINUSE);
-    close(fd);
+    EXPECT_EQ(bind_to(port), EADDRINUSE);
   }
   for (uint32_t number : numbers) give_number(number);
   for (uint32_t number : numbers) EXPECT_FALSE(number_in_use(number));
   give_number(*numbers.begin());  // not ours any more: nothing happens
   close_idle_ports();
-  for (uint16_t port : ports) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_storage everywhere = core::socket_address_of(gid("::ffff:0.0.0.0"), port, 0);
-    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)), 0)
-        << strerror(errno);
-    close(fd);
-  }
+  for (uint16_t port : ports) EXPECT_EQ(bind_to(port), 0);
+}
+
+TEST(Ports, AreFreeBesideAChildThatLivesOn) {
+  core::Result<uint32_t> number = take_number();
+  ASSERT_TRUE(number);
+  const test::LivingChild child;
+  EXPECT_EQ(bind_to(port_of(*number)), EADDRINUSE);
+  give_number(*number);
+  close_idle_ports();
+  EXPECT_EQ(bind_to(port_of(*number)), 0);
 }
 
 // Who has seen many numbers does not know the next; and none comes again soon.

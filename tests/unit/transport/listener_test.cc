@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/ip.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <optional>
 #include <vector>
 
 #include "support/descriptor_limit.h"
+#include "support/living_child.h"
 #include "transport/socket_options.h"
 #include "unit/transport/support.h"
 
@@ -172,32 +172,16 @@ TEST_F(ListenerTest, StoppingFreesThePortAtOnce) {
   }
 }
 
-// A process that was forked off while it listened, and that lives as long as this object does.
-class Child {
- public:
-  Child() {
-    EXPECT_EQ(pipe2(held_, O_CLOEXEC), 0);
-    pid_ = fork();
-    if (pid_ != 0) return;
-    close(held_[1]);
-    char octet;
-    _exit(read(held_[0], &octet, 1) == 0 ? 0 : 1);
-  }
-  ~Child() {
-    for (int fd : held_) close(fd);
-    EXPECT_EQ(waitpid(pid_, nullptr, 0), pid_);
-  }
-
- private:
-  int held_[2];
-  pid_t pid_;
-};
-
 TEST_F(ListenerTest, StoppingFreesThePortOfWhichALivingChildHasACopy) {
   for (bool v6 : {false, true}) {
-    listen_on(bound({.v6_only = v6}, v6 ? test::loopback6() : test::loopback()));
-    const Child child;
+    // A socket that was given its port by number keeps it when it listens no more.
+    close(bound({.v6_only = v6}, v6 ? test::loopback6() : test::loopback()));
+    listen_on(bound({.v6_only = v6}, address));
+    const test::LivingChild child;
     engine->run_sync([&] { listener.reset(); });
+    auto alone = bind_tcp(address, {.reuse_address = false, .v6_only = v6});
+    EXPECT_TRUE(alone) << "the child keeps the port: " << strerror(alone.error());
+    if (alone) close(*alone);
     const int client = socket(address.ss_family, SOCK_STREAM, 0);
     EXPECT_EQ(connect(client, test::raw(address), test::size_of(address)), -1);
     EXPECT_EQ(errno, ECONNREFUSED);
