@@ -120,6 +120,10 @@ int pipe2(int fds[2], int flags) {
 int fstat(int fd, struct stat* out) {
   return static_cast<int>(raw(SYS_fstat, fd, out));
 }
+
+int fchmod(int fd, mode_t mode) {
+  return static_cast<int>(raw(SYS_fchmod, fd, mode));
+}
 int fcntl(int fd, int command, long argument) {
   return static_cast<int>(raw(SYS_fcntl, fd, command, argument));
 }

@@ -39,6 +39,7 @@ int fallocate(int fd, int mode, off_t offset, off_t size);
 bool random(void* buffer, size_t size);
 int pipe2(int fds[2], int flags);
 int fstat(int fd, struct stat* out);
+int fchmod(int fd, mode_t mode);
 int fcntl(int fd, int command, long argument = 0);
 int socket(int domain, int type, int protocol);
 int bind(int fd, const sockaddr* address, socklen_t size);

@@ -43,6 +43,9 @@ int create_completion_channel(const void* buffer, size_t size, const ib_uverbs_c
   EventPipe pipe;
   int fd;
   if (int error = pipe.create(O_CLOEXEC, fd); error != 0) return error;
+  // The provider opens it once more when the channel gets its first completion queue, by when the
+  // process may be another user. Who cannot look into /proc/PID/fd gains nothing.
+  sys::fchmod(fd, 0666);
   core::release_descriptor(fd);  // it is the program's, who reads and closes it
   response.fd = static_cast<uint32_t>(fd);
   std::memcpy(reinterpret_cast<void*>(command.response), &response, sizeof response);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "support.h"
+#include "support/in_child.h"
 
 namespace uiw::provider_test {
 namespace {
@@ -42,6 +43,21 @@ class Events : public Verbs {
 
 TEST_F(Events, AChannelInUseIsBusy) {
   EXPECT_EQ(ibv_destroy_comp_channel(channel_), EBUSY);
+}
+
+TEST_F(Events, AChannelServesWhoeverTheProcessBecomes) {
+  if (!kThreadsAfterFork) GTEST_SKIP() << "not under ThreadSanitizer";
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  constexpr uid_t kNobody = 65534;
+  test::in_child([&] {
+    ibv_context* const context = ibv_open_device(context_->device);
+    if (!context) return 1;
+    ibv_comp_channel* const channel = ibv_create_comp_channel(context);
+    if (!channel || setresuid(kNobody, kNobody, kNobody) != 0) return 2;
+    ibv_cq* const cq = ibv_create_cq(context, 4, nullptr, channel, 0);
+    if (!cq) return 3;
+    return ibv_destroy_cq(cq);
+  });
 }
 
 TEST_F(Events, AnArmedQueueTells) {

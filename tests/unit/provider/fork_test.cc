@@ -12,13 +12,6 @@
 namespace uiw::provider_test {
 namespace {
 
-// ThreadSanitizer does not know threads that are started after a fork of several.
-#ifdef __SANITIZE_THREAD__
-constexpr bool kThreadsAfterFork = false;
-#else
-constexpr bool kThreadsAfterFork = true;
-#endif
-
 // Runs `body` in a fork; what it found wrong is printed, and fails the test.
 template <class Body>
 void in_child(Body&& body) {

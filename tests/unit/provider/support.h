@@ -38,6 +38,13 @@ inline int post_send(ibv_qp* qp, uint64_t wr_id, ibv_sge sge) {
   return ibv_post_send(qp, &wr, &bad);
 }
 
+// ThreadSanitizer does not know threads that are started after a fork of several.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kThreadsAfterFork = false;
+#else
+constexpr bool kThreadsAfterFork = true;
+#endif
+
 class Verbs : public ::testing::Test {
  protected:
   void SetUp() override {
