@@ -103,6 +103,16 @@ SendQueue::Added SendQueue::end(bool publish) {
   return added;
 }
 
+uint64_t SendQueue::clear() {
+  const uint64_t forgotten = posted_.load(std::memory_order_relaxed) - retired();
+  for (std::atomic<uint64_t>* const count :
+       {&posted_, &freed_, &retired_, &signaled_posted_, &signaled_retired_})
+    count->store(0, std::memory_order_relaxed);
+  started_ = 0;
+  refused_ = {};
+  return forgotten;
+}
+
 // Once a queue is found full: who posts until it is does so often, and it may be deep.
 uint32_t SendQueue::count_unsignaled() {
   uint32_t count = 0;

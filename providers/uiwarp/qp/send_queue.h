@@ -109,6 +109,10 @@ class SendQueue {
     uint64_t bytes = 0;
   };
   Added end(bool publish);
+  // Between begin() and end(), nothing being added: everything posted is forgotten without
+  // completion, and all is as it was made. How many of them would still have completed. Nobody may
+  // be the sender, and no completion refer to this queue (purge()).
+  uint64_t clear();
   // Between begin() and end(): what the last add() has refused, once.
   queue::PostRefusal take_refusal() { return refused_.take(); }
 

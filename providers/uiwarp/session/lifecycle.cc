@@ -395,15 +395,11 @@ void State::begin_destroy() {
 // Back to RESET, after begin_destroy() has come to its end: everything posted is forgotten without
 // completion, and completions that were not polled vanish, as with adapters (mlx4, mlx5, hns).
 // Memory windows that were bound to the stream must not open memory to the peer of the next one.
-int State::reset() {
+bool State::reset(Beginning& beginning) {
   UIW_ASSERT(engine.on_engine_thread());
   // Who posted last is still inside. Until it has left nothing may begin: the release stands.
-  if (!sender.try_hold()) return EAGAIN;
-  life.release = Release::kNotWanted;  // also if there is no memory
-  if (!create_queues()) {
-    sender.let_go();
-    return ENOMEM;
-  }
+  if (!sender.try_hold()) return false;
+  empty_queues(std::move(beginning));
   options.memory->end_stream(options.qp_num);
   by_number = false;
   awaits_receives.store(false, std::memory_order_relaxed);
@@ -411,19 +407,20 @@ int State::reset() {
   receiver.begin_anew();
   plan = {};
   life = {};
-  {
-    const std::lock_guard guard(flush_lock);
-    flushes_receives = false;
-  }
   end_farewell();
   farewell_over.acquire();
   farewell.store(Farewell::kNone, std::memory_order_relaxed);
   silence = {};
   octets_at_silence = 0;
   probed_within = 0;
+  // Who posts looks at the state in there, too: what comes behind this finds RESET.
+  send_queue->begin();
+  options.counters->dropped_sends.add(send_queue->clear());
   state.store(IBV_QPS_RESET);
+  send_queue->end(true);
+  if (own_receives) own_receives->clear();
   sender.let_go();
-  return 0;
+  return true;
 }
 
 }  // namespace uiw::session

@@ -40,14 +40,16 @@ constexpr unsigned peer_may(core::Service service) {
 // A queue pair connected by number sends in RTR as well, unlike InfiniBand's: on iWARP both
 // directions begin at once, and perftest, which counts on that there, has its receiving end send
 // credits from RTR.
-int State::check_post() const {
-  if (engine.in_child()) return core::refuse_in_child();
+bool State::may_post() const {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
-  if (now == IBV_QPS_RTR && by_number.load(std::memory_order_relaxed)) return 0;
-  if (!is_idle(now)) return 0;
+  return !is_idle(now) || (now == IBV_QPS_RTR && by_number.load(std::memory_order_relaxed));
+}
+
+int State::refuse_post() {
   if (core::settings().checked()) return EINVAL;  // its finding says the same
+  const ibv_qp_state now = state.load(std::memory_order_acquire);
   return core::refuse(
-      connection->shared.told, EINVAL,
+      refusals, EINVAL,
       "ibv_post_send: queue pair 0x%06x is in %s and has no peer: post when it is in RTS, after "
       "RDMA_CM_EVENT_ESTABLISHED or ibv_modify_qp to RTS",
       options.qp_num, core::name_of(now));
@@ -59,7 +61,7 @@ void State::end_refused(bool publish) {
   send_queue->end(publish);
   // What was posted before a bad one, or before there was no room, goes out.
   if (publish) sender.try_run();
-  queue::explain(connection->shared.told, options.qp_num, refused);
+  queue::explain(refusals, options.qp_num, refused);
 }
 
 QueuePair::QueuePair() = default;
@@ -126,12 +128,16 @@ uint32_t QueuePair::qp_num() const {
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   State& s = *state_;
-  // Then there is nothing to send, or it is not this process that may.
-  if (const int error = s.check_post()) {
+  if (s.engine.in_child()) {
     if (bad) *bad = wr;
-    return error;
+    return core::refuse_in_child();
   }
   s.send_queue->begin();
+  if (!s.may_post()) {
+    s.send_queue->end(false);
+    if (bad) *bad = wr;
+    return s.refuse_post();
+  }
   for (; wr; wr = wr->next) {
     if (const int error = s.send_queue->add(*wr, s.options.signal_all)) {
       s.end_refused(true);
@@ -149,10 +155,10 @@ int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   int error = 0;
   if (s.engine.in_child()) error = core::refuse_in_child();
   if (error == 0)
-    error = queue::check_post_recv(s.connection->shared.told, s.options.qp_num,
+    error = queue::check_post_recv(s.refusals, s.options.qp_num,
                                    s.state.load(std::memory_order_acquire), s.options.srq);
   if (error == 0 && (error = s.own_receives->post(wr)))
-    queue::explain(s.connection->shared.told, s.options.qp_num, *s.own_receives, *wr, error);
+    queue::explain(s.refusals, s.options.qp_num, *s.own_receives, *wr, error);
   if (error != ENODEV && s.state.load(std::memory_order_acquire) == IBV_QPS_ERR) s.flush_receives();
   if (error && bad) *bad = wr;
   return error;
@@ -175,10 +181,10 @@ int QueuePair::end_batch(bool publish) {
     s.end_refused(false);
     return 0;
   }
-  const int error = s.check_post();
-  const qp::SendQueue::Added posted = s.send_queue->end(error == 0);
+  const bool may_post = s.may_post();
+  const qp::SendQueue::Added posted = s.send_queue->end(may_post);
   if (posted.requests > 0) s.after_post(posted.requests, posted.bytes);
-  return error;
+  return may_post ? 0 : s.refuse_post();
 }
 
 void QueuePair::fail() {
@@ -204,7 +210,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   if (s.engine.in_child()) return core::refuse_in_child();
   // Each waits for the engine, and RESET replaces what the others look at.
   const std::lock_guard one_at_a_time(modifying_);
-  core::Told& told = s.connection->shared.told;
+  core::Told& told = s.refusals;
   const uint32_t number = s.options.qp_num;
   if ((mask & IBV_QP_PORT) && attr.port_num != 1)
     return core::refuse(told, EINVAL,
@@ -239,15 +245,16 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     case IBV_QPS_RESET: {
       // "RESET" is allowed from every state (ibv_modify_qp). A connection that still runs ends as
       // by ibv_destroy_qp, and what the engine had to do with it is over when this returns.
+      State::Beginning beginning = s.make_beginning();
+      if (!beginning) return ENOMEM;
       s.say_farewell();
       s.ring(kDestroy);
       s.engine.wait_for(s.released);
-      for (;;) {
-        int result = 0;
-        s.engine.run_sync([&] { result = s.reset(); });
-        if (result != EAGAIN) return result;
-        sched_yield();  // another thread has just posted
+      for (bool done = false; !done;) {
+        s.engine.run_sync([&] { done = s.reset(beginning); });
+        if (!done) sched_yield();  // another thread has just posted
       }
+      return 0;
     }
     case IBV_QPS_INIT:
     case IBV_QPS_RTR: {

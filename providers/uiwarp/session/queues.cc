@@ -53,33 +53,45 @@ void State::purge_completions() {
 }
 
 bool State::create_queues() {
-  auto new_sends = qp::SendQueue::create(options.cap.max_send_wr, options.cap.max_send_sge,
-                                         options.cap.max_inline_data);
-  auto new_receives =
-      options.srq ? nullptr
-                  : queue::ReceiveQueue::create(options.cap.max_recv_wr, options.cap.max_recv_sge);
-  queue::ReceiveQueue* const takes_from = options.srq ? options.srq : new_receives.get();
-  std::unique_ptr<qp::Connection> new_connection(new (std::nothrow) qp::Connection);
-  if (!new_sends || !takes_from || !new_connection) return false;
-  auto sources = queue::make_sources(new_sends->freed(), takes_from->freed(), options.srq);
-  if (!sources) return false;
-  new_sends->allow(qp::opcodes_of(options.service, options.send_with_immediate));
-  if (connection) {
-    options.counters->dropped_sends.add(send_queue->posted() - send_queue->retired());
-    purge_completions();
-    new_connection->shared.told.take_over(connection->shared.told);  // it is the same queue pair
-  }
-  new_sends->count_in(options.counters->posted_sends, options.counters->completed_sends);
-  if (new_receives) new_receives->count_in(options.counters->posted_receives);
-  send_source = std::move(sources.sends);
-  recv_source = std::move(sources.receives);
-  send_queue = std::move(new_sends);
-  own_receives = std::move(new_receives);
+  send_queue = qp::SendQueue::create(options.cap.max_send_wr, options.cap.max_send_sge,
+                                     options.cap.max_inline_data);
+  if (!options.srq)
+    own_receives = queue::ReceiveQueue::create(options.cap.max_recv_wr, options.cap.max_recv_sge);
+  receives = options.srq ? options.srq : own_receives.get();
+  if (!send_queue || !receives) return false;
+  send_queue->allow(qp::opcodes_of(options.service, options.send_with_immediate));
+  send_queue->count_in(options.counters->posted_sends, options.counters->completed_sends);
+  if (own_receives) own_receives->count_in(options.counters->posted_receives);
+  Beginning beginning = make_beginning();
+  if (!beginning) return false;
+  begin_with(std::move(beginning));
+  return true;
+}
+
+State::Beginning State::make_beginning() {
+  return {
+      .connection = std::unique_ptr<qp::Connection>(new (std::nothrow) qp::Connection),
+      .sources = queue::make_sources(send_queue->freed(), receives->freed(), options.srq),
+  };
+}
+
+// Any thread may be posting, to queues that stay. Of receives in an error state it looks at the
+// connection and its completions, with this lock held.
+void State::empty_queues(Beginning&& beginning) {
+  const std::lock_guard guard(flush_lock);
+  flushes_receives = false;
+  purge_completions();
+  beginning.connection->shared.told.take_over(connection->shared.told);  // the same queue pair
+  begin_with(std::move(beginning));
+}
+
+void State::begin_with(Beginning&& beginning) {
+  send_source = std::move(beginning.sources.sends);
+  recv_source = std::move(beginning.sources.receives);
   {
     const std::lock_guard guard(connection_lock);
-    connection.swap(new_connection);
+    connection.swap(beginning.connection);
   }
-  receives = takes_from;
   qp::Shared& shared = connection->shared;
   shared.qp_num = options.qp_num;
   shared.service = options.service;
@@ -106,7 +118,6 @@ bool State::create_queues() {
     shared.peer_immediates = qp::PeerImmediates::kTaken;
   timeout = 0;
   patience_with_peer = core::settings().peer_timeout_ms * core::kMillisecond;
-  return true;
 }
 
 }  // namespace uiw::session

@@ -69,10 +69,11 @@ class State final : public engine::Task, public progress::Member {
 
   engine::Engine& engine;                             // [any]
   const QueuePairOptions options;                     // [any]
+  core::Told refusals;                                // [any] that calls of the program were told
   std::unique_ptr<qp::SendQueue> send_queue;          // [any]
   std::unique_ptr<queue::ReceiveQueue> own_receives;  // [any] null with an SRQ
   queue::ReceiveQueue* receives = nullptr;            // [any]
-  // [any] Of the completion queues; replaced with the queues, only by reset().
+  // Of the completion queues; replaced with the connection, only by reset().
   std::unique_ptr<queue::CompletionSource> send_source, recv_source;
   counters::PublishedState state{*options.counters, options.first_state};  // [any]
   std::atomic<int> access_flags{0};      // [any] as ibv_modify_qp set them
@@ -81,10 +82,11 @@ class State final : public engine::Task, public progress::Member {
   std::atomic<bool> deaf{false};         // [any] nothing of the peer is to arrive
   // [any] How long a peer that is to answer may say nothing; 0: for ever, as far as we go.
   std::atomic<core::Nanoseconds> patience_with_peer{0};
-  std::atomic<uint8_t> timeout{0};             // [any] the same, as ibv_query_qp tells it
-  std::atomic<bool> awaits_receives{false};    // [any] a Send waits for its receive for ever
-  std::unique_ptr<qp::Connection> connection;  // [any] replaced only by reset()
-  core::Spinlock connection_lock;              // while it is, for who may come at any time
+  std::atomic<uint8_t> timeout{0};           // [any] the same, as ibv_query_qp tells it
+  std::atomic<bool> awaits_receives{false};  // [any] a Send waits for its receive for ever
+  // [engine], the sender and [receiver]: replaced only by reset(), which holds off all three.
+  std::unique_ptr<qp::Connection> connection;
+  core::Spinlock connection_lock;  // while it is, for who may come at any time
 
   // From here on each part begins a cache line: posters and the engine are at work at the same
   // time, on two processors.
@@ -122,9 +124,10 @@ class State final : public engine::Task, public progress::Member {
   uint64_t octets_at_silence = 0;       // of bytes_sent(), when the peer was looked after last
   core::Nanoseconds probed_within = 0;  // as the stream was told
   std::atomic<uint32_t> doorbell{0};    // [any]
-  core::Spinlock flush_lock;            // [any] keeps flushed receives in order
-  bool flushes_receives = false;        // under flush_lock: fail_receives() has begun
-  std::binary_semaphore released{0};    // who rang kDestroy waits for the engine to let go
+  // [any] Keeps flushed receives in order, and what they are flushed with while they are.
+  core::Spinlock flush_lock;
+  bool flushes_receives = false;      // under flush_lock: fail_receives() has begun
+  std::binary_semaphore released{0};  // who rang kDestroy waits for the engine to let go
   std::atomic<Farewell> farewell{Farewell::kNone};  // the engine writes, the sender looks
   std::binary_semaphore farewell_over{0};           // stays released until RESET
 
@@ -132,7 +135,8 @@ class State final : public engine::Task, public progress::Member {
   void ring(uint32_t bits);  // the engine's doorbell
   // Until the engine has done it. Not an engine's thread.
   void ring_and_wait(uint32_t bit);
-  int check_post() const;  // ibv_post_send: 0 or errno
+  bool may_post() const;  // in between send_queue's begin() and end()
+  int refuse_post();      // ibv_post_send's errno where not
   void end_refused(bool publish);
   // queues.cc. In an error state. What is posted before fail_receives() waits for it: the receive
   // that a message has taken completes first.
@@ -217,10 +221,19 @@ class State final : public engine::Task, public progress::Member {
   void end_connection();
   void sender_stopped();
   void begin_destroy();
-  int reset();  // EAGAIN: not now, try again
+  // What a queue pair begins with, when it is made and behind RESET.
+  struct Beginning {
+    std::unique_ptr<qp::Connection> connection;
+    queue::CompletionSources sources;
+    explicit operator bool() const { return connection && sources; }
+  };
+  bool reset(Beginning& beginning);  // false: not now, try again
 
   // queues.cc; the first and the last also where nobody else has the queue pair
-  bool create_queues();      // [engine] false: no memory
+  bool create_queues();        // false: no memory
+  Beginning make_beginning();  // any thread; false: no memory
+  void empty_queues(Beginning&& beginning);
+  void begin_with(Beginning&& beginning);
   void fail_receives();      // [engine]
   void purge_completions();  // [engine]
 

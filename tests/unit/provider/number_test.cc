@@ -2,7 +2,10 @@
 // Queue pairs connected by number and GID, as a program sees them that has one completion queue.
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <initializer_list>
+#include <thread>
 #include <utility>
 
 #include "connected.h"
@@ -160,6 +163,39 @@ TEST_F(Numbered, AgainAfterResetWithAnotherPeerAndTheSame) {
 }
 
 // What the one has as rq_psn is not what the other has as sq_psn: adapters drop such packets.
+// Posting is refused, flushed or forgotten, depending on who comes first.
+TEST_F(Numbered, RESETBesideThreadsThatPost) {
+  constexpr int kRounds = 100;
+  ibv_qp *one = make_qp(cq_), *other = make_qp(cq_);
+  std::atomic<bool> over{false};
+  std::thread sends([&] {
+    while (!over) post_send(one, 1, at(0));
+  });
+  std::thread receives([&] {
+    while (!over) post_recv(one, 2, at(kPart));
+  });
+  const auto reset_both = [&] {
+    ibv_qp_attr attr{};
+    for (ibv_qp* qp : {one, other}) EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    EXPECT_EQ(ibv_poll_cq(cq_, 1, std::array<ibv_wc, 1>().data()), 0);
+  };
+  for (int round = 0; round < kRounds && !HasFailure(); ++round) {
+    connect(one, other->qp_num);
+    connect(other, one->qp_num);
+    if (round % 3 == 0) to_error(one);
+    reset_both();
+  }
+  over = true;
+  sends.join();
+  receives.join();
+  reset_both();
+  connect(one, other->qp_num);
+  connect(other, one->qp_num);
+  pass(one, other, "behind all that");
+  EXPECT_EQ(ibv_destroy_qp(one), 0);
+  EXPECT_EQ(ibv_destroy_qp(other), 0);
+}
+
 TEST_F(Numbered, PsnsThatDiffer) {
   ibv_qp *one = make_qp(cq_), *other = make_qp(cq_);
   connect(one, other->qp_num, 0x111111, 0x222222);
