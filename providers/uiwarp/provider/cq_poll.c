@@ -2,7 +2,7 @@
 /*
  * ibv_start_poll(), ibv_next_poll(), ibv_end_poll() and ibv_wc_read_*(): the current completion is a copy
  * of the struct ibv_wc that ibv_poll_cq() would have given, taken out of the queue when the iterator
- * comes to it. One thread at a time iterates; an empty queue is found so without a lock.
+ * comes to it. One thread at a time iterates, and takes nothing before it may.
  */
 #include <errno.h>
 
@@ -31,13 +31,17 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask)
 		return EINVAL;
-	count = core_verbs->cq_poll(mine->core, 1, &wc);
-	if (count <= 0)
-		return count ? -count : ENOENT;
 	if (!mine->single_threaded)
 		pthread_mutex_lock(&mine->polling);
-	show(mine, &wc);
-	return 0;
+	count = core_verbs->cq_poll(mine->core, 1, &wc);
+	if (count > 0) {
+		show(mine, &wc);
+		return 0;
+	}
+	/* Where nothing has begun nothing is to end. */
+	if (!mine->single_threaded)
+		pthread_mutex_unlock(&mine->polling);
+	return count ? -count : ENOENT;
 }
 
 static int next_poll(struct ibv_cq_ex *ex)

@@ -138,7 +138,7 @@ TEST_F(ExtendedQueues, ThreadsTakeTurns) {
   ex_ = ibv_create_cq_ex(context_, &init);
   ASSERT_NE(ex_, nullptr);
   connect();
-  std::vector<std::atomic<int>> seen(kMessages);
+  uint64_t next = 0;  // of who iterates
   std::atomic<uint64_t> total{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t) {
@@ -152,7 +152,7 @@ TEST_F(ExtendedQueues, ThreadsTakeTurns) {
         do {
           EXPECT_EQ(ex_->status, IBV_WC_SUCCESS);
           EXPECT_EQ(ibv_wc_read_opcode(ex_), IBV_WC_RDMA_WRITE);
-          if (ex_->wr_id < kMessages) ++seen[ex_->wr_id];
+          EXPECT_EQ(ex_->wr_id, next++);
           ++total;
         } while (ibv_next_poll(ex_) == 0);
         ibv_end_poll(ex_);
@@ -174,7 +174,42 @@ TEST_F(ExtendedQueues, ThreadsTakeTurns) {
     }
   }
   for (std::thread& thread : threads) thread.join();
-  for (auto& count : seen) ASSERT_EQ(count, 1);
+  EXPECT_EQ(next, kMessages);
+}
+
+TEST_F(ExtendedQueues, WhoIteratesGetsWhatComesMeanwhile) {
+  constexpr uint64_t kMessages = 100;
+  ibv_cq_init_attr_ex init = attr();
+  ex_ = ibv_create_cq_ex(context_, &init);
+  ASSERT_NE(ex_, nullptr);
+  connect();
+  const auto write_one = [&](uint64_t wr_id) {
+    ibv_send_wr wr{}, *bad;
+    wr.wr_id = wr_id;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma = {their_address(0), peer_mr_->rkey};
+    EXPECT_EQ(ibv_post_send(qp_, &wr, &bad), 0);
+  };
+  ibv_poll_cq_attr none{};
+  write_one(0);
+  ASSERT_EQ(start(), 0);
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) {
+      if (ibv_start_poll(ex_, &none) != 0) continue;
+      EXPECT_TRUE(over) << "it has begun before the first one's end";
+      ibv_end_poll(ex_);
+    }
+  });
+  for (uint64_t i = 1; i < kMessages && !HasFailure(); ++i) {
+    write_one(i);
+    EXPECT_TRUE(wait_until([&] { return ibv_next_poll(ex_) == 0; })) << "another has taken it";
+    EXPECT_EQ(ex_->wr_id, i);
+  }
+  over = true;
+  ibv_end_poll(ex_);
+  other.join();
 }
 
 TEST_F(ExtendedQueues, WhatACompletionDoesNotHaveIsRefused) {
