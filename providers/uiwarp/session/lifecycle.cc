@@ -402,6 +402,8 @@ bool State::reset(Beginning& beginning) {
   empty_queues(std::move(beginning));
   options.memory->end_stream(options.qp_num);
   by_number = false;
+  access_flags = 0;
+  ird = ord = 0;
   awaits_receives.store(false, std::memory_order_relaxed);
   sender.begin_anew();
   receiver.begin_anew();

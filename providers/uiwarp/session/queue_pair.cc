@@ -64,6 +64,32 @@ void State::end_refused(bool publish) {
   queue::explain(refusals, options.qp_num, refused);
 }
 
+// Null: it goes there, or is there already. InfiniBand's table (ib_modify_qp_is_ok() of Linux):
+// whoever has named its peer does not go back. Programs that move their queue pair themselves
+// (rping -q) do so after ESTABLISHED as well; on iWARP connection set-up has taken it further
+// already.
+const char* State::why_not(ibv_qp_state now, ibv_qp_state to) const {
+  const bool named = by_number.load(std::memory_order_acquire);
+  switch (to) {
+    case IBV_QPS_INIT:
+    case IBV_QPS_RTR:
+      if (!named && now == IBV_QPS_RTS) return nullptr;
+      if (named || !is_idle(now)) return ": move it to RESET first";
+      return now == IBV_QPS_RESET && to == IBV_QPS_RTR ? " but by INIT" : nullptr;
+    case IBV_QPS_RTS:
+      // Only connection set-up leads there, or the hope for it.
+      if (now == IBV_QPS_RTS) return nullptr;
+      if (!named)
+        return " before its peer is named: by ibv_modify_qp to RTR with IBV_QP_AV and "
+               "IBV_QP_DEST_QPN, or by rdma_connect or rdma_accept, which do all of it";
+      return now == IBV_QPS_RTR ? nullptr : " but by RTR";
+    case IBV_QPS_SQE:
+      return ", which no program asks for";
+    default:
+      return nullptr;
+  }
+}
+
 QueuePair::QueuePair() = default;
 
 std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine,
@@ -232,14 +258,10 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
                            "ibv_modify_qp: queue pair 0x%06x does not go from %s to %s%s", number,
                            core::name_of(now), to, why);
   };
-  if (mask & IBV_QP_ACCESS_FLAGS) {
-    // Rights to what this device does not have (FLUSH) or that mean nothing (relaxed ordering) are
-    // nobody's: the kernel, siw, rxe and mlx5 look only at those that they know.
-    const unsigned rights = attr.qp_access_flags & kRights;
-    s.access_flags.store(static_cast<int>(rights), std::memory_order_relaxed);
-    s.connection->shared.remote_rights.store(rights & peer_may(s.options.service),
-                                             std::memory_order_relaxed);
-  }
+  if (mask & IBV_QP_STATE)
+    if (const char* const why = s.why_not(now, attr.qp_state)) return no_way(why);
+  // Before the move, with which the peer may come.
+  if (mask & IBV_QP_ACCESS_FLAGS) allow(attr.qp_access_flags);
   if (!(mask & IBV_QP_STATE)) return 0;
   switch (attr.qp_state) {
     case IBV_QPS_RESET: {
@@ -257,36 +279,18 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
       return 0;
     }
     case IBV_QPS_INIT:
-    case IBV_QPS_RTR: {
-      // InfiniBand's table (ib_modify_qp_is_ok() of Linux): whoever has named its peer does not go
-      // back.
-      if (s.by_number.load(std::memory_order_acquire)) return no_way(": move it to RESET first");
-      // Programs that move their queue pair themselves (rping -q) do so after ESTABLISHED as well;
-      // on iWARP connection set-up has taken it further already.
+    case IBV_QPS_RTR:
+    case IBV_QPS_RTS: {
       if (now == IBV_QPS_RTS) return 0;
-      if (!is_idle(now)) return no_way(": move it to RESET first");
-      if (now == IBV_QPS_RESET && attr.qp_state == IBV_QPS_RTR) return no_way(" but by INIT");
       ibv_qp_state expected = now;
       return s.state.compare_exchange_strong(expected, attr.qp_state)
                  ? 0
                  : no_way(": another thread has moved it");
     }
-    case IBV_QPS_RTS: {
-      if (now == IBV_QPS_RTS) return 0;
-      // Only connection set-up leads there, or the hope for it.
-      ibv_qp_state expected = IBV_QPS_RTR;
-      if (!s.by_number.load(std::memory_order_acquire))
-        return no_way(
-            " before its peer is named: by ibv_modify_qp to RTR with IBV_QP_AV and "
-            "IBV_QP_DEST_QPN, or by rdma_connect or rdma_accept, which do all of it");
-      return s.state.compare_exchange_strong(expected, IBV_QPS_RTS) ? 0 : no_way(" but by RTR");
-    }
     case IBV_QPS_SQD:
       // rdma_disconnect of librdmacm does this first, in whatever state; it must not fail.
       disconnect();
       return 0;
-    case IBV_QPS_SQE:
-      return no_way(", which no program asks for");
     case IBV_QPS_ERR:
       s.let_peer_ask();
       s.ring_and_wait(kToError);
@@ -313,6 +317,16 @@ int QueuePair::query(ibv_qp_attr& attr, int, ibv_qp_init_attr& init) const {
   init.qp_type = s.options.service == core::Service::kReliable ? IBV_QPT_RC : IBV_QPT_UC;
   init.sq_sig_all = s.options.signal_all;
   return 0;
+}
+
+// Rights to what this device does not have (FLUSH) or that mean nothing (relaxed ordering) are
+// nobody's: the kernel, siw, rxe and mlx5 look only at those that they know.
+void QueuePair::allow(unsigned access_flags) {
+  State& s = *state_;
+  const unsigned rights = access_flags & kRights;
+  s.access_flags.store(static_cast<int>(rights), std::memory_order_relaxed);
+  s.connection->shared.remote_rights.store(rights & peer_may(s.options.service),
+                                           std::memory_order_relaxed);
 }
 
 int QueuePair::expect_peer() {

@@ -101,9 +101,13 @@ class QueuePair {
   // (transport::TcpStream::set_deaf()). Thread: any.
   void deafen(bool deaf);
 
-  // ibv_modify_qp, ibv_query_qp. 0 or errno. Thread: any but the engine's.
+  // ibv_modify_qp, ibv_query_qp. 0 or errno, and then nothing has changed. Thread: any but the
+  // engine's.
   int modify(const ibv_qp_attr& attr, int mask);
   int query(ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) const;
+
+  // IBV_QP_ACCESS_FLAGS, as modify() does. Thread: engine.
+  void allow(unsigned access_flags);
 
   // The peer was named by address and number (ibv_modify_qp to RTR with an address vector): a
   // connection to it will be attached, sooner or later, and RTS does not wait for that; what is

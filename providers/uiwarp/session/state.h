@@ -135,6 +135,7 @@ class State final : public engine::Task, public progress::Member {
   void ring(uint32_t bits);  // the engine's doorbell
   // Until the engine has done it. Not an engine's thread.
   void ring_and_wait(uint32_t bit);
+  const char* why_not(ibv_qp_state now, ibv_qp_state to) const;  // ibv_modify_qp moves it there
   bool may_post() const;  // in between send_queue's begin() and end()
   int refuse_post();      // ibv_post_send's errno where not
   void end_refused(bool publish);

@@ -182,9 +182,12 @@ int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   int error = ENODEV;  // no engine, after fork()
   engine::Engine& engine = *context.engine;
   engine.run_sync([&] {
+    error = EINVAL;
+    if (qp.peer_search) return;  // a second one would take its place at the listener
     auto search = rendezvous::PeerSearch::create(engine, *qp.session, *params);
     error = search ? qp.session->expect_peer() : search.error();
     if (error != 0) return;
+    if (mask & IBV_QP_ACCESS_FLAGS) qp.session->allow(attr.qp_access_flags);
     qp.peer_search = std::move(*search);
     qp.peer_search->begin();
   });
@@ -199,13 +202,15 @@ bool is_named_by_cm(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
          qp.pd->context->face->cm == device::CmRules::kInfiniband;
 }
 
-int await_cm(uiwarp_qp& qp) {
-  const int error = qp.session->expect_peer();
-  if (error == 0) return 0;
-  // One that was not moved before its connection stood is in RTS by that.
-  ibv_qp_attr now;
-  ibv_qp_init_attr init;
-  return qp.session->query(now, IBV_QP_STATE, init) == 0 && now.qp_state == IBV_QPS_RTS ? 0 : error;
+int await_cm(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
+  if (const int error = qp.session->expect_peer()) {
+    // One that was not moved before its connection stood is in RTS by that.
+    ibv_qp_attr now;
+    ibv_qp_init_attr init;
+    if (qp.session->query(now, IBV_QP_STATE, init) != 0 || now.qp_state != IBV_QPS_RTS)
+      return error;
+  }
+  return qp.session->modify(attr, mask & IBV_QP_ACCESS_FLAGS);
 }
 
 // What an application wrote may be no state at all, and must not be looked at as one then.
@@ -375,9 +380,8 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
           "ibv_modify_qp: queue pair 0x%06x: IBV_QP_AV and IBV_QP_DEST_QPN name the "
           "peer, which is done with the move from INIT to RTR",
           qp->registration.qp_num);
-    if (const int error = qp->session->modify(*attr, mask & IBV_QP_ACCESS_FLAGS)) return error;
-    const int error =
-        is_named_by_cm(*qp, *attr, mask) ? await_cm(*qp) : search_peer(*qp, *attr, mask);
+    const int error = is_named_by_cm(*qp, *attr, mask) ? await_cm(*qp, *attr, mask)
+                                                       : search_peer(*qp, *attr, mask);
     if (error == EINVAL) tell_state(*qp);
     if (error) return error;
   } else if (const int error = qp->session->modify(*attr, mask)) {

@@ -163,6 +163,50 @@ TEST_F(Numbered, AgainAfterResetWithAnotherPeerAndTheSame) {
 }
 
 // What the one has as rq_psn is not what the other has as sq_psn: adapters drop such packets.
+// ibv_modify_qp(3): "none of the attributes will be modified".
+TEST_F(Numbered, ARefusedMoveChangesNothing) {
+  ibv_qp *one = make_qp(cq_), *other = make_qp(cq_);
+  for (auto [first, second] : {std::pair{one, other}, std::pair{other, one}}) {
+    connect(first, second->qp_num);
+    ibv_qp_attr attr{}, before{}, after{};
+    ibv_qp_init_attr init;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+    EXPECT_EQ(ibv_modify_qp(first, &attr, IBV_QP_ACCESS_FLAGS), 0);
+    EXPECT_EQ(ibv_query_qp(first, &before, IBV_QP_STATE, &init), 0);
+    EXPECT_EQ(before.qp_access_flags, unsigned{IBV_ACCESS_REMOTE_READ});
+    attr.port_num = 1;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    attr.qp_state = IBV_QPS_INIT;
+    EXPECT_EQ(ibv_modify_qp(first, &attr,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+              EINVAL);
+    attr.qp_state = IBV_QPS_RTR;
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.port_num = 1;
+    attr.ah_attr.grh.dgid = gid_;
+    attr.dest_qp_num = second->qp_num;
+    EXPECT_EQ(
+        ibv_modify_qp(first, &attr,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_ACCESS_FLAGS),
+        EINVAL);
+    EXPECT_EQ(ibv_query_qp(first, &after, IBV_QP_STATE, &init), 0);
+    EXPECT_EQ(after.qp_access_flags, before.qp_access_flags);
+    EXPECT_EQ(after.qp_state, IBV_QPS_RTS);
+    // It still waits for its peer.
+    connect(second, first->qp_num);
+    pass(first, second, "there");
+    for (ibv_qp* qp : {first, second}) {
+      attr.qp_state = IBV_QPS_RESET;
+      EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+      EXPECT_EQ(ibv_query_qp(qp, &after, IBV_QP_STATE, &init), 0);
+      EXPECT_EQ(after.qp_access_flags, 0u);
+    }
+  }
+  EXPECT_EQ(ibv_destroy_qp(one), 0);
+  EXPECT_EQ(ibv_destroy_qp(other), 0);
+}
+
 // Posting is refused, flushed or forgotten, depending on who comes first.
 TEST_F(Numbered, RESETBesideThreadsThatPost) {
   constexpr int kRounds = 100;
