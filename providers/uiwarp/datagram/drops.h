@@ -16,6 +16,7 @@ enum class Drop : uint8_t {
   kNotReceiving,    // the queue pair is in a state that does not receive
   kQkey,            // another one than the queue pair's
   kNoReceive,       // none is posted
+  kTooLong,         // for the oldest receive
   kTooManyLate,     // by an instrument, to be one more of them
   kNotSent,         // the kernel did not take it
   kCount,

@@ -109,8 +109,9 @@ class QueuePair final : private engine::Task, private Receiver {
   bool hold(const Arrival& arrival);
   void on_arrival(const Arrival& arrival) override { take_in(arrival); }  // of one that was late
   // under receiving_
-  ibv_wc_status place(const queue::Receive& receive, const Arrival& arrival);
-  core::Cause explain(const queue::Receive& receive, const Arrival& arrival, ibv_wc_status status);
+  bool place(const queue::Receive& receive, const Arrival& arrival);
+  core::Cause explain(const queue::Receive& receive, const Arrival& arrival);
+  void drop_too_long(const queue::Receive& receive, const Arrival& arrival);
   void complete_receive(const queue::Receive& receive, const ibv_wc& result, bool solicited);
 
   engine::Engine& engine_;

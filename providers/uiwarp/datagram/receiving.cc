@@ -12,11 +12,7 @@
 
 namespace uiw::datagram {
 
-// A message that is longer than its receive is a local length error, as adapters have it: the
-// receive says so and the queue pair is in error. rxe without an SRQ drops it (class D of
-// InfiniBand 9.9.3.1), which no program can tell from a loss.
-ibv_wc_status QueuePair::place(const queue::Receive& receive, const Arrival& arrival) {
-  if (kGrhSize + arrival.payload.size() > receive.length) return IBV_WC_LOC_LEN_ERR;
+bool QueuePair::place(const queue::Receive& receive, const Arrival& arrival) {
   const Grh grh = make_grh(arrival.envelope, arrival.header.gid_type,
                            static_cast<uint32_t>(arrival.payload.size()));
   const auto put = [&](uint64_t offset, core::Bytes bytes) {
@@ -25,29 +21,31 @@ ibv_wc_status QueuePair::place(const queue::Receive& receive, const Arrival& arr
   };
   const bool placed = put(0, grh) && put(kGrhSize, arrival.payload);
   regions_.release();
-  return placed ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
+  return placed;
 }
 
-core::Cause QueuePair::explain(const queue::Receive& receive, const Arrival& arrival,
-                               ibv_wc_status status) {
-  const uint64_t size = kGrhSize + arrival.payload.size();
-  if (status == IBV_WC_LOC_PROT_ERR)
-    return queue::explain_sges(told_, *options_.memory,
-                               {.qp_num = options_.qp_num,
-                                .wr_id = receive.wr_id,
-                                .what = "receive",
-                                .pd = options_.srq ? options_.srq_pd : options_.pd,
-                                .rights = mem::kLocalWrite},
-                               receive.sges, receive.sge_count, size);
+core::Cause QueuePair::explain(const queue::Receive& receive, const Arrival& arrival) {
+  return queue::explain_sges(told_, *options_.memory,
+                             {.qp_num = options_.qp_num,
+                              .wr_id = receive.wr_id,
+                              .what = "receive",
+                              .pd = options_.srq ? options_.srq_pd : options_.pd,
+                              .rights = mem::kLocalWrite},
+                             receive.sges, receive.sge_count, kGrhSize + arrival.payload.size());
+}
+
+// InfiniBand 9.9.3.1, class D: what is longer than its receive is dropped, and the receive stays.
+// Anybody who knows number and Q_Key could end the queue pair otherwise.
+void QueuePair::drop_too_long(const queue::Receive& receive, const Arrival& arrival) {
+  drops().count(Drop::kTooLong);
   core::explain(
       told_,
       "queue pair 0x%06x: wr_id 0x%" PRIx64 ": the receive has %" PRIu64
       " bytes, and the datagram needs %zu: %zu for the GRH, which comes first, and %zu of "
-      "its own. It is lost, its sender hears nothing, and the queue pair is in error: "
+      "its own. It is lost, and its sender hears nothing: "
       "post receives that are %zu bytes longer than the messages",
       options_.qp_num, receive.wr_id, receive.length, kGrhSize + arrival.payload.size(),
       size_t{kGrhSize}, arrival.payload.size(), size_t{kGrhSize});
-  return core::Cause::kReceiveTooShort;
 }
 
 // One that nobody has the Q_Key for has come to nobody, for instruments, too.
@@ -100,10 +98,13 @@ void QueuePair::take_in(const Arrival& arrival) {
   if (arrival.payload.size() > mtu()) return drops().count(Drop::kMalformed);
   queue::Receive receive;
   bool below_limit;
-  if (!receives_->take(receive, below_limit)) return drops().count(Drop::kNoReceive);
+  if (!receives_->take(receive, below_limit, kGrhSize + arrival.payload.size())) {
+    if (receives_->empty()) return drops().count(Drop::kNoReceive);
+    return drop_too_long(receive, arrival);
+  }
   ibv_wc wc{};
-  wc.status = place(receive, arrival);
-  const bool good = wc.status == IBV_WC_SUCCESS;
+  const bool good = place(receive, arrival);
+  wc.status = good ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
   if (good) {
     wc.byte_len = static_cast<uint32_t>(kGrhSize + arrival.payload.size());
     options_.counters->bytes_received.add(kHeaderSize + arrival.payload.size());
@@ -115,7 +116,7 @@ void QueuePair::take_in(const Arrival& arrival) {
       wc.imm_data = arrival.header.immediate;
     }
   }
-  const core::Cause cause = good ? core::Cause::kNone : explain(receive, arrival, wc.status);
+  const core::Cause cause = good ? core::Cause::kNone : explain(receive, arrival);
   wc.vendor_err = static_cast<uint32_t>(cause);
   complete_receive(receive, wc, !good || arrival.header.solicited);
   if (!good) enter_error(receiving, cause);

@@ -68,14 +68,14 @@ void ReceiveQueue::stop_waiting(ReceiveWaiter& waiter) {
   *link = waiter.next;
 }
 
-bool ReceiveQueue::take(Receive& out, bool& below_limit) {
+bool ReceiveQueue::take(Receive& out, bool& below_limit, uint64_t least) {
   below_limit = false;
-  if (takers_ == Takers::kOne) return take_oldest(out, below_limit);
+  if (takers_ == Takers::kOne) return take_oldest(out, below_limit, least);
   const std::lock_guard lock(take_lock_);
-  return take_oldest(out, below_limit);
+  return take_oldest(out, below_limit, least);
 }
 
-inline bool ReceiveQueue::take_oldest(Receive& out, bool& below_limit) {
+inline bool ReceiveQueue::take_oldest(Receive& out, bool& below_limit, uint64_t least) {
   const uint32_t taken = taken_.load(std::memory_order_relaxed);
   const uint32_t waiting = posted_.load(std::memory_order_acquire) - taken;
   if (waiting == 0) return false;
@@ -89,6 +89,7 @@ inline bool ReceiveQueue::take_oldest(Receive& out, bool& below_limit) {
     out.sges[i] = sges[i];
     out.length += sges[i].length;
   }
+  if (out.length < least) return false;
   if (++oldest_ == depth_) oldest_ = 0;
   taken_.store(taken + 1, std::memory_order_release);
   if (waiting - 1 < limit_) {

@@ -62,10 +62,11 @@ class ReceiveQueue {
   // posts from here on sees what the caller did before. Thread: any.
   void await_posts();
 
-  // Takes the oldest. False when empty. Thread: any, with Takers::kOne one at a time.
+  // Takes the oldest. False, and nothing is taken, when empty or when that has less than `least`
+  // bytes, which `out` then shows. Thread: any, with Takers::kOne one at a time.
   // `below_limit` is set when this take made the count fall below an armed limit (which disarms
   // it).
-  bool take(Receive& out, bool& below_limit);
+  bool take(Receive& out, bool& below_limit, uint64_t least = 0);
 
   // The receive that was taken last is the oldest one again, as if it had not been. False, and
   // nothing is done, where several take: another one may have taken what came behind it. Thread: as
@@ -105,7 +106,7 @@ class ReceiveQueue {
     uint64_t wr_id;
     uint32_t sge_count;
   };
-  bool take_oldest(Receive& out, bool& below_limit);
+  bool take_oldest(Receive& out, bool& below_limit, uint64_t least);
   uint32_t room_behind(uint32_t posted) const;
 
   const Takers takers_;
