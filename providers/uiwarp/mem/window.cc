@@ -59,10 +59,11 @@ int Table::bind(const Stream& stream, const Binding& wanted) {
   Impl::Slot* slot = impl_->with_index(wanted.window);
   if (!slot || !slot->is_window()) return EINVAL;
   if (slot->pd != stream.pd) return EPERM;
-  // A window of type 2 is bound once, then invalidated; one of type 1 may be moved, and is unbound
-  // by binding nothing (ibv_alloc_mw).
+  // A window of type 2 is bound once, to some bytes (InfiniBand o10-37.2.40), then invalidated; one
+  // of type 1 may be moved, and is unbound by binding nothing (ibv_alloc_mw).
   const bool shared = slot->kind == Kind::kWindow1;
   if (!shared && slot->window->bound_to) return EBUSY;
+  if (!shared && wanted.length == 0) return EINVAL;
   if (shared && wanted.length == 0) {
     impl_->unbind(slot);
     return 0;

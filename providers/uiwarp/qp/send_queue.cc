@@ -23,14 +23,15 @@ constexpr uint64_t kMaxMessage = 1ull << 31;
 bool may_bind(const ibv_send_wr& wr) {
   const ibv_mw* window = wr.bind_mw.mw;
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
-  if (!window || mem::index_of(window->rkey) != mem::index_of(wr.bind_mw.rkey)) return false;
-  return info.mr || (window->type == IBV_MW_TYPE_1 && info.length == 0);
+  return window && (info.mr || (window->type == IBV_MW_TYPE_1 && info.length == 0));
 }
 
 mem::Binding binding_of(const ibv_send_wr& wr) {
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
-  return {.window = wr.bind_mw.mw->rkey,
-          .stag = wr.bind_mw.rkey,
+  const uint32_t window = wr.bind_mw.mw->rkey;
+  // Of the key the last byte is the program's, whatever it has in the others (mlx5, irdma).
+  return {.window = window,
+          .stag = (window & ~mem::kKeyMask) | (wr.bind_mw.rkey & mem::kKeyMask),
           .region = info.mr ? info.mr->lkey : 0,
           .access = info.mw_access_flags,
           .start = info.addr,

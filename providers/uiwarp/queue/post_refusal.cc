@@ -89,12 +89,10 @@ void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused) {
                            ", is no multiple of %" PRIu64,
                            qp_num, wr_id, asked, allowed);
     case PostRule::kBinding:
-      return core::explain(
-          told,
-          "ibv_post_send: queue pair 0x%06x: wr_id 0x%" PRIx64
-          ": IBV_WR_BIND_MW without a window or a region, or whose rkey is not one "
-          "of that window (ibv_inc_rkey)",
-          qp_num, wr_id);
+      return core::explain(told,
+                           "ibv_post_send: queue pair 0x%06x: wr_id 0x%" PRIx64
+                           ": IBV_WR_BIND_MW without a window or a region",
+                           qp_num, wr_id);
     case PostRule::kNoAddress:
       return core::explain(
           told,

@@ -22,7 +22,7 @@ enum class PostRule : uint8_t {
   kInline,         // bytes
   kAtomicSize,     // its SGEs have no room for the 8 bytes of the answer
   kAtomicAddress,  // the remote address is no multiple of 8
-  kBinding,        // no window, no region or a key of another window
+  kBinding,        // no window or no region
   kNoAddress,      // a datagram without an address handle (0), or with another domain's (1)
   kFull,           // of `allowed` places that all are taken `asked` have no completion of their own
   kStillFull,      // as kFull before, and that was told

@@ -105,7 +105,9 @@ TEST_F(Windows, Type2FromBindingToInvalidation) {
   uint32_t rkey = window_->rkey;
   for (int round = 0; round < 3; ++round) {
     rkey = ibv_inc_rkey(rkey);
-    const ibv_wc bound = bind(rkey, part(1000, 500, IBV_ACCESS_REMOTE_WRITE));
+    // The last byte is what counts.
+    const uint32_t asked = round == 1 ? 0xabcdef00 | (rkey & 0xff) : rkey;
+    const ibv_wc bound = bind(asked, part(1000, 500, IBV_ACCESS_REMOTE_WRITE));
     ASSERT_EQ(bound.status, IBV_WC_SUCCESS);
     EXPECT_EQ(bound.opcode, IBV_WC_BIND_MW);
     EXPECT_EQ(ibv_dereg_mr(region_), EBUSY);
@@ -121,6 +123,12 @@ TEST_F(Windows, Type2FromBindingToInvalidation) {
   }
   EXPECT_NE(write_to(their_address(1100), rkey, 400), IBV_WC_SUCCESS);
   EXPECT_EQ(theirs_[1100], 0);
+}
+
+TEST_F(Windows, Type2IsNotBoundToNothing) {
+  ASSERT_NE(alloc(IBV_MW_TYPE_2), nullptr);
+  EXPECT_EQ(bind(ibv_inc_rkey(window_->rkey), part(0, 0, IBV_ACCESS_REMOTE_WRITE)).status,
+            IBV_WC_MW_BIND_ERR);
 }
 
 TEST_F(Windows, Type2TakenBackByLocalInvalidation) {
