@@ -150,6 +150,39 @@ TEST_P(Acknowledged, AWriteThatIsRefusedCompletesByName) {
         << i;
 }
 
+// Several requests fit what the peer says of the one that it refused.
+TEST_P(Acknowledged, AWriteThatIsRefusedBehindSomeToTheSamePlace) {
+  if (is_tcp()) return;  // looks at memory that another thread writes
+  connect({}, {.acknowledged = true});
+  constexpr size_t kWrites = 40, kSettled = 20;
+  Octets numbers(kWrites);
+  for (size_t i = 0; i < kWrites; ++i) numbers[i] = static_cast<uint8_t>(i + 1);
+  Buffer from(a->memory, numbers), to(b->memory, 1);
+  for (uint64_t id = 0; id < kWrites; ++id) {
+    if (id == kSettled) ASSERT_REACHED(to.data()[0] == kSettled);
+    ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_WRITE, {from.sge(id, 1)}, id).to(to.start(), to.stag())),
+              0);
+  }
+  to.deregister();
+  const auto is = statuses_at_the_end(kWrites);
+  const size_t placed = to.data()[0];
+  for (size_t i = 0; i < kWrites; ++i)
+    EXPECT_EQ(is[i], i < placed    ? IBV_WC_SUCCESS
+                     : i == placed ? IBV_WC_REM_ACCESS_ERR
+                                   : IBV_WC_WR_FLUSH_ERR)
+        << i;
+}
+
+TEST_P(Acknowledged, AWriteThatIsRefusedBehindTheEndOfAnother) {
+  connect({}, {.acknowledged = true});
+  Buffer from(a->memory, pattern(100)), to(b->memory, 100);
+  write(from, to.start(), to.stag(), 0);
+  write(from, to.start() + 100, to.stag(), 1);
+  write(from, to.start(), to.stag(), 2);
+  EXPECT_EQ(statuses_at_the_end(3),
+            (std::vector{IBV_WC_SUCCESS, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR}));
+}
+
 TEST_P(Acknowledged, ASendForWhichThereIsNoReceive) {
   if (is_tcp()) return;  // waits for a minute
   connect();

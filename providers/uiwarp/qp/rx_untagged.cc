@@ -135,8 +135,6 @@ bool Rx::scatter(uint32_t pd, const ibv_sge* sges, uint32_t count, uint64_t offs
 }
 
 RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::UntaggedHeader& header) {
-  shared_->here.next_send.store(++send_msn_, std::memory_order_release);
-  note_unasked(true);
   ibv_wc wc{};
   wc.status = IBV_WC_SUCCESS;
   wc.opcode = IBV_WC_RECV;
@@ -164,6 +162,9 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
     wc.wc_flags = IBV_WC_WITH_INV;
     wc.invalidated_rkey = header.invalidate_stag;
   }
+  // One whose invalidation is refused has not arrived.
+  shared_->here.next_send.store(++send_msn_, std::memory_order_release);
+  note_unasked(true);
   complete_receive(wc, has_solicited_event(opcode));
   return RxStatus::kOk;
 }

@@ -26,7 +26,7 @@ using core::tuning::kLargePayload;
 namespace {
 
 // An FPDU needs a header piece, one per SGE and a trailer piece. What is asked for beyond the
-// payload that is copied always leaves room for a Terminate behind it.
+// payload that is copied always leaves room for an arrival hint and a Terminate behind it.
 constexpr uint32_t kPiecesPerFpdu = queue::kMaxSge + 4;
 constexpr uint32_t kArenaBesidesPayload = 256;
 static_assert(mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaBesidesPayload <=
@@ -443,7 +443,10 @@ bool Tx::abandon(const Cause& cause) {
   }
   // Not within a message, which ends here.
   if (!began_message) build_acknowledgements();
-  if (send) append_terminate(*send);
+  if (send) {
+    build_last_arrival_hint(began_message);
+    append_terminate(*send);
+  }
   if (batch_ && batch_->empty()) drop_pieces();
   retire();
   bool blamed = cause.received && blame(*cause.received);

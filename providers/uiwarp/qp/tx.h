@@ -199,6 +199,7 @@ class Tx {
   void number(SendWqe& wr);
   bool owes_arrival_hint(const SendWqe& wr) const;
   bool build_arrival_hint();
+  void build_last_arrival_hint(bool in_message);
   bool wants_acknowledgement() const;
   bool leave_answer();
   bool leave_question();

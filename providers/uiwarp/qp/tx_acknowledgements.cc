@@ -81,6 +81,16 @@ bool Tx::build_arrival_hint() {
   return true;
 }
 
+// Right before a Terminate, which names a segment: several requests may have sent one like it, and
+// the one that it speaks of is the first that has not arrived. Messages are not interleaved (RFC
+// 5041 5.3), so within one it is for a peer only that is known to be a uiwarp.
+void Tx::build_last_arrival_hint(bool in_message) {
+  const bool wanted =
+      shared_->peer_asks.load(std::memory_order_relaxed) || (shared_->acknowledged && !in_message);
+  const ArrivalHint nothing{shared_->first_msn, 0};
+  if (wanted && shared_->here.load() != nothing) build_arrival_hint();
+}
+
 bool Tx::fill_acknowledgements() {
   if (pending() || fault_.raised || !shared_ || message_.kind != Message::kNone || !may_send())
     return false;

@@ -100,7 +100,7 @@ class TxBatch {
 
   core::Pages arena_;  // kArena bytes behind kArenaBegins
   iovec pieces_[kMaxPieces];
-  Mark marks_[kMaxFpdus + 1];  // and one for a Terminate
+  Mark marks_[kMaxFpdus + 2];  // and those of an arrival hint and a Terminate
   mem::RegionRef refs_[kMaxRefs];
   std::unique_ptr<uint8_t[]> detached_;
   uint64_t total_ = 0, sent_ = 0;

@@ -21,7 +21,7 @@ bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
     const ddp::TaggedHeader h = ddp::decode_tagged(t.ddp_header);
     const bool is_write = rule.remote == Remote::kRdma && !rule.answered;
     return is_write && h.stag == wr.rkey && h.to >= wr.remote_addr &&
-           h.to - wr.remote_addr <= wr.length;
+           h.to - wr.remote_addr < wr.length;
   }
   const ddp::UntaggedHeader h = ddp::decode_untagged(t.ddp_header);
   if (h.qn != rule.queue) return false;
@@ -85,6 +85,9 @@ bool is_said(uint32_t qp_num, const rdmap::Terminate& t) {
 
 }  // namespace
 
+// The first that fits and has not arrived. The peer's arrival hint before a Terminate leaves the
+// one that it refused (build_last_arrival_hint()). Of a peer that gives none, several may fit:
+// never is success said of what was not placed.
 bool Tx::blame(const rdmap::Terminate& t) {
   SendQueue& queue = *shared_->send_queue;
   for (uint64_t i = queue.retired(); t.has_ddp_header && i != queue.started(); ++i) {
