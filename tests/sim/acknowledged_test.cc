@@ -216,6 +216,42 @@ TEST_P(Acknowledged, ASendWhoseReceiveNamesMemoryThatIsGone) {
   EXPECT_EQ(statuses(b->received()), (std::vector{IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR}));
 }
 
+TEST_P(Acknowledged, AMistakeOfThisEndComesAfterWhatWasPostedBefore) {
+  for (const ibv_wr_opcode opcode : {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
+    for (const bool both : {false, true}) {
+      SCOPED_TRACE(opcode);
+      connect({}, {.acknowledged = both});
+      Buffer from(a->memory, pattern(70'000)), to(b->memory, 70'000), into(b->memory, 70'000);
+      receive(into, 0);
+      ASSERT_EQ(
+          a->post_all(
+              {SendWr(IBV_WR_RDMA_WRITE, {from.sge()}, 0).to(to.start(), to.stag()).flags(0),
+               SendWr(IBV_WR_SEND, {from.sge()}, 1),
+               SendWr(opcode, {{from.start(), 5, from.stag() ^ 1}}, 2).to(to.start(), to.stag()),
+               SendWr(IBV_WR_SEND, {from.sge()}, 3)}),
+          0);
+      EXPECT_EQ(statuses_at_the_end(3),
+                (std::vector{IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR}));
+      EXPECT_EQ(statuses(b->received()), std::vector{IBV_WC_SUCCESS});
+      EXPECT_TRUE(to.content() == from.content());
+    }
+  }
+}
+
+// The peer has not posted the receive for what came before.
+TEST_P(Acknowledged, AMistakeOfThisEndWaitsForTheReceiveOfWhatWasPostedBefore) {
+  if (is_tcp()) return;  // settles in virtual time only
+  connect({}, {.acknowledged = true});
+  Buffer from(a->memory, pattern(100)), into(b->memory, 100);
+  send(from, 0);
+  ASSERT_EQ(a->post(SendWr(IBV_WR_SEND, {{from.start(), 5, from.stag() ^ 1}}, 1)), 0);
+  world->settle();
+  EXPECT_EQ(a->sent_count(), 0u);
+  receive(into, 0);
+  EXPECT_EQ(statuses_at_the_end(2), (std::vector{IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR}));
+  EXPECT_EQ(statuses(b->received()), std::vector{IBV_WC_SUCCESS});
+}
+
 // A connection that breaks says nothing of what was on its way.
 TEST_P(Acknowledged, WhatABreakLeavesUnknownIsFlushed) {
   connect();

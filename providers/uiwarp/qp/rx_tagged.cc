@@ -189,7 +189,11 @@ RxStatus Rx::raise_response(TermCode code, const Segment& segment, ibv_wc_status
 }
 
 // What we asked for cannot be stored: our own mistake, so nothing of the peer's is echoed.
+// That it is answered acknowledges what came before it all the same.
 RxStatus Rx::raise_sink(uint64_t slot, uint64_t octets) {
+  if (shared_->acknowledged)
+    shared_->arrived.store(shared_->outstanding_requests.front()->behind,
+                           std::memory_order_release);
   fault_.cause = explain_answer(shared_->send_queue->slot(slot), octets);
   raise(TermCode::kLocalCatastrophic, nullptr, IBV_EVENT_QP_ACCESS_ERR);
   fault_.blame = RxFault::Blame::kProgram;

@@ -4,20 +4,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
 #include <cstring>
 #include <utility>
 
 #include "core/instrumented.h"
 #include "core/tuning.h"
-#include "core/verbs_names.h"
 #include "mpa/markers.h"
 #include "qp/long_fpdus.h"
 #include "qp/lost_peer.h"
 #include "qp/opcode_rules.h"
 #include "qp/peer_hints.h"
 #include "qp/stagger.h"
-#include "queue/memory_trouble.h"
 
 namespace uiw::qp {
 
@@ -213,22 +210,23 @@ bool Tx::may_send() const {
 
 bool Tx::startable() const {
   const SendQueue& queue = *shared_->send_queue;
-  return queue.has_unstarted() && queue.started() < start_limit_;
+  return !found_.any() && queue.has_unstarted() && queue.started() < start_limit_;
 }
 
 // Bindings and local invalidations send nothing; they take effect before anything posted behind
 // them is sent (ibv_bind_mw), also while nothing may be sent yet. False: fault_ was raised.
 bool Tx::run_local_requests() {
+  if (found_.any()) return !raise_found();
   SendQueue& queue = *shared_->send_queue;
   bool ran = false;
   while (startable() && rule_of(queue.first_unstarted().opcode).local) {
     SendWqe& wr = queue.first_unstarted();
     if (wr.fence && shared_->outstanding_requests.size() > 0) break;  // conformance OC-13
-    queue.start();
     if (const core::Cause cause = run(wr); cause != core::Cause::kNone) {
-      raise_local(wr, IBV_WC_MW_BIND_ERR, cause);
-      return false;
+      refuse(wr, IBV_WC_MW_BIND_ERR, cause);
+      return !fault_.raised;
     }
+    queue.start();
     wr.done.store(true, std::memory_order_relaxed);
     ran = true;
   }
@@ -304,15 +302,15 @@ bool Tx::leave_reads(uint32_t unanswered) {
 
 bool Tx::start_work_request(SendWqe& wr) {
   if (!ensure_batch()) return false;
-  const uint64_t slot = shared_->send_queue->start();
   if (!check_local_sges(wr)) return false;
   const OpcodeRule& rule = rule_of(wr.opcode);
+  // A peer that granted none at all can never answer this one.
+  if (rule.answered && shared_->agreement.ord == 0) {
+    refuse(wr, IBV_WC_LOC_QP_OP_ERR, core::Cause::kNoReadsGranted);
+    return false;
+  }
+  const uint64_t slot = shared_->send_queue->start();
   if (rule.answered) {
-    // A peer that granted none at all can never answer this one.
-    if (shared_->agreement.ord == 0) {
-      raise_local(wr, IBV_WC_LOC_QP_OP_ERR, core::Cause::kNoReadsGranted);
-      return false;
-    }
     start_request(wr, slot);
     return true;
   }
@@ -336,54 +334,6 @@ void Tx::start_request(SendWqe& wr, uint64_t slot) {
   } else {
     build_read_request({wr.cookie, 0, wr.length, wr.rkey, wr.remote_addr});
   }
-}
-
-// Checks that what is used of every SGE lies in a region of this QP's protection domain, and
-// translates those that are to be sent into addresses of this process. Zero-length SGEs are not
-// looked at (conformance 3.1), nor is what an atomic's answer does not fill. False: fault_ is
-// raised.
-bool Tx::check_local_sges(SendWqe& wr) {
-  const bool is_sink = rule_of(wr.opcode).answered;
-  uint32_t left = wr.length;
-  for (uint32_t i = 0; i < wr.sge_count; ++i) {
-    ibv_sge& sge = wr.sges()[i];
-    const uint32_t used = std::min(sge.length, left);
-    if (used == 0) continue;
-    left -= used;
-    const uint8_t* const from = regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr,
-                                                used, is_sink ? uint32_t{mem::kLocalWrite} : 0);
-    if (!from) {
-      raise_sge(wr, sge, used);
-      return false;
-    }
-    // Sinks are looked up again when bytes arrive; see Rx.
-    if (!is_sink) sge.addr = reinterpret_cast<uint64_t>(from);
-  }
-  return true;
-}
-
-void Tx::raise_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used) {
-  const core::Cause cause =
-      queue::explain_sge(shared_->told, *shared_->memory,
-                         {.qp_num = shared_->qp_num,
-                          .wr_id = wr.wr_id,
-                          .what = core::name_of(wr.opcode),
-                          .pd = shared_->pd,
-                          .rights = rule_of(wr.opcode).answered ? uint32_t{mem::kLocalWrite} : 0},
-                         static_cast<uint32_t>(&sge - wr.sges()), sge, used);
-  raise_local(wr, IBV_WC_LOC_PROT_ERR, cause);
-}
-
-void Tx::raise_local(SendWqe& wr, ibv_wc_status status, core::Cause cause) {
-  if (cause != core::Cause::kNone && status != IBV_WC_LOC_PROT_ERR)
-    core::explain(shared_->told, "queue pair 0x%06x: wr_id 0x%" PRIx64 " (IBV_WR_%s) failed: %s",
-                  shared_->qp_num, wr.wr_id, core::name_of(wr.opcode),
-                  core::find_cause(static_cast<uint32_t>(cause))->text);
-  wr.status = status;
-  fault_.raised = true;
-  fault_.cause = cause;
-  // RFC 5040 7.1(1): an error that no incoming message caused is told without headers.
-  fault_.terminate = {.code = core::TermCode::kLocalCatastrophic};
 }
 
 void Tx::complete(SendWqe& wr, ibv_wc_status status) {

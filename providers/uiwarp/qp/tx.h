@@ -170,7 +170,12 @@ class Tx {
   bool build_small_messages();
   bool build_small(SendWqe& wr, uint64_t slot);
   void start_request(SendWqe& wr, uint64_t slot);
+  // tx_refusal.cc
   bool check_local_sges(SendWqe& wr);
+  void refuse(const SendWqe& wr, ibv_wc_status status, core::Cause cause);
+  void refuse_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used);
+  bool raise_found();
+  void raise_local(SendWqe& wr, ibv_wc_status status, core::Cause cause);
   void build_rtr();
   void build_empty_write(uint32_t stag, uint64_t to);
   uint32_t largest_ulpdu() const;
@@ -237,8 +242,6 @@ class Tx {
   }
   void complete(SendWqe& wr, ibv_wc_status status);
   bool blame(const rdmap::Terminate& terminate);
-  void raise_local(SendWqe& wr, ibv_wc_status status, core::Cause cause);
-  void raise_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used);
   bool ensure_batch();
   void raise_no_memory();
   uint32_t next_cookie();
@@ -248,6 +251,12 @@ class Tx {
   TxBatch* batch_ = nullptr;
   Message message_;
   TxFault fault_;
+  // tx_refusal.cc
+  struct Found {
+    ibv_wc_status status = IBV_WC_SUCCESS;
+    core::Cause cause = core::Cause::kNone;
+    bool any() const { return status != IBV_WC_SUCCESS; }
+  } found_;                         // what is wrong with the first request that has not started
   uint64_t start_limit_ = kNoSlot;  // index of the first WR not to start
   uint32_t emss_ = 0;
   uint32_t mulpdu_ = 0;        // or less, see set_emss()

@@ -44,7 +44,7 @@ bool Tx::leave_answer() {
 
 // No completion waits for the answer: it may be asked for behind what is posted next.
 bool Tx::leave_question() {
-  left_.questions = may_leave_.questions && signaled_ <= asked_;
+  left_.questions = may_leave_.questions && signaled_ <= asked_ && !found_.any();
   return left_.questions;
 }
 

@@ -27,16 +27,15 @@ bool Tx::build_immediates_hint() {
 }
 
 // The next request is a Send with immediate, and the peer has not said that it takes them. True:
-// something was built. False: its answer has to come first, or fault_ was raised.
+// something was built. False: its answer has to come first, or the request is refused.
 bool Tx::ask_immediates() {
   const uint32_t ord = shared_->agreement.ord;
   const bool refused =
       shared_->peer_immediates.load(std::memory_order_acquire) == PeerImmediates::kRefused;
   // A peer that answers no Read at all cannot be asked.
   if (refused || ord == 0) {
-    const uint64_t slot = shared_->send_queue->start();
-    raise_local(shared_->send_queue->slot(slot), IBV_WC_REM_INV_REQ_ERR,
-                core::Cause::kNoImmediates);
+    refuse(shared_->send_queue->first_unstarted(), IBV_WC_REM_INV_REQ_ERR,
+           core::Cause::kNoImmediates);
     return false;
   }
   if (immediates_ == Immediates::kUntold) return build_immediates_hint();

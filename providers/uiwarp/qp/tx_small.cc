@@ -19,7 +19,7 @@ bool Tx::is_small(const SendWqe& wr) const {
 }
 
 // The first of them may be sent now; those behind it as long as nothing else comes in between.
-// False: fault_ is raised.
+// False: one is refused.
 bool Tx::build_small_messages() {
   if (!ensure_batch()) return false;
   SendQueue& queue = *shared_->send_queue;
@@ -27,9 +27,9 @@ bool Tx::build_small_messages() {
   const bool one = shared_->inbound_requests.size() > 0;
   const uint64_t end = one ? queue.started() + 1 : std::min(queue.posted(), start_limit_);
   do {
-    const uint64_t slot = queue.start();
-    SendWqe& wr = queue.slot(slot);
-    if (!build_small(wr, slot)) return false;
+    SendWqe& wr = queue.first_unstarted();
+    if (!build_small(wr, queue.started())) return false;
+    queue.start();
     has_started(wr, queue.started());
     if (queue.started() == end || !has_room(largest_copy_)) return true;
   } while (is_small(queue.first_unstarted()) && !queue.first_unstarted().fence &&
@@ -37,8 +37,8 @@ bool Tx::build_small_messages() {
   return true;
 }
 
-// False: an SGE is not memory of this protection domain; then nothing was added, and fault_ is
-// raised.
+// False: an SGE is not memory of this protection domain; then nothing was added, and the request is
+// refused.
 inline bool Tx::build_small(SendWqe& wr, uint64_t slot) {
   uint8_t* const start = batch_->arena_end();
   uint8_t* const ulpdu = start + mpa::kLengthSize;
@@ -59,7 +59,7 @@ inline bool Tx::build_small(SendWqe& wr, uint64_t slot) {
     const uint8_t* const from =
         regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr, sge.length, 0);
     if (!from) [[unlikely]] {
-      raise_sge(wr, sge, sge.length);
+      refuse_sge(wr, sge, sge.length);
       return false;
     }
     copy(at, from, sge.length, crc);

@@ -34,9 +34,11 @@ bool Tx::lets_go_of(SendQueue& queue, uint32_t stag, bool now) {
                         sends_from(queue.slot(message_.slot), stag);
   if (is_begun && now && !fault_.raised)
     raise_local(queue.slot(message_.slot), IBV_WC_LOC_PROT_ERR, core::Cause::kKeyDeregistered);
+  // What is refused is not sent, nor what is behind it.
   return now || fault_.raised ||
          (!is_begun &&
-          !any_sends_from(queue, queue.started(), std::min(queue.posted(), start_limit_), stag));
+          (found_.any() ||
+           !any_sends_from(queue, queue.started(), std::min(queue.posted(), start_limit_), stag)));
 }
 
 }  // namespace uiw::qp

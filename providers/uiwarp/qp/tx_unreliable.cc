@@ -22,14 +22,15 @@ void Tx::discard(Shared& shared) {
 
 // False: fault_ was raised.
 bool Tx::start_discarded(SendWqe& wr) {
-  shared_->send_queue->start();
   if (rule_of(wr.opcode).local) {
     const core::Cause cause = run(wr);
-    if (cause != core::Cause::kNone) raise_local(wr, IBV_WC_MW_BIND_ERR, cause);
+    if (cause != core::Cause::kNone) refuse(wr, IBV_WC_MW_BIND_ERR, cause);
   } else if (check_local_sges(wr)) {
     shared_->losses.count(Loss::kNoPeer);
   }
-  return !fault_.raised;
+  if (fault_.raised) return false;
+  shared_->send_queue->start();
+  return true;
 }
 
 }  // namespace uiw::qp
