@@ -100,9 +100,9 @@ class SendQueue {
   // it makes it, and another thread that posts yields the CPU. Thread: any.
   void begin();
   // Copies the WR, inline bytes included. EINVAL: opcode not supported on this QP type, num_sge or
-  // inline size over what the QP was created with, message over 2^31 bytes; no window or no region
-  // or a region; an atomic whose remote address is no multiple of 8, or whose
-  // SGEs have no room for 8 bytes. ENOMEM: queue full.
+  // inline size over what the QP was created with, message over 2^31 bytes; a binding without a
+  // window or a region; an atomic whose remote address is no multiple of 8, or whose SGEs have no
+  // room for 8 bytes. ENOMEM: queue full.
   int add(const ibv_send_wr& wr, bool signal_all);
   struct Added {
     uint32_t requests = 0;
