@@ -116,6 +116,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   auto* acceptor =
       new (std::nothrow) Acceptor(*this, *engine_, id->bound_socket.get(), id->service, id->device);
   if (acceptor == nullptr) return ENOMEM;
+  id->bound_socket.release();  // it is the acceptor's
   id->backlog = backlog == 0 || backlog > kMaxBacklog ? kMaxBacklog : backlog;
   id->state = IdState::kListening;
   id->endpoint = acceptor;
