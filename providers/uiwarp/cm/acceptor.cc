@@ -8,10 +8,7 @@
 
 #include "cm/admission_control.h"
 #include "cm/manager.h"
-#include "core/gid.h"
 #include "core/log.h"
-#include "core/raw_sys.h"
-#include "transport/addresses.h"
 
 namespace uiw::cm {
 
@@ -24,9 +21,13 @@ constexpr int kLooks = 64;
 
 }  // namespace
 
-Acceptor::Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, Service service,
+Acceptor::Acceptor(Manager& manager, engine::Engine& engine,
+                   std::unique_ptr<transport::Listener> listener, Service service,
                    const device::Device* device)
-    : Endpoint(manager, engine), socket_(listen_fd), service_(service), device_(device) {}
+    : Endpoint(manager, engine),
+      service_(service),
+      device_(device),
+      listener_(std::move(listener)) {}
 
 Acceptor::~Acceptor() {
   manager_.admission().forget(*this);
@@ -37,7 +38,7 @@ Acceptor::~Acceptor() {
 
 void Acceptor::carry_out(uint32_t orders) {
   if (orders & kOffer) offer();
-  if (orders & kStart) listen();
+  if (orders & kStart) listener_->begin(engine_, *this);
 }
 
 void Acceptor::join(Responder& responder) {
@@ -70,25 +71,6 @@ void Acceptor::offer() {
     } else if (looks > 0 && (--looks, responder->has_unread())) {
       return offer_soon();  // its bytes are the next that the engine receives
     }
-  }
-}
-
-void Acceptor::listen() {
-  const int fd = socket_.release();
-  core::Result<std::unique_ptr<transport::Listener>> listener =
-      transport::Listener::start(engine_, fd, kTcpQueue, *this);
-  if (!listener) {
-    // Peers whose TCP connection stands get a reset.
-    core::sys::close(fd);
-    on_accept_error(listener.error());
-    return;
-  }
-  listener_ = std::move(*listener);
-  if (core::log_enabled(core::LogLevel::kDebug)) {
-    sockaddr_storage local{};
-    socklen_t size = sizeof local;
-    core::sys::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size);
-    core::log(core::LogLevel::kDebug, "rdma_cm listens at %s", core::text_of(local).text);
   }
 }
 

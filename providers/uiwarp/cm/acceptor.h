@@ -8,16 +8,15 @@
 
 #include "cm/endpoint.h"
 #include "cm/responder.h"
-#include "core/unshared_descriptor.h"
 #include "transport/listener.h"
 
 namespace uiw::cm {
 
 class Acceptor final : public Endpoint, private transport::AcceptHandler {
  public:
-  // Takes over a listening socket. `device`: of the address it is bound to, null for the wildcard.
-  Acceptor(Manager& manager, engine::Engine& engine, int listen_fd, Service service,
-           const device::Device* device);
+  // `device`: of the address that the listener is bound to, null for the wildcard.
+  Acceptor(Manager& manager, engine::Engine& engine, std::unique_ptr<transport::Listener> listener,
+           Service service, const device::Device* device);
 
   // What is to be had here. Constant. Thread: any.
   Service service() const { return service_; }
@@ -47,12 +46,10 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   void carry_out(uint32_t orders) override;
   void offer();
   void offer_soon();
-  void listen();
   bool has_room() override;
   void on_accept(int fd, const sockaddr_storage& peer) override;
   void on_accept_error(int error) override;
 
-  core::UnsharedDescriptor socket_;  // until the listener has it
   const Service service_;
   const device::Device* const device_;
   std::unique_ptr<transport::Listener> listener_;

@@ -79,8 +79,9 @@ class Manager final : public device::Observer {
   // queue pair to send to, or UNREACHABLE. EINVAL: more private data than the frame has room for,
   // or the rules allow; EOPNOTSUPP: Service::kNone; EADDRINUSE: explicit source port taken.
   int connect(Channel& channel, uint32_t number, const ConnParam& param);
-  // EADDRINUSE, EOPNOTSUPP: Service::kNone. backlog 0 or above 1024 means 1024; all listeners
-  // together queue no more requests than a quarter of the descriptors that the process may have.
+  // EADDRINUSE; EMFILE; EOPNOTSUPP: Service::kNone. backlog 0 or above 1024 means 1024; all
+  // listeners together queue no more requests than a quarter of the descriptors that the process
+  // may have.
   int listen(Channel& channel, uint32_t number, uint32_t backlog);
   // From now on events of the id carry `uid`, and the queue pair is RTS. ECONNRESET: the peer has
   // gone. EINVAL: no such queue pair or not fit to be connected; too much private data. After an

@@ -11,8 +11,9 @@
 #include "cm/manager.h"
 #include "cm/refusals.h"
 #include "cm/responder.h"
+#include "core/gid.h"
 #include "core/instrumented.h"
-#include "core/raw_sys.h"
+#include "core/log.h"
 #include "transport/addresses.h"
 #include "transport/close_connection.h"
 #include "uiwarp/uiwarp-verbs.h"
@@ -108,15 +109,18 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
     if (id->device == nullptr) return refuse_address(*id, "rdma_listen", id->source, ENODEV);
   }
   if ((error = acquire_engine()) != 0) return error;
-  // Here rather than on the engine so that EADDRINUSE is the caller's answer. TCP's own queue is
-  // emptied by the engine at once: the application's backlog counts requests, not connections.
-  if ((error = -core::sys::listen(id->bound_socket.get(), Acceptor::kTcpQueue)) != 0)
-    return refuse_address(*id, "rdma_listen", id->source, error);
+  // Here rather than on the engine so that EADDRINUSE and EMFILE are the caller's answer. TCP's own
+  // queue is emptied by the engine at once: the application's backlog counts requests, not
+  // connections.
+  core::Result<std::unique_ptr<transport::Listener>> listener =
+      transport::Listener::open(id->bound_socket.get(), Acceptor::kTcpQueue);
+  if (!listener) return refuse_address(*id, "rdma_listen", id->source, listener.error());
+  id->bound_socket.release();  // it is the listener's
+  core::log(core::LogLevel::kDebug, "rdma_cm listens at %s", core::text_of(id->source).text);
   admission_.measure();
   auto* acceptor =
-      new (std::nothrow) Acceptor(*this, *engine_, id->bound_socket.get(), id->service, id->device);
+      new (std::nothrow) Acceptor(*this, *engine_, std::move(*listener), id->service, id->device);
   if (acceptor == nullptr) return ENOMEM;
-  id->bound_socket.release();  // it is the acceptor's
   id->backlog = backlog == 0 || backlog > kMaxBacklog ? kMaxBacklog : backlog;
   id->state = IdState::kListening;
   id->endpoint = acceptor;

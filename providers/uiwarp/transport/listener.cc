@@ -99,14 +99,13 @@ void share_port(int fd, bool on) {
 // until the ring is freed, which the kernel does only 10 to 20 ms after the process was killed: for
 // that time no other process could listen on its port.
 struct Listener::Impl final : engine::Op, engine::Timer {
-  Impl(engine::Engine& its_engine, AcceptHandler& its_handler)
-      : engine(its_engine), handler(its_handler) {}
   ~Impl() {
     if (epoll_fd >= 0) sys::close(epoll_fd);
   }
 
-  int start(int bound_fd, int backlog);
-  void wait() { engine.poll_readable(*this, epoll_fd); }
+  int open(int bound_fd, int backlog);
+  void begin(engine::Engine& its_engine, AcceptHandler& its_handler);
+  void wait() { engine->poll_readable(*this, epoll_fd); }
   void complete(int result, core::Bytes) override;
   void expire() override { go_on(); }
   void go_on();
@@ -116,10 +115,11 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   void stop();
   void settle();
 
-  engine::Engine& engine;
+  // Null before begin().
+  engine::Engine* engine = nullptr;
+  AcceptHandler* handler = nullptr;
   // A child's copy would keep the port from others.
   core::UnsharedDescriptor socket;
-  AcceptHandler& handler;
   int epoll_fd = -1;
   CongestionControl hosts_choice;
   bool dead = false;     // on_accept_error() was called
@@ -129,19 +129,25 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   bool short_of = false;  // descriptors or memory, since a connection was accepted last
 };
 
-int Listener::Impl::start(int fd, int backlog) {
+// listen() comes last: nothing fails after it.
+int Listener::Impl::open(int fd, int backlog) {
   epoll_fd = sys::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_fd < 0) return -epoll_fd;
   hosts_choice = begin_with_reno(fd);
   send_at_once(fd);
-  if (int result = sys::listen(fd, backlog); result < 0) return -result;
   epoll_event readable{};
   readable.events = EPOLLIN;
   if (int result = sys::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &readable); result < 0)
     return -result;
+  if (int result = sys::listen(fd, backlog); result < 0) return -result;
   socket.take(fd);
-  wait();
   return 0;
+}
+
+void Listener::Impl::begin(engine::Engine& its_engine, AcceptHandler& its_handler) {
+  engine = &its_engine;
+  handler = &its_handler;
+  wait();
 }
 
 void Listener::Impl::complete(int result, core::Bytes) {
@@ -165,7 +171,7 @@ void Listener::Impl::go_on() {
 
 // False when there may be no more for now.
 bool Listener::Impl::accept_one() {
-  if (stopped || paused || !handler.has_room()) return false;
+  if (stopped || paused || !handler->has_room()) return false;
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   const int connection = sys::accept4(socket.get(), reinterpret_cast<sockaddr*>(&peer), &size,
@@ -176,7 +182,7 @@ bool Listener::Impl::accept_one() {
   }
   short_of = false;
   leave_to_host(connection, peer, hosts_choice);
-  handler.on_accept(connection, peer);
+  handler->on_accept(connection, peer);
   return true;
 }
 
@@ -184,11 +190,11 @@ void Listener::Impl::failed(int error) {
   if (is_of_one_connection(error)) return;
   if (is_shortage(error)) {
     if (!std::exchange(short_of, true)) tell_of_shortage(error);
-    engine.arm(*this, kShortagePause);
+    engine->arm(*this, kShortagePause);
     return;
   }
   dead = true;
-  handler.on_accept_error(error);
+  handler->on_accept_error(error);
 }
 
 // The peer sees a connection that stands, and waits: nothing else says why.
@@ -204,8 +210,8 @@ void Listener::Impl::tell_of_shortage(int error) {
 
 void Listener::Impl::stop() {
   stopped = true;
-  engine.disarm(*this);
-  if (in_flight()) engine.cancel(*this);
+  if (engine != nullptr) engine->disarm(*this);
+  if (in_flight()) engine->cancel(*this);
   // A child that was not made by fork() may have the socket, too, and live on: close() alone would
   // leave it listening there, where nobody accepts. Never in the child: the parent's engine is not
   // there.
@@ -218,13 +224,23 @@ void Listener::Impl::settle() {
   if (!in_flight() && !calling) delete this;
 }
 
+core::Result<std::unique_ptr<Listener>> Listener::open(int bound_fd, int backlog) {
+  std::unique_ptr<Listener> listener(new (std::nothrow) Listener);
+  std::unique_ptr<Impl> impl(new (std::nothrow) Impl);
+  if (!listener || !impl) return core::Errno{ENOMEM};
+  if (int error = impl->open(bound_fd, backlog); error != 0) return core::Errno{error};
+  listener->impl_ = impl.release();
+  return listener;
+}
+
+void Listener::begin(engine::Engine& engine, AcceptHandler& handler) {
+  impl_->begin(engine, handler);
+}
+
 core::Result<std::unique_ptr<Listener>> Listener::start(engine::Engine& engine, int bound_fd,
                                                         int backlog, AcceptHandler& handler) {
-  std::unique_ptr<Listener> listener(new (std::nothrow) Listener);
-  std::unique_ptr<Impl> impl(new (std::nothrow) Impl(engine, handler));
-  if (!listener || !impl) return core::Errno{ENOMEM};
-  if (int error = impl->start(bound_fd, backlog); error != 0) return core::Errno{error};
-  listener->impl_ = impl.release();
+  core::Result<std::unique_ptr<Listener>> listener = open(bound_fd, backlog);
+  if (listener) (*listener)->begin(engine, handler);
   return listener;
 }
 

@@ -36,11 +36,16 @@ class AcceptHandler {
   ~AcceptHandler() = default;
 };
 
-// Thread: engine.
+// Thread: engine, unless something else is said.
 class Listener {
  public:
-  // Takes over a bound socket and listens. Error: EADDRINUSE, EINVAL, EMFILE, ENOMEM. The
-  // descriptor stays the caller's when this fails.
+  // Takes over a bound socket and listens: TCP takes connections from now on, which wait for
+  // begin(). Error: EADDRINUSE, EINVAL, EMFILE, ENOMEM. The descriptor stays the caller's when this
+  // fails, and does not listen. Thread: any, which may also destroy one that has not begun.
+  static core::Result<std::unique_ptr<Listener>> open(int bound_fd, int backlog);
+  // Accepts them. Once.
+  void begin(engine::Engine& engine, AcceptHandler& handler);
+  // Both.
   static core::Result<std::unique_ptr<Listener>> start(engine::Engine& engine, int bound_fd,
                                                        int backlog, AcceptHandler& handler);
   // Stops; no handler call comes after; the socket is closed (pending connections are reset) and
