@@ -230,7 +230,10 @@ int Manager::disconnect(Channel& channel, uint32_t number) {
   switch (id->state) {
     case IdState::kAccepting:
     case IdState::kConnected:
-    case IdState::kEnded:  // by the peer, perhaps: TIMEWAIT_EXIT follows (cm/link.cc)
+    // By the peer, perhaps: TIMEWAIT_EXIT follows (cm/link.cc). With nothing to end any more it is no
+    // error, as Linux's iw_cm_disconnect() has it: programs answer DISCONNECTED with this call. One
+    // with a synchronous id waits for an event that does not come, there as here.
+    case IdState::kEnded:
       if (id->endpoint != nullptr) id->endpoint->order(Endpoint::kDisconnect);
       return 0;
     case IdState::kRequested:  // as iw_cm: nothing to end yet, and no error

@@ -204,6 +204,7 @@ TEST_F(InitiatorTest, NobodyListensIsRejected) {
   id_ = new_resolved(11, to_);
   ASSERT_EQ(0, connect(id_, conn_param(1)));
   channel_.expect(EventType::kRejected, -ECONNREFUSED);
+  EXPECT_EQ(0, disconnect(id_));  // as Linux's iw_cm_disconnect()
 }
 
 // perftest's server listens a second time while its client connects already. This thread may lose
