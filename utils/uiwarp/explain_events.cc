@@ -239,8 +239,7 @@ const Explanation kCmEvents[] = {
      RDMA_CM_EVENT_CONNECT_ERROR,
      nullptr,
      "The connection did not come about: it ended after it was accepted, what answered is no RDMA "
-     "program (status -71), or "
-     "the id had no queue pair (-22).",
+     "program (status -71), or the queue pair was of no use for it, or gone (-22).",
      "The same.",
      {"The peer went away meanwhile."},
      {"The other end's events."}},

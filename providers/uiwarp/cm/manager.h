@@ -77,7 +77,8 @@ class Manager final : public device::Observer {
   // Ends in ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR; where the program moves the queue
   // pair in CONNECT_RESPONSE instead of ESTABLISHED; for datagrams in ESTABLISHED, which has the
   // queue pair to send to, or UNREACHABLE. EINVAL: more private data than the frame has room for,
-  // or the rules allow; EOPNOTSUPP: Service::kNone; EADDRINUSE: explicit source port taken.
+  // or the rules allow; no such queue pair, where the connection moves it; EOPNOTSUPP:
+  // Service::kNone; EADDRINUSE: explicit source port taken.
   int connect(Channel& channel, uint32_t number, const ConnParam& param);
   // EADDRINUSE; EMFILE; EOPNOTSUPP: Service::kNone. backlog 0 or above 1024 means 1024; all
   // listeners together queue no more requests than a quarter of the descriptors that the process

@@ -46,6 +46,10 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
     return refuse_private_data(*id, "rdma_connect", param.private_data_len, room);
   if (id->state != IdState::kRouteResolved)
     return refuse_by_state(*id, "rdma_connect", "once, after RDMA_CM_EVENT_ROUTE_RESOLVED");
+  // Linux's iw_cm_connect() looks it up before the peer hears of anything, too.
+  if (service == Service::kConnection && rules_.mover == Mover::kConnection &&
+      !queue_pairs_.exists(param.qp_num))
+    return refuse_queue_pair(*id, "rdma_connect", param.qp_num, false);
   if ((error = acquire_engine()) != 0) return error;
   const sockaddr_storage source = id->source, destination = id->destination;
   const int tos = id->tos, bound_fd = id->bound_socket.release();
@@ -230,9 +234,9 @@ int Manager::disconnect(Channel& channel, uint32_t number) {
   switch (id->state) {
     case IdState::kAccepting:
     case IdState::kConnected:
-    // By the peer, perhaps: TIMEWAIT_EXIT follows (cm/link.cc). With nothing to end any more it is no
-    // error, as Linux's iw_cm_disconnect() has it: programs answer DISCONNECTED with this call. One
-    // with a synchronous id waits for an event that does not come, there as here.
+    // By the peer, perhaps: TIMEWAIT_EXIT follows (cm/link.cc). With nothing to end any more it is
+    // no error, as Linux's iw_cm_disconnect() has it: programs answer DISCONNECTED with this call.
+    // One with a synchronous id waits for an event that does not come, there as here.
     case IdState::kEnded:
       if (id->endpoint != nullptr) id->endpoint->order(Endpoint::kDisconnect);
       return 0;

@@ -421,9 +421,8 @@ TEST_F(InitiatorTest, MarkersAreAgreedPerDirection) {  // MS-25, MS-26
 }
 
 TEST_F(InitiatorTest, NoQueuePairIsATerminate) {  // ME-22
-  id_ = new_resolved(11, to_);
-  ASSERT_EQ(0, connect(id_, conn_param(500)));
-  RawPeer peer = listener_.accept();
+  RawPeer peer = start();
+  engine_->run_sync([this] { qps_.gone = 1; });
   answer(peer, [](mpa::StartupFrame&) {});
   channel_.expect(EventType::kConnectError, -EINVAL);
   expect_terminate(peer, 0x2005, false);

@@ -66,12 +66,25 @@ TEST_F(AcceptRefusalsTest, WithMorePrivateDataThanThePeerTakes) {
               conn_param(1, std::string(252, 'x')));
 }
 
-TEST_F(RefusalsTest, ConnectWithoutAQueuePairIsSaidWhereItsEventComes) {
+// The peer hears nothing of it, and the id may try again.
+TEST_F(RefusalsTest, ConnectWithoutAQueuePair) {
+  new_listener(1);
+  const uint32_t id = new_resolved(2, listen_address_);
+  expect_refused(EINVAL, {"rdma_connect: ", "no queue pair", "rdma_create_qp"},
+                 [&] { return connect(id, conn_param(0)); });
+  EXPECT_EQ(0, connect(id, conn_param(7)));
+  channel_.expect(EventType::kConnectRequest);
+  settle();
+  EXPECT_EQ(0, channel_.queued());
+}
+
+TEST_F(RefusalsTest, ConnectByAQueuePairThatGoesMeanwhileIsSaidWhereItsEventComes) {
   new_listener(1);
   const uint32_t id = new_resolved(2, listen_address_);
   testing::internal::CaptureStderr();
-  EXPECT_EQ(0, connect(id, conn_param(0)));
+  EXPECT_EQ(0, connect(id, conn_param(7)));
   const uint32_t request = channel_.expect(EventType::kConnectRequest).id;
+  engine_->run_sync([&] { qps_.gone = 7; });
   EXPECT_EQ(0, accept(request, 3, conn_param(2)));
   for (bool ended = false; !ended;) {
     const Event event = channel_.next();
