@@ -100,7 +100,8 @@ void PeerSearch::begin() {
   socklen_t size = sizeof self;
   core::sys::getsockname(own_socket_, reinterpret_cast<sockaddr*>(&self), &size);
   to_self_ = transport::Connector::start(
-      engine_, own_socket_, transport::Connector::begin(own_socket_, self, true),
+      engine_, own_socket_,
+      transport::Connector::begin(own_socket_, self, true, transport::Connector::Itself::kMeant),
       core::settings().connect_timeout_ms * core::kMillisecond, *this);
   if (to_self_) own_socket_ = -1;
 }

@@ -23,6 +23,15 @@ int error_of(int fd) {
   return result < 0 ? -result : error;
 }
 
+// RFC 9293 3.5: an attempt whose own end is the very address that it is for meets itself. That is
+// how one ends where nobody listens at a port of this host that the kernel may choose for our end.
+bool has_met_itself(int fd, const sockaddr_storage& to) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  return sys::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+         port_of(own) == port_of(to) && same_host(own, to);
+}
+
 }  // namespace
 
 // Outlives the Connector until its operations have ended. Thread: engine.
@@ -89,12 +98,15 @@ void Connector::Impl::settle() {
   if (stopped && !in_flight() && !calling) delete this;
 }
 
-int Connector::begin(int fd, const sockaddr_storage& to, bool local) {
+int Connector::begin(int fd, const sockaddr_storage& to, bool local, Itself itself) {
   send_at_once(fd);
   // As in bind_tcp(), for a socket that is bound to no address or to another one of this host.
   if (local) tune_for_local_peer(fd, 1);
   const int result = sys::connect(fd, reinterpret_cast<const sockaddr*>(&to), length_of(to));
-  return result == 0 || result == -EINPROGRESS ? 0 : -result;
+  if (result != 0 && result != -EINPROGRESS) return -result;
+  if (!local || itself == Itself::kMeant || !has_met_itself(fd, to)) return 0;
+  cut_connection(fd);
+  return ECONNREFUSED;
 }
 
 std::unique_ptr<Connector> Connector::start(engine::Engine& engine, int fd, int begun,

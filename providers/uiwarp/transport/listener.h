@@ -78,10 +78,13 @@ class ConnectHandler {
 // Thread: engine. One attempt; exactly one handler call unless destroyed before.
 class Connector {
  public:
+  // What it is when nobody but the socket itself has the address that it connects to.
+  enum class Itself { kRefused, kMeant };
   // Has a non-blocking socket, bound or not, begin to connect; `local`: to a peer on this host
   // (is_local_peer()). 0 or a positive errno, which is for start(). On loopback the peer's side of
   // the handshake runs inside. Thread: any.
-  static int begin(int fd, const sockaddr_storage& to, bool local);
+  static int begin(int fd, const sockaddr_storage& to, bool local,
+                   Itself itself = Itself::kRefused);
   // Takes over a socket for which begin() said `begun`, and waits for what becomes of it, giving up
   // with ETIMEDOUT after `timeout`. The handler is never called from inside start(). Null when out
   // of memory: the descriptor then stays the caller's.

@@ -314,6 +314,16 @@ TEST_F(ListenerTest, ConnectRefused) {
   EXPECT_EQ(connected.fd.get(), -1);
 }
 
+// As one that chose the port of a listener that has gone.
+TEST_F(ListenerTest, ConnectToItselfIsRefused) {
+  for (const sockaddr_storage& at : {test::loopback(), test::loopback6()}) {
+    const int fd = bound({}, at);
+    EXPECT_EQ(Connector::begin(fd, address, true), ECONNREFUSED);
+    EXPECT_EQ(send(fd, "", 1, MSG_NOSIGNAL), -1);
+    close(fd);
+  }
+}
+
 TEST_F(ListenerTest, ConnectFromABoundSocketKeepsItsAddress) {
   listen_on(bound());
   const sockaddr_storage to = address;
