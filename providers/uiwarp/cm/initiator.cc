@@ -181,7 +181,8 @@ void Initiator::connect_again() {
   }
 }
 
-// On a new socket. False: there is none, attempt_.error says why.
+// On a new socket; with an explicit port only once the one before has gone without TIME_WAIT.
+// False: there is none, attempt_.error says why.
 bool Initiator::begin_anew(uint8_t revision) {
   sockaddr_storage from = source_;
   if (!explicit_port_) transport::set_port(from, 0);
@@ -200,7 +201,8 @@ void Initiator::fail(int error) {
 
 void Initiator::on_connected(int fd) {
   if (!attempt_.connected && must_follow() && await_listener()) {
-    transport::close_connection(fd);
+    transport::close_connection(
+        fd, explicit_port_ ? transport::CloseBy::kReset : transport::CloseBy::kFin);
     return;
   }
   have_others_follow();
@@ -270,6 +272,8 @@ bool Initiator::fall_back() {
   log_stage("the peer does not take revision 2, tried again with revision 1");
   collector_ = {};
   engine_.disarm(deadline_);
+  // By FIN it would keep the port that is to be had again.
+  if (explicit_port_) stream_->cut();
   stream_.reset();
   connector_.reset();
   return begin_anew(1);

@@ -30,5 +30,30 @@ TEST_F(SourcePortTest, NobodyButItselfIsRejected) {
   channel_.expect(EventType::kRejected, -ECONNREFUSED);
 }
 
+// RFC 6581 10
+TEST_F(SourcePortTest, TheSamePortOnRevision1) {
+  for (const bool half : {false, true}) {
+    RawPeer listener;
+    const uint32_t id = new_resolved_from(free_port(), listener.listen());
+    ASSERT_EQ(0, connect(id, conn_param(half ? 2 : 1)));
+    RawPeer first = listener.accept();
+    EXPECT_EQ(2, first.receive_frame(mpa::FrameKind::kRequest).revision);
+    if (half) {
+      first.finish_sending();
+    } else {
+      first.close();
+    }
+    RawPeer second = listener.accept();
+    const mpa::StartupFrame request = second.receive_frame(mpa::FrameKind::kRequest);
+    EXPECT_EQ(1, request.revision);
+    mpa::Agreement agreement;
+    second.send(mpa::make_reply({}, request, agreement));
+    channel_.expect(EventType::kEstablished);
+    second.close();
+    channel_.expect(EventType::kDisconnected);
+    destroy(id);
+  }
+}
+
 }  // namespace
 }  // namespace uiw::cm::test
