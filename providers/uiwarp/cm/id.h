@@ -71,9 +71,10 @@ struct Id {
   bool asked_reuse = false;  // RDMA_OPTION_ID_REUSEADDR
   bool v6_only = false;      // RDMA_OPTION_ID_AFONLY
   int tos = -1;
-  std::optional<uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
-  Terms terms;                         // but for the time-out
-  core::UnsharedDescriptor bound_socket;
+  std::optional<uint8_t> ack_timeout;     // RDMA_OPTION_ID_ACK_TIMEOUT
+  Terms terms;                            // but for the time-out
+  bool holds_port = false;                // of `source`, until it is destroyed
+  core::UnsharedDescriptor bound_socket;  // that holds it before it listens or connects
   sockaddr_storage source{}, destination{};
   const device::Device* device = nullptr;
   uint32_t events_reported = 0;

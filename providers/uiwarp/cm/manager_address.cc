@@ -8,6 +8,7 @@
 #include "cm/refusals.h"
 #include "core/raw_sys.h"
 #include "transport/addresses.h"
+#include "transport/bind_alone.h"
 
 namespace uiw::cm {
 namespace {
@@ -30,21 +31,39 @@ void look_for(const sockaddr_storage& address) {
   if (device::find_by_address(address) == nullptr) device::refresh();
 }
 
-// Addresses of this host that a peer can mean by ours: with one of them wildcard, all.
-bool overlap(const sockaddr_storage& a, const sockaddr_storage& b) {
+// Whether IPv4 ones are its own, too.
+bool is_everywhere(const Id& id, const sockaddr_storage& address) {
+  return address.ss_family == AF_INET6 && transport::is_wildcard(address) && !id.v6_only;
+}
+
+// Addresses of this host that a peer can mean by both: with one of them wildcard, all.
+bool overlap(const Id& one, const sockaddr_storage& a, const Id& other, const sockaddr_storage& b) {
   if (transport::port_of(a) != transport::port_of(b)) return false;
-  return a.ss_family == b.ss_family &&
-         (transport::is_wildcard(a) || transport::is_wildcard(b) || transport::same_host(a, b));
+  if (a.ss_family != b.ss_family) return is_everywhere(one, a) || is_everywhere(other, b);
+  return transport::is_wildcard(a) || transport::is_wildcard(b) || transport::same_host(a, b);
+}
+
+// A port that others keep or cannot get, so that peers who are told of it reach nobody else. Where
+// the program asks for it others that ask, too, can have it until somebody listens.
+core::Result<int> bind_for(const Id& id, const sockaddr_storage& address) {
+  transport::BindOptions options;
+  options.v6_only = id.v6_only;
+  options.tos = id.tos;
+  if (id.asked_reuse) return transport::bind_tcp(address, options);
+  core::Result<int> fd = transport::bind_alone(address, options, transport::Beside::kNothing);
+  if (fd || fd.error() != EADDRINUSE) return fd;
+  return transport::bind_alone(address, options, transport::Beside::kOldConnections);
 }
 
 }  // namespace
 
-// Whether another id is bound there; with `may_share` one that may, too, does not count. A linear
-// search, but explicit ports are rare and long-lived.
+// Whether another id is bound there, listens or connects from there, or did, as Linux's
+// cma_check_port(); with `may_share` one that may, too, does not count. A linear search, but
+// explicit ports are rare and long-lived.
 bool Manager::is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const {
   if (transport::port_of(address) == 0) return false;
   for (const Id* other = ids_.next(0); other != nullptr; other = ids_.next(other->number)) {
-    if (other != &id && other->bound_socket.is_open() && overlap(other->source, address) &&
+    if (other != &id && other->holds_port && overlap(*other, other->source, id, address) &&
         !(may_share && other->asked_reuse))
       return true;
   }
@@ -79,15 +98,8 @@ int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
 
 // Of this address, which becomes the id's source, with the port that it got.
 int Manager::hold_port(Id& id, const sockaddr_storage& address) {
-  // The kernel lets two sockets with SO_REUSEADDR (which we want for the sake of TIME_WAIT) have
-  // one port while none of them listens. rdma_bind_addr() promises an error, at least for ids of
-  // one process.
   if (is_taken(id, address, id.asked_reuse)) return EADDRINUSE;
-  transport::BindOptions options;
-  options.reuse_address = true;
-  options.v6_only = id.v6_only;
-  options.tos = id.tos;
-  core::Result<int> fd = transport::bind_tcp(address, options);
+  core::Result<int> fd = bind_for(id, address);
   if (!fd) return fd.error();
   sockaddr_storage source = address;
   socklen_t size = sizeof source;
@@ -97,6 +109,7 @@ int Manager::hold_port(Id& id, const sockaddr_storage& address) {
     return -error;
   }
   id.source = source;
+  id.holds_port = true;
   id.bound_socket.take(*fd);
   return 0;
 }
@@ -267,10 +280,12 @@ int Manager::set_v6_only(Id& id, bool only) {
   if (only == before || !id.bound_socket.is_open() || id.source.ss_family != AF_INET6) return 0;
   // TCP knows the option only before bind(). Two sockets that do not listen may have one port.
   const int held = id.bound_socket.release();
+  transport::let_reuse_address(held, true);
   const int error = hold_port(id, id.source);
   if (error == 0) {
     core::sys::close(held);
   } else {
+    transport::let_reuse_address(held, id.asked_reuse);
     id.bound_socket.take(held);
     id.v6_only = before;
   }
@@ -304,6 +319,7 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
         return refuse_by_state(*id, "rdma_set_option of RDMA_OPTION_ID_REUSEADDR",
                                "to 1 before rdma_listen, to 0 before rdma_bind_addr");
       id->asked_reuse = reuse;
+      if (id->bound_socket.is_open()) transport::let_reuse_address(id->bound_socket.get(), reuse);
       return 0;
     }
     case Option::kV6Only: {

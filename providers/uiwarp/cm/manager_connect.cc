@@ -53,6 +53,8 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   if ((error = acquire_engine()) != 0) return error;
   const sockaddr_storage source = id->source, destination = id->destination;
   const int tos = id->tos, bound_fd = id->bound_socket.release();
+  // The next connection from there comes beside what TCP keeps of this one.
+  if (bound_fd >= 0) transport::let_reuse_address(bound_fd, true);
   const bool explicit_port = bound_fd >= 0 || transport::port_of(source) != 0;
   const uint64_t serial = id->serial, turn = ++last_turn_;
   const auto how = refused_attempts_.any_to(destination) ? ConnectAttempt::Begin::kAsRefused
@@ -118,7 +120,10 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   // connections.
   core::Result<std::unique_ptr<transport::Listener>> listener =
       transport::Listener::open(id->bound_socket.get(), Acceptor::kTcpQueue);
-  if (!listener) return refuse_address(*id, "rdma_listen", id->source, listener.error());
+  if (!listener) {
+    transport::let_reuse_address(id->bound_socket.get(), id->asked_reuse);
+    return refuse_address(*id, "rdma_listen", id->source, listener.error());
+  }
   id->bound_socket.release();  // it is the listener's
   core::log(core::LogLevel::kDebug, "rdma_cm listens at %s", core::text_of(id->source).text);
   admission_.measure();

@@ -93,6 +93,23 @@ void share_port(int fd, bool on) {
   sys::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &value, sizeof value);
 }
 
+void let_reuse_address(int fd, bool on) {
+  const int value = on;
+  sys::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &value, sizeof value);
+}
+
+namespace {
+
+// A socket that has no SO_REUSEADDR until it listens keeps its port for itself all the time. It is
+// needed before where connections of an earlier listener are left. 0 or a negative errno.
+int listen_and_let_reuse(int fd, int backlog) {
+  const int result = sys::listen(fd, backlog);
+  let_reuse_address(fd, true);
+  return result == -EADDRINUSE ? sys::listen(fd, backlog) : result;
+}
+
+}  // namespace
+
 // Outlives the Listener until its operations have ended. Thread: engine.
 //
 // Waits by way of an epoll descriptor. An operation of io_uring on the socket itself would hold it
@@ -139,7 +156,7 @@ int Listener::Impl::open(int fd, int backlog) {
   readable.events = EPOLLIN;
   if (int result = sys::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &readable); result < 0)
     return -result;
-  if (int result = sys::listen(fd, backlog); result < 0) return -result;
+  if (int result = listen_and_let_reuse(fd, backlog); result < 0) return -result;
   socket.take(fd);
   return 0;
 }

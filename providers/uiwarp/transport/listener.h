@@ -22,6 +22,9 @@ struct BindOptions {
 core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& options);
 // Whether the port that `fd` is bound to may be bound once more, by who asks for it (SO_REUSEPORT).
 void share_port(int fd, bool on);
+// SO_REUSEADDR: whether the port may be bound once more, by who asks for it, where `fd` does not
+// listen. What it accepts has it, too, and what is left of its connection.
+void let_reuse_address(int fd, bool on);
 
 // Thread: engine. May destroy the listener.
 class AcceptHandler {
@@ -40,8 +43,10 @@ class AcceptHandler {
 class Listener {
  public:
   // Takes over a bound socket and listens: TCP takes connections from now on, which wait for
-  // begin(). Error: EADDRINUSE, EINVAL, EMFILE, ENOMEM. The descriptor stays the caller's when this
-  // fails, and does not listen. Thread: any, which may also destroy one that has not begun.
+  // begin(). Once it listens nobody else can bind there; whoever comes after it can, beside the
+  // connections that it has accepted. Error: EADDRINUSE, EINVAL, EMFILE, ENOMEM. The descriptor
+  // stays the caller's when this fails, and does not listen. Thread: any, which may also destroy
+  // one that has not begun.
   static core::Result<std::unique_ptr<Listener>> open(int bound_fd, int backlog);
   // Accepts them. Once.
   void begin(engine::Engine& engine, AcceptHandler& handler);
