@@ -44,6 +44,10 @@ Failure failure_for(int error, const ServiceRules& rules) {
       return {rules.refused, rules.closed};
     case ETIMEDOUT:
       return {EventType::kUnreachable, -error};
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+      return {rules.no_way, -error};
     default:
       return {rules.failed, -error};
   }

@@ -25,8 +25,9 @@ enum class Mover : uint8_t {
 struct ServiceRules {
   // Bytes of private data that there is room for.
   uint8_t connect_room, accept_room, reject_room;
-  // The event of an attempt that was refused, and of one that failed for another reason.
-  EventType refused, failed;
+  // The event of an attempt that was refused, of one for which there is no way to the host, and of
+  // one that failed for another reason.
+  EventType refused, no_way, failed;
   // The status of `refused`: by the peer's program; nobody listens; the peer went without a word.
   int rejected, nobody_listens, closed;
 };

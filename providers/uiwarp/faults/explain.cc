@@ -207,7 +207,9 @@ std::string explain(const Rule& rule) {
       break;
     case Action::kUnreachable:
       text += not_connected(
-          rule, " finds no way to the peer (EHOSTUNREACH): RDMA_CM_EVENT_CONNECT_ERROR at once");
+          rule,
+          " finds no way to the peer (EHOSTUNREACH): RDMA_CM_EVENT_CONNECT_ERROR at once, on the "
+          "RoCE face RDMA_CM_EVENT_UNREACHABLE");
       break;
     case Action::kReset:
       text += reset(rule);

@@ -15,6 +15,7 @@ namespace {
 // What an instrument wants of a connection.
 class ConnectFate : public ConnectionTest {
  protected:
+  explicit ConnectFate(device::CmRules rules = device::CmRules::kIwarp) : ConnectionTest(rules) {}
   void SetUp() override {
     settings_.connect_timeout_ms = 50;
     ConnectionTest::SetUp();
@@ -56,6 +57,16 @@ TEST_F(ConnectFate, TheProgramGetsTheEventOfSuchAFailureAndThePeerHearsNothing) 
   begin(UIWARP_CONNECT_GOES_ON);
   RawPeer peer = listener_.accept();
   EXPECT_EQ(2, peer.receive_frame(mpa::FrameKind::kRequest).revision);
+}
+
+class ConnectFateOfInfiniband : public ConnectFate {
+ protected:
+  ConnectFateOfInfiniband() : ConnectFate(device::CmRules::kInfiniband) {}
+};
+
+TEST_F(ConnectFateOfInfiniband, NoWayToTheHostIsUnreachable) {  // as ib_cm's REQ without an answer
+  begin(UIWARP_CONNECT_UNREACHABLE);
+  channel_.expect(EventType::kUnreachable, -EHOSTUNREACH);
 }
 
 // What an instrument wants of a connection that is requested.
