@@ -389,7 +389,8 @@ void Initiator::tell_answer(const mpa::Agreement& agreement, core::Bytes leftove
   answered_ = true;
   agreement_ = agreement;
   if (!leftover.empty()) keep(leftover);
-  answer.responder_resources = static_cast<uint8_t>(std::min<uint16_t>(agreement.ird, 255));
+  // What the peer's program has accepted with, as a REP says it.
+  answer.responder_resources = static_cast<uint8_t>(std::min<uint16_t>(agreement.used_ird, 255));
   answer.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(agreement.ord, 255));
   complete_offer(manager_.rules(), answer);
   std::lock_guard hold(manager_.lock());

@@ -230,8 +230,9 @@ void Responder::answer() {
     end_accepted(-ECONNRESET);
     return;
   }
-  mpa::StartupFrame reply = mpa::make_reply(
-      wishes_for(manager_.settings(), stream_->peer_is_local(), param_), request_, agreement_);
+  mpa::Wishes wishes = wishes_for(manager_.settings(), stream_->peer_is_local(), param_);
+  wishes.keeps_ird = manager_.rules().mover == Mover::kProgram;
+  mpa::StartupFrame reply = mpa::make_reply(wishes, request_, agreement_);
   set_private_data(reply, {param_.private_data, param_.private_data_len});
   agreement_.request = mpa::head_of(request_);
   agreement_.reply = mpa::head_of(reply);

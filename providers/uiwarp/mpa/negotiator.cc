@@ -89,6 +89,7 @@ ReplyVerdict judge_reply(const Wishes& wishes, const StartupFrame& request,
   agreed.ird = own_ird(wishes);
   agreed.ord = own_ord(wishes);
   if (!request.enhanced) {
+    agreed.used_ird = agreed.ird;
     out = agreed;
     return ReplyVerdict::kAccepted;
   }
@@ -106,6 +107,7 @@ ReplyVerdict judge_reply(const Wishes& wishes, const StartupFrame& request,
     }
     agreed.ird = answer.ord;
   }
+  agreed.used_ird = answer.ord == kNoNegotiation ? agreed.ird : answer.ord;
   // A reply with A=0 to A=1 comes from RNICs that have the feature switched off: they expect an
   // ordinary first message. A=1 that we did not ask for changes nothing for us either.
   agreed.peer_to_peer = asked.peer_to_peer && answer.peer_to_peer;
@@ -148,12 +150,15 @@ StartupFrame make_reply(const Wishes& wishes, const StartupFrame& request, Agree
   const Enhanced& offer = *request.enhanced;
   Enhanced answer;
   answer_peer_to_peer(wishes, offer, answer);
-  // RFC 6581 9.1: our IRD is what the initiator wants to use, as far as we have it, our ORD at most
-  // its IRD. All ones in a field: our value stays as the application set it, and we say all ones.
+  // RFC 6581 9.1: our IRD is what the initiator wants to use, as far as we have or give it, our ORD
+  // at most its IRD. All ones in a field: our value stays as the application set it, and we say all
+  // ones.
   if (offer.ord == kNoNegotiation) {
     answer.ird = kNoNegotiation;
   } else {
-    out.ird = std::max<uint16_t>(capped(offer.ord, wishes.max_ird), 1);
+    const uint16_t most =
+        wishes.keeps_ird ? std::max(own_ird(wishes), wishes.least) : wishes.max_ird;
+    out.ird = std::max<uint16_t>(capped(offer.ord, most), 1);
     answer.ird = out.ird;
   }
   if (offer.ird == kNoNegotiation) {

@@ -24,6 +24,7 @@ struct Agreement {
   Rtr rtr = Rtr::kNone;       // initiator: what to send first. Responder: what was chosen.
   uint16_t ird = 0;           // reads the peer may have outstanding towards us (responder slots)
   uint16_t ord = 0;           // reads we may have outstanding towards the peer
+  uint16_t used_ird = 0;      // initiator: how many of `ird` the peer wants; all if it does not say
   StartupHead request{}, reply{};  // of the frames that it comes from
 };
 
@@ -40,6 +41,9 @@ struct Wishes {
   // Of both depths, where the peer says which it has: what we need for ourselves. A peer that does
   // not say so may have none, and take a Read for an error.
   uint16_t least = 0;
+  // Responder: `ird` is the most that the initiator may use, as in InfiniBand, though more can be
+  // had and it has asked for more; iWARP's applications only say what they need.
+  bool keeps_ird = false;
   uint16_t max_ird = 128;  // device limits
   uint16_t max_ord = 128;
 };

@@ -90,6 +90,19 @@ TEST_F(InfinibandTest, TheAnswerIsNoConnectionYet) {
   EXPECT_TRUE(is_attached(2));
 }
 
+// As the REP of an adapter, seen from this end.
+TEST_F(InfinibandTest, TheAnswerHasTheDepthsOfThePassiveEnd) {
+  make_request(conn_param(1, "", 5, 3));
+  ASSERT_EQ(0, accept(passive_, 22, conn_param(2, "", 2, 4)));
+  const Event answer = channel_.expect(EventType::kConnectResponse);
+  EXPECT_EQ(4, answer.param.responder_resources);
+  EXPECT_EQ(2, answer.param.initiator_depth);
+  engine_->run_sync([this] {
+    EXPECT_EQ(2, qps_.at(2).agreed.ird);
+    EXPECT_EQ(4, qps_.at(2).agreed.ord);
+  });
+}
+
 TEST_F(InfinibandTest, ThePassiveEndIsEstablishedWhenTheActiveOneIsReady) {
   make_pair();
   EXPECT_TRUE(is_attached(1));

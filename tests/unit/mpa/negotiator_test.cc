@@ -231,6 +231,31 @@ TEST(Negotiator, TheLeastDepthsAreForPeersThatSayWhatTheyHave) {
   EXPECT_EQ(at_initiator.ord, 0);
 }
 
+// As InfiniBand's, which is less than the initiator asked for.
+TEST(Negotiator, AResponderMayKeepItsIrd) {
+  Wishes asking, answering;
+  asking.ird = 5;
+  asking.ord = 3;
+  answering.keeps_ird = true;
+  answering.ord = 4;
+  struct Row {
+    uint16_t own, least, agreed;
+  };
+  for (const Row& row : {Row{2, 0, 2}, Row{9, 0, 3}, Row{0, 0, 1}, Row{1, 2, 2}, Row{0, 9, 3}}) {
+    answering.ird = row.own;
+    answering.least = row.least;
+    const StartupFrame request = make_request(asking);
+    Agreement at_responder, at_initiator;
+    const StartupFrame reply = make_reply(answering, request, at_responder);
+    core::TermCode code{};
+    ASSERT_EQ(judge_reply(asking, request, reply, at_initiator, code), ReplyVerdict::kAccepted);
+    EXPECT_EQ(at_responder.ird, row.agreed) << row.own;
+    EXPECT_EQ(at_initiator.ord, row.agreed) << row.own;
+    EXPECT_EQ(at_initiator.ird, 5);
+    EXPECT_EQ(at_initiator.used_ird, at_responder.ord);
+  }
+}
+
 TEST(Negotiator, TwoEndsOfUsAgree) {
   constexpr uint16_t kOwn[] = {0, 1, 16, 128, 300};
   for (uint8_t revision : {1, 2})
