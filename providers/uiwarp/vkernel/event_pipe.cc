@@ -61,16 +61,20 @@ bool EventPipe::still_ours() const {
   return sys::fstat(fd_, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
 }
 
+// The state is stored before the octet is there, and taken back after that was read: between the
+// two is the pipe's own lock. So whoever has read the octet takes back the state that came with it.
 void EventPipe::tell() {
+  const bool awaited = state_.exchange(kTold, std::memory_order_acq_rel) == kAwaited;
   if (still_ours()) sys::write(fd_, &kToken, sizeof kToken);
-  if (state_.exchange(kTold, std::memory_order_acq_rel) == kAwaited) raw::wake_all(state_);
+  if (awaited) raw::wake_all(state_);
 }
 
 bool EventPipe::take_back() {
   char token;
+  const bool taken = !still_ours() || sys::read(fd_, &token, sizeof token) == sizeof token;
   uint32_t told = kTold;
   state_.compare_exchange_strong(told, kEmpty, std::memory_order_relaxed);
-  return !still_ours() || sys::read(fd_, &token, sizeof token) == sizeof token;
+  return taken;
 }
 
 int EventPipe::wait() {
