@@ -14,35 +14,55 @@ void EventNotifier::opened(Channel& channel) {
 }
 
 void EventNotifier::queued(Channel& channel, engine::Engine* engine) {
-  if (channel.notified) return;
   if (engine == nullptr || !engine->on_engine_thread()) {
-    channel.notified = true;
-    channel.due = 0;
+    withdraw(channel);
+    mark(channel);
     channel.sink->notify();
     return;
   }
   if (std::exchange(channel.notification_pending, true)) return;
-  const auto drawn =
-      core::shaken(core::Shaken::kEvents, channel.number, channel.notifications_drawn++);
-  if (const core::Nanoseconds late = drawn ? lateness_of(*drawn) : 0)
-    channel.due = engine->now() + late;
+  if (channel.notified == Channel::Notified::kNever) draw_lateness(channel, *engine);
   pending_.append(channel);
   engine_ = engine;
   if (!std::exchange(posted_, true)) engine->post(*this);
 }
 
+// What is shown is not hidden again: only the first notification is late.
+void EventNotifier::draw_lateness(Channel& channel, const engine::Engine& engine) {
+  const auto drawn =
+      core::shaken(core::Shaken::kEvents, channel.number, channel.notifications_drawn++);
+  if (const core::Nanoseconds late = drawn ? lateness_of(*drawn) : 0)
+    channel.due = engine.now() + late;
+}
+
+void EventNotifier::mark(Channel& channel) {
+  using enum Channel::Notified;
+  channel.due = 0;
+  channel.notified = channel.notified == kNever ? kOnce : kAgain;
+}
+
+void EventNotifier::withdraw(Channel& channel) {
+  if (std::exchange(channel.notification_pending, false)) pending_.remove(channel);
+}
+
 void EventNotifier::taken(Channel& channel) {
-  if (!channel.events.empty() || !std::exchange(channel.notified, false)) return;
+  using enum Channel::Notified;
+  if (!channel.events.empty()) return;
+  const Channel::Notified notified = std::exchange(channel.notified, kNever);
+  if (notified == kNever) return;
   for (;;) {
     // Read before clear(): if the engine was out of notify() by then, there is something to clear.
     const bool notifying = notifying_.load(std::memory_order_acquire) == &channel;
-    if (channel.sink->clear() || !notifying) return;
+    const bool cleared = channel.sink->clear();
+    if (!notifying) return;
+    // It was the engine's then. Of several that one may be still to come.
+    if (cleared && notified == kOnce) return;
     notifying_.wait(&channel, std::memory_order_acquire);
   }
 }
 
 void EventNotifier::leave(Channel& channel, std::unique_lock<std::mutex>& hold) {
-  if (std::exchange(channel.notification_pending, false)) pending_.remove(channel);
+  withdraw(channel);
   hold.unlock();
   notifying_.wait(&channel, std::memory_order_acquire);
   hold.lock();
@@ -65,11 +85,12 @@ void EventNotifier::run() {
   std::unique_lock hold(lock_);
   posted_ = false;
   while (Channel* channel = first_due(engine_->now())) {
-    pending_.remove(*channel);
-    channel->notification_pending = false;
-    channel->due = 0;
-    if (channel->notified || channel->events.empty()) continue;
-    channel->notified = true;
+    withdraw(*channel);
+    if (channel->events.empty()) {
+      channel->due = 0;
+      continue;
+    }
+    mark(*channel);
     notifying_.store(channel, std::memory_order_relaxed);
     hold.unlock();
     channel->sink->notify();

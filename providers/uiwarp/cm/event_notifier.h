@@ -17,6 +17,9 @@ namespace uiw::cm {
 // lock. So it wakes once for all events of a turn and finds the lock free. Other threads notify at
 // once, also for events that the engine has queued.
 //
+// Events that come behind others that nobody has fetched yet notify again: the kernel wakes whoever
+// polls for each event, and a program that waits for edges (EPOLLET) may have seen the last one.
+//
 // Under --shake what the engine queues is kept back for a while, drawn for each channel and time
 // (cm/lateness.h): until then is_late() says that there is nothing to fetch.
 //
@@ -40,6 +43,9 @@ class EventNotifier final : private engine::Task {
 
  private:
   void run() override;
+  static void draw_lateness(Channel& channel, const engine::Engine& engine);
+  static void mark(Channel& channel);
+  void withdraw(Channel& channel);
   Channel* first_due(core::Nanoseconds now);
 
   std::mutex& lock_;

@@ -84,14 +84,14 @@ struct Id {
   core::Told told;               // why its calls were refused
 };
 
-// The descriptor of a channel, which is readable while events are queued. notify() and clear() are
-// called alternately.
+// The descriptor of a channel, which is readable while events are queued.
 class EventSink {
  public:
-  // Makes the descriptor readable. Thread: any.
+  // Makes the descriptor readable, and wakes who polls it also if it was before. Thread: any,
+  // several at a time.
   virtual void notify() = 0;
-  // Makes it unreadable. False when it was not readable: notify() is still running, or the program
-  // has emptied it. The manager's lock is held.
+  // Makes it unreadable, however often it was notified. False when it was not readable: notify() is
+  // still running, or the program has emptied it. The manager's lock is held.
   virtual bool clear() = 0;
 
  protected:
@@ -102,7 +102,8 @@ struct Channel {
   EventSink* sink = nullptr;
   bool open = false;
   // Of the EventNotifier.
-  bool notified = false;              // notify() was called, or the engine is about to call it
+  // How often notify() was called since the last clear(), or the engine is about to call it.
+  enum class Notified { kNever, kOnce, kAgain } notified = Notified::kNever;
   bool notification_pending = false;  // in the list of those that the engine has to notify
   core::ListLink<Channel> pending_notification;
   uint64_t number = 0;               // among those of the process, from 1

@@ -17,6 +17,7 @@ namespace {
 namespace sys = core::sys;
 
 constexpr char kToken = 0;
+constexpr long kAtATime = 1024;  // octets of one read(): small for the stacks of small threads
 
 // A new open file description of the pipe behind `fd`.
 int reopen(int fd, int flags) {
@@ -65,16 +66,30 @@ bool EventPipe::still_ours() const {
 // two is the pipe's own lock. So whoever has read the octet takes back the state that came with it.
 void EventPipe::tell() {
   const bool awaited = state_.exchange(kTold, std::memory_order_acq_rel) == kAwaited;
-  if (still_ours()) sys::write(fd_, &kToken, sizeof kToken);
+  if (still_ours()) {
+    // Another octet wakes who polls, which in a full pipe needs room: others are left. If none is,
+    // they were taken back since, and so were the events that this is about.
+    while (sys::write(fd_, &kToken, sizeof kToken) == -EAGAIN && read_some() > 0) {
+    }
+  }
   if (awaited) raw::wake_all(state_);
 }
 
 bool EventPipe::take_back() {
-  char token;
-  const bool taken = !still_ours() || sys::read(fd_, &token, sizeof token) == sizeof token;
+  bool taken = true;
+  if (still_ours()) {
+    long got = read_some();
+    taken = got > 0;
+    while (got == kAtATime) got = read_some();
+  }
   uint32_t told = kTold;
   state_.compare_exchange_strong(told, kEmpty, std::memory_order_relaxed);
   return taken;
+}
+
+long EventPipe::read_some() {
+  char tokens[kAtATime];
+  return sys::read(fd_, tokens, sizeof tokens);
 }
 
 int EventPipe::wait() {

@@ -5,8 +5,9 @@
 // It is one pipe opened O_RDWR through /proc/thread-self/fd (never EOF, never SIGPIPE, one inode of
 // its own by which a reused descriptor number is recognised) with two open file descriptions: the
 // application's, which it owns, closes and may set O_NONBLOCK on, and ours, always non-blocking.
-// One octet is in the pipe while events are queued: of a burst only the first one costs a system
-// call, and only it wakes a waiting thread. Who counts them is the owner's business.
+// Octets are in the pipe while events are queued. Each one that is put in wakes whoever polls, also
+// behind others: to Linux from 5.14 on, and before 5.5, an edge (EPOLLET) is every write() to a
+// pipe that was polled. How many events there are is the owner's business.
 #pragma once
 
 #include <sys/types.h>
@@ -28,9 +29,9 @@ class EventPipe {
   // /proc). Call once.
   int create(int flags, int& application_fd);
 
-  // Puts the octet in, and takes it out: in turns, two system calls each, one more where somebody
-  // is in wait(). None of them blocks. False when there is none (and would be, were the pipe still
-  // ours). Thread: any.
+  // Puts an octet in; takes out all that are in. Two system calls each, one more where somebody is
+  // in wait(), or for each 1,024 octets. None of them blocks. False when there is none (and would
+  // be, were the pipe still ours). Thread: any, several at a time.
   void tell();
   bool take_back();
 
@@ -41,14 +42,15 @@ class EventPipe {
 
  private:
   bool still_ours() const;
+  long read_some();
 
   int fd_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;
   enum : uint32_t {
-    kEmpty,    // no octet is in
+    kEmpty,    // none is in
     kAwaited,  // the same, and somebody sleeps in wait() until that changes
-    kTold,     // it is in
+    kTold,     // some are in, or about to be
   };
   std::atomic<uint32_t> state_{kEmpty};
 };

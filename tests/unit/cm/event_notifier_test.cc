@@ -70,17 +70,32 @@ class EventNotifierTest : public testing::Test {
   QueuedEvent events_[3];
 };
 
-TEST_F(EventNotifierTest, OtherThreadsNotifyAtOnceAndOnce) {
+TEST_F(EventNotifierTest, OtherThreadsNotifyAtOnceOfEachEvent) {
   queue(events_[0], &*engine_);
   EXPECT_TRUE(sink_.readable);
   queue(events_[1], nullptr);
-  EXPECT_EQ(sink_.notifications, 1);
+  EXPECT_EQ(sink_.notifications, 2);
   take(events_[0]);
   EXPECT_TRUE(sink_.readable);
   take(events_[1]);
   EXPECT_FALSE(sink_.readable);
   queue(events_[2], nullptr);
+  EXPECT_EQ(sink_.notifications, 3);
+}
+
+// A program that waits for edges has taken the first one, and then one event only.
+TEST_F(EventNotifierTest, TheEngineNotifiesAgainBehindWhatNobodyHasFetched) {
+  on_engine([&] {
+    queue(events_[0], &*engine_);
+    queue(events_[1], &*engine_);
+  });
+  settle();
+  EXPECT_EQ(sink_.notifications, 1);
+  on_engine([&] { queue(events_[2], &*engine_); });
+  settle();
   EXPECT_EQ(sink_.notifications, 2);
+  for (QueuedEvent& event : events_) take(event);
+  EXPECT_FALSE(sink_.readable);
 }
 
 TEST_F(EventNotifierTest, OtherThreadsDoNotWaitForTheEngine) {
@@ -130,6 +145,29 @@ TEST_F(EventNotifierTest, FetchingWaitsForNotify) {
   EXPECT_EQ(sink_.notifications, 1);
 }
 
+// The same behind another event, which was shown already: that there was something to clear does
+// not say that the engine's has come.
+TEST_F(EventNotifierTest, FetchingWaitsForNotifyAlsoBehindOthers) {
+  queue(events_[0], nullptr);
+  sink_.slow = true;
+  std::thread engine([&] { on_engine([&] { queue(events_[1], &*engine_); }); });
+  sink_.inside.acquire();
+  take(events_[0]);
+  EXPECT_TRUE(sink_.readable);
+  std::atomic<bool> taken = false;
+  std::thread taker([&] {
+    take(events_[1]);
+    taken = true;
+  });
+  while (sink_.readable) sched_yield();
+  for (int i = 0; i < 1000; ++i) sched_yield();
+  EXPECT_FALSE(taken);
+  sink_.go_on.release();
+  taker.join();
+  engine.join();
+  EXPECT_FALSE(sink_.readable);
+}
+
 TEST_F(EventNotifierTest, LeavingWaitsForNotify) {
   sink_.slow = true;
   on_engine([&] { queue(events_[0], &*engine_); });
@@ -173,6 +211,16 @@ TEST_F(EventNotifierTest, WhatIsLateIsHiddenUntilItIsDue) {
   EXPECT_EQ(sink_.notifications, 1);
   const std::lock_guard hold(lock_);
   EXPECT_FALSE(EventNotifier::is_late(channel_));
+}
+
+TEST_F(EventNotifierTest, WhatIsShownIsNotHiddenByAnEventBehindIt) {
+  on_engine([&] {
+    queue(events_[0], nullptr);
+    queue(events_[1], &*engine_);
+  });
+  settle();
+  EXPECT_EQ(sink_.notifications, 2);
+  EXPECT_EQ(channel_.notifications_drawn, 0U);
 }
 
 TEST_F(EventNotifierTest, WhatIsLateComesWithAnEventOfAnotherThread) {

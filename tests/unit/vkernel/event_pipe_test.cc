@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -45,6 +46,32 @@ TEST_F(EventPipeTest, IsReadableFromTellingToTakingBack) {
     EXPECT_TRUE(pipe_.take_back());
     EXPECT_FALSE(is_readable());
   }
+}
+
+TEST_F(EventPipeTest, AllThatWasToldIsTakenBackAtOnce) {
+  for (const int times : {2, 1024, 2048, 2049}) {
+    for (int i = 0; i < times; ++i) pipe_.tell();
+    EXPECT_TRUE(pipe_.take_back());
+    EXPECT_FALSE(is_readable());
+  }
+}
+
+// As of the kernel's channel: also behind what was not fetched, and however much that is.
+TEST_F(EventPipeTest, EachTellingIsAnEdge) {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event = {EPOLLIN | EPOLLET, {}};
+  ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fd_, &event), 0);
+  const int more_than_it_holds = fcntl(fd_, F_GETPIPE_SZ) + 10;
+  int edges = 0;
+  for (int i = 0; i < more_than_it_holds; ++i) {
+    pipe_.tell();
+    edges += epoll_wait(epoll, &event, 1, 0);
+    EXPECT_TRUE(is_readable());
+  }
+  EXPECT_EQ(edges, more_than_it_holds);
+  EXPECT_TRUE(pipe_.take_back());
+  EXPECT_FALSE(is_readable());
+  close(epoll);
 }
 
 TEST_F(EventPipeTest, FlagsOfTheApplicationAreItsOwn) {

@@ -2,6 +2,7 @@
 // The descriptor as applications poll it, and waiting for events.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 
 #include <atomic>
 #include <functional>
@@ -45,6 +46,22 @@ TEST_F(UcmaEventsTest, ReadableExactlyWhileEventsAreQueued) {
   destroy_id(fd, second);
   EXPECT_FALSE(readable(fd));
   EXPECT_EQ(EAGAIN, try_event(fd));
+}
+
+// A program that fetches one event for each edge.
+TEST_F(UcmaEventsTest, AnEventBehindAnotherIsAnEdge) {
+  const int fd = open_channel(O_CLOEXEC | O_NONBLOCK);
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event = {EPOLLIN | EPOLLET, {}};
+  ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+  make_event(fd);
+  EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+  make_event(fd);
+  get_event(fd, 0);
+  EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+  get_event(fd, 0);
+  EXPECT_FALSE(readable(fd));
+  close(epoll);
 }
 
 TEST_F(UcmaEventsTest, MigrationMovesReadability) {
