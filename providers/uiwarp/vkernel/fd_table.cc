@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -28,12 +29,22 @@ using core::kDescriptors;
 static_assert(kDescriptors == UIWARP_VK_FDS);
 static_assert(static_cast<int>(core::DescriptorUse::kDevice) == UIWARP_VK_FD_DEVICE);
 
+// What fstat() says of a file.
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Identity&) const = default;
+};
+
+Identity identity_of(const struct stat& status) {
+  return {status.st_dev, status.st_ino};
+}
+
 // What one open() made; shared by the descriptors that dup() made of it.
 struct OpenFile {
   DeviceFile* file = nullptr;  // one reference
   unsigned descriptors = 0;
-  dev_t device = 0;
-  ino_t inode = 0;
+  Identity identity;
   int status_flags = 0;      // those of F_GETFL that must be there
   bool from_parent = false;  // inherited by fork(): dead
 };
@@ -45,6 +56,8 @@ struct Table {
   // Whose table this is. The id tells children that share our memory, the generation the others.
   int owner = 0;
   std::atomic<unsigned> generation{0};
+  // In the child of a fork what has taken the place of the parent's event channels.
+  Identity ended;
   bool fork_handlers = false;
 };
 
@@ -61,10 +74,20 @@ FileRef reference(const OpenFile& open) {
   return FileRef(open.file);
 }
 
+bool is_channel(const OpenFile& open) {
+  return open.file->kind() == DeviceFile::Kind::kUcma;
+}
+
+// Whether that is what a descriptor of the file is, also in a child.
+bool is_its(const OpenFile& open, const struct stat& status) {
+  const Identity identity = identity_of(status);
+  return identity == open.identity ||
+         (open.from_parent && is_channel(open) && identity == table.ended);
+}
+
 bool is_unchanged(int fd, const OpenFile& open) {
   struct stat status;
-  if (sys::fstat(fd, &status) != 0) return false;
-  if (status.st_ino != open.inode || status.st_dev != open.device) return false;
+  if (sys::fstat(fd, &status) != 0 || !is_its(open, status)) return false;
   return open.status_flags == 0 ||
          (sys::fcntl(fd, F_GETFL) & open.status_flags) == open.status_flags;
 }
@@ -135,32 +158,52 @@ void in_parent() {
   table.lock.unlock();
 }
 
+// A descriptor at end of file: poll() says POLLHUP, and read() 0.
+int ended_pipe() {
+  int ends[2];
+  if (const int result = sys::pipe2(ends, O_CLOEXEC); result < 0) return result;
+  sys::close(ends[1]);
+  return ends[0];
+}
+
+// One that has the number `fd`, where no other is free. A pipe takes two; a socket that is not
+// connected says POLLHUP as well.
+int ended_socket(int fd) {
+  const bool close_on_exec = (sys::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+  sys::close(fd);
+  const int ended = sys::socket(AF_UNIX, SOCK_STREAM | (close_on_exec ? SOCK_CLOEXEC : 0), 0);
+  if (ended == fd) core::set_descriptor_use(fd, core::DescriptorUse::kDevice);
+  return ended;
+}
+
+// Puts what is at end of file in the place of the parent's event channels. Where there is no memory
+// for it they stay; commands get ENODEV all the same.
+void end_channels() {
+  int some = -1;
+  for_each([&](int fd, const OpenFile& open) {
+    if (is_channel(open) && is_unchanged(fd, open)) some = fd;
+  });
+  if (some < 0) return;
+  int ended = ended_pipe();
+  if (ended == -EMFILE) ended = ended_socket(some);
+  struct stat status;
+  if (ended < 0 || sys::fstat(ended, &status) != 0) return;
+  for_each([&](int fd, const OpenFile& open) {
+    if (fd == ended || !is_channel(open)) return;
+    if (fd != some && !open.from_parent && !is_unchanged(fd, open)) return;
+    const int close_on_exec = sys::fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+    raw::dup3(ended, fd, close_on_exec);
+  });
+  table.ended = identity_of(status);
+  if (ended != some) sys::close(ended);
+}
+
 // Only system calls here: the child of a process with threads may not allocate.
 void in_child() {
-  int ends[2];
-  int ended = -1;  // a descriptor at end of file: poll() says POLLHUP, read() 0
-  if (sys::pipe2(ends, O_CLOEXEC) == 0) {
-    sys::close(ends[1]);
-    ended = ends[0];
-  }
-  struct stat status {};
-  if (ended >= 0) sys::fstat(ended, &status);
-  for_each([&](int fd, const OpenFile& open) {
-    if (open.file->kind() == DeviceFile::Kind::kUcma && ended >= 0 &&
-        (open.from_parent || is_unchanged(fd, open))) {
-      const int close_on_exec = sys::fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
-      raw::dup3(ended, fd, close_on_exec);
-    }
-  });
+  end_channels();
   for_each([&](int, OpenFile& open) {
-    if (open.file->after_fork() == DeviceFile::AfterFork::kWorks) return;
-    open.from_parent = true;
-    if (open.file->kind() == DeviceFile::Kind::kUcma) {
-      open.device = status.st_dev;
-      open.inode = status.st_ino;
-    }
+    if (open.file->after_fork() != DeviceFile::AfterFork::kWorks) open.from_parent = true;
   });
-  if (ended >= 0) sys::close(ended);
   core::forget_own_descriptors();
   own_table();
   table.lock.unlock();
@@ -196,8 +239,7 @@ int register_file(int fd, DeviceFile* file) {
     return error;
   }
   open->file = file;
-  open->device = status.st_dev;
-  open->inode = status.st_ino;
+  open->identity = identity_of(status);
   open->status_flags = marking_flags(*file);
   {
     std::lock_guard lock(table.lock);
@@ -306,7 +348,7 @@ void fix_stat(int fd, struct stat& status) {
   const OpenFile* open = table.slots[fd];
   const dev_t number = open ? open->file->device_number() : 0;
   if (number == 0) return;
-  if (status.st_ino != open->inode || status.st_dev != open->device) return;
+  if (!is_its(*open, status)) return;
   status.st_mode = S_IFCHR | 0666;
   status.st_rdev = number;
   status.st_size = 0;

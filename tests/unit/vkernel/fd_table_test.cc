@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -353,6 +355,79 @@ TEST(FdTableFork, TheChildGetsEnodevAndEndOfFile) {
   EXPECT_EQ(fate.writes, 1);
   close_as_hooked(fd);
   EXPECT_EQ(fate.deleted, 1);
+}
+
+// No number of a descriptor is free while it lives. `room`: none below that is left out.
+class AllDescriptorsInUse {
+ public:
+  explicit AllDescriptorsInUse(rlim_t room) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit less = {room, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &less);
+    for (int fd; (fd = dup(STDIN_FILENO)) >= 0;) used_.push_back(fd);
+  }
+  ~AllDescriptorsInUse() {
+    for (int fd : used_) close(fd);
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+
+ private:
+  rlimit before_;
+  std::vector<int> used_;
+};
+
+// Two channels, of which one takes the place that the other needs.
+TEST(FdTableFork, TheChildGetsEnodevAndNoEventAlsoWithAllDescriptorsInUse) {
+  Fate fate, another;
+  const int fd = open_file(fate), other = open_file(another);
+  fcntl(other, F_SETFD, 0);
+  {
+    const AllDescriptorsInUse all(static_cast<rlim_t>(std::max(fd, other)) + 20);
+    in_child([&] {
+      for (int one : {fd, other}) {
+        const Written written = write_to(one);
+        if (!written.handled || written.result != -1 || written.error_number != ENODEV) return 1;
+        pollfd polled = {one, POLLIN, 0};
+        if (poll(&polled, 1, 0) != 1 || (polled.revents & POLLHUP) == 0) return 2;
+        struct stat status;
+        fstat(one, &status);
+        uiwarp_vk_fix_stat(one, &status);
+        if (!S_ISCHR(status.st_mode)) return 3;
+        if (fcntl(one, F_GETFD) != (one == fd ? FD_CLOEXEC : 0)) return 4;
+      }
+      const pid_t grandchild = fork();
+      if (grandchild == 0) _exit(write_to(fd).error_number == ENODEV ? 0 : 1);
+      int status;
+      waitpid(grandchild, &status, 0);
+      return status == 0 ? 0 : 5;
+    });
+  }
+  for (int one : {fd, other}) {
+    EXPECT_TRUE(write_to(one).handled);
+    close_as_hooked(one);
+  }
+}
+
+// The limit was lowered below what is open, so nothing can take the place of the parent's.
+TEST(FdTableFork, NothingOfTheChildReachesTheParentsChannel) {
+  Fate fate, another;
+  const int fd = open_file(fate), other = open_file(another);
+  {
+    const AllDescriptorsInUse all(0);
+    in_child([&] {
+      int refused = 0;
+      for (int one : {fd, other}) {
+        const Written written = write_to(one);
+        refused += written.handled && written.error_number == ENODEV;
+        // What was closed for a number is not the parent's any more.
+        if (!written.handled && fcntl(one, F_GETFD) != -1) return 1;
+      }
+      return refused >= 1 ? 0 : 2;
+    });
+  }
+  EXPECT_EQ(fate.writes + another.writes, 0);
+  close_as_hooked(fd);
+  close_as_hooked(other);
 }
 
 TEST(FdTableFork, TheChildCanOpenItsOwn) {
