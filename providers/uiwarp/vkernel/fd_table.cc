@@ -190,7 +190,8 @@ void end_channels() {
   if (ended < 0 || sys::fstat(ended, &status) != 0) return;
   for_each([&](int fd, const OpenFile& open) {
     if (fd == ended || !is_channel(open)) return;
-    if (fd != some && !open.from_parent && !is_unchanged(fd, open)) return;
+    // A number that was closed behind our back may be a file of the program's by now.
+    if (fd != some && !is_unchanged(fd, open)) return;
     const int close_on_exec = sys::fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
     raw::dup3(ended, fd, close_on_exec);
   });

@@ -510,6 +510,31 @@ TEST(FdTableFork, TheGrandchildToo) {
   close_as_hooked(fd);
 }
 
+// The child has closed an inherited descriptor by a raw system call, and opened a file there.
+TEST(FdTableFork, TheGrandchildKeepsItsOwnFile) {
+  Fate fate, another;
+  const int fd = open_file(fate), other = open_file(another);
+  in_child([&] {
+    int ends[2];
+    if (pipe(ends) != 0) return 1;
+    syscall(SYS_close, fd);
+    if (syscall(SYS_dup3, ends[1], fd, 0) != fd) return 2;
+    const pid_t child = fork();
+    if (child == 0) {
+      if (write_to(other).error_number != ENODEV) _exit(1);
+      if (write_to(fd).handled) _exit(2);
+      _exit(write(fd, "log", 3) == 3 ? 0 : 3);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    if (status != 0) return 3;
+    char log[3];
+    return read(ends[0], log, sizeof log) == 3 ? 0 : 4;
+  });
+  close_as_hooked(fd);
+  close_as_hooked(other);
+}
+
 TEST(FdTableFork, AVforkChildThatClosesLeavesTheTableAlone) {
   Fate fate;
   const int fd = open_file(fate);
