@@ -2,16 +2,18 @@
 #include "vkernel/counter_files.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "core/file_limit.h"
 #include "core/no_cancellation.h"
+#include "core/per_process.h"
 #include "core/raw_sys.h"
 #include "counters/file.h"
 #include "vkernel/folder.h"
@@ -53,16 +55,21 @@ std::string counters_path() {
   return std::string(root.substr(0, root.rfind('/') + 1)).append(kCountersFolder);
 }
 
-struct flock whole_file() {
+struct flock whole_file(short type) {
   struct flock lock {};
-  lock.l_type = F_WRLCK;
+  lock.l_type = type;
   lock.l_whence = SEEK_SET;
   return lock;
 }
 
+int hold(int fd, short type) {
+  struct flock lock = whole_file(type);
+  return sys::fcntl(fd, F_SETLK, reinterpret_cast<long>(&lock));
+}
+
 // Another process holds it.
 bool is_held(int fd) {
-  struct flock lock = whole_file();
+  struct flock lock = whole_file(F_WRLCK);
   return sys::fcntl(fd, F_GETLK, reinterpret_cast<long>(&lock)) != 0 || lock.l_type != F_UNLCK;
 }
 
@@ -70,18 +77,39 @@ bool is_data(const std::string& name) {
   return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-bool hold_sums(int fd, int operation) {
-  for (int i = 0; i < kTries; ++i) {
-    if (raw::flock(fd, operation | LOCK_NB) == 0) return true;
-    raw::sleep(kBetweenTries);
+constinit core::PerProcess<std::mutex> g_sums;
+
+// The file of sums, open. A record lock holds it, which the child of a fork does not get. It ends
+// when any descriptor of the file is closed, so one thread of a process has it open at a time.
+class Sums {
+ public:
+  // -1: not open.
+  Sums(const Folder& folder, int flags) : alone_(lock()), file_(open(folder, flags)) {}
+  int get() const { return file_.get(); }
+  bool try_hold() { return hold(get(), F_WRLCK) == 0; }
+  // Against who would change it, unless that takes too long.
+  void share() {
+    for (int i = 0; i < kTries && hold(get(), F_RDLCK) != 0; ++i) raw::sleep(kBetweenTries);
   }
-  return false;
-}
+
+ private:
+  static std::unique_lock<std::mutex> lock() {
+    std::mutex* const mutex = g_sums.get();
+    return mutex ? std::unique_lock(*mutex) : std::unique_lock<std::mutex>();
+  }
+  core::Result<int> open(const Folder& folder, int flags) const {
+    if (!alone_) return core::Errno{ENOMEM};
+    return folder.open_file(kSums, flags, kMode);
+  }
+
+  std::unique_lock<std::mutex> alone_;
+  Descriptor file_;  // closed before the other is given back
+};
 
 // What nobody holds goes into the sums.
 void add_ended(const Folder& folder) {
-  const Descriptor sums(folder.open_file(kSums, O_RDWR | O_CREAT, kMode));
-  if (sums.get() < 0 || raw::flock(sums.get(), LOCK_EX | LOCK_NB) != 0) return;
+  Sums sums(folder, O_RDWR | O_CREAT);
+  if (sums.get() < 0 || !sums.try_hold()) return;
   std::vector<counters::Row> rows;
   counters::Snapshot snapshot;
   if (counters::read(sums.get(), snapshot)) counters::add_to(rows, snapshot);
@@ -128,8 +156,7 @@ int create_counter_file(const std::string& path) {
   const std::string hidden = std::string("new-") + name;
   Descriptor file(folder->open_file(hidden, O_RDWR | O_CREAT | O_EXCL, kMode));
   if (file.get() < 0) return file.get();
-  struct flock lock = whole_file();
-  int result = sys::fcntl(file.get(), F_SETLK, reinterpret_cast<long>(&lock));
+  int result = hold(file.get(), F_WRLCK);
   if (result == 0) result = folder->rename(hidden, name);
   if (result == 0) return file.release();
   folder->remove(hidden);
@@ -137,14 +164,15 @@ int create_counter_file(const std::string& path) {
 }
 
 std::vector<counters::Row> counted_by_device(const std::string& path, int own) {
+  const core::NoCancellation whole;  // likewise
   std::vector<counters::Row> rows;
   core::Result<Folder> folder = open_folder(path);
   if (!folder) return rows;
   counters::Snapshot snapshot;
-  const Descriptor sums(folder->open_file(kSums, O_RDONLY | O_NONBLOCK));
+  Sums sums(*folder, O_RDONLY | O_NONBLOCK);
   // Meanwhile nothing goes from the others into the sums.
   if (sums.get() >= 0) {
-    hold_sums(sums.get(), LOCK_SH);
+    sums.share();
     if (counters::read(sums.get(), snapshot)) counters::add_to(rows, snapshot);
   }
   if (own >= 0 && counters::read(own, snapshot)) counters::add_to(rows, snapshot);

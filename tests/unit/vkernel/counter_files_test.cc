@@ -2,14 +2,18 @@
 #include "vkernel/counter_files.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <thread>
 
 #include "temporary_directory.h"
 
@@ -111,6 +115,81 @@ TEST_F(CounterFiles, ReadingDoesNotLetGoOfOnesOwn) {
   const Publisher other(path, 5);  // would take it for an ended process's, and remove it
   EXPECT_EQ(files(path), 2u);
   close(own);
+}
+
+TEST_F(CounterFiles, AThreadThatIsCancelledMeanwhileReadsToTheEnd) {
+  const Publisher publisher(path, 5), other(path, 6);
+  struct Reader {
+    const std::string& path;
+    std::atomic<bool> cancelled = false;
+    uint64_t sent = 0;
+  } reader{path};
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(
+                &thread, nullptr,
+                [](void* argument) -> void* {
+                  auto& self = *static_cast<Reader*>(argument);
+                  while (!self.cancelled) sched_yield();
+                  self.sent = sent(self.path);
+                  pthread_testcancel();
+                  return nullptr;
+                },
+                &reader),
+            0);
+  pthread_cancel(thread);
+  reader.cancelled = true;
+  void* result = nullptr;
+  pthread_join(thread, &result);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_EQ(reader.sent, 11u);
+}
+
+// Children that are made while a thread reads, and live on, keep nobody from adding.
+TEST_F(CounterFiles, AForksChildDoesNotHoldTheSums) {
+  Publisher(path, 5).end();
+  const Publisher publisher(path, 6);
+  std::atomic<bool> over = false;
+  std::thread reader([&] {
+    while (!over) sent(path);
+  });
+  std::vector<pid_t> children;
+  for (int i = 0; i < 30; ++i) {
+    children.push_back(fork());
+    if (children.back() == 0)
+      for (;;) pause();
+    usleep(500);
+  }
+  over = true;
+  reader.join();
+  for (int i = 0; i < 3; ++i) Publisher(path, 1).end();
+  const Publisher last(path, 1);
+  EXPECT_EQ(files(path), 2u);
+  EXPECT_EQ(sent(path), 15u);
+  for (const pid_t child : children) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+}
+
+// To close a file ends the locks of all threads on it.
+TEST_F(CounterFiles, ThreadsThatReadDoNotLetGoOfEachOthersSums) {
+  Publisher(path, 1000).end();
+  std::atomic<bool> over = false, right = true;
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i)
+    readers.emplace_back([&] {
+      uint64_t before = 1000;
+      while (!over) {
+        const uint64_t now = sent(path);
+        if (now < before) right = false;
+        before = now;
+      }
+    });
+  for (int i = 0; i < 30; ++i) Publisher(path, 1).end();
+  over = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_TRUE(right);
+  EXPECT_EQ(sent(path), 1030u);
 }
 
 TEST_F(CounterFiles, WhatIsNoFileOfOursIsLeftOut) {
