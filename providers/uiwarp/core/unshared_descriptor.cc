@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/fork_mutex.h"
 #include "core/raw_sys.h"
 
 namespace uiw::core {
@@ -15,7 +16,7 @@ namespace uiw::core {
 struct UnsharedDescriptor::Forks {
   // The last lock that is taken. Held while one is closed, so that a child has it in the list, or
   // does not have it.
-  std::mutex mutex;
+  ForkMutex mutex;
   List<UnsharedDescriptor, &UnsharedDescriptor::link_> open;  // under mutex
   bool watched = false;                                       // likewise
 
@@ -34,22 +35,24 @@ constinit UnsharedDescriptor::Forks g_forks;
 }  // namespace
 
 void UnsharedDescriptor::Forks::before() {
-  g_forks.mutex.lock();
+  g_forks.mutex.before_fork();
 }
 
 void UnsharedDescriptor::Forks::in_parent() {
-  g_forks.mutex.unlock();
+  g_forks.mutex.in_parent();
 }
 
 // Allocates nothing, and only closes: the child of a process with threads may do no more. A handler
-// of the program that ran before may have closed all descriptors and opened others.
+// of the program that ran before may have closed all descriptors and opened others. A signal
+// handler that forks in the middle of a change keeps them: the list may not be whole.
 void UnsharedDescriptor::Forks::in_child() {
-  while (UnsharedDescriptor* const one = g_forks.open.first()) {
+  const bool whole = !g_forks.mutex.is_inner();
+  while (UnsharedDescriptor* const one = whole ? g_forks.open.first() : nullptr) {
     g_forks.open.remove(*one);
     if (one->is_same()) sys::close(one->fd_);
     one->fd_ = -1;
   }
-  g_forks.mutex.unlock();
+  g_forks.mutex.in_child();
 }
 
 void UnsharedDescriptor::take(int fd) {

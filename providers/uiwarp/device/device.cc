@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/fork_mutex.h"
 #include "core/gid.h"
 #include "core/log.h"
 #include "core/per_process.h"
@@ -27,7 +28,7 @@ namespace {
 // Never destroyed: pointers to devices are handed out everywhere, and threads may outlive main().
 struct World {
   // Held while looking and telling; taken before `lock`. Observers take locks of theirs under it.
-  std::mutex looking;
+  core::QuietMutex looking;
   std::vector<Observer*> observers;       // under looking
   std::unique_ptr<InterfaceWatch> watch;  // under looking
   InterfaceWatch* parents = nullptr;      // its sockets are the parent's too: never read here
@@ -35,7 +36,7 @@ struct World {
   bool told_that_none_is_chosen = false;  // likewise
   bool over = false;                      // under looking: the process ends
 
-  std::mutex lock;                        // the last of all locks, held for a few look-ups
+  core::ForkMutex lock;                   // the last of all locks, held for a few look-ups
   Table table{core::settings().devices};  // under lock
   std::atomic<uint64_t> version{0};
 };
@@ -93,10 +94,12 @@ World& world() {
 // The one whose locks this thread has taken for a fork.
 constinit thread_local World* held = nullptr;
 
-// A child must not find these locked by a thread that it does not have.
+// A child must not find these locked by a thread that it does not have. A signal handler that forks
+// may have interrupted a look-up: to wait for `looking` then would be the wrong order, so its child
+// is left without, and looks by itself.
 void before_fork() {
   World* const all = the_world.load(std::memory_order_acquire);
-  if (all == nullptr || held != nullptr) return;
+  if (all == nullptr || held != nullptr || all->lock.is_mine()) return;
   all->looking.lock();
   all->lock.lock();
   held = all;
@@ -113,7 +116,7 @@ void in_parent() {
 void in_child() {
   World* const all = held;
   if (all == nullptr) {
-    // Made by another thread since before_fork(), and perhaps locked.
+    // Made by another thread since before_fork(), or not taken there, and perhaps locked.
     the_world.store(nullptr, std::memory_order_relaxed);
     return;
   }

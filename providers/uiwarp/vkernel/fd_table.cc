@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "core/descriptors.h"
+#include "core/fork_mutex.h"
 #include "core/generation.h"
 #include "core/log.h"
 #include "core/raw_sys.h"
@@ -50,7 +51,7 @@ struct OpenFile {
 };
 
 struct Table {
-  std::mutex lock;
+  core::ForkMutex lock;
   OpenFile* slots[kDescriptors] = {};
   std::bitset<kDescriptors> used;  // the slots that are not null
   // Whose table this is. The id tells children that share our memory, the generation the others.
@@ -135,11 +136,12 @@ void set_slot(int fd, OpenFile* open) {
   return file;
 }
 
-// Calls `visit(fd, its file)` for each descriptor, however many there have been.
+// Calls `visit(fd, its file)` for each descriptor, however many there have been. In the child of a
+// signal handler's fork one may be half set.
 template <class Visit>
 void for_each(Visit&& visit) {
   for (size_t fd = table.used._Find_first(); fd < table.used.size(); fd = table.used._Find_next(fd))
-    visit(static_cast<int>(fd), *table.slots[fd]);
+    if (OpenFile* const open = table.slots[fd]) visit(static_cast<int>(fd), *open);
 }
 
 void finish(DeviceFile* file) {
@@ -151,11 +153,11 @@ void finish(DeviceFile* file) {
 // ---- fork ----
 
 void before_fork() {
-  table.lock.lock();
+  table.lock.before_fork();
 }
 
 void in_parent() {
-  table.lock.unlock();
+  table.lock.in_parent();
 }
 
 // A descriptor at end of file: poll() says POLLHUP, and read() 0.
@@ -207,7 +209,7 @@ void in_child() {
   });
   core::forget_own_descriptors();
   own_table();
-  table.lock.unlock();
+  table.lock.in_child();
 }
 
 // With the lock held.

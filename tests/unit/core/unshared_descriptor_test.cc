@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/raw_sys.h"
+#include "support/forking_handler.h"
 #include "support/in_child.h"
 
 namespace uiw::core {
@@ -80,6 +81,12 @@ TEST(UnsharedDescriptor, IsNoneInAChildWhichHasItsOwn) {
   EXPECT_TRUE(is_open(fds[0]));
   EXPECT_TRUE(is_open(fds[2]));
   sys::close(plain);
+}
+
+// In the middle of a change, too.
+TEST(UnsharedDescriptor, ASignalHandlerMayFork) {
+  test::interrupted_by_forks(
+      [] { const UnsharedDescriptor one(new_socket()), other(new_socket()); }, [] { return 0; });
 }
 
 }  // namespace

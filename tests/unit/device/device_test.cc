@@ -20,6 +20,7 @@
 
 #include "core/gid.h"
 #include "device/interface.h"
+#include "support/forking_handler.h"
 
 namespace uiw::device {
 namespace {
@@ -230,6 +231,18 @@ TEST(Devices, AreNotLookedAtOnceTheProcessEnds) {
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+// In a look-up, or while it looks.
+TEST(Devices, ASignalHandlerMayFork) {
+  const Device* const device = devices().front().device;
+  int turn = 0;
+  test::interrupted_by_forks(
+      [&] {
+        if (++turn % 100 == 0) refresh();
+        for (int i = 0; i < 20; ++i) find_by_minor(device->uverbs_minor);
+      },
+      [&] { return find_by_minor(device->uverbs_minor) != nullptr ? 0 : 1; });
 }
 
 TEST(Route, LoopbackIsReachedFromLoopback) {

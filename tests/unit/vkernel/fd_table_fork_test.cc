@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/raw_sys.h"
+#include "support/forking_handler.h"
 #include "support/in_child.h"
 #include "unit/vkernel/fd_table_rig.h"
 
@@ -196,6 +197,25 @@ TEST(FdTableFork, TheGrandchildToo) {
     waitpid(child, &status, 0);
     return WEXITSTATUS(status);
   });
+  close_as_hooked(fd);
+}
+
+// By the handler of a signal that came while the table was locked.
+TEST(FdTableFork, ASignalHandlerMayFork) {
+  Fate fate;
+  const int fd = open_file(fate);
+  uiw::test::interrupted_by_forks(
+      [&] {
+        write_to(fd);
+        const int copy = dup(fd);
+        uiwarp_vk_dup(fd, copy);
+        close_as_hooked(copy);
+      },
+      [&] {
+        const bool refused = write_to(fd).error_number == ENODEV;
+        close_as_hooked(fd);
+        return refused ? 0 : 1;
+      });
   close_as_hooked(fd);
 }
 
