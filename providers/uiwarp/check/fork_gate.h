@@ -11,22 +11,31 @@
 
 namespace uiw::check {
 
-// Thread: any. Who is within must not fork.
+// Thread: any. Who is within forks only where a signal handler does that interrupts it.
 class ForkGate {
  public:
   void enter() {
-    while (within_.fetch_add(1), is_closed_) {
+    for (;;) {
+      mine_ = 1;
+      within_.fetch_add(1);
+      if (!is_closed_) return;
       within_.fetch_sub(1);
+      mine_ = 0;
       const std::lock_guard until_it_opens(closing_);
     }
   }
-  void leave() { within_.fetch_sub(1); }
+  void leave() {
+    within_.fetch_sub(1);
+    mine_ = 0;
+  }
+  // The calling thread; in a signal handler, what that has interrupted.
+  static bool is_within() { return mine_ != 0; }
 
-  // Of the thread that forks. It waits for who is within.
+  // Of the thread that forks, without signals until it opens. It waits for the others within.
   void close() {
     closing_.lock();
     is_closed_ = true;
-    while (within_ != 0) sched_yield();
+    while (within_ > mine_) sched_yield();
   }
   void open() {
     is_closed_ = false;
@@ -34,7 +43,7 @@ class ForkGate {
   }
   // In the child: who was about to find it closed is not there.
   void open_in_child() {
-    within_ = 0;
+    within_ = mine_;
     open();
   }
 
@@ -42,6 +51,7 @@ class ForkGate {
   std::mutex closing_;
   std::atomic<bool> is_closed_{false};
   std::atomic<uint32_t> within_{0};
+  static constinit inline thread_local volatile uint32_t mine_ = 0;  // of those
 };
 
 // Of this process, and of its forks.

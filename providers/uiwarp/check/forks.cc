@@ -21,7 +21,12 @@ unsigned forked = 0;
 Stack forked_at;
 
 void before_fork() {
-  capture(forking);
+  // Not from within: a handler may fork that has interrupted the taking of another stack.
+  if (ForkGate::is_within()) {
+    forking = {};
+  } else {
+    capture(forking);
+  }
   Objects& objects = Objects::instance();
   objects.hold();
   held = &objects;

@@ -22,6 +22,7 @@
 #include "check/one_thread.h"
 #include "check/regions.h"
 #include "check/requests.h"
+#include "core/fork_mutex.h"
 #include "core/generation.h"
 #include "uiwarp/uiwarp-verbs.h"
 
@@ -187,7 +188,7 @@ class Objects {
  private:
   std::vector<Entry> sorted(std::vector<Entry> entries);
 
-  std::mutex mutex_;
+  core::QuietMutex mutex_;
   std::unordered_map<const void*, Entry> entries_;  // under mutex_
   uint64_t last_ = 0;
   Objects* parents_ = nullptr;

@@ -3,7 +3,6 @@
 // happens, so that a process that is killed has said what it found.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "check/suppressions.h"
 #include "check/symbols.h"
 #include "core/check_options.h"
+#include "core/fork_mutex.h"
 
 namespace uiw::check {
 
@@ -47,7 +47,7 @@ class Report {
   void begin_anew();
 
   void (*before_end_)() = nullptr;
-  std::mutex mutex_;
+  core::QuietMutex mutex_;
   bool over_ = false;
   bool hints_ = false, halt_ = false, github_ = false;
   unsigned most_ = 0;

@@ -10,12 +10,19 @@
 #include <thread>
 
 #include "check/forks.h"
+#include "check/report.h"
 #include "check/stack.h"
+#include "support/forking_handler.h"
 
 namespace uiw::check {
 namespace {
 
 constexpr useconds_t kAWhile = 20'000;  // far more than a thread takes that waits for nobody
+
+void watch_forks_once() {
+  static const bool is_watched = (watch_forks(), true);
+  ASSERT_TRUE(is_watched);
+}
 
 TEST(ForkGateTest, WhoClosesItWaitsForWhoIsWithin) {
   ForkGate gate;
@@ -51,8 +58,7 @@ TEST(ForkGateTest, WhoTakesAStackWaitsWhileItIsClosed) {
 }
 
 TEST(ForkGateTest, AForkWaitsForWhoIsWithinAndItsChildFindsNobodyThere) {
-  static const bool is_watched = (watch_forks(), true);
-  ASSERT_TRUE(is_watched);
+  watch_forks_once();
   std::atomic<bool> is_within{false}, has_left{false};
   std::thread enters([&] {
     fork_gate.enter();
@@ -72,6 +78,22 @@ TEST(ForkGateTest, AForkWaitsForWhoIsWithinAndItsChildFindsNobodyThere) {
   int status = 1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+TEST(ForkGateTest, ASignalHandlerMayForkThatInterruptsWhoIsWithin) {
+  watch_forks_once();
+  const Context context{std::make_shared<CommandSpace>()};
+  test::interrupted_by_forks(
+      [&] {
+        Stack stack;
+        capture(stack);
+        fork_gate.enter();
+        fork_gate.leave();
+        Objects::instance().add(context, &context, "context");
+        Objects::instance().remove(&context);
+        Report::instance().add({Kind::kInherited, "said once", {}, {}, {}, false});
+      },
+      [] { return 0; });
 }
 
 }  // namespace
