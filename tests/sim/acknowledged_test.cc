@@ -252,6 +252,25 @@ TEST_P(Acknowledged, AMistakeOfThisEndWaitsForTheReceiveOfWhatWasPostedBefore) {
   EXPECT_EQ(statuses(b->received()), std::vector{IBV_WC_SUCCESS});
 }
 
+// As InfiniBand's responder acknowledges what came before the one that it answers by an RNR NAK. A
+// program may post receives only when it has seen those complete.
+TEST_P(Acknowledged, WhatWasReceivedCompletesWhileALaterSendWaitsForItsReceive) {
+  if (is_tcp()) return;  // settles in virtual time only
+  connect({}, {.acknowledged = true});
+  Buffer from(a->memory, pattern(100)), into(b->memory, 100);
+  for (uint64_t id = 0; id < 3; ++id) receive(into, id);
+  for (uint64_t id = 0; id < 6; ++id) send(from, id);
+  world->settle();
+  EXPECT_EQ(b->received_count(), 3u);
+  EXPECT_EQ(a->sent_count(), 3u);
+  receive(into, 3);
+  world->settle();
+  EXPECT_EQ(a->sent_count(), 4u);
+  for (uint64_t id = 4; id < 6; ++id) receive(into, id);
+  EXPECT_TRUE(run_until([&] { return a->sent_count() == 6; }));
+  expect_in_order(a->sent());
+}
+
 // A connection that breaks says nothing of what was on its way.
 TEST_P(Acknowledged, WhatABreakLeavesUnknownIsFlushed) {
   connect();

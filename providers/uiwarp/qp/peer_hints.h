@@ -19,7 +19,8 @@
 //
 // The arrival hint says which Sends and Writes its sender has received. It goes before a Send to a
 // uiwarp that asks for acknowledgements (tx_acknowledgements.cc), and has not asked for all of them
-// yet; and before a Terminate to one. doc/decisions/021-acknowledged-completions.md
+// yet; when a Send begins to wait for its receive, as the question waits behind it; and before a
+// Terminate. doc/decisions/021-acknowledged-completions.md
 #pragma once
 
 #include <endian.h>

@@ -166,6 +166,8 @@ bool Tx::pick() {
     empty_write_ = false;
     return true;
   }
+  if (std::exchange(tells_arrivals_, false) && shared_->here.load() != told_)
+    return build_arrival_hint();
   if (!long_fpdus_ && shared_->peer_takes_long_fpdus.load(std::memory_order_acquire)) {
     long_fpdus_ = true;
     set_emss(emss_);

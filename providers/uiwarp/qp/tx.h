@@ -89,6 +89,9 @@ class Tx {
   // One more FPDU of the initiator's without WR and without completion at either end: a Write
   // without data. It goes between two messages.
   void add_empty_write() { empty_write_ = !fault_.raised; }
+  // The peer's question lies behind a Send that waits for its receive: what has arrived before is
+  // said without, between two messages.
+  void tell_arrivals() { tells_arrivals_ = !fault_.raised; }
   // Graceful close: WRs posted from now on are not started any more (flush() completes them), nor
   // those that a responder may not send yet where no RTR frame was agreed: the peer may never say
   // anything.
@@ -278,6 +281,7 @@ class Tx {
   ArrivalHint told_;        // the last one
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;
+  bool tells_arrivals_ = false;
   bool capability_hint_sent_ = false;
   Immediates immediates_ = Immediates::kUntold;
   bool long_fpdus_ = false;

@@ -187,7 +187,10 @@ void Receiver::handle(qp::RxStatus status) {
 // Every Send that does find one makes a new beginning: a slow application is not a stuck one.
 void Receiver::wait_for_receive() {
   const bool progress = owner_.connection->rx.take_progress();
-  if (progress || !receive_timer_.armed()) owner_.engine.arm(receive_timer_, patience());
+  if (progress || !receive_timer_.armed()) {
+    owner_.engine.arm(receive_timer_, patience());
+    if (owner_.connection->shared.expects_question()) owner_.sender.ask(kTellArrivals);
+  }
   if (now_.pause == Pause::kForReceive) return;
   pause_for(Pause::kForReceive);
   owner_.options.counters->rnr_waits.add(1);

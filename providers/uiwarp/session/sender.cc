@@ -95,6 +95,7 @@ void Sender::run() {
   if (take(kWakePeer) && now_.waits != Waits::kForRoom &&
       now_.closing != Closing::kWhenPostedIsSent && now_.stage != Stage::kFinSent)
     connection.tx.add_empty_write();
+  if (take(kTellArrivals)) connection.tx.tell_arrivals();
   if (now_.waits != Waits::kForNothing) return;
   const bool all = take(kSendLeft) || now_.closing != Closing::kNot;
   connection.tx.may_leave(all ? qp::Tx::Left{} : owner_.may_leave());

@@ -36,6 +36,7 @@ enum SenderRequest : uint32_t {
   kReleaseRegions = 1u << 9,  // somebody waits for a region that is held while the socket is full
   kTellCompleted = 1u << 10,  // ring kSendsComplete when what TCP has taken is complete
   kDiscard = 1u << 11,        // no peer has come in time: drop what is posted until one does
+  kTellArrivals = 1u << 12,   // what has arrived, to a peer whose question waits behind a Send
 };
 
 class Sender final : public mem::PinHolder {
