@@ -4,11 +4,12 @@
 
 namespace uiw::core {
 
-// True under every tool of valgrind's. Looks through the loaded libraries, so not for a data path.
-// Thread: any.
+// Found out when the library is loaded.
+
+// True under every tool of valgrind's. Thread: any.
 bool under_valgrind();
 // True under memcheck, whose malloc(), aligned_alloc() and free() then take the place of the
-// program's. Looks once per process. Thread: any.
+// program's. Thread: any.
 bool under_memcheck();
 
 }  // namespace uiw::core
