@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "engine/fixed_files.h"
 
+#include <sys/resource.h>
+
 namespace uiw::engine {
 namespace {
 
@@ -8,10 +10,19 @@ namespace {
 // ring until all operations begun before had ended, those that wait for an idle peer among them.
 constexpr unsigned kNewEnough = 1u << 16;
 
+// The kernel takes no table that is larger than RLIMIT_NOFILE, and liburing, told so, would raise
+// the limit, which is the program's.
+bool is_allowed(unsigned count) {
+  rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && count <= limit.rlim_cur;
+}
+
 }  // namespace
 
 void FixedFiles::open(io_uring& ring) {
-  if (!(ring.features & kNewEnough) || io_uring_register_files_sparse(&ring, kCount) != 0) return;
+  if (!(ring.features & kNewEnough) || !is_allowed(kCount) ||
+      io_uring_register_files_sparse(&ring, kCount) != 0)
+    return;
   ring_ = &ring;
   while (free_count_ < kCount) {
     free_[free_count_] = static_cast<int16_t>(free_count_);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/settings.h"
+#include "engine/fixed_files.h"
 #include "support/descriptor_limit.h"
 #include "unit/engine/support.h"
 
@@ -207,9 +208,7 @@ TEST(Engine, StartingAndStoppingLeavesNothingBehind) {
 // Whichever of its descriptors it is that there is no room for.
 TEST(Engine, WithoutDescriptorsItDoesNotStartAndLeavesNothingBehind) {
   const auto started = test::start_engine();
-  // liburing raises the limit for its table of files, so that there is room for what comes then.
-  const bool raised = started->backend_name() == std::string_view("io_uring");
-  const int needed = descriptors_of(*started) - raised;
+  const int needed = descriptors_of(*started);
   const int descriptors = test::open_descriptors();
   const int lowest = dup(STDIN_FILENO);
   ASSERT_GE(lowest, 0);
@@ -222,6 +221,16 @@ TEST(Engine, WithoutDescriptorsItDoesNotStartAndLeavesNothingBehind) {
     EXPECT_EQ(engine.error(), EMFILE) << room;
     EXPECT_EQ(test::open_descriptors(), descriptors) << room;
   }
+}
+
+TEST(Engine, LeavesTheLimitOfDescriptorsAsItIs) {
+  const uiw::test::DescriptorLimit few(FixedFiles::kCount - 1);
+  auto engine = test::start_engine();
+  ASSERT_TRUE(engine);
+  EXPECT_EQ(uiw::test::DescriptorLimit::allowed(), FixedFiles::kCount - 1);
+  int calls = 0;
+  engine->run_sync([&] { ++calls; });
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(Engine, DescriptorsAreNotInherited) {
@@ -285,8 +294,8 @@ TEST(Engine, StoppingEvictsOrphansThatStay) {
 }
 
 TEST(Engine, TheOldestStrangerGoesWhenThereAreTooMany) {
-  auto engine = test::start_engine();  // before: liburing raises a limit that is low
   const uiw::test::DescriptorLimit few(16 * 20);
+  auto engine = test::start_engine();
   struct Guest final : OrphanedSocket {
     Engine* engine = nullptr;
     int evictions = 0;
