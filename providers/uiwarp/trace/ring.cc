@@ -110,11 +110,16 @@ Header header_of(uint64_t size) {
   return header;
 }
 
+size_t size_of(const Header& header) {
+  return kHeaderSize + (header.records + header.kept) * kRecordSize;
+}
+
 // A new file, with a header that says whose it is: what another process has mapped is never made
 // shorter under it. `path` becomes another one when that is in use. A descriptor, or -errno:
 // EEXIST, what is there is no trace.
 int create(std::string& path, const Header& header) {
   constexpr int kMostExecs = 100;
+  if (!core::may_write_up_to(size_of(header))) return -EFBIG;
   const FolderLock lock(path);
   Place place;
   for (int i = 0; (place = look_at(path)) == Place::kInUse && i < kMostExecs; ++i)
@@ -140,8 +145,7 @@ int create(std::string& path, const Header& header) {
 
 // Memory is there before it is touched: where there is none a store would be a SIGBUS.
 int Ring::map(int fd, const Header& header) {
-  const size_t size = kHeaderSize + (header.records + header.kept) * kRecordSize;
-  if (!core::may_write_up_to(size)) return EFBIG;
+  const size_t size = size_of(header);
   if (const int error = posix_fallocate(fd, 0, static_cast<off_t>(size))) return error;
   void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return errno;

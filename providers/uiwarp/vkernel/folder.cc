@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/descriptors.h"
+#include "core/file_limit.h"
 #include "core/raw_sys.h"
 #include "vkernel/raw_files.h"
 
@@ -147,6 +148,7 @@ int Folder::make_directory(const std::string& name) const {
 }
 
 int Folder::make_file(const std::string& name, std::string_view content, unsigned mode) const {
+  if (!core::may_write_up_to(content.size())) return -EFBIG;
   const int fd = raw::open(fd_, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, mode);
   if (fd < 0) return fd;
   const long written = sys::write(fd, content.data(), content.size());

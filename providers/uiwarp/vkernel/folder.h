@@ -44,6 +44,7 @@ class Folder {
   // A new one with mode 0755, whatever the umask. EEXIST: there is something of that name.
   core::Result<Folder> make(const std::string& name) const;
   int make_directory(const std::string& name) const;
+  // EFBIG: it is larger than RLIMIT_FSIZE.
   int make_file(const std::string& name, std::string_view content, unsigned mode) const;
   // A descriptor, of the stack's own. `flags` as of open().
   core::Result<int> open_file(const std::string& name, int flags, unsigned mode = 0) const;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -382,6 +383,21 @@ TEST_F(TracedVerbs, AProcessThatHasTheNumberOfOneBeforeReplacesItsFile) {
   };
   EXPECT_EQ(look_with(started_at(getpid())), Place::kInUse);
   EXPECT_EQ(look_with(started_at(getpid()) - 1), Place::kFree);
+}
+
+TEST_F(TracedVerbs, ALimitOfFilesDoesNotEndTheProgram) {
+  ASSERT_TRUE(configure(path_.c_str()));
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_FSIZE, &none);
+    _exit(open_ring());
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), EFBIG);
+  EXPECT_NE(access(path_.c_str(), F_OK), 0);
 }
 
 TEST_F(TracedVerbs, AnotherProcessThatRunsKeepsItsFile) {

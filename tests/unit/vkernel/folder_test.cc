@@ -2,6 +2,7 @@
 #include "vkernel/folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <optional>
 
+#include "support/in_child.h"
 #include "temporary_directory.h"
 
 namespace uiw::vkernel {
@@ -106,6 +108,23 @@ TEST(Folder, DescriptorsAreGivenBack) {
   chmod((base / "a").c_str(), 0777);
   EXPECT_EQ(Folder::open_base(base / "a").error(), EPERM);
   EXPECT_EQ(descriptors(), before);
+}
+
+TEST(Folder, ALimitOfFilesDoesNotEndTheProgram) {
+  TemporaryDirectory base;
+  core::Result<Folder> folder = Folder::open_base(base.path());
+  ASSERT_TRUE(folder.has_value());
+  uiw::test::in_child([&] {
+    const rlimit few{4, 4};
+    setrlimit(RLIMIT_FSIZE, &few);
+    if (folder->make_file("fits", "text", 0444) != 0) return 1;
+    if (folder->make_file("long", "texts", 0444) != -EFBIG) return 2;
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_FSIZE, &none);
+    if (folder->make_file("none", "text", 0444) != -EFBIG) return 3;
+    return folder->make_file("empty", "", 0444) == 0 ? 0 : 4;
+  });
+  EXPECT_FALSE(fs::exists(base / "long"));
 }
 
 TEST(FolderBase, IsReachedByLinksOfOursOrRoots) {
