@@ -43,10 +43,12 @@ HOOK ssize_t writev(int fd, const struct iovec *parts, int count)
 		char command[LONGEST_COMMAND + 1];
 		const int saved = errno;
 		const size_t size = in_one_piece(parts, (size_t)count, command);
+		const bool fits = size <= LONGEST_COMMAND;
 		int handled;
-		const ssize_t result = loaded_core()->write(fd, command, size, &handled);
+		/* Nothing is no command: it only tells whose the descriptor is. */
+		const ssize_t result = loaded_core()->write(fd, command, fits ? size : 0, &handled);
 
-		if (handled && size > LONGEST_COMMAND) {
+		if (handled && !fits) {
 			errno = EINVAL;
 			return -1;
 		}

@@ -46,11 +46,30 @@ TEST(WriteHook, CommandsGoToTheDevice) {
   iovec parts[] = {{one, 2}, {two, 2}};
   EXPECT_EQ(writev(fd, parts, 2), -1);
   EXPECT_EQ(errno, EINVAL);
-  static char large[5000];
-  iovec too_large[] = {{large, sizeof large}};
+  EXPECT_EQ(poll(&polled, 1, 0), 0);
+  close(fd);
+}
+
+TEST(WriteHook, WhatIsRefusedForItsSizeIsNotCarriedOut) {
+  const int fd = open_device();
+  rdma_ucm_create_id_resp response{};
+  struct {
+    rdma_ucm_cmd_hdr header;
+    rdma_ucm_create_id body;
+    char more[5000];
+  } command{};
+  command.header = {RDMA_USER_CM_CMD_CREATE_ID, sizeof command.body, sizeof response};
+  command.body.response = reinterpret_cast<uintptr_t>(&response);
+  command.body.ps = RDMA_PS_TCP;
+  constexpr uint32_t kUntouched = 4711;
+  response.id = kUntouched;
+  iovec too_large[] = {{&command, sizeof command}};
   EXPECT_EQ(writev(fd, too_large, 1), -1);
   EXPECT_EQ(errno, EINVAL);
-  EXPECT_EQ(poll(&polled, 1, 0), 0);
+  EXPECT_EQ(response.id, kUntouched);
+  iovec fits[] = {{&command, sizeof command.header + sizeof command.body}};
+  EXPECT_EQ(writev(fd, fits, 1), static_cast<ssize_t>(fits[0].iov_len));
+  EXPECT_NE(response.id, kUntouched);
   close(fd);
 }
 
