@@ -391,8 +391,8 @@ UIWARP_EXPORT uint64_t uiwarp_qp_send_ops(int qp_type);
 
 /*
  * When `path` names something RDMA that we provide, writes the path to use instead to `out` (PATH_MAX
- * octets) and returns 1; 0: not ours, use it as it is. Only called for paths that begin with
- * /sys/class/infiniband, /sys/class/misc/rdma_cm or /dev/infiniband.
+ * octets) and returns 1; 0: not ours, use it as it is, whatever `out` has. Only called for paths that begin with
+ * /sys/class/infiniband, /sys/class/misc/rdma_cm or /dev/infiniband, or may come to lead there by "//" and "/.".
  */
 UIWARP_EXPORT int uiwarp_vk_redirect(const char *path, char *out, size_t out_size);
 

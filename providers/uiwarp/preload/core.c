@@ -137,6 +137,17 @@ const struct core *load_core(void)
 	return loaded_core();
 }
 
+bool may_lead_to_rdma(const char *path)
+{
+	const char *at = path;
+
+	while (at[0] && !(at[0] == '/' && (at[1] == '/' || at[1] == '.')))
+		at++;
+	/* The rest is so that no other program loads the core. */
+	return at[0] && (strstr(path, "infiniband") || strstr(path, "rdma_cm")) &&
+	       (strstr(path, "sys/") || strstr(path, "dev/"));
+}
+
 const char *redirect_into(const char *path, char *buffer)
 {
 	const struct core *use = load_core();

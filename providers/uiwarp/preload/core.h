@@ -63,6 +63,10 @@ static inline bool is_device(int fd)
 
 #define STARTS_WITH(path, literal) (strncmp(path, literal, sizeof(literal) - 1) == 0)
 
+/* Whether a path has "//", "/." or "/.." on the way to what may be an RDMA path. One scan for those that have not. */
+bool may_lead_to_rdma(const char *path);
+
+/* Those that the core has to look at; it says which of them are. */
 static inline bool is_rdma_path(const char *path)
 {
 	/*
@@ -72,10 +76,12 @@ static inline bool is_rdma_path(const char *path)
 	__asm__("" : "+r"(path));
 	if (!path || path[0] != '/')
 		return false;
-	if (path[1] == 's')
-		return STARTS_WITH(path, "/sys/class/infiniband") ||
-		       STARTS_WITH(path, "/sys/class/misc/rdma_cm");
-	return path[1] == 'd' && STARTS_WITH(path, "/dev/infiniband");
+	if (path[1] == 's' &&
+	    (STARTS_WITH(path, "/sys/class/infiniband") || STARTS_WITH(path, "/sys/class/misc/rdma_cm")))
+		return true;
+	if (path[1] == 'd' && STARTS_WITH(path, "/dev/infiniband"))
+		return true;
+	return may_lead_to_rdma(path);
 }
 
 /* A command is one message, so it has to be in one piece. None is longer than this. */

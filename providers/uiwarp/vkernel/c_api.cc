@@ -58,11 +58,15 @@ int uiwarp_vk_redirect(const char* path, char* out, size_t out_size) {
   const size_t length = normalise(path, normalised, sizeof normalised);
   if (length == 0 || !is_active()) return 0;
   std::string_view root = "";
-  // "/sys/class/infiniband/../net" leaves our part: then the real path that it means is used.
   if (is_rdma_path({normalised, length})) {
     if (lists_devices({normalised, length})) uiw::device::refresh();
     root = tree_root();
+  } else if (!is_rdma_path(path)) {
+    // Whether the kernel comes to the same, only the kernel knows: links may be on the way.
+    return 0;
   }
+  // Else "/sys/class/infiniband/../net", which leaves our part: the real path that it means is
+  // used.
   if (root.size() + length + 1 > out_size) return 0;
   std::memcpy(out, root.data(), root.size());
   std::memcpy(out + root.size(), normalised, length + 1);

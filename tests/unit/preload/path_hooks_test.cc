@@ -14,6 +14,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
@@ -107,6 +108,42 @@ TEST(StatHooks, SeeTheTree) {
     EXPECT_EQ(hook.call("/sys/class/infiniband/mlx5_0", &status), -1) << hook.name;
     EXPECT_EQ(errno, ENOENT) << hook.name;
   }
+}
+
+TEST(StatHooks, SeeTheTreeByWhicheverWay) {
+  for (const char* path :
+       {"/sys//class/infiniband", "//sys/class/infiniband", "/sys/./class/infiniband",
+        "/./sys/class/infiniband/.", "/sys/class//infiniband/", "/sys/class/../class/infiniband",
+        "/sys/class/net/../infiniband", "/proc/../sys/class/misc/../infiniband_verbs",
+        "/sys/class/./misc/rdma_cm", "/dev//infiniband", "/dev/shm/../infiniband"}) {
+    for (const Stat& hook : all_stats()) {
+      struct stat status {};
+      EXPECT_EQ(hook.call(path, &status), 0) << hook.name << " " << path;
+      EXPECT_TRUE(S_ISDIR(status.st_mode)) << hook.name << " " << path;
+    }
+  }
+  const int fd = open("/dev/./infiniband//rdma_cm", O_RDWR | O_CLOEXEC);
+  struct stat status {};
+  EXPECT_EQ(fstat(fd, &status), 0);
+  EXPECT_TRUE(S_ISCHR(status.st_mode));
+  close(fd);
+}
+
+// What ".." means behind a link only the kernel knows.
+TEST(StatHooks, LeaveOtherPathsWithThatInTheirNameAlone) {
+  namespace fs = std::filesystem;
+  std::string base = fs::temp_directory_path() / "uiwarp-test-XXXXXX";
+  ASSERT_NE(mkdtemp(base.data()), nullptr);
+  fs::create_directories(base + "/dev/infiniband");
+  fs::create_directories(base + "/dev/deep/deeper");
+  fs::create_directory_symlink(base + "/dev/deep", base + "/link");
+  for (const Stat& hook : all_stats()) {
+    struct stat status {};
+    EXPECT_EQ(hook.call((base + "/link/../infiniband").c_str(), &status), 0) << hook.name;
+    EXPECT_EQ(hook.call((base + "/dev//infiniband").c_str(), &status), 0) << hook.name;
+    EXPECT_EQ(hook.call((base + "/dev/../infiniband").c_str(), &status), -1) << hook.name;
+  }
+  fs::remove_all(base);
 }
 
 TEST(StatHooks, LeaveOtherPathsAlone) {
