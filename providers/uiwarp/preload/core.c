@@ -41,20 +41,22 @@ __attribute__((format(printf, 1, 2))) static void complain_once(const char *form
 	(void)!syscall(SYS_write, STDERR_FILENO, line, size);
 }
 
-/* The path of the library beside this one, so that the three parts of one build stay together. */
-static bool path_beside_us(char *out, size_t size)
+/*
+ * The path of the library beside this one, so that the three parts of one build stay together. NULL: not known.
+ * Not on the stack, of which a thread may have 16 KiB in all: dlopen() needs half of that.
+ */
+static char *path_beside_us(void)
 {
 	Dl_info info;
 	const char *slash;
-	int length;
+	char *path;
 
 	if (!dladdr(no_descriptors, &info) || !info.dli_fname)
-		return false;
+		return NULL;
 	slash = strrchr(info.dli_fname, '/');
 	if (!slash)
-		return false;
-	length = snprintf(out, size, "%.*s/" LIBRARY, (int)(slash - info.dli_fname), info.dli_fname);
-	return length > 0 && (size_t)length < size;
+		return NULL;
+	return asprintf(&path, "%.*s/" LIBRARY, (int)(slash - info.dli_fname), info.dli_fname) < 0 ? NULL : path;
 }
 
 static bool find_functions(void *library, struct core *found)
@@ -86,13 +88,13 @@ static bool find_functions(void *library, struct core *found)
  */
 static void load(void)
 {
-	char path[PATH_MAX];
+	char *path = path_beside_us();
 	struct core found;
 	void *library;
 
 	/* Without a directory in our own name the loader's search path has to do. */
-	library = dlopen(path_beside_us(path, sizeof(path)) ? path : LIBRARY,
-			 RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	library = dlopen(path ? path : LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	free(path);
 	if (!library) {
 		complain_once("uiwarp: cannot load " LIBRARY " (%s); no RDMA device is offered. "
 			      "Run `uiwarp doctor` to see what is missing.",

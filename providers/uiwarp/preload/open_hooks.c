@@ -9,21 +9,20 @@
 
 enum { NOT_A_DEVICE = -2, REFUSED = -1 };
 
-/*
- * For a path that is_rdma_path(): a descriptor, REFUSED with errno set, or NOT_A_DEVICE: then *path is
- * what to open. What the kernel shows there cannot be written to, not even by root (EACCES), and our
- * tree must not change.
- */
-static int open_rdma(const char **path, int flags, char *buffer)
+/* For a path that is_rdma_path(): a descriptor, REFUSED with errno set, or NOT_A_DEVICE. */
+static int open_device(const char *path, int flags)
 {
 	const struct core *use = load_core();
-	int fd;
 
-	if (!use)
-		return NOT_A_DEVICE;
-	fd = use->open(*path, flags);
-	if (fd != NOT_A_DEVICE)
-		return fd;
+	return use ? use->open(path, flags) : NOT_A_DEVICE;
+}
+
+/*
+ * For what is no device: NOT_A_DEVICE, then *path is what to open, or REFUSED. What the kernel shows there cannot be
+ * written to, not even by root (EACCES), and our tree must not change.
+ */
+static int look_in_tree(const char **path, int flags, char *buffer)
+{
 	*path = redirect_into(*path, buffer);
 	if (*path == buffer && ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)))) {
 		errno = EACCES;
@@ -35,7 +34,9 @@ static int open_rdma(const char **path, int flags, char *buffer)
 #define OPEN_RDMA(path, flags)                                                                     \
 	do {                                                                                       \
 		if (__builtin_expect(is_rdma_path(path), 0)) {                                     \
-			int opened = open_rdma(&path, flags, __builtin_alloca(PATH_MAX));          \
+			int opened = open_device(path, flags);                                     \
+			if (opened == NOT_A_DEVICE)                                                \
+				opened = look_in_tree(&path, flags, __builtin_alloca(PATH_MAX));   \
 			if (opened != NOT_A_DEVICE)                                                \
 				return opened;                                                     \
 		}                                                                                  \

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string_view>
 
 #include "core/descriptors.h"
 #include "core/raw_sys.h"
@@ -48,45 +49,16 @@ int as_system_call(int result) {
   return -1;
 }
 
-}  // namespace
-}  // namespace uiw::vkernel
-
-using namespace uiw::vkernel;
-
-int uiwarp_vk_redirect(const char* path, char* out, size_t out_size) {
-  char normalised[PATH_MAX];
-  const size_t length = normalise(path, normalised, sizeof normalised);
-  if (length == 0 || !is_active()) return 0;
-  std::string_view root = "";
-  if (is_rdma_path({normalised, length})) {
-    if (lists_devices({normalised, length})) uiw::device::refresh();
-    root = tree_root();
-  } else if (!is_rdma_path(path)) {
-    // Whether the kernel comes to the same, only the kernel knows: links may be on the way.
-    return 0;
-  }
-  // Else "/sys/class/infiniband/../net", which leaves our part: the real path that it means is
-  // used.
-  if (root.size() + length + 1 > out_size) return 0;
-  std::memcpy(out, root.data(), root.size());
-  std::memcpy(out + root.size(), normalised, length + 1);
-  return 1;
-}
-
-size_t uiwarp_vk_root_length(const char* path) {
-  return root_length(path);
-}
-
-int uiwarp_vk_open(const char* path, int flags) {
-  char normalised[PATH_MAX];
-  const size_t length = normalise(path, normalised, sizeof normalised);
-  // O_PATH opens nothing, O_DIRECTORY fails: the tree's own entry does both right.
-  if (length == 0 || (flags & (O_PATH | O_DIRECTORY)) != 0 || !is_active()) return kNotADevice;
-  if (const int counter = open_port_counter({normalised, length}, flags); counter != kNoCounter)
+int open_device(const char* path, int flags) {
+  const std::unique_ptr<char[]> room(new (std::nothrow) char[PATH_MAX]);
+  if (room == nullptr) return as_system_call(-ENOMEM);
+  const std::string_view normalised(room.get(), normalise(path, room.get(), PATH_MAX));
+  if (normalised.empty()) return kNotADevice;
+  if (const int counter = open_port_counter(normalised, flags); counter != kNoCounter)
     return as_system_call(counter);
   int fd = -EINVAL;
   uint32_t minor = 0;
-  switch (device_node({normalised, length}, minor)) {
+  switch (device_node(normalised, minor)) {
     case DeviceNode::kNone:
       return kNotADevice;
     case DeviceNode::kRdmaCm:
@@ -98,6 +70,42 @@ int uiwarp_vk_open(const char* path, int flags) {
   }
   if (fd >= 0) make_descriptor_room(fd);
   return as_system_call(fd);
+}
+
+}  // namespace
+}  // namespace uiw::vkernel
+
+using namespace uiw::vkernel;
+
+// No path is on the stack but what the caller has there: a thread may have 16 KiB in all.
+int uiwarp_vk_redirect(const char* path, char* out, size_t out_size) {
+  if (!is_active()) return 0;
+  const size_t length = normalise(path, out, out_size);
+  if (length == 0) return 0;
+  std::string_view root = "";
+  if (is_rdma_path({out, length})) {
+    if (lists_devices({out, length})) uiw::device::refresh();
+    root = tree_root();
+  } else if (!is_rdma_path(path)) {
+    // Whether the kernel comes to the same, only the kernel knows: links may be on the way.
+    return 0;
+  }
+  // Else "/sys/class/infiniband/../net", which leaves our part: the real path that it means is
+  // used.
+  if (root.size() + length + 1 > out_size) return 0;
+  std::memmove(out + root.size(), out, length + 1);
+  std::memcpy(out, root.data(), root.size());
+  return 1;
+}
+
+size_t uiwarp_vk_root_length(const char* path) {
+  return root_length(path);
+}
+
+int uiwarp_vk_open(const char* path, int flags) {
+  // O_PATH opens nothing, O_DIRECTORY fails: the tree's own entry does both right.
+  if ((flags & (O_PATH | O_DIRECTORY)) != 0 || !is_active()) return kNotADevice;
+  return open_device(path, flags);
 }
 
 const uint8_t* uiwarp_vk_fd_flags(void) {

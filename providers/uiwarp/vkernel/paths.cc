@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "core/own_stack.h"
 #include "counters/file.h"
 #include "device/device.h"
 #include "vkernel/counter_files.h"
@@ -26,6 +27,23 @@ constexpr std::string_view kDeviceDirectory = "/dev/infiniband/";
 
 enum class Activity : int { kUndecided, kActive, kInactive };
 constinit std::atomic<Activity> activity{Activity::kUndecided};
+
+// `active` is a bool: whether uiwarp answers.
+void decide(void* active) {
+  const bool away = stays_away(core::settings().mode, kRealClass);
+  const Activity decided = away || tree_root().empty() ? Activity::kInactive : Activity::kActive;
+  // Several threads may come here and all decide the same; one of them says so.
+  if (decided == Activity::kActive) counters::set_creator(create_counter_file);
+  Activity undecided = Activity::kUndecided;
+  const bool first =
+      activity.compare_exchange_strong(undecided, decided, std::memory_order_acq_rel);
+  if (first && away) {
+    core::log(core::LogLevel::kInfo,
+              "this host has RDMA devices of its own: uiwarp stays away "
+              "(UIWARP_MODE=exclusive hides them and shows uiwarp's)");
+  }
+  *static_cast<bool*>(active) = decided == Activity::kActive;
+}
 
 }  // namespace
 
@@ -97,19 +115,15 @@ bool stays_away(core::HostMode mode, const char* real_class) {
 }
 
 bool is_active() {
-  Activity known = activity.load(std::memory_order_acquire);
+  const Activity known = activity.load(std::memory_order_acquire);
   if (known != Activity::kUndecided) return known == Activity::kActive;
-  const bool away = stays_away(core::settings().mode, kRealClass);
-  const Activity decided = away || tree_root().empty() ? Activity::kInactive : Activity::kActive;
-  // Several threads may come here and all decide the same; one of them says so.
-  if (decided == Activity::kActive) counters::set_creator(create_counter_file);
-  const bool first = activity.compare_exchange_strong(known, decided, std::memory_order_acq_rel);
-  if (first && away) {
-    core::log(core::LogLevel::kInfo,
-              "this host has RDMA devices of its own: uiwarp stays away "
-              "(UIWARP_MODE=exclusive hides them and shows uiwarp's)");
-  }
-  return decided == Activity::kActive;
+  // Asks for interfaces and writes a tree, for a program that has called no more than open().
+  constexpr size_t kEnough = 64 * 1024, kStack = 256 * 1024;
+  bool active = false;
+  const size_t left = core::stack_left();
+  if (left == 0 || left >= kEnough || !core::run_on_own_stack(kStack, decide, &active))
+    decide(&active);
+  return active;
 }
 
 }  // namespace uiw::vkernel
