@@ -58,7 +58,10 @@ int open_device(const char* path, int flags) {
     return as_system_call(counter);
   int fd = -EINVAL;
   uint32_t minor = 0;
-  switch (device_node(normalised, minor)) {
+  const DeviceNode node = device_node(normalised, minor);
+  constexpr int kNew = O_CREAT | O_EXCL;
+  if (node != DeviceNode::kNone && (flags & kNew) == kNew) return as_system_call(-EEXIST);
+  switch (node) {
     case DeviceNode::kNone:
       return kNotADevice;
     case DeviceNode::kRdmaCm:

@@ -64,6 +64,17 @@ TEST(Open, ReadsFilesOfTheTree) {
   }
 }
 
+TEST(Open, ADeviceIsThereAlready) {
+  for (const Opener& opener : kOpeners) {
+    if (opener.name[0] == '_') continue;  // they create nothing
+    EXPECT_EQ(opener.open("/dev/infiniband/rdma_cm", O_RDWR | O_CREAT | O_EXCL), -1) << opener.name;
+    EXPECT_EQ(errno, EEXIST) << opener.name;
+    const int fd = opener.open("/dev/infiniband/rdma_cm", O_RDWR | O_CREAT | O_CLOEXEC);
+    EXPECT_GE(fd, 0) << opener.name;
+    close(fd);
+  }
+}
+
 constexpr char kCounter[] = "/sys/class/infiniband/uiw_lo/ports/1/counters/port_xmit_data";
 
 bool is_number(const std::string& text) {
