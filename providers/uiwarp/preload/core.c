@@ -159,3 +159,12 @@ const char *redirect_into(const char *path, char *buffer)
 	errno = saved;
 	return ours ? buffer : path;
 }
+
+/* A program that was started in the tree, and has not named an RDMA path yet, sees where it lies. */
+char *as_known(char *place)
+{
+	const struct core *use = loaded_core();
+	const size_t length = use && place ? use->root_length(place) : 0;
+
+	return length > 0 ? memmove(place, place + length, strlen(place + length) + 1) : place;
+}

@@ -96,6 +96,9 @@ size_t in_one_piece(const struct iovec *parts, size_t count, char command[LONGES
 /* `path`, or where it leads, in `buffer` of PATH_MAX octets. Keeps errno. */
 const char *redirect_into(const char *path, char *buffer);
 
+/* `place`, which is shortened in place where it lies in the tree, as the program knows it. NULL stays NULL. */
+char *as_known(char *place);
+
 /* The path to hand to the real call. Takes stack for the result only when there may be one, and not while it loads. */
 #define REDIRECTED(path)                                                                           \
 	(is_rdma_path(path) && load_core() ? redirect_into((path), __builtin_alloca(PATH_MAX)) : (path))

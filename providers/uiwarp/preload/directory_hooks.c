@@ -13,16 +13,6 @@ HOOK int chdir(const char *path)
 	return real()->chdir(REDIRECTED(path));
 }
 
-/* As the program knows it. One that was started there, and has not named an RDMA path yet, sees where it lies. */
-static char *as_known(char *directory)
-{
-	const struct core *use = loaded_core();
-	const size_t length = use && directory ? use->root_length(directory) : 0;
-
-	return length > 0 ? memmove(directory, directory + length, strlen(directory + length) + 1) :
-			    directory;
-}
-
 HOOK char *getcwd(char *buffer, size_t size)
 {
 	return as_known(real()->getcwd(buffer, size));

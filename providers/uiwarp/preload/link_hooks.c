@@ -34,14 +34,10 @@ HOOK ssize_t __readlinkat_chk(int directory, const char *path, char *buffer, siz
 static char *resolve(const char *redirected, char *resolved)
 {
 	const size_t length = loaded_core()->root_length(redirected);
-	char *found = real()->realpath(redirected, resolved);
-	size_t hidden;
+	char *found = as_known(real()->realpath(redirected, resolved));
 
 	if (!found || length == 0)
 		return found;
-	hidden = loaded_core()->root_length(found);
-	if (hidden > 0)
-		return memmove(found, found + hidden, strlen(found + hidden) + 1);
 	redirected += length;
 	if (strcmp(found, "/dev/null") != 0 || !STARTS_WITH(redirected, "/dev/infiniband/"))
 		return found;
@@ -51,11 +47,18 @@ static char *resolve(const char *redirected, char *resolved)
 	return strdup(redirected);
 }
 
+/* The same of what is named from the directory where the program is, which may be one of the tree. */
+static char *relative(const char *path, char *found)
+{
+	return found && path[0] != '/' ? as_known(found) : found;
+}
+
 HOOK char *realpath(const char *restrict path, char *restrict resolved)
 {
 	const char *redirected = REDIRECTED(path);
 
-	return redirected == path ? real()->realpath(path, resolved) : resolve(redirected, resolved);
+	return redirected == path ? relative(path, real()->realpath(path, resolved)) :
+				    resolve(redirected, resolved);
 }
 
 HOOK char *__realpath_chk(const char *path, char *resolved, size_t size)
@@ -64,7 +67,7 @@ HOOK char *__realpath_chk(const char *path, char *resolved, size_t size)
 
 	/* Only a buffer that the fortified check accepts may be written to. */
 	if (redirected == path || size < PATH_MAX)
-		return real()->__realpath_chk(redirected, resolved, size);
+		return relative(redirected, real()->__realpath_chk(redirected, resolved, size));
 	return resolve(redirected, resolved);
 }
 
@@ -72,7 +75,7 @@ HOOK char *canonicalize_file_name(const char *path)
 {
 	const char *redirected = REDIRECTED(path);
 
-	return redirected == path ? real()->canonicalize_file_name(path) : resolve(redirected, NULL);
+	return redirected == path ? relative(path, real()->canonicalize_file_name(path)) : resolve(redirected, NULL);
 }
 
 HOOK ssize_t getxattr(const char *path, const char *name, void *value, size_t size)

@@ -2,6 +2,7 @@
 /* stat and access in all their forms. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "core.h"
@@ -44,9 +45,16 @@ HOOK int fstat64(int fd, struct stat64 *st)
 	return fixed(real()->fstat64(fd, st), fd, st);
 }
 
+/* Whether a descriptor itself is asked about. NULL is as good as "" since Linux 6.11. */
+static bool names_descriptor(const char *path, int flags)
+{
+	__asm__("" : "+r"(path)); /* why: is_rdma_path() */
+	return (flags & AT_EMPTY_PATH) && (!path || !path[0]);
+}
+
 static int fixed_at(int result, int fd, const char *path, void *st, int flags)
 {
-	if ((flags & AT_EMPTY_PATH) && path && !path[0])
+	if (names_descriptor(path, flags))
 		return fixed(result, fd, st);
 	return result;
 }
@@ -63,10 +71,29 @@ HOOK int fstatat64(int directory, const char *restrict path, struct stat64 *rest
 			st, flags);
 }
 
+/* What fstat() says of the same descriptor: of one that is no device what is there already. */
+static void fix_statx(int fd, struct statx *stx)
+{
+	const int saved = errno;
+	struct stat st;
+
+	if (fstat(fd, &st) == 0) {
+		stx->stx_mode = (uint16_t)st.st_mode;
+		stx->stx_rdev_major = major(st.st_rdev);
+		stx->stx_rdev_minor = minor(st.st_rdev);
+		stx->stx_size = (uint64_t)st.st_size;
+	}
+	errno = saved;
+}
+
 HOOK int statx(int directory, const char *restrict path, int flags, unsigned mask,
 	       struct statx *restrict st)
 {
-	return real()->statx(directory, REDIRECTED(path), flags, mask, st);
+	const int result = real()->statx(directory, REDIRECTED(path), flags, mask, st);
+
+	if (result == 0 && names_descriptor(path, flags) && is_device(directory))
+		fix_statx(directory, st);
+	return result;
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <glob.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -186,13 +187,20 @@ TEST(StatHooks, ADeviceDescriptorIsACharacterDevice) {
     ASSERT_EQ(call(&status), 0) << name;
     EXPECT_TRUE(S_ISCHR(status.st_mode)) << name;
   }
+  struct stat status {};
+  struct statx extended {};
+  EXPECT_EQ(fstat(fd, &status), 0);
+  EXPECT_EQ(statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &extended), 0);
+  EXPECT_EQ(extended.stx_mode, status.st_mode);
+  EXPECT_EQ(makedev(extended.stx_rdev_major, extended.stx_rdev_minor), status.st_rdev);
   close(fd);
 
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  struct stat status {};
   EXPECT_EQ(fstat(ends[0], &status), 0);
   EXPECT_TRUE(S_ISFIFO(status.st_mode));
+  EXPECT_EQ(statx(ends[0], "", AT_EMPTY_PATH, STATX_BASIC_STATS, &extended), 0);
+  EXPECT_EQ(extended.stx_mode, status.st_mode);
   close(ends[0]);
   close(ends[1]);
 }
@@ -237,8 +245,8 @@ TEST(ReadlinkHooks, SeeTheTree) {
   }
 }
 
-TEST(RealpathHooks, ShowThePathTheProgramKnows) {
-  const std::pair<const char*, std::function<std::string(const char*)>> calls[] = {
+std::vector<std::pair<const char*, std::function<std::string(const char*)>>> all_realpaths() {
+  return {
       {"realpath",
        [](const char* p) {
          char out[PATH_MAX];
@@ -267,7 +275,10 @@ TEST(RealpathHooks, ShowThePathTheProgramKnows) {
          return text;
        }},
   };
-  for (const auto& [name, call] : calls) {
+}
+
+TEST(RealpathHooks, ShowThePathTheProgramKnows) {
+  for (const auto& [name, call] : all_realpaths()) {
     EXPECT_EQ(call(kDirectory), kDirectory) << name;
     EXPECT_EQ(call("/sys/class/infiniband/./uiw_lo/ports/.."), kDirectory) << name;
     EXPECT_EQ(call("/sys/class/infiniband/uiw_lo/device/net/lo/"),
@@ -280,6 +291,20 @@ TEST(RealpathHooks, ShowThePathTheProgramKnows) {
     EXPECT_EQ(call("/sys/class/infiniband/mlx5_0"), "") << name;
     EXPECT_EQ(errno, ENOENT) << name;
   }
+}
+
+TEST(RealpathHooks, ShowItFromWhereTheProgramIs) {
+  const int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(chdir(kDirectory), 0);
+  for (const auto& [name, call] : all_realpaths()) {
+    EXPECT_EQ(call("."), kDirectory) << name;
+    EXPECT_EQ(call("ports/1"), std::string(kDirectory) + "/ports/1") << name;
+    EXPECT_EQ(call("ports/2"), "") << name;
+  }
+  ASSERT_EQ(chdir("/proc"), 0);
+  for (const auto& [name, call] : all_realpaths()) EXPECT_EQ(call("."), "/proc") << name;
+  EXPECT_EQ(fchdir(before), 0);
+  close(before);
 }
 
 TEST(XattrHooks, SeeTheTree) {  // or `ls -l` complains
