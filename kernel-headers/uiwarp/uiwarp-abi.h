@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 15
+#define UIWARP_ABI_VERSION 16
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -416,6 +416,8 @@ UIWARP_EXPORT const uint8_t *uiwarp_vk_fd_flags(void);
 
 /* write() to a descriptor flagged as a device. *handled = 0: it is none after all, use the real call. */
 UIWARP_EXPORT ssize_t uiwarp_vk_write(int fd, const void *buffer, size_t size, int *handled);
+/* Copies memory that the program names, of which not all may be there: 0; -1 and EFAULT. */
+UIWARP_EXPORT int uiwarp_vk_copy_in(void *to, const void *from, size_t size);
 /* socket(AF_NETLINK, type, NETLINK_RDMA); -2: not ours, use the real call. */
 UIWARP_EXPORT int uiwarp_vk_socket(int type);
 /*

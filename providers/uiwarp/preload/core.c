@@ -71,7 +71,7 @@ static bool find_functions(void *library, struct core *found)
 #define FIND(field, name) (*(void **)&found->field = dlsym(library, name))
 	if (FIND(redirect, "uiwarp_vk_redirect") && FIND(root_length, "uiwarp_vk_root_length") &&
 	    FIND(open, "uiwarp_vk_open") && FIND(fd_flags, "uiwarp_vk_fd_flags") &&
-	    FIND(write, "uiwarp_vk_write") && FIND(socket, "uiwarp_vk_socket") &&
+	    FIND(write, "uiwarp_vk_write") && FIND(copy_in, "uiwarp_vk_copy_in") && FIND(socket, "uiwarp_vk_socket") &&
 	    FIND(send, "uiwarp_vk_send") && FIND(ioctl, "uiwarp_vk_ioctl") && FIND(keeps, "uiwarp_vk_keeps") &&
 	    FIND(closing, "uiwarp_vk_closing") &&
 	    FIND(fix_stat, "uiwarp_vk_fix_stat") && FIND(dup, "uiwarp_vk_dup") && FIND(leave, "uiwarp_vk_leave"))
@@ -107,6 +107,7 @@ static void load(void)
 		PUBLISH(open);
 		PUBLISH(fd_flags);
 		PUBLISH(write);
+		PUBLISH(copy_in);
 		PUBLISH(socket);
 		PUBLISH(send);
 		PUBLISH(ioctl);

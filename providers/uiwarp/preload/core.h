@@ -20,6 +20,7 @@ struct core {
 	int (*open)(const char *path, int flags);
 	const uint8_t *(*fd_flags)(void);
 	ssize_t (*write)(int fd, const void *buffer, size_t size, int *handled);
+	int (*copy_in)(void *to, const void *from, size_t size);
 	int (*socket)(int type);
 	ssize_t (*send)(int fd, const void *buffer, size_t size, const struct sockaddr *address,
 			socklen_t address_size, int *handled);
@@ -87,11 +88,8 @@ static inline bool is_rdma_path(const char *path)
 /* A command is one message, so it has to be in one piece. None is longer than this. */
 enum { LONGEST_COMMAND = 4096 };
 
-/*
- * The parts of a message in one piece, and its length. Of what is longer the first octet too many is
- * copied: it tells, and nobody looks at the rest.
- */
-size_t in_one_piece(const struct iovec *parts, size_t count, char command[LONGEST_COMMAND + 1]);
+/* The parts of a message in one piece, and its length; or -EMSGSIZE, -EFAULT. */
+ssize_t in_one_piece(const struct iovec *parts, size_t count, char command[LONGEST_COMMAND]);
 
 /* `path`, or where it leads, in `buffer` of PATH_MAX octets. Keeps errno. */
 const char *redirect_into(const char *path, char *buffer);

@@ -22,34 +22,39 @@ HOOK ssize_t write(int fd, const void *buffer, size_t size)
 	return real()->write(fd, buffer, size);
 }
 
-size_t in_one_piece(const struct iovec *parts, size_t count, char command[LONGEST_COMMAND + 1])
+ssize_t in_one_piece(const struct iovec *parts, size_t count, char command[LONGEST_COMMAND])
 {
+	const struct core *use = loaded_core();
 	size_t size = 0;
 
-	for (size_t i = 0; i < count && size <= LONGEST_COMMAND; i++) {
-		size_t part = parts[i].iov_len;
+	if (count > IOV_MAX)
+		return -EMSGSIZE;
+	for (size_t i = 0; i < count; i++) {
+		struct iovec part;
 
-		if (part > LONGEST_COMMAND + 1 - size)
-			part = LONGEST_COMMAND + 1 - size;
-		memcpy(command + size, parts[i].iov_base, part);
-		size += part;
+		if (use->copy_in(&part, &parts[i], sizeof(part)) != 0)
+			return -EFAULT;
+		if (part.iov_len > LONGEST_COMMAND - size)
+			return -EMSGSIZE;
+		if (use->copy_in(command + size, part.iov_base, part.iov_len) != 0)
+			return -EFAULT;
+		size += part.iov_len;
 	}
-	return size;
+	return (ssize_t)size;
 }
 
 HOOK ssize_t writev(int fd, const struct iovec *parts, int count)
 {
-	if (__builtin_expect(is_device(fd), 0) && parts && count > 0) {
-		char command[LONGEST_COMMAND + 1];
+	if (__builtin_expect(is_device(fd), 0) && count > 0) {
+		char command[LONGEST_COMMAND];
 		const int saved = errno;
-		const size_t size = in_one_piece(parts, (size_t)count, command);
-		const bool fits = size <= LONGEST_COMMAND;
+		const ssize_t size = in_one_piece(parts, (size_t)count, command);
 		int handled;
 		/* Nothing is no command: it only tells whose the descriptor is. */
-		const ssize_t result = loaded_core()->write(fd, command, fits ? size : 0, &handled);
+		const ssize_t result = loaded_core()->write(fd, command, size < 0 ? 0 : (size_t)size, &handled);
 
-		if (handled && !fits) {
-			errno = EINVAL;
+		if (handled && size < 0) {
+			errno = size == -EMSGSIZE ? EINVAL : EFAULT;
 			return -1;
 		}
 		if (handled)

@@ -59,17 +59,19 @@ HOOK ssize_t sendto(int fd, const void *buffer, size_t size, int flags,
 
 HOOK ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	if (__builtin_expect(is_device(fd), 0) && message) {
-		char command[LONGEST_COMMAND + 1];
-		const size_t size = in_one_piece(message->msg_iov, message->msg_iovlen, command);
-		const bool fits = size <= LONGEST_COMMAND;
+	if (__builtin_expect(is_device(fd), 0)) {
+		char command[LONGEST_COMMAND];
+		struct msghdr copy;
+		const bool there = loaded_core()->copy_in(&copy, message, sizeof(copy)) == 0;
+		const ssize_t size = there ? in_one_piece(copy.msg_iov, copy.msg_iovlen, command) : -EFAULT;
 		ssize_t result;
 
-		if (is_answered(fd, command, fits ? size : 0, message->msg_name,
-				message->msg_namelen, &result)) {
-			if (fits)
+		/* Nothing is no request: it only tells whose the descriptor is. */
+		if (is_answered(fd, command, size < 0 ? 0 : (size_t)size, there ? copy.msg_name : NULL,
+				there ? copy.msg_namelen : 0, &result)) {
+			if (size >= 0)
 				return result;
-			errno = EMSGSIZE;
+			errno = (int)-size;
 			return -1;
 		}
 	}

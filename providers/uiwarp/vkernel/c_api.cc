@@ -21,6 +21,7 @@
 #include "vkernel/port_counters.h"
 #include "vkernel/tree.h"
 #include "vkernel/ucma.h"
+#include "vkernel/user_memory.h"
 #include "vkernel/uverbs.h"
 
 namespace uiw::vkernel {
@@ -122,6 +123,10 @@ ssize_t uiwarp_vk_write(int fd, const void* buffer, size_t size, int* handled) {
   *handled = ours ? 1 : 0;
   if (ours && result < 0) errno = error_number;
   return result;
+}
+
+int uiwarp_vk_copy_in(void* to, const void* from, size_t size) {
+  return as_system_call(-copy_in(to, from, size));
 }
 
 int uiwarp_vk_socket(int type) {

@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -18,11 +18,15 @@
 #include "vkernel/fd_table.h"
 #include "vkernel/nldev.h"
 #include "vkernel/raw_files.h"
+#include "vkernel/user_memory.h"
 
 namespace uiw::vkernel {
 namespace {
 
 namespace sys = core::sys;
+
+// What fits into the kernel's send buffer of such a socket, unless somebody has asked for more.
+constexpr size_t kLongestRequest = 208 * 1024;
 
 const sockaddr* generic(const sockaddr_nl& address) {
   return reinterpret_cast<const sockaddr*>(&address);
@@ -79,12 +83,15 @@ class NetlinkSocket final : public DeviceFile {
 
  private:
   int execute(int fd, const void* buffer, size_t size) {
-    if (buffer == nullptr && size > 0) return EFAULT;
+    if (size > kLongestRequest) return EMSGSIZE;
+    const std::unique_ptr<uint8_t[]> copy(new (std::nothrow) uint8_t[size]);
+    if (copy == nullptr) return ENOMEM;
+    if (int error = copy_in(copy.get(), buffer, size)) return error;
     sockaddr_nl self;
     if (int error = find_name(fd, self); error != 0) return error;
     if (int error = make_private(fd, self); error != 0) return error;
 
-    const std::span<const uint8_t> request(static_cast<const uint8_t*>(buffer), size);
+    const std::span<const uint8_t> request(copy.get(), size);
     if (nldev::asks_for_list(request)) device::refresh();
     const nldev::Privilege privilege =
         raw::may_administer_network() ? nldev::Privilege::kNetAdmin : nldev::Privilege::kNone;
@@ -146,7 +153,8 @@ ssize_t send_to_netlink(int fd, const void* buffer, size_t size, const sockaddr*
     sockaddr_nl to;
     error_number = EINVAL;
     if (address_size < sizeof to) return -1;
-    std::memcpy(&to, address, sizeof to);
+    if (error_number = copy_in(&to, address, sizeof to); error_number != 0) return -1;
+    error_number = EINVAL;
     if (to.nl_family != AF_NETLINK) return -1;
     error_number = EPERM;
     if (to.nl_pid != 0 || to.nl_groups != 0) return -1;

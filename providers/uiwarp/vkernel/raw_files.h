@@ -44,6 +44,10 @@ bool may_administer_network();
 bool thread_exists(int thread);
 // A signal handler cuts it short.
 void sleep(long nanoseconds);
+// Copies memory of this process as the kernel does it: how many bytes, fewer when what follows them
+// cannot be read, or written to; -EFAULT when that is so of the first.
+long read_own_memory(void* to, const void* from, size_t size);
+long write_own_memory(void* to, const void* from, size_t size);
 // `operation` as of flock().
 int flock(int fd, int operation);
 int dup3(int fd, int copy, int flags);

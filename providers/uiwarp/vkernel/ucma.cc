@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -89,20 +89,22 @@ void UcmaFile::close() {
 }
 
 ssize_t UcmaFile::write(int fd, const void* buffer, size_t size, int& error_number) {
-  rdma_ucm_cmd_hdr header;
-  error_number = EINVAL;
-  if (size < sizeof header) return -1;
-  std::memcpy(&header, buffer, sizeof header);
-  if (header.cmd >= std::size(kHandlers) || header.in > size - sizeof header) return -1;
-  const Handler handler = kHandlers[header.cmd];
-  if (handler == nullptr) {
-    error_number = ENOSYS;
-    return -1;
-  }
-  const UcmaRequest request{static_cast<const uint8_t*>(buffer) + sizeof header, header.in,
-                            header.out, fd};
-  error_number = handler(*this, request);
+  error_number = execute(fd, buffer, size);
   return error_number == 0 ? static_cast<ssize_t>(size) : -1;
+}
+
+int UcmaFile::execute(int fd, const void* buffer, size_t size) {
+  rdma_ucm_cmd_hdr header;
+  if (size < sizeof header) return EINVAL;
+  if (int error = copy_in(&header, buffer, sizeof header)) return error;
+  if (header.cmd >= std::size(kHandlers) || header.in > size - sizeof header) return EINVAL;
+  const Handler handler = kHandlers[header.cmd];
+  if (handler == nullptr) return ENOSYS;
+  uint8_t body[kLongestBody];
+  if (int error = copy_in(body, static_cast<const uint8_t*>(buffer) + sizeof header,
+                          std::min<size_t>(header.in, sizeof body)))
+    return error;
+  return handler(*this, UcmaRequest(body, header.in, header.out, fd));
 }
 
 // As the kernel's: blocks on an empty queue unless the descriptor says otherwise at this moment,

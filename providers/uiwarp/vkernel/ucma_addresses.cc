@@ -3,7 +3,6 @@
 #include <endian.h>
 #include <netinet/in.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 
@@ -62,11 +61,14 @@ bool has_paths(UcmaFile& file, const cm::Route& route) {
 int set_path(UcmaFile& file, const rdma_ucm_set_option& command) {
   if (file.manager().rules().mover != cm::Mover::kProgram) return EINVAL;
   if (command.optlen == 0 || command.optlen % sizeof(ib_path_rec_data) != 0) return EINVAL;
-  const auto* paths =
-      reinterpret_cast<const ib_path_rec_data*>(static_cast<uintptr_t>(command.optval));
-  const auto* end = paths + command.optlen / sizeof *paths;
-  if (std::none_of(paths, end, [](const auto& path) { return path.flags == kUsablePath; }))
-    return EINVAL;
+  const auto* const paths = static_cast<const ib_path_rec_data*>(user_pointer(command.optval));
+  bool usable = false;
+  for (size_t i = 0; i < command.optlen / sizeof *paths; ++i) {
+    ib_path_rec_data path;
+    if (int error = copy_in(&path, paths + i, sizeof path)) return error;
+    usable |= path.flags == kUsablePath;
+  }
+  if (!usable) return EINVAL;
   return file.manager().resolve_route(file.channel(), command.id);
 }
 
@@ -125,8 +127,8 @@ int ucma_query_route(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_query command;
   if (!request.read(command)) return EINVAL;
   rdma_ucm_query_route_resp response{};
-  if (int error =
-          request.room_for(command.response, offsetof(rdma_ucm_query_route_resp, ibdev_index))) {
+  if (int error = request.room_for(command.response, response,
+                                   offsetof(rdma_ucm_query_route_resp, ibdev_index))) {
     return error;
   }
   cm::Route route;
@@ -155,7 +157,8 @@ int ucma_query(UcmaFile& file, const UcmaRequest& request) {
         uint32_t num_paths, reserved;  // as in rdma_ucm_query_path_resp
         ib_path_rec_data path;
       } response{};
-      if (int error = request.room_for(command.response, sizeof(rdma_ucm_query_path_resp)))
+      if (int error =
+              request.room_for(command.response, response, sizeof(rdma_ucm_query_path_resp)))
         return error;
       if (int error = file.manager().query(file.channel(), command.id, route)) return error;
       if (has_paths(file, route) && request.out >= sizeof response) {
@@ -168,8 +171,8 @@ int ucma_query(UcmaFile& file, const UcmaRequest& request) {
     case RDMA_USER_CM_QUERY_ADDR:
     case RDMA_USER_CM_QUERY_GID: {
       rdma_ucm_query_addr_resp response{};
-      if (int error =
-              request.room_for(command.response, offsetof(rdma_ucm_query_addr_resp, ibdev_index))) {
+      if (int error = request.room_for(command.response, response,
+                                       offsetof(rdma_ucm_query_addr_resp, ibdev_index))) {
         return error;
       }
       if (int error = file.manager().query(file.channel(), command.id, route)) return error;
@@ -200,15 +203,16 @@ int ucma_set_option(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_set_option command;
   if (!request.read(command)) return EINVAL;
   const bool is_path = command.level == RDMA_OPTION_IB && command.optname == RDMA_OPTION_IB_PATH;
-  // The longest value of an option of the id that we know is an int.
-  if (command.optlen > (is_path ? kMaxPaths * sizeof(ib_path_rec_data) : sizeof(int)))
+  // The longest of an option of the id that we know is an int.
+  uint8_t value[sizeof(int)];
+  if (command.optlen > (is_path ? kMaxPaths * sizeof(ib_path_rec_data) : sizeof value))
     return EINVAL;
-  if (command.optval == 0 && command.optlen != 0) return EFAULT;
   if (is_path) return set_path(file, command);
+  if (int error = copy_in(value, user_pointer(command.optval), command.optlen)) return error;
   if (command.level != RDMA_OPTION_ID) return ENOSYS;
-  return file.manager().set_option(
-      file.channel(), command.id, static_cast<cm::Manager::Option>(command.optname),
-      {reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(command.optval)), command.optlen});
+  return file.manager().set_option(file.channel(), command.id,
+                                   static_cast<cm::Manager::Option>(command.optname),
+                                   {value, command.optlen});
 }
 
 }  // namespace uiw::vkernel

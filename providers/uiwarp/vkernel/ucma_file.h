@@ -18,6 +18,7 @@
 #include "vkernel/event_pipe.h"
 #include "vkernel/identity.h"
 #include "vkernel/last_reader.h"
+#include "vkernel/user_memory.h"
 
 namespace uiw::vkernel {
 
@@ -42,6 +43,7 @@ class UcmaFile final : public DeviceFile, private cm::EventSink {
  private:
   void notify() override { events_->tell(); }
   bool clear() override { return events_->take_back(); }
+  int execute(int fd, const void* buffer, size_t size);
   int wait();
   void close();
 
@@ -61,7 +63,10 @@ inline constexpr core::Nanoseconds kReaderPatience = 10 * core::kMillisecond;
 UcmaFile* make_ucma_file(std::unique_ptr<EventPipe> events, cm::Manager& manager,
                          core::Nanoseconds patience = kReaderPatience);
 
-// One command as it came: the octets behind its header, all of which are there.
+// Bytes behind the header of a command, of those that are known.
+inline constexpr size_t kLongestBody = 512;
+
+// One command: what the program has written behind its header, or the beginning of it.
 struct UcmaRequest {
   const uint8_t* body;
   uint16_t in;   // octets of the body
@@ -71,6 +76,7 @@ struct UcmaRequest {
   // Copies the command, what the caller left out as zeros. False when it has less than `least`.
   template <class Command>
   bool read(Command& command, size_t least = sizeof(Command)) const {
+    static_assert(sizeof command <= kLongestBody);
     if (in < least) return false;
     std::memset(&command, 0, sizeof command);
     std::memcpy(&command, body, in < sizeof command ? in : sizeof command);
@@ -78,15 +84,21 @@ struct UcmaRequest {
   }
 
   // Whether a response of at least that size can be given: 0, ENOSPC, EFAULT. To be asked before
-  // the command is carried out.
-  int room_for(uint64_t response, size_t least) const {
-    if (out < least) return ENOSPC;
-    return response == 0 ? EFAULT : 0;
+  // the command is carried out, with a response that says nothing yet.
+  template <class Response>
+  int room_for(uint64_t address, const Response& empty, size_t least = sizeof(Response)) const {
+    return out < least ? ENOSPC : give(address, empty);
   }
   template <class Response>
   void respond(uint64_t address, const Response& response) const {
-    std::memcpy(reinterpret_cast<void*>(static_cast<uintptr_t>(address)), &response,
-                out < sizeof response ? out : sizeof response);
+    give(address, response);  // there was room a moment ago
+  }
+
+ private:
+  template <class Response>
+  int give(uint64_t address, const Response& response) const {
+    return copy_out(user_pointer(address), &response,
+                    out < sizeof response ? out : sizeof response);
   }
 };
 

@@ -67,7 +67,7 @@ int ucma_create_id(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_create_id command;
   if (!request.read(command)) return EINVAL;
   rdma_ucm_create_id_resp response{};
-  if (int error = request.room_for(command.response, sizeof response)) return error;
+  if (int error = request.room_for(command.response, response)) return error;
   const int error =
       file.manager().create_id(file.channel(), command.uid, static_cast<cm::PortSpace>(command.ps),
                                service_of(command.qp_type), response.id);
@@ -79,7 +79,7 @@ int ucma_destroy_id(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_destroy_id command;
   if (!request.read(command)) return EINVAL;
   rdma_ucm_destroy_id_resp response{};
-  if (int error = request.room_for(command.response, sizeof response)) return error;
+  if (int error = request.room_for(command.response, response)) return error;
   const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
   const uint64_t uid = told ? file.manager().uid_of(file.channel(), command.id) : 0;
   const int error = file.manager().destroy_id(file.channel(), command.id, response.events_reported);
@@ -93,7 +93,7 @@ int ucma_migrate_id(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_migrate_id command;
   if (!request.read(command)) return EINVAL;
   rdma_ucm_migrate_resp response{};
-  if (int error = request.room_for(command.response, sizeof response)) return error;
+  if (int error = request.room_for(command.response, response)) return error;
   const FileRef from = find_file(static_cast<int>(command.fd));
   if (!from) return ENOENT;
   if (from->kind() != DeviceFile::Kind::kUcma) return EINVAL;
@@ -107,11 +107,11 @@ int ucma_migrate_id(UcmaFile& file, const UcmaRequest& request) {
 int ucma_get_event(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_get_event command;
   if (!request.read(command)) return EINVAL;
-  if (int error = request.room_for(command.response, kLeastEvent)) return error;
+  rdma_ucm_event_resp response{};
+  if (int error = request.room_for(command.response, response, kLeastEvent)) return error;
   cm::Event event;
   if (int error = file.wait_for_event(request.fd, event)) return error;
 
-  rdma_ucm_event_resp response{};
   response.uid = event.uid;
   response.id = event.id;
   response.event = static_cast<uint32_t>(event.type);

@@ -11,7 +11,7 @@ namespace {
 int join(UcmaFile& file, const UcmaRequest& request, const rdma_ucm_join_mcast& command,
          const sockaddr_storage& group) {
   rdma_ucm_create_id_resp response{};
-  if (int error = request.room_for(command.response, sizeof response)) return error;
+  if (int error = request.room_for(command.response, response)) return error;
   const int error =
       file.manager().join(file.channel(), command.id, command.uid, group, response.id);
   if (error == 0) request.respond(command.response, response);
@@ -46,7 +46,7 @@ int ucma_leave(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_destroy_id command;
   if (!request.read(command)) return EINVAL;
   rdma_ucm_destroy_id_resp response{};
-  if (int error = request.room_for(command.response, sizeof response)) return error;
+  if (int error = request.room_for(command.response, response)) return error;
   const int error = file.manager().leave(file.channel(), command.id, response.events_reported);
   if (error == 0) request.respond(command.response, response);
   return error;

@@ -106,7 +106,7 @@ int ucma_init_qp_attr(UcmaFile& file, const UcmaRequest& request) {
   rdma_ucm_init_qp_attr command;
   if (!request.read(command)) return EINVAL;
   ib_uverbs_qp_attr response{};
-  if (int error = request.room_for(command.response, sizeof response)) return error;
+  if (int error = request.room_for(command.response, response)) return error;
   cm::Route route;
   if (int error = file.manager().query(file.channel(), command.id, route)) return error;
   if (route.node_guid == 0) return EINVAL;  // bound to no device

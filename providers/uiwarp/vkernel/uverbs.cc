@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
+#include <cstddef>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -21,6 +21,7 @@
 #include "vkernel/event_pipe.h"
 #include "vkernel/fd_table.h"
 #include "vkernel/identity.h"
+#include "vkernel/user_memory.h"
 
 namespace uiw::vkernel {
 namespace {
@@ -37,8 +38,9 @@ int create_completion_channel(const void* buffer, size_t size, const ib_uverbs_c
   if (size != sizeof header + sizeof command) return EINVAL;
   ib_uverbs_create_comp_channel_resp response;
   if (header.out_words * 4u < sizeof response) return ENOSPC;
-  std::memcpy(&command, static_cast<const char*>(buffer) + sizeof header, sizeof command);
-  if (command.response == 0) return EFAULT;
+  if (int error =
+          copy_in(&command, static_cast<const char*>(buffer) + sizeof header, sizeof command))
+    return error;
 
   EventPipe pipe;
   int fd;
@@ -46,22 +48,35 @@ int create_completion_channel(const void* buffer, size_t size, const ib_uverbs_c
   // The provider opens it once more when the channel gets its first completion queue, by when the
   // process may be another user. Who cannot look into /proc/PID/fd gains nothing.
   sys::fchmod(fd, 0666);
-  core::release_descriptor(fd);  // it is the program's, who reads and closes it
   response.fd = static_cast<uint32_t>(fd);
-  std::memcpy(reinterpret_cast<void*>(command.response), &response, sizeof response);
+  if (int error = copy_out(user_pointer(command.response), &response, sizeof response)) {
+    sys::close(fd);
+    return error;
+  }
+  core::release_descriptor(fd);  // it is the program's, who reads and closes it
   return 0;
 }
 
-// The attribute that UVERBS_METHOD_ASYNC_EVENT_ALLOC answers in. Null: another command.
-ib_uverbs_attr* async_event_answer(unsigned long request, void* argument) {
-  if (request != RDMA_VERBS_IOCTL || argument == nullptr) return nullptr;
-  auto& header = *static_cast<ib_uverbs_ioctl_hdr*>(argument);
+// Where UVERBS_METHOD_ASYNC_EVENT_ALLOC is to answer: 0, EFAULT or EINVAL; nothing: another
+// command.
+std::optional<int> find_answer(unsigned long request, const void* argument, int64_t** answer) {
+  if (request != RDMA_VERBS_IOCTL) return std::nullopt;
+  ib_uverbs_ioctl_hdr header;
+  if (int error = copy_in(&header, argument, sizeof header)) return error;
   if (header.object_id != UVERBS_OBJECT_ASYNC_EVENT ||
       header.method_id != UVERBS_METHOD_ASYNC_EVENT_ALLOC)
-    return nullptr;
-  for (uint16_t i = 0; i < header.num_attrs; ++i)
-    if (header.attrs[i].attr_id == UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE) return &header.attrs[i];
-  return nullptr;
+    return std::nullopt;
+  if (header.length != sizeof header + header.num_attrs * sizeof(ib_uverbs_attr)) return EINVAL;
+  ib_uverbs_attr* attribute = static_cast<ib_uverbs_ioctl_hdr*>(const_cast<void*>(argument))->attrs;
+  for (uint16_t i = 0; i < header.num_attrs; ++i, ++attribute) {
+    ib_uverbs_attr copy;
+    if (int error = copy_in(&copy, attribute, sizeof copy)) return error;
+    if (copy.attr_id != UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE) continue;
+    *answer = reinterpret_cast<int64_t*>(reinterpret_cast<char*>(attribute) +
+                                         offsetof(ib_uverbs_attr, data_s64));
+    return 0;
+  }
+  return std::nullopt;
 }
 
 class UverbsFile final : public DeviceFile {
@@ -83,12 +98,13 @@ class UverbsFile final : public DeviceFile {
   }
 
   std::optional<int> control(int fd, unsigned long request, void* argument) override {
-    ib_uverbs_attr* const answer = async_event_answer(request, argument);
-    if (answer == nullptr) return std::nullopt;
+    int64_t* answer;
+    if (const auto error = find_answer(request, argument, &answer); error != 0) return error;
     const std::lock_guard lock(mutex_);
     const auto given = std::ranges::find(given_, fd, &Given::fd);
     if (given == given_.end()) return EOPNOTSUPP;
-    answer->data_s64 = given->async_fd;
+    const int64_t async_fd = given->async_fd;
+    if (int error = copy_out(answer, &async_fd, sizeof async_fd)) return error;
     given_.erase(given);
     return 0;
   }
@@ -108,9 +124,8 @@ class UverbsFile final : public DeviceFile {
   // The errnos are those of the kernel's ib_uverbs_write().
   static int execute(const void* buffer, size_t size) {
     ib_uverbs_cmd_hdr header;
-    if (buffer == nullptr) return EFAULT;
     if (size < sizeof header) return EINVAL;
-    std::memcpy(&header, buffer, sizeof header);
+    if (int error = copy_in(&header, buffer, sizeof header)) return error;
     if ((header.command & kExtendedCommand) != 0) return EOPNOTSUPP;
     if (header.command > kLastCommand || header.in_words * 4u != size) return EINVAL;
     if (header.command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL) {

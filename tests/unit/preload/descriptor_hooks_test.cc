@@ -73,6 +73,23 @@ TEST(WriteHook, WhatIsRefusedForItsSizeIsNotCarriedOut) {
   close(fd);
 }
 
+TEST(WriteHook, MemoryThatIsNotThereIsAnError) {
+  const int fd = open_device();
+  void* volatile nowhere = reinterpret_cast<void*>(16);  // or the compiler sees it
+  void* const bad = nowhere;
+  EXPECT_EQ(write(fd, bad, 32), -1);
+  EXPECT_EQ(errno, EFAULT);
+  iovec parts[] = {{bad, 32}};
+  EXPECT_EQ(writev(fd, parts, 1), -1);
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_EQ(writev(fd, static_cast<iovec*>(bad), 1), -1);
+  EXPECT_EQ(errno, EFAULT);
+  const std::vector<iovec> many(2000);
+  EXPECT_EQ(writev(fd, many.data(), static_cast<int>(many.size())), -1);
+  EXPECT_EQ(errno, EINVAL);
+  close(fd);
+}
+
 TEST(WriteHook, ForeignDescriptorsAreLeftAlone) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

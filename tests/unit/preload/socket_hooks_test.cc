@@ -77,6 +77,33 @@ TEST(SocketHooks, TooLongARequestIsRefused) {
   close(fd);
 }
 
+TEST(SocketHooks, MemoryThatIsNotThereIsAnError) {
+  const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+  ASSERT_GE(fd, 0);
+  void* volatile wild = reinterpret_cast<void*>(16);  // or the compiler sees it
+  void* const bad = wild;
+  iovec part{bad, 24};
+  msghdr message = message_of(&part, 1), nowhere = message_of(static_cast<iovec*>(bad), 1);
+  const std::pair<const char*, std::function<ssize_t()>> calls[] = {
+      {"send", [&] { return send(fd, bad, 24, 0); }},
+      {"address",
+       [&] {
+         return sendto(fd, &kRequest, sizeof kRequest, 0, static_cast<sockaddr*>(bad),
+                       sizeof(sockaddr_nl));
+       }},
+      {"parts", [&] { return sendmsg(fd, &message, 0); }},
+      {"list of parts", [&] { return sendmsg(fd, &nowhere, 0); }},
+      {"message", [&] { return sendmsg(fd, static_cast<msghdr*>(bad), 0); }},
+  };
+  for (const auto& [name, call] : calls) {
+    EXPECT_EQ(call(), -1) << name;
+    EXPECT_EQ(errno, EFAULT) << name;
+  }
+  EXPECT_TRUE(receive(fd).empty());
+  EXPECT_EQ(send(fd, &kRequest, sizeof kRequest, 0), static_cast<ssize_t>(sizeof kRequest));
+  close(fd);
+}
+
 TEST(SocketHooks, CopiesAreTheSameSocket) {
   const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
   ASSERT_GE(fd, 0);

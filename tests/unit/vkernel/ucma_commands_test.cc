@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include "device/device.h"
+#include "unit/vkernel/memory_end.h"
 #include "unit/vkernel/ucma_rig.h"
 
 namespace uiw::vkernel::test {
@@ -108,6 +109,37 @@ TEST_F(UcmaTest, CommandsOfTheInfinibandAddressFamilyAreRefused) {
   bind.addr_size = 16;
   EXPECT_EQ(EINVAL, command(fd, kBind, bind));
   EXPECT_EQ(0u, destroy_id(fd, id));
+}
+
+TEST_F(UcmaTest, MemoryThatIsNotThereIsAnError) {
+  const int fd = open_channel();
+  const MemoryEnd memory;
+  const uint64_t bad[] = {0, 16, address_of(memory.end() - 1)};
+  for (uint64_t address : bad) {
+    const void* const buffer = user_pointer(address);
+    EXPECT_EQ(EFAULT, write(fd, buffer, 32)) << address;
+    EXPECT_EQ(EFAULT, command(fd, kCreateId, rdma_ucm_create_id{1, address, RDMA_PS_TCP, 2, {}}));
+  }
+  // A header and nothing behind it, though its command has more.
+  const rdma_ucm_cmd_hdr header{kCreateId.number, kCreateId.in, kCreateId.out};
+  uint8_t* const cut = memory.end() - sizeof header;
+  memcpy(cut, &header, sizeof header);
+  EXPECT_EQ(EFAULT, write(fd, cut, sizeof header + kCreateId.in));
+
+  const uint32_t id = create_id(fd, 1);
+  for (uint64_t address : bad) {
+    EXPECT_EQ(EFAULT, command(fd, kSetOption,
+                              rdma_ucm_set_option{address, id, RDMA_OPTION_ID,
+                                                  RDMA_OPTION_ID_REUSEADDR, sizeof(int)}));
+    EXPECT_EQ(EFAULT, command(fd, kQueryRoute, rdma_ucm_query{address, id, 0}));
+    EXPECT_EQ(EFAULT, command(fd, kDestroyId, rdma_ucm_destroy_id{address, id, 0}));
+  }
+  // The event is there for the next one who asks.
+  resolve_ip(fd, id, ip("127.0.0.1", 7));
+  for (uint64_t address : bad)
+    EXPECT_EQ(EFAULT, command(fd, kGetEvent, rdma_ucm_get_event{address}));
+  EXPECT_EQ(1u, get_event(fd, 0).uid);
+  EXPECT_EQ(1u, destroy_id(fd, id));
 }
 
 TEST_F(UcmaTest, BindAndResolveWithExplicitSizes) {

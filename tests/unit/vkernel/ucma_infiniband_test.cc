@@ -250,6 +250,8 @@ TEST_F(UcmaInfinibandTest, AProgramMayBringThePath) {
   paths[1].flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
   EXPECT_EQ(EINVAL, set(0));
   EXPECT_EQ(EINVAL, set(sizeof paths - 1));
+  EXPECT_EQ(EFAULT,
+            set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, user_pointer(16), sizeof paths));
   ASSERT_EQ(0, set(sizeof paths));
   EXPECT_EQ(7u, get_event(fd_, 2).uid);
   EXPECT_EQ(EINVAL, set(sizeof paths));  // it has one

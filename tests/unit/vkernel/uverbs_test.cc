@@ -19,6 +19,7 @@
 
 #include "device/device.h"
 #include "uiwarp/uiwarp-abi.h"
+#include "unit/vkernel/memory_end.h"
 
 namespace uiw::vkernel {
 namespace {
@@ -125,6 +126,26 @@ TEST_F(UverbsTest, RefusesMalformedCommandsAsTheKernelDoes) {
   EXPECT_EQ(command(&wrong, sizeof wrong), EOPNOTSUPP);
 }
 
+TEST_F(UverbsTest, MemoryThatIsNotThereIsAnError) {
+  ib_uverbs_create_comp_channel_resp response{};
+  CreateChannel create;
+  create.body.response = reinterpret_cast<uintptr_t>(&response);
+  const test::MemoryEnd memory;
+  uint8_t* const cut = memory.end() - sizeof create.header;
+  memcpy(cut, &create, sizeof create.header);
+  EXPECT_EQ(command(reinterpret_cast<void*>(16), sizeof create), EFAULT);
+  EXPECT_EQ(command(cut, sizeof create), EFAULT);
+  const int lowest = dup(fd_);
+  close(lowest);
+  for (uint64_t bad : {uint64_t{0}, uint64_t{16}, reinterpret_cast<uint64_t>(memory.end() - 1)}) {
+    create.body.response = bad;
+    EXPECT_EQ(command(&create, sizeof create), EFAULT);
+  }
+  const int now = dup(fd_);
+  EXPECT_EQ(now, lowest) << "what was made is closed again";
+  close(now);
+}
+
 // What libibverbs asks of an imported device.
 class AllocAsyncEvents {
  public:
@@ -153,6 +174,31 @@ TEST_F(UverbsTest, AnswersOnceWithTheDescriptorOfEventsThatItWasGiven) {
   EXPECT_EQ(uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL, alloc.get(), &handled), 0);
   EXPECT_EQ(alloc.answer(), 4711);
   EXPECT_EQ(uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL, alloc.get(), &handled), -1);
+}
+
+TEST_F(UverbsTest, AnIoctlThatIsNotThereOrNotAsLongAsItSaysIsRefused) {
+  ASSERT_EQ(uiwarp_vk_give_async(fd_, 4711), 0);
+  const auto control = [&](void* argument) {
+    int handled = 0;
+    const int result = uiwarp_vk_ioctl(fd_, RDMA_VERBS_IOCTL, argument, &handled);
+    EXPECT_EQ(handled, 1);
+    return result == 0 ? 0 : errno;
+  };
+  EXPECT_EQ(control(nullptr), EFAULT);
+  EXPECT_EQ(control(reinterpret_cast<void*>(16)), EFAULT);
+  AllocAsyncEvents alloc;
+  alloc.header().num_attrs = 0xffff;
+  EXPECT_EQ(control(alloc.get()), EINVAL);
+  alloc.header().num_attrs = 1;
+  alloc.header().length -= 1;
+  EXPECT_EQ(control(alloc.get()), EINVAL);
+  alloc.header().length += 1;
+  const test::MemoryEnd memory;
+  uint8_t* const cut = memory.end() - sizeof(ib_uverbs_ioctl_hdr);
+  memcpy(cut, alloc.get(), sizeof(ib_uverbs_ioctl_hdr));
+  EXPECT_EQ(control(cut), EFAULT);
+  EXPECT_EQ(control(alloc.get()), 0);
+  EXPECT_EQ(alloc.answer(), 4711);
 }
 
 TEST_F(UverbsTest, OtherIoctlsGoToTheDescriptor) {
