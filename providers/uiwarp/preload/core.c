@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -133,8 +134,12 @@ const struct core *load_core(void)
 {
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == UNKNOWN) {
 		const int saved = errno;
+		int cancelled;
 
+		/* A thread that ended within dlopen() would keep the loader's lock. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled);
 		load();
+		pthread_setcancelstate(cancelled, NULL);
 		errno = saved;
 	}
 	return loaded_core();
