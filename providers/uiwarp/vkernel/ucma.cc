@@ -104,7 +104,7 @@ int UcmaFile::execute(int fd, const void* buffer, size_t size) {
   if (int error = copy_in(body, static_cast<const uint8_t*>(buffer) + sizeof header,
                           std::min<size_t>(header.in, sizeof body)))
     return error;
-  return handler(*this, UcmaRequest(body, header.in, header.out, fd));
+  return handler(*this, UcmaRequest{body, header.in, header.out, fd});
 }
 
 // As the kernel's: blocks on an empty queue unless the descriptor says otherwise at this moment,
