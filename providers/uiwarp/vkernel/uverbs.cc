@@ -98,7 +98,7 @@ class UverbsFile final : public DeviceFile {
   }
 
   std::optional<int> control(int fd, unsigned long request, void* argument) override {
-    int64_t* answer;
+    int64_t* answer = nullptr;
     if (const auto error = find_answer(request, argument, &answer); error != 0) return error;
     const std::lock_guard lock(mutex_);
     const auto given = std::ranges::find(given_, fd, &Given::fd);
