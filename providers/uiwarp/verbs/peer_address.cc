@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
 
 #include "verbs/ack_time.h"
 #include "verbs/address_vector.h"
@@ -61,32 +62,37 @@ core::Nanoseconds peer_time_limit(const ibv_qp_attr& attr) {
                                      core::kSecond);
 }
 
-void remember(ibv_qp_attr& kept, const ibv_qp_attr& attr, int mask) {
-  if (mask & IBV_QP_AV) kept.ah_attr = attr.ah_attr;
-  if (mask & IBV_QP_DEST_QPN) kept.dest_qp_num = attr.dest_qp_num;
-  if (mask & IBV_QP_PATH_MTU) kept.path_mtu = attr.path_mtu;
-  if (mask & IBV_QP_RQ_PSN) kept.rq_psn = attr.rq_psn;
-  if (mask & IBV_QP_SQ_PSN) kept.sq_psn = attr.sq_psn;
-  if (mask & IBV_QP_TIMEOUT) kept.timeout = attr.timeout;
-  if (mask & IBV_QP_RETRY_CNT) kept.retry_cnt = attr.retry_cnt;
-  if (mask & IBV_QP_RNR_RETRY) kept.rnr_retry = attr.rnr_retry;
-  if (mask & IBV_QP_MIN_RNR_TIMER) kept.min_rnr_timer = attr.min_rnr_timer;
-  if (mask & IBV_QP_MAX_QP_RD_ATOMIC) kept.max_rd_atomic = attr.max_rd_atomic;
-  if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) kept.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+ibv_qp_attr KeptAttributes::take(const ibv_qp_attr& attr, int mask) {
+  const std::lock_guard lock(lock_);
+  if ((mask & IBV_QP_STATE) && attr.qp_state == IBV_QPS_RESET) kept_ = {};
+  if (mask & IBV_QP_AV) kept_.ah_attr = attr.ah_attr;
+  if (mask & IBV_QP_DEST_QPN) kept_.dest_qp_num = attr.dest_qp_num;
+  if (mask & IBV_QP_PATH_MTU) kept_.path_mtu = attr.path_mtu;
+  if (mask & IBV_QP_RQ_PSN) kept_.rq_psn = attr.rq_psn;
+  if (mask & IBV_QP_SQ_PSN) kept_.sq_psn = attr.sq_psn;
+  if (mask & IBV_QP_TIMEOUT) kept_.timeout = attr.timeout;
+  if (mask & IBV_QP_RETRY_CNT) kept_.retry_cnt = attr.retry_cnt;
+  if (mask & IBV_QP_RNR_RETRY) kept_.rnr_retry = attr.rnr_retry;
+  if (mask & IBV_QP_MIN_RNR_TIMER) kept_.min_rnr_timer = attr.min_rnr_timer;
+  if (mask & IBV_QP_MAX_QP_RD_ATOMIC) kept_.max_rd_atomic = attr.max_rd_atomic;
+  if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) kept_.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+  return kept_;
 }
 
-void recall(ibv_qp_attr& answer, const ibv_qp_attr& kept) {
-  answer.ah_attr = kept.ah_attr;
-  answer.dest_qp_num = kept.dest_qp_num;
-  if (kept.path_mtu) answer.path_mtu = kept.path_mtu;
-  answer.rq_psn = kept.rq_psn;
-  answer.sq_psn = kept.sq_psn;
-  answer.timeout = kept.timeout;
-  answer.retry_cnt = kept.retry_cnt;
-  answer.rnr_retry = kept.rnr_retry;
-  answer.min_rnr_timer = kept.min_rnr_timer;
-  answer.max_rd_atomic = kept.max_rd_atomic;
-  answer.max_dest_rd_atomic = kept.max_dest_rd_atomic;
+void KeptAttributes::recall(ibv_qp_attr& answer) const {
+  const std::lock_guard lock(lock_);
+  if (kept_.dest_qp_num == 0) return;
+  answer.ah_attr = kept_.ah_attr;
+  answer.dest_qp_num = kept_.dest_qp_num;
+  if (kept_.path_mtu) answer.path_mtu = kept_.path_mtu;
+  answer.rq_psn = kept_.rq_psn;
+  answer.sq_psn = kept_.sq_psn;
+  answer.timeout = kept_.timeout;
+  answer.retry_cnt = kept_.retry_cnt;
+  answer.rnr_retry = kept_.rnr_retry;
+  answer.min_rnr_timer = kept_.min_rnr_timer;
+  answer.max_rd_atomic = kept_.max_rd_atomic;
+  answer.max_dest_rd_atomic = kept_.max_dest_rd_atomic;
 }
 
 }  // namespace uiw::verbs

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/explain.h"
 #include "core/result.h"
+#include "core/spinlock.h"
 #include "device/device.h"
 #include "device/face.h"
 #include "rendezvous/peer_search.h"
@@ -32,9 +33,17 @@ core::Nanoseconds peer_time_limit(const ibv_qp_attr& attr);
 // seconds.
 inline constexpr core::Nanoseconds kPatienceWithoutRetries = 4 * core::kSecond;
 
-// Takes what `mask` sets, for ibv_query_qp: hints that have no meaning on TCP, and the peer.
-void remember(ibv_qp_attr& kept, const ibv_qp_attr& attr, int mask);
-// Puts it into an answer to ibv_query_qp.
-void recall(ibv_qp_attr& answer, const ibv_qp_attr& kept);
+// The peer, and attributes that have no meaning on TCP, for ibv_query_qp. Thread: any.
+class KeptAttributes {
+ public:
+  // Takes what `mask` sets, with the move to RESET nothing else; what is kept then.
+  ibv_qp_attr take(const ibv_qp_attr& attr, int mask);
+  // Puts it into an answer, if the queue pair is connected by number.
+  void recall(ibv_qp_attr& answer) const;
+
+ private:
+  mutable core::Spinlock lock_;
+  ibv_qp_attr kept_{};  // under lock_
+};
 
 }  // namespace uiw::verbs

@@ -387,24 +387,23 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   } else if (const int error = qp->session->modify(*attr, mask)) {
     return error;
   }
-  if (target == IBV_QPS_RESET) qp->hints = {};
-  verbs::remember(qp->hints, *attr, mask);
+  const ibv_qp_attr kept = qp->kept.take(*attr, mask);
   const bool reliable = service_of(qp->qp_type) == core::Service::kReliable;
   const core::Nanoseconds limit =
-      reliable ? verbs::peer_time_limit(qp->hints) : verbs::kPatienceWithoutRetries;
-  const bool by_number = qp->hints.dest_qp_num != 0;
+      reliable ? verbs::peer_time_limit(kept) : verbs::kPatienceWithoutRetries;
+  const bool by_number = kept.dest_qp_num != 0;
   if (reliable && by_number &&
       (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
-    qp->session->set_ack_timeout(limit, qp->hints.timeout);
+    qp->session->set_ack_timeout(limit, kept.timeout);
   // InfiniBand's sender tries for ever with 7, and programs give both ends the same. Of the peer of
   // a connection of rdma_cm the id knows it (cm/link.cc).
-  if (by_number && qp->hints.dest_qp_num != core::kCmQpNumber && (mask & IBV_QP_RNR_RETRY))
+  if (by_number && kept.dest_qp_num != core::kCmQpNumber && (mask & IBV_QP_RNR_RETRY))
     qp->session->await_receives(attr->rnr_retry == core::kMostRetries &&
                                 !core::settings().rnr_wait_set);
   if (target == IBV_QPS_RTS || target == IBV_QPS_RESET) {
     qp->pd->context->engine->run_sync([&] {
       if (target == IBV_QPS_RESET) qp->peer_search.reset();
-      if (qp->peer_search) qp->peer_search->enter_rts(qp->hints.sq_psn, limit);
+      if (qp->peer_search) qp->peer_search->enter_rts(kept.sq_psn, limit);
     });
   }
   return 0;
@@ -426,7 +425,7 @@ int64_t uiwarp_qp_patience(uiwarp_qp* qp) {
 int uiwarp_qp_query(uiwarp_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
   if (qp->datagrams) return qp->datagrams->query(*attr, *init);
   const int error = qp->session->query(*attr, mask, *init);
-  if (error == 0 && qp->hints.dest_qp_num != 0) verbs::recall(*attr, qp->hints);
+  if (error == 0) qp->kept.recall(*attr);
   return error;
 }
 

@@ -16,6 +16,7 @@
 #include "uiwarp/uiwarp-abi.h"
 #include "verbs/cq.h"
 #include "verbs/pd.h"
+#include "verbs/peer_address.h"
 #include "verbs/registry.h"
 #include "verbs/srq.h"
 
@@ -38,7 +39,7 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
   // With a session.
   uiw::verbs::Senders::Member sending;
   std::unique_ptr<uiw::rendezvous::PeerSearch> peer_search;  // thread: engine
-  ibv_qp_attr hints{};                                       // when connected by number
+  uiw::verbs::KeptAttributes kept;
 
   // With datagrams.
   uiw::datagram::Door* door = nullptr;
