@@ -84,4 +84,9 @@ bool run_on_own_stack(size_t size, void (*run)(void*), void* argument) {
   return ran;
 }
 
+void run_with_enough_stack(size_t enough, size_t size, void (*run)(void*), void* argument) {
+  const size_t left = stack_left();
+  if (left == 0 || left >= enough || !run_on_own_stack(size, run, argument)) run(argument);
+}
+
 }  // namespace uiw::core

@@ -16,4 +16,8 @@ bool run_on_own_thread(size_t size, void (*run)(void*), void* argument);
 // On the calling thread. Its locks stay its own.
 bool run_on_own_stack(size_t size, void (*run)(void*), void* argument);
 
+// On the calling thread: on a stack of its own, of `size` bytes, where less than `enough` is known
+// to be left of the thread's and there is memory for it; else as it is.
+void run_with_enough_stack(size_t enough, size_t size, void (*run)(void*), void* argument);
+
 }  // namespace uiw::core

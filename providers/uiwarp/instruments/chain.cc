@@ -63,8 +63,7 @@ void load(void* argument) {
 Loaded load_somewhere() {
   constexpr size_t kEnough = 256 * 1024, kStack = 1024 * 1024;
   Loaded loaded;
-  const size_t left = core::stack_left();
-  if (left == 0 || left >= kEnough || !core::run_on_own_stack(kStack, load, &loaded)) load(&loaded);
+  core::run_with_enough_stack(kEnough, kStack, load, &loaded);
   return loaded;
 }
 

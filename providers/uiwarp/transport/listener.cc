@@ -33,6 +33,12 @@ bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
 
+// Of SOL_SOCKET. 0 or a negative errno.
+int switch_option(int fd, int option, bool on) {
+  const int value = on;
+  return sys::setsockopt(fd, SOL_SOCKET, option, &value, sizeof value);
+}
+
 // accept(2): errors of the connection that was just to be accepted, not of the listener.
 bool is_of_one_connection(int error) {
   switch (error) {
@@ -63,11 +69,8 @@ core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& o
   const int fd = sys::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return core::Errno{-fd};
 
-  const int on = 1;
   int result = 0;
-  if (options.reuse_address) {
-    result = sys::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  }
+  if (options.reuse_address) result = switch_option(fd, SO_REUSEADDR, true);
   if (result == 0 && v6) {
     const int only = options.v6_only ? 1 : 0;
     result = sys::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
@@ -89,13 +92,11 @@ core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& o
 }
 
 void share_port(int fd, bool on) {
-  const int value = on;
-  sys::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &value, sizeof value);
+  switch_option(fd, SO_REUSEPORT, on);
 }
 
 void let_reuse_address(int fd, bool on) {
-  const int value = on;
-  sys::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &value, sizeof value);
+  switch_option(fd, SO_REUSEADDR, on);
 }
 
 namespace {

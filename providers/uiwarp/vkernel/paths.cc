@@ -120,9 +120,7 @@ bool is_active() {
   // Asks for interfaces and writes a tree, for a program that has called no more than open().
   constexpr size_t kEnough = 64 * 1024, kStack = 256 * 1024;
   bool active = false;
-  const size_t left = core::stack_left();
-  if (left == 0 || left >= kEnough || !core::run_on_own_stack(kStack, decide, &active))
-    decide(&active);
+  core::run_with_enough_stack(kEnough, kStack, decide, &active);
   return active;
 }
 

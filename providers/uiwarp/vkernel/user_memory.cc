@@ -20,16 +20,17 @@ bool is_near(const void* frame, const void* memory, size_t size) {
   return distance < kNear && size <= kNear - distance;
 }
 
-// Of what the kernel has copied of `size` bytes; kAsk: it would not.
-constexpr int kAsk = -1;
-int outcome(long copied, size_t size) {
-  if (copied == static_cast<long>(size)) return 0;
-  return copied >= 0 || copied == -EFAULT ? EFAULT : kAsk;
-}
-
-// Where the process may not ask the kernel (seccomp profiles of older containers, qemu-user).
-int copy_anyway(void* to, const void* from, size_t size, const void* named) {
-  if (reinterpret_cast<uintptr_t>(named) < kLowest) return EFAULT;
+// `named`: which of the two is the program's; `by_kernel` copies to or from there.
+int copy(void* to, const void* from, size_t size, const void* named,
+         long (*by_kernel)(void*, const void*, size_t)) {
+  if (size == 0) return 0;
+  if (!is_near(__builtin_frame_address(0), named, size)) {
+    const long copied = by_kernel(to, from, size);
+    if (copied == static_cast<long>(size)) return 0;
+    if (copied >= 0 || copied == -EFAULT) return EFAULT;
+    // The process may not ask (seccomp profiles of older containers, qemu-user).
+    if (reinterpret_cast<uintptr_t>(named) < kLowest) return EFAULT;
+  }
   std::memcpy(to, from, size);
   return 0;
 }
@@ -37,23 +38,11 @@ int copy_anyway(void* to, const void* from, size_t size, const void* named) {
 }  // namespace
 
 int copy_in(void* to, const void* from, size_t size) {
-  if (size == 0) return 0;
-  if (is_near(__builtin_frame_address(0), from, size)) {
-    std::memcpy(to, from, size);
-    return 0;
-  }
-  const int result = outcome(raw::read_own_memory(to, from, size), size);
-  return result != kAsk ? result : copy_anyway(to, from, size, from);
+  return copy(to, from, size, from, raw::read_own_memory);
 }
 
 int copy_out(void* to, const void* from, size_t size) {
-  if (size == 0) return 0;
-  if (is_near(__builtin_frame_address(0), to, size)) {
-    std::memcpy(to, from, size);
-    return 0;
-  }
-  const int result = outcome(raw::write_own_memory(to, from, size), size);
-  return result != kAsk ? result : copy_anyway(to, from, size, to);
+  return copy(to, from, size, to, raw::write_own_memory);
 }
 
 }  // namespace uiw::vkernel

@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What the engine does where the system refuses io_uring, as container profiles do.
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <cstddef>
 #include <string>
 
 #include "core/settings.h"
 #include "engine/engine.h"
+#include "support/refused_calls.h"
 #include "unit/engine/support.h"
 
 namespace uiw::engine {
 namespace {
-
-// From now on io_uring_setup fails with `error`, in this process.
-bool refuse_io_uring(int error) {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog program{sizeof filter / sizeof filter[0], filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 // What a child process says on standard error when it starts an engine under that refusal; its
 // exit status is the failed step.
@@ -38,7 +22,7 @@ std::string start_refused(int error, int& failed_step) {
   const pid_t child = fork();
   if (child == 0) {
     dup2(channel[1], STDERR_FILENO);
-    if (!refuse_io_uring(error)) _exit(1);
+    if (!uiw::test::refuse_calls({SYS_io_uring_setup}, error)) _exit(1);
     auto engine = Engine::start();
     if (core::settings().engine == core::EngineKind::kIoUring) {
       _exit(!engine && engine.error() == error ? 0 : 2);

@@ -160,12 +160,7 @@ TEST_F(ExtendedQueues, ThreadsTakeTurns) {
     });
   }
   for (uint64_t i = 0; i < kMessages;) {
-    ibv_send_wr wr{}, *bad;
-    wr.wr_id = i;
-    wr.opcode = IBV_WR_RDMA_WRITE;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.rdma = {their_address(0), peer_mr_->rkey};
-    const int error = ibv_post_send(qp_, &wr, &bad);
+    const int error = write(qp_, i);
     if (error == 0) ++i;
     if (error != 0 && error != ENOMEM) {
       ADD_FAILURE() << error;
@@ -183,16 +178,8 @@ TEST_F(ExtendedQueues, WhoIteratesGetsWhatComesMeanwhile) {
   ex_ = ibv_create_cq_ex(context_, &init);
   ASSERT_NE(ex_, nullptr);
   connect();
-  const auto write_one = [&](uint64_t wr_id) {
-    ibv_send_wr wr{}, *bad;
-    wr.wr_id = wr_id;
-    wr.opcode = IBV_WR_RDMA_WRITE;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.rdma = {their_address(0), peer_mr_->rkey};
-    EXPECT_EQ(ibv_post_send(qp_, &wr, &bad), 0);
-  };
   ibv_poll_cq_attr none{};
-  write_one(0);
+  EXPECT_EQ(write(qp_, 0), 0);
   ASSERT_EQ(start(), 0);
   std::atomic<bool> over{false};
   std::thread other([&] {
@@ -203,7 +190,7 @@ TEST_F(ExtendedQueues, WhoIteratesGetsWhatComesMeanwhile) {
     }
   });
   for (uint64_t i = 1; i < kMessages && !HasFailure(); ++i) {
-    write_one(i);
+    EXPECT_EQ(write(qp_, i), 0);
     EXPECT_TRUE(wait_until([&] { return ibv_next_poll(ex_) == 0; })) << "another has taken it";
     EXPECT_EQ(ex_->wr_id, i);
   }

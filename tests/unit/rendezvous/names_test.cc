@@ -118,25 +118,23 @@ TEST(HandshakeMessage, RefusesEveryOtherSizeKeyVersionWordStageServiceAndNumber)
     EXPECT_FALSE(is_of_another_version({octets, size})) << size;
 }
 
-int connect_to(uint16_t port) {
+// Of a TCP socket of its own. 0 or errno.
+int call_with(int (*call)(int, const sockaddr*, socklen_t), const char* host, uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_storage address = core::socket_address_of(gid("::ffff:127.0.0.1"), port, 0);
-  const int error =
-      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in)) == 0 ? 0
-                                                                                         : errno;
+  const sockaddr_storage address = core::socket_address_of(gid(host), port, 0);
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  const int error = call(fd, generic, sizeof(sockaddr_in)) == 0 ? 0 : errno;
   close(fd);
   return error;
 }
 
-// Everywhere. 0 or errno.
+int connect_to(uint16_t port) {
+  return call_with(connect, "::ffff:127.0.0.1", port);
+}
+
+// Everywhere.
 int bind_to(uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_storage everywhere = core::socket_address_of(gid("::ffff:0.0.0.0"), port, 0);
-  const int error =
-      bind(fd, reinterpret_cast<const sockaddr*>(&everywhere), sizeof(sockaddr_in)) == 0 ? 0
-                                                                                         : errno;
-  close(fd);
-  return error;
+  return call_with(bind, "::ffff:0.0.0.0", port);
 }
 
 TEST(Ports, NumbersDifferAndTheirPortIsHeldButClosed) {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "core/raw_sys.h"
+#include "support/descriptor_limit.h"
 #include "support/forking_handler.h"
 #include "support/in_child.h"
 #include "unit/vkernel/fd_table_rig.h"
@@ -50,19 +50,15 @@ TEST(FdTableFork, TheChildGetsEnodevAndEndOfFile) {
 // While it lives no descriptor can be had: none below `limit` is free, and that is the limit.
 class AllDescriptorsInUse {
  public:
-  explicit AllDescriptorsInUse(rlim_t limit) {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit less = {limit, before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &less);
+  explicit AllDescriptorsInUse(rlim_t limit) : limit_(limit) {
     for (int fd; (fd = dup(STDIN_FILENO)) >= 0;) used_.push_back(fd);
   }
   ~AllDescriptorsInUse() {
     for (int fd : used_) close(fd);
-    setrlimit(RLIMIT_NOFILE, &before_);
   }
 
  private:
-  rlimit before_;
+  const uiw::test::DescriptorLimit limit_;
   std::vector<int> used_;
 };
 

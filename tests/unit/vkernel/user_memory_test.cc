@@ -2,19 +2,16 @@
 #include "vkernel/user_memory.h"
 
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <memory>
 
 #include "support/in_child.h"
+#include "support/refused_calls.h"
 #include "unit/vkernel/memory_end.h"
 
 namespace uiw::vkernel {
@@ -63,25 +60,12 @@ TEST(UserMemory, WhatCannotBeWrittenToIsAnError) {
   munmap(page, 4096);
 }
 
-bool refuse(int error) {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog program{sizeof filter / sizeof filter[0], filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 TEST(UserMemory, IsCopiedWhereTheKernelIsNotToBeAsked) {
   const auto heap = std::make_unique<char[]>(16);
   for (int error : {EPERM, ENOSYS}) {
     uiw::test::in_child([&] {
       char text[16] = "";
-      if (!refuse(error)) return 1;
+      if (!uiw::test::refuse_calls({SYS_process_vm_readv, SYS_process_vm_writev}, error)) return 1;
       if (copy_out(heap.get(), "out", 4) != 0) return 2;
       if (copy_in(text, heap.get(), 4) != 0 || std::strcmp(text, "out") != 0) return 3;
       if (copy_in(text, nullptr, 4) != EFAULT || copy_in(text, user_pointer(16), 4) != EFAULT)
