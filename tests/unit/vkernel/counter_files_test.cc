@@ -171,24 +171,37 @@ TEST_F(CounterFiles, AForksChildDoesNotHoldTheSums) {
   }
 }
 
-// To close a file ends the locks of all threads on it.
+// To close a file ends the locks of all threads on it. The threads are in a process of their own: a
+// Publisher that was forked beside them could not allocate under AddressSanitizer.
 TEST_F(CounterFiles, ThreadsThatReadDoNotLetGoOfEachOthersSums) {
   Publisher(path, 1000).end();
-  std::atomic<bool> over = false, right = true;
-  std::vector<std::thread> readers;
-  for (int i = 0; i < 3; ++i)
-    readers.emplace_back([&] {
-      uint64_t before = 1000;
-      while (!over) {
-        const uint64_t now = sent(path);
-        if (now < before) right = false;
-        before = now;
-      }
-    });
+  int hold[2];
+  ASSERT_EQ(pipe(hold), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(hold[1]);
+    std::atomic<bool> over = false, right = true;
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 3; ++i)
+      readers.emplace_back([&] {
+        uint64_t before = 1000;
+        while (!over) {
+          const uint64_t now = sent(path);
+          if (now < before) right = false;
+          before = now;
+        }
+      });
+    char octet;
+    over = read(hold[0], &octet, 1) == 0;
+    for (std::thread& reader : readers) reader.join();
+    _exit(right ? 0 : 1);
+  }
+  close(hold[0]);
   for (int i = 0; i < 30; ++i) Publisher(path, 1).end();
-  over = true;
-  for (std::thread& reader : readers) reader.join();
-  EXPECT_TRUE(right);
+  close(hold[1]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
   EXPECT_EQ(sent(path), 1030u);
 }
 
