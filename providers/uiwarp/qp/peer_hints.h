@@ -20,7 +20,7 @@
 // The arrival hint says which Sends and Writes its sender has received. It goes before a Send to a
 // uiwarp that asks for acknowledgements (tx_acknowledgements.cc), and has not asked for all of them
 // yet; when a Send begins to wait for its receive, as the question waits behind it; and before a
-// Terminate. doc/decisions/021-acknowledged-completions.md
+// Terminate. doc/protocol.md, Acknowledged completions
 #pragma once
 
 #include <endian.h>
