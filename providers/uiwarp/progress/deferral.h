@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Which posts wait to be sent with others: a system call each would be most of what a small request
-// costs. Pure but for what several threads read; time comes in as ticks (core/clock.h).
+// Decides which posts are deferred, to be sent together with later ones: a system call for each
+// would be most of the cost of a small request. Pure, except for state that several threads read.
+// Times are ticks (core/clock.h).
 #pragma once
 
 #include <algorithm>
@@ -12,13 +13,15 @@
 
 namespace uiw::progress {
 
-// The posts of one thread, on whatever queue pairs: programs with several post to each by turns.
+// Detects bursts in the posts of one thread. Posts to all queue pairs count together, as programs
+// with several queue pairs post to them in turn.
 class Burst {
  public:
-  // So many gaps are the pause that may follow a long part.
+  // The pause allowed after kLongBurst posts, in gaps.
   static constexpr uint64_t kGapsOfPause = core::tuning::kBurstPause / core::tuning::kBurstGap;
 
-  // A post begins; `gap` ticks may lie between two of a burst. True: it belongs to one.
+  // A post begins. Posts of a burst are less than `gap` ticks apart. True: this post belongs to a
+  // burst.
   bool posted(uint64_t now, uint64_t gap) {
     const uint64_t since = now - ended_;
     if (since < gap)
@@ -30,7 +33,7 @@ class Burst {
     ended_ = now;
     return in_a_row_ >= core::tuning::kBurst;
   }
-  // It has taken until now.
+  // The post returned at `now`.
   void ended(uint64_t now) { ended_ = now; }
 
  private:
@@ -38,20 +41,20 @@ class Burst {
   uint32_t in_a_row_ = 0;
 };
 
-// After the engine had to send what everybody had left, nothing is deferred for a number of times:
-// twice as many with each time more, half as many with each time that somebody came or was busy
-// posting. So a program that never comes waits for kMostDeferred once in kMostBackoff posts, and
-// one that was kept from coming soon defers again. Thread: any; a count that is lost to another
-// thread does not matter.
+// When no poll came in time and the engine had to send what was deferred, the next posts are not
+// deferred. Their number doubles each time that this happens, and halves each time that a thread
+// came for what was deferred or was busy posting. So a program that never polls waits for
+// kMostDeferred only once in kMostBackoff posts, and a program that was merely delayed soon defers
+// again. Thread: any; a count that is lost in a race does not matter.
 class Backoff {
  public:
-  // True: not now.
+  // True: do not defer this one.
   bool passes() {
     const uint32_t left = left_.load(std::memory_order_relaxed);
     if (left > 0) left_.store(left - 1, std::memory_order_relaxed);
     return left > 0;
   }
-  // What was deferred has been sent: because it was left, or not.
+  // What was deferred has been sent. `was_left`: by the engine, because no thread polled or posted.
   void judge(bool was_left) {
     const uint32_t last = last_.load(std::memory_order_relaxed);
     if (!was_left) {
@@ -68,7 +71,7 @@ class Backoff {
   std::atomic<uint32_t> left_{0}, last_{0};
 };
 
-// Something waits for the next poll, since when.
+// Whether something waits for the next poll, and since when.
 class Deferral {
  public:
   Backoff backoff;
@@ -77,14 +80,14 @@ class Deferral {
     if (!waits_.load(std::memory_order_relaxed)) since_.store(now, std::memory_order_relaxed);
     waits_.store(true, std::memory_order_seq_cst);
   }
-  // True when something waited, and the caller alone is to send it.
+  // True: something waited, and this caller, no other, has to send it.
   bool take() { return core::take_down(waits_); }
   // UINT64_MAX: nothing waits.
   uint64_t waits_since() const {
     if (!waits_.load(std::memory_order_seq_cst)) return UINT64_MAX;
     return since_.load(std::memory_order_relaxed);
   }
-  // It has waited for `ticks` at least.
+  // Something has waited for at least `ticks`.
   bool has_waited(uint64_t now, uint64_t ticks) const {
     const uint64_t since = waits_since();
     return now > since && now - since >= ticks;
@@ -95,10 +98,11 @@ class Deferral {
   std::atomic<uint64_t> since_{0};
 };
 
-// What of one queue pair's posts waits. Several threads may post and poll.
+// The deferred posts of one queue pair. Several threads may post and poll.
 class DeferredPosts : public Deferral {
  public:
-  // True: these wait, with those before them. False: it is enough, all are to be sent now.
+  // True: these requests are deferred, with those before them. False: there are enough now; send
+  // all.
   bool add(uint32_t requests, uint64_t bytes, uint64_t now) {
     const bool first = waits_since() == UINT64_MAX;
     const uint64_t all_requests =

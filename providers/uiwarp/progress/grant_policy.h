@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whose pollers are to make progress for a queue pair: a thread that busy-polls finds its message
-// without another thread having to be woken for it. Pure: what is seen comes in, the grant goes
-// out. Not for several threads at once.
+// Decides which completion queue's pollers make progress for a queue pair: a thread that busy-polls
+// then finds its message without another thread having to be woken for it. Pure: observations come
+// in, the grant goes out. Not for concurrent use.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace uiw::progress {
 
-// How a completion queue was used so far. Counters that wrap.
+// How a completion queue was used so far. The counters wrap.
 struct QueueUse {
   uint32_t empty_polls = 0, polls = 0, arms = 0;
 };
@@ -20,7 +20,7 @@ struct QueueUse {
 // Whether somebody busy-polled a queue between two looks at it.
 class BusyPoll {
  public:
-  // `quick`: there was hardly time for empty polls, so any poll counts.
+  // `quick`: there was hardly time for empty polls, so any poll counts as busy-polling.
   bool look(const QueueUse& now, bool quick) {
     const QueueUse before = std::exchange(seen_, now);
     if (now.arms != before.arms) return false;
@@ -32,7 +32,7 @@ class BusyPoll {
   QueueUse seen_;
 };
 
-// What the engine has received for a queue pair.
+// Bytes that the engine has received for a queue pair, and how its queues were used until then.
 struct Arrival {
   core::Nanoseconds at = 0;
   size_t bytes = 0;
@@ -43,9 +43,9 @@ struct Arrival {
 
 enum class Grant : uint8_t {
   kNone,
-  kToSendQueue,     // its pollers receive
-  kToReceiveQueue,  // the same
-  kAskForeign,      // nobody polls either: does somebody busy-poll a queue of others?
+  kToSendQueue,     // the pollers of the send CQ receive
+  kToReceiveQueue,  // the pollers of the receive CQ receive
+  kAskForeign,      // nobody polls either: find out whether a foreign queue is busy-polled
 };
 
 class GrantPolicy {
@@ -59,15 +59,16 @@ class GrantPolicy {
     if (send_.look(a.send_queue, quick)) busy = Grant::kToSendQueue;
     if (receive_.look(a.receive_queue, quick)) busy = Grant::kToReceiveQueue;
     if (busy != Grant::kNone) return ++streak_ >= core::tuning::kArrivals ? busy : Grant::kNone;
-    // Between the pieces of one message there is no time to poll.
+    // Between the pieces of one message the program has no reason to poll.
     if (!continues) streak_ = 0;
     return ++unpolled_ % core::tuning::kArrivalsPerForeignLook == 0 ? Grant::kAskForeign
                                                                     : Grant::kNone;
   }
 
-  // After kAskForeign: whether the pollers of `queue`, the one that was busy-polled last, are to
-  // receive. `bytes_sent`: of the queue pair, since it began. Large answers fill the socket, and
-  // the engine sleeps until it has room.
+  // After kAskForeign: whether the pollers of `queue`, the last one that was busy-polled, are to
+  // receive. `bytes_sent`: by the queue pair since its connection began. A queue pair that sends
+  // large answers does not qualify: they fill the socket, and the engine would sleep until it has
+  // room.
   bool foreign_is_busy(const void* queue, const QueueUse& use, uint64_t bytes_sent) {
     const bool same = std::exchange(foreign_queue_, queue) == queue;
     const bool busy = foreign_.look(use, false);
@@ -77,8 +78,9 @@ class GrantPolicy {
     return foreign_streak_ >= core::tuning::kArrivals;
   }
 
-  // The socket is full. True: the pollers of the send queue are to send on. Whoever shares its
-  // processor, and yields, does not get to busy-poll between any two of these.
+  // The socket is full. True: the pollers of the send CQ are to continue sending. A full socket
+  // without busy polls before it does not reset the count: a poller that shares its processor, and
+  // yields, does not get to busy-poll before each of them.
   bool on_full_socket(core::Nanoseconds now, const QueueUse& send_queue) {
     if (now - full_since_ > core::tuning::kFullSocketsWithin) {
       full_since_ = now;
@@ -90,7 +92,7 @@ class GrantPolicy {
     return true;
   }
 
-  // What was granted is over: it has to be earned again.
+  // The grant was revoked; the pollers have to qualify again.
   void on_revoked() { streak_ = foreign_streak_ = 0; }
 
  private:
@@ -99,7 +101,7 @@ class GrantPolicy {
   uint32_t completed_ = 0;
   bool mid_message_ = false;
   core::Nanoseconds arrived_at_ = 0, full_since_ = 0;
-  const void* foreign_queue_ = nullptr;  // to be told from another, nothing else
+  const void* foreign_queue_ = nullptr;  // compared only, never dereferenced
   uint64_t sent_at_look_ = 0;
 };
 

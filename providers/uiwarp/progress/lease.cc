@@ -36,7 +36,8 @@ Lease* Lease::of(engine::Engine& engine, queue::CompletionQueue& cq) {
   return made;
 }
 
-// Of a queue whose pollers hold the lease of another one, which lives as long.
+// The progress hook of a queue whose pollers share the lease of another queue. Keeps that queue,
+// and so its lease, alive.
 class Lease::Shared final : public queue::Progress {
  public:
   Shared(std::shared_ptr<queue::CompletionQueue> owner, Lease& lease)
@@ -96,7 +97,7 @@ bool Lease::revoke(Member& member) {
   core::put_up(member.engine_waits_);
   if (!role_.enter()) return false;
   if (!member.engine_waits_.exchange(false, std::memory_order_relaxed)) {
-    leave();  // a poller was quicker: `member` is posted already
+    leave();  // a poller that left was quicker: it has posted `member` already
     return false;
   }
   const auto all = members();
@@ -114,7 +115,8 @@ void Lease::remove(size_t index) {
   if (left == 0) engine_.unwatch(*this);
 }
 
-// Whoever knocked has said before what it wants.
+// A thread that found the role taken has set its flag before, so the flags are looked at before
+// each attempt to leave.
 void Lease::leave() {
   do {
     const bool armed = core::take_down(armed_);
@@ -150,7 +152,7 @@ void Lease::progress() {
     for (Member* const member : all) done |= member->send_coalesced();
   const bool yield = !done && ++empty_rounds_ % tuning::kLeasedPollsPerYield == 0;
   progress_at_ = core::ticks();
-  // Another thread may have deferred something since it was this member's turn.
+  // Another thread may have deferred something since this round passed its queue pair.
   if (const uint64_t in = plan_.polled(progress_at_))
     look_in(std::min(in, due_in(progress_at_)), progress_at_);
   leave();
@@ -166,8 +168,8 @@ void Lease::set_look(uint64_t ticks, uint64_t now) {
   plan_.set(now, ticks);
 }
 
-// The holder's. Whoever defers something meanwhile either sees the later time and brings it
-// forward, or is seen here.
+// For the holder. A thread that defers something meanwhile either sees the later time and brings it
+// forward, or this thread sees what it deferred.
 void Lease::look_in(uint64_t ticks, uint64_t now) {
   {
     const std::lock_guard hold(look_lock_);
@@ -187,12 +189,12 @@ bool Lease::deferred(uint64_t now) {
   return true;
 }
 
-// The holder's. Sends what has waited for half of the time that it may.
+// For the holder. Sends what has waited for half of kMostDeferred.
 void Lease::send_old(uint64_t now, bool left) {
   for (Member* const member : members()) member->send_overdue(now, most_deferred_ / 2, left);
 }
 
-// The holder's. In how many ticks what waits is due; UINT64_MAX: nothing waits.
+// For the holder. In how many ticks the oldest deferred item is due; UINT64_MAX: nothing waits.
 uint64_t Lease::due_in(uint64_t now) const {
   const uint64_t first = oldest();
   if (first == UINT64_MAX) return UINT64_MAX;
@@ -224,7 +226,7 @@ bool Lease::any(bool (*is)(const Member*)) const {
 void Lease::expire() {
   const uint64_t now = core::ticks();
   look_missed_.store(true, std::memory_order_seq_cst);
-  if (!role_.enter()) {  // a poller is inside, and does what is due before it leaves
+  if (!role_.enter()) {  // a poller holds the role, and sends what is due before it leaves
     const std::lock_guard hold(look_lock_);
     set_look(most_deferred_, now);
     return;

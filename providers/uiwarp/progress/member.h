@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A queue pair as a lease sees it (progress/lease.h).
+// The interface of a queue pair, or of a door of datagrams, to a lease (progress/lease.h).
 #pragma once
 
 #include <atomic>
@@ -10,49 +10,51 @@ namespace uiw::progress {
 
 class Lease;
 
-// What a lease keeps in a member.
+// What the lease stores in each member.
 class MemberState {
  public:
-  // The lease that it is in; null: none. Thread: engine.
+  // The lease that it belongs to, or null. Thread: engine.
   Lease* lease() const { return lease_; }
-  // Its bytes are received by the lease's pollers, or were until on_revoked(). Thread: the lease's
-  // holder, or the engine while it has no lease.
+  // The lease's pollers receive for it; stays true until on_revoked(). Thread: the lease's holder,
+  // or the engine while it has no lease.
   bool is_received_by_pollers() const { return received_; }
 
  private:
   friend class Lease;
   Lease* lease_ = nullptr;
   bool received_ = false;
-  uint32_t idle_rounds_ = 0;               // without bytes
-  std::atomic<bool> engine_waits_{false};  // to be posted by the poller that leaves
+  uint32_t idle_rounds_ = 0;               // in a row, without bytes
+  std::atomic<bool> engine_waits_{false};  // the poller that leaves has to post it
 };
 
-// Thread, unless something else is said: the lease's holder.
+// Thread: the lease's holder, unless stated otherwise.
 class Member : public MemberState {
  public:
-  // Sends what posts deferred, and acknowledgements that were left; true when there was something.
+  // Sends deferred posts and acknowledgements; true when there were any.
   virtual bool send_deferred() = 0;
-  // Starts the Reads that were left to be coalesced; true when there were some.
+  // Starts the Reads that wait to be coalesced; true when there were any.
   virtual bool send_coalesced() = 0;
-  // Sends either of them that has waited for `ticks`, which everybody has left, or not.
+  // Sends those of the above that have waited for `ticks`. `left`: no thread polled or posted
+  // lately.
   virtual void send_overdue(uint64_t now, uint64_t ticks, bool left) = 0;
-  // Since when something is deferred, or coalesced: UINT64_MAX when nothing is.
+  // Since when posts are deferred or Reads wait to be coalesced; UINT64_MAX: neither.
   virtual uint64_t waits_since() const = 0;
-  // A full socket left something that pollers are to send.
+  // A full socket left something behind that pollers have to send.
   virtual bool has_unsent() const = 0;
-  // The same sent; true when bytes went.
+  // Sends that; true when the socket took bytes.
   virtual bool send_on() = 0;
-  // A thread runs the sender.
+  // A thread holds the sender role.
   virtual bool is_sending() const = 0;
-  // Receives once, into `buffer` if nowhere else; true when bytes came.
+  // Receives once, into `buffer` unless the bytes can be placed directly; true when bytes came.
   virtual bool receive(std::span<uint8_t> buffer) = 0;
-  // The engine receives no more. Thread: engine.
+  // The engine stops receiving. Thread: engine.
   virtual void pause_receiving() = 0;
-  // Asks the engine to take it back.
+  // Asks the engine to revoke the lease.
   virtual void return_wanted() = 0;
-  // Lets the engine do what it came for while a poller was inside.
+  // Posts the task to the engine that a poller inside kept it from doing (Lease::revoke()).
   virtual void post_to_engine() = 0;
-  // It is the engine's again: it has no lease now. Thread: engine.
+  // It has no lease any more; the engine makes progress for it. `was_received`: pollers received
+  // for it until now. Thread: engine.
   virtual void on_revoked(bool was_received) = 0;
 
  protected:
