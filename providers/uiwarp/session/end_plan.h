@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How a connection ends: what the peer is told by a Terminate, which work request is to blame, and
-// what the program hears.
+// How a connection ends: which Terminate the peer gets, which work request is to blame, and what
+// the program is told.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,11 +18,11 @@ struct EndPlan {
   std::optional<rdmap::Terminate> terminate{};  // for the peer
   std::optional<rdmap::Terminate> received{};   // from the peer
   std::optional<ibv_event_type> event{};        // for the program
-  uint64_t failed_slot = qp::kNoSlot;           // of the send queue; completes with `failed_status`
+  uint64_t failed_slot = qp::kNoSlot;           // in the send queue; completes with `failed_status`
   ibv_wc_status failed_status = IBV_WC_SUCCESS;
-  core::Cause cause = core::Cause::kNone;  // vendor_err of all that fails by it
+  core::Cause cause = core::Cause::kNone;  // vendor_err of every request that fails
   int error = 0;             // for the observer: 0 after an orderly close, else a positive errno
-  bool send_failed = false;  // the sender has marked the request that is to blame
+  bool send_failed = false;  // the sender has marked the request to blame
 
   bool may_blame_a_send() const { return send_failed || failed_slot != qp::kNoSlot || received; }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What a peer sends completes there when it has asked whether it has arrived
-// (qp/tx_acknowledgements.cc), and that may be a round trip later than it is received here. Whoever
-// ends a connection gives the peer that time: an adapter would have acknowledged it by then.
-// doc/decisions/021.
+// A peer's request completes there once the peer has asked whether it has arrived
+// (qp/tx_acknowledgements.cc). That may be a round trip later than it is received here. A thread
+// that ends a connection gives the peer that time: an adapter would have acknowledged the request
+// by then. doc/decisions/021.
 #include <mutex>
 
 #include "core/assert.h"
@@ -11,16 +11,16 @@
 
 namespace uiw::session {
 
-// Thread: any but the engine's, which it waits for; kLastQuestion at most.
+// Waits for the engine, kLastQuestion at most. Thread: any but the engine's.
 void State::let_peer_ask() {
   if (engine.in_child() || !connection->shared.expects_question()) return;
   ring(kFarewell);
   engine.wait_for(farewell_over);
-  farewell_over.release();  // for those who come later
+  farewell_over.release();  // for later callers
 }
 
-// Of ibv_destroy_qp and RESET: who waits for events is not to get any that nobody may look after.
-// Programs acknowledge the events they had, and then destroy (Gloo).
+// For ibv_destroy_qp and RESET. A thread that waits for events must not get one that nobody will
+// handle: programs acknowledge the events that they have had, and then destroy (Gloo).
 void State::say_farewell() {
   if (engine.in_child()) return;
   options.send_cq->hush(*send_source);
@@ -28,14 +28,16 @@ void State::say_farewell() {
   let_peer_ask();
 }
 
-// Nothing is waited for here. Thread: any.
+// Does not wait. Thread: any.
 bool State::leave_soon() {
   if (engine.in_child()) return false;
   const std::unique_lock guard(connection_lock, std::try_to_lock);
-  if (!guard) return true;  // RESET is about to replace it, or a signal's handler is here
+  if (!guard)
+    return true;  // RESET is replacing it, or this is a signal handler and its thread
+                  // holds the lock
   const qp::Shared& shared = connection->shared;
-  // The one before the other: who sends the answer has taken the request, and holds the role until
-  // TCP has it.
+  // In this order: a thread that sends the answer has taken the request off the ring, and holds the
+  // role until TCP has the answer.
   const bool answers = shared.inbound_requests.size() > 0 || sender.is_running();
   if (farewell.load(std::memory_order_acquire) == Farewell::kOver) return answers;
   if (!answers && !shared.expects_question()) return false;

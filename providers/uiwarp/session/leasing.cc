@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A queue pair and the lease of those who poll (progress/): what it asks for, what they do with it,
-// what of its posts and Reads waits for them, and what the engine does when they have gone.
+// A queue pair and its lease (progress/): how it gets one, what pollers do for it, which of its
+// posts and Reads wait for them, and what the engine does after it has revoked the lease.
 // doc/decisions/006 and 019.
 #include <cerrno>
 #include <utility>
@@ -25,11 +25,11 @@ progress::QueueUse use_of(const queue::CompletionQueue& cq) {
 
 }  // namespace
 
-// --- What waits. Thread: any ---
+// --- What is deferred. Thread: any ---
 
 void State::after_post(uint32_t requests, uint64_t bytes) {
   if (may_defer(requests, bytes)) return;
-  deferred_posts.take();  // goes along
+  deferred_posts.take();  // sent now, with this post
   if (waiting_acknowledgements.take()) waiting_acknowledgements.backoff.judge(false);
   sender.try_run();
   burst.ended(core::ticks());
@@ -64,8 +64,8 @@ qp::Tx::Left State::may_leave() {
 }
 
 // Acknowledgements may wait until the engine's next look at the lease, however late: no post of the
-// program waits, and a look that is brought forward for each message costs more than to send them
-// at once.
+// program waits for them, and bringing the look forward for each message costs more than sending
+// them at once.
 bool State::leave(qp::Tx::Left what) {
   progress::Lease* const lease = pollers.load(std::memory_order_acquire);
   if (!lease) return false;
@@ -94,7 +94,7 @@ void State::retry_later() {
                  std::memory_order_relaxed);
 }
 
-// --- What pollers do with it. Thread: the lease's holder ---
+// --- What pollers do. Thread: the lease's holder ---
 
 bool State::send_waiting(progress::Deferral& what, bool left) {
   if (!what.take()) return false;
@@ -126,14 +126,14 @@ bool State::send_unsent(bool at_once) {
   return sender.bytes_sent() != before;
 }
 
-// --- What the engine grants and revokes. Thread: engine ---
+// --- Granting and revoking. Thread: engine ---
 
 bool State::owns_receiver() {
   return !lease() || lease()->revoke(*this);
 }
 
-// A program waits for acknowledgements at one queue and for messages at the other, in turns: nobody
-// would receive while it waits where the lease is not.
+// With acknowledgements a program polls its send CQ for them and its receive CQ for messages, in
+// turn. With a lease at one queue only, nobody would receive while it polls the other.
 progress::Lease* State::lease_of(queue::CompletionQueue& cq) {
   const bool own = &cq == options.send_cq || &cq == options.recv_cq;
   if (!connection->shared.acknowledged || !own) return progress::Lease::of(engine, cq);
@@ -154,7 +154,7 @@ void State::consider_grant(size_t bytes, size_t directly) {
   queue::CompletionQueue* const to = grant == progress::Grant::kToSendQueue      ? options.send_cq
                                      : grant == progress::Grant::kToReceiveQueue ? options.recv_cq
                                                                                  : other.get();
-  // Nobody but the engine sees a connection begin or end.
+  // The beginning and the end of a connection are left to the engine.
   if (!to || waits_for_question() || !life.is_settled() || !receiver.is_settled() ||
       !stream->quiet())
     return;
@@ -164,8 +164,8 @@ void State::consider_grant(size_t bytes, size_t directly) {
   if (!foreign) pollers.store(granted, std::memory_order_release);
 }
 
-// What takes long is for a poller of another queue only when there is no processor left for the
-// engine: it may wait for something else that is urgent.
+// Large arrivals go to a poller of a foreign queue only when no processor is left for the engine:
+// that poller may wait for something else that is urgent.
 std::shared_ptr<queue::CompletionQueue> State::find_busy_poller(size_t bytes) {
   if (!options.busy_poller) return nullptr;
   auto queue = options.busy_poller->get();
@@ -181,7 +181,7 @@ void State::on_full_socket() {
   if (grants.on_full_socket(engine.now(), use_of(*options.send_cq))) join_pollers();
 }
 
-// For sending alone: of the queue that completes what is sent.
+// Joins the lease of the send CQ, for sending only.
 void State::join_pollers() {
   UIW_ASSERT(engine.on_engine_thread());
   if (lease() || !life.connected()) return;
@@ -193,10 +193,10 @@ void State::on_revoked(bool was_received) {
   UIW_ASSERT(engine.on_engine_thread());
   grants.on_revoked();
   unleased_posts.store(0, std::memory_order_relaxed);
-  // The lease goes with its queue, should nobody else have that any more: the caller is done with
-  // it.
+  // This may be the last reference to the foreign queue, whose lease is destroyed with it. The
+  // caller, which is that lease, does not touch itself after this call.
   const std::shared_ptr<queue::CompletionQueue> gone = std::move(foreign);
-  // Whoever posts either sees this or is seen here.
+  // A thread that posts either sees this, or what it deferred is seen here.
   pollers.store(nullptr, std::memory_order_seq_cst);
   if (deferred_posts.take()) sender.try_run();
   const bool acknowledgements = waiting_acknowledgements.take();

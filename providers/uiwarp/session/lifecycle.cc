@@ -8,8 +8,8 @@
 //   FIN                [sender] after the last octet; or the socket fails, or time runs out
 //   end_connection()   the sender lets go of the stream
 //   sender_stopped()   the stream lingers or closes; the observer is told
-// A graceful close (begin_disconnect, or the peer's FIN) sends FIN first and comes to begin_error()
-// with nothing to say when both directions are closed.
+// A graceful close (begin_disconnect, or the peer's FIN) sends FIN first. When both directions are
+// closed it calls begin_error() with a plan that has no Terminate and no event.
 
 #include <cerrno>
 #include <mutex>
@@ -29,14 +29,14 @@ namespace uiw::session {
 
 namespace {
 
-// How often is looked, in one close timeout, whether bytes moved: it may last a quarter longer.
+// Looks per close timeout at whether bytes have moved; so the timeout may last a quarter longer.
 constexpr int kCloseLooks = 4;
-// How many close timeouts a disconnect may last for as long as bytes move: what was posted before
-// it may take a while, and a peer that reads a little now and then, or asks for ever more, is not
-// to keep it for ever. A minute unless set.
+// How many close timeouts a disconnect may last while bytes keep moving: requests that were posted
+// before it may take a while, but a peer that reads a little now and then, or keeps asking for
+// more, must not hold it up forever. A minute with the default settings.
 constexpr int kDrainTimeouts = 12;
 
-// Of a stream that is broken.
+// Maps the error of a broken stream.
 core::Cause cause_of(int error) {
   switch (error) {
     case ETIMEDOUT:
@@ -65,8 +65,9 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
     return EINVAL;
   if (!named && options.service == core::Service::kUnreliable) return EINVAL;
   const bool idle = now == IBV_QPS_INIT || now == IBV_QPS_RTR;
-  // Without a connection only one that was claimed, or expects its peer, is there already; and it
-  // may have been told to disconnect, once what is posted has gone out.
+  // Without a connection a queue pair is in RTS or SQD only if it was claimed or expects its peer.
+  // In SQD the program has called rdma_disconnect: the connection closes once what is posted has
+  // gone out.
   const bool awaited = now == IBV_QPS_RTS || now == IBV_QPS_SQD;
   if (!idle && !awaited) return EINVAL;
   core::SipKey secret;
@@ -84,8 +85,8 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
               "Sends and Writes complete when they are sent",
               options.qp_num);
   stream = std::move(new_stream);
-  // Until kStart whatever arrives waits in the stream; the start-up's handler must not see any of
-  // it.
+  // Until kStart, bytes that arrive wait in the stream; the handler of MPA start-up must not see
+  // any of them.
   stream->set_handler(nullptr);
   if (deaf.load(std::memory_order_relaxed)) stream->set_deaf(true);
   const sockaddr_storage local = stream->local_address(), peer = stream->peer_address();
@@ -102,7 +103,7 @@ int State::attach(transport::StreamPtr&& new_stream, const mpa::Agreement& agree
   return 0;
 }
 
-// Unless the claim has ended otherwise: by ibv_modify_qp to RESET or ERR.
+// Does nothing if ibv_modify_qp to RESET or ERR has ended the claim already.
 void State::abandon() {
   UIW_ASSERT(engine.on_engine_thread());
   const ibv_qp_state now = state.load(std::memory_order_acquire);
@@ -119,7 +120,8 @@ void State::begin_error(const EndPlan& new_plan) {
   plan = new_plan;
   connection->shared.end.store(plan.cause, std::memory_order_relaxed);
   log_end(options.qp_num, static_cast<uint32_t>(plan.cause));
-  // Of a peer that has left in good order only requests tell that are flushed.
+  // Without an event, as when the peer has left in good order, only a flushed request makes the
+  // program hear of it (Tx::flush()).
   if (plan.event) qp::explain_lost_peer(connection->shared);
   state.store(IBV_QPS_ERR);
   if (!plan.may_blame_a_send()) fail_receives();
@@ -131,8 +133,8 @@ void State::error_handled_by_sender() {
   if (plan.may_blame_a_send()) fail_receives();
   life.failure = Failure::kHandled;
   receiver.stop();
-  // Conformance 3.4: completions first, then the event, then DISCONNECTED. A Terminate that named
-  // one of our WRs has been told by that WR's completion.
+  // Conformance 3.4: completions first, then the event, then DISCONNECTED. If the peer's Terminate
+  // named one of our WRs, that WR's completion has reported it, and there is no event.
   if (plan.event && !(plan.received && sender.blamed_by_peer()))
     options.events->on_async_event(*plan.event);
   if (options.srq) options.events->on_async_event(IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -141,7 +143,7 @@ void State::error_handled_by_sender() {
     end_connection();
     return;
   }
-  stream->resume_receive();  // dropped; but the peer's FIN or RST must be seen
+  stream->resume_receive();  // bytes are dropped, but the peer's FIN or RST must be seen
   arm_close_timer();
 }
 
@@ -154,7 +156,7 @@ void State::begin_disconnect() {
   core::log(core::LogLevel::kDebug,
             "queue pair 0x%06x: disconnecting, what was posted is still sent", options.qp_num);
   begin_farewell();
-  // The peer may take nothing of what is to go before the FIN, or answer none of our Reads.
+  // The peer may accept nothing of what goes before the FIN, or answer none of our Reads.
   if (!close_timer.armed()) arm_close_timer();
   sender.ask(kDrain);
 }
@@ -167,7 +169,7 @@ void State::on_fin_sent() {
   } else if (life.inbound != Inbound::kOpen) {
     begin_error({.cause = core::Cause::kPeerDisconnected});
   } else if (life.takes_input()) {
-    arm_close_timer();  // ours is closed; now the peer has to close its side
+    arm_close_timer();  // now the peer has to close its side
   }
 }
 
@@ -178,15 +180,17 @@ void State::on_send_failed() {
     end_connection();
     return;
   }
-  // What the peer sent before it broke off is still to be read, a Terminate perhaps. The end of
-  // that ends the connection, and comes soon, or when a Send of it has waited for its receive.
+  // What the peer sent before it broke off has still to be read; it may be a Terminate. The end of
+  // the stream behind it ends the connection. That comes soon, or when a Send has waited long
+  // enough for its receive.
   const int error = sender.failure();
   const bool broken_by_peer = error == EPIPE || error == ECONNRESET;
   if (broken_by_peer && life.inbound != Inbound::kClosed) return receiver.hurry();
   fail_connection(plan_for_broken_stream(error));
 }
 
-// The stream is broken. A reset while both sides are closing anyway is no news for the application.
+// The stream is broken. A reset while the connection is closing anyway is not reported to the
+// application.
 void State::break_off(int error) {
   life.broken = true;
   if (life.failure == Failure::kHandled) return end_connection();
@@ -198,14 +202,14 @@ void State::break_off(int error) {
   fail_connection(plan_for_broken_stream(error));
 }
 
-// A Send of the peer has waited for its receive, and the end of the stream is not seen behind it.
-// When the peer has gone InfiniBand would not deliver that Send any more, and fail what is to be
-// sent. False: it waits on, for what this end does.
+// A Send of the peer has waited too long for its receive, and the stream's end cannot be seen
+// behind it. If the peer has gone, InfiniBand would not deliver that Send any more, and what this
+// end has to send would fail. False: keep waiting, as far as this function is concerned.
 bool State::give_up_sender() {
   const transport::Pulse pulse = stream->pulse();
   const bool over = life.broken || pulse.over;
   if (by_number.load(std::memory_order_relaxed)) {
-    // Nobody is told before something is to be sent.
+    // The program is not told before it has something to send.
     if (!over || send_queue->posted() == send_queue->retired()) return false;
     life.broken = true;
     give_up_peer();
@@ -219,22 +223,23 @@ bool State::give_up_sender() {
     begin_error(ends);
     return true;
   }
-  // Who would wait for ever does so for a peer that may still disconnect.
+  // A queue pair that waits forever still notices that its peer has disconnected.
   if (!pulse.closed || !awaits_receives.load(std::memory_order_relaxed)) return false;
   begin_error({.cause = core::Cause::kPeerDisconnected});
   return true;
 }
 
-// Something other than this end's program ends the connection, by what `why` says. Whether that is
-// the end of the queue pair is a matter of its service.
+// Something other than this end's program ends the connection, for the reason in `why`. The service
+// decides whether the queue pair ends with it.
 void State::fail_connection(const EndPlan& why) {
   if (options.service == core::Service::kReliable) return begin_error(why);
   if (life.failure == Failure::kNone) lose_peer();
 }
 
-// A socket says EPIPE when the peer's FIN came before it refused our octets: it has left in good
-// order. When TCP has tried long enough it says ETIMEDOUT, or what it heard on the way: an adapter
-// then tells the oldest work request, and of a queue pair connected by number nothing else.
+// A socket returns EPIPE when the peer's FIN came before its RST: the peer has left in good order.
+// When TCP has tried long enough it returns ETIMEDOUT, or the ICMP error that it got meanwhile. An
+// adapter then fails the oldest work request, and raises no event for a queue pair connected by
+// number.
 EndPlan State::plan_for_broken_stream(int error) const {
   if (error == EPIPE) return {.cause = core::Cause::kPeerDisconnected};
   EndPlan ends{.event = IBV_EVENT_QP_FATAL, .cause = cause_of(error), .error = error};
@@ -246,12 +251,13 @@ EndPlan State::plan_for_broken_stream(int error) const {
   return ends;
 }
 
-// The peer's FIN, behind all that it sent.
+// The peer's FIN has come, and everything before it was received.
 void State::on_peer_closed() {
   end_farewell();
   const bool named = by_number.load(std::memory_order_relaxed);
-  // RFC 5041 6.2.1: a stream that ends inside a message has lost data. By number that is no news
-  // between two segments of a Write, as in InfiniBand, and of a Read its own completion tells.
+  // RFC 5041 6.2.1: a stream that ends inside a message has lost data. For a queue pair connected
+  // by number an end between two segments of a Write is not reported, as in InfiniBand, and a Read
+  // that is cut off fails by its own completion.
   if (named ? !connection->rx.at_boundary() : connection->rx.mid_message()) {
     fail_connection(
         {.event = IBV_EVENT_QP_FATAL, .cause = core::Cause::kMessageCutOff, .error = ECONNRESET});
@@ -266,7 +272,7 @@ void State::on_peer_closed() {
     return;
   }
   if (life.outbound == Outbound::kFinSent) {
-    begin_error({.cause = core::Cause::kDisconnected});  // both sides have closed: the orderly end
+    begin_error({.cause = core::Cause::kDisconnected});  // both sides have closed: an orderly end
     return;
   }
   // RFC 5041 6.2.1: what the peer asked for before it closed is still sent.
@@ -300,15 +306,15 @@ void State::look_at_close() {
   if (!life.connected()) return;
   const bool handled = life.failure == Failure::kHandled;
   const bool fin_sent = life.outbound == Outbound::kFinSent;
-  // What was posted still goes out. Or the peer has closed and still takes what it asked for,
-  // however long that lasts: it can ask for nothing more.
+  // Either what was posted is still being sent. Or the peer has closed and still accepts what it
+  // asked for, however long that takes: it cannot ask for more.
   const bool moved = !handled && !fin_sent && life.moved_at_look != octets_moved();
   life.quiet_looks = moved ? 0 : life.quiet_looks + 1;
   const bool draining = life.outbound == Outbound::kDraining;
   const bool drained_long = draining && ++life.drain_looks >= kDrainTimeouts * kCloseLooks;
   if (life.quiet_looks < kCloseLooks && (handled || !drained_long)) return look_at_close_later();
   life.broken = true;
-  // Nobody must take for the orderly end what is only as far as it got.
+  // The peer must not mistake an incomplete stream for one that ended in order.
   if (!fin_sent) stream->set_abortive();
   if (handled) {
     end_connection();
@@ -317,16 +323,16 @@ void State::look_at_close() {
   }
 }
 
-// The peer of a queue pair connected by number has gone, in good order or not. In InfiniBand nobody
-// would notice: receives stay posted, no event, no completion, until something is to be sent.
+// The peer of a queue pair connected by number has gone, in good order or not. InfiniBand would not
+// notice: receives stay posted, and there is no event or completion until something has to be sent.
 void State::lose_peer() {
   core::log(core::LogLevel::kInfo, "queue pair 0x%06x: the peer has gone", options.qp_num);
   connection->rx.end_receive(IBV_WC_GENERAL_ERR, core::Cause::kMessageCutOff);
   end_connection();
 }
 
-// InfiniBand would ask a peer that has gone again and again. Meanwhile the program completes what
-// came before, and may well be done: it posted more than it needs.
+// InfiniBand would retry for a while before the request fails. Meanwhile the program polls earlier
+// completions, and may be finished: some programs post more than they need.
 void State::miss_peer() {
   if (life.failure != Failure::kNone || life.released() || miss_timer.armed()) return;
   engine.arm(miss_timer, kLastHope);
@@ -384,7 +390,7 @@ void State::begin_destroy() {
   life.release = Release::kWanted;
   engine.disarm(miss_timer);
   if (life.connected()) {
-    // What TCP has taken still reaches the peer; work requests not sent vanish with the queue pair.
+    // What TCP has taken still reaches the peer; unsent work requests vanish with the queue pair.
     stream->set_handler(nullptr);
     end_connection();
     return;
@@ -392,12 +398,13 @@ void State::begin_destroy() {
   receiver.stop();
 }
 
-// Back to RESET, after begin_destroy() has come to its end: everything posted is forgotten without
-// completion, and completions that were not polled vanish, as with adapters (mlx4, mlx5, hns).
-// Memory windows that were bound to the stream must not open memory to the peer of the next one.
+// Back to RESET, after begin_destroy() has finished. All posted requests are dropped without
+// completion, and so are completions that were not polled, as with adapters (mlx4, mlx5, hns).
+// Memory windows bound to the stream are invalidated, so that they open no memory to the next peer.
 bool State::reset(Beginning& beginning) {
   UIW_ASSERT(engine.on_engine_thread());
-  // Who posted last is still inside. Until it has left nothing may begin: the release stands.
+  // False: the last thread that posted still holds the role. Until it leaves nothing new may begin,
+  // as life.release is still set.
   if (!sender.try_hold()) return false;
   empty_queues(std::move(beginning));
   options.memory->end_stream(options.qp_num);
@@ -415,7 +422,7 @@ bool State::reset(Beginning& beginning) {
   silence = {};
   octets_at_silence = 0;
   probed_within = 0;
-  // Who posts looks at the state in there, too: what comes behind this finds RESET.
+  // Posting threads read the state between begin() and end(), too: later posts find RESET.
   send_queue->begin();
   options.counters->dropped_sends.add(send_queue->clear());
   state.store(IBV_QPS_RESET);

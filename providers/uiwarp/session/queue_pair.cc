@@ -20,8 +20,8 @@ namespace uiw::session {
 
 namespace {
 
-// iWARP's states: RESET, INIT and RTR are IDLE; RTS is entered by connection set-up alone, SQD is a
-// graceful close, ERR the end.
+// The iWARP states: RESET, INIT and RTR are IDLE, RTS is entered only by connection set-up, SQD is
+// a graceful close, ERR is the end.
 bool is_idle(ibv_qp_state state) {
   return state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR;
 }
@@ -29,7 +29,8 @@ bool is_idle(ibv_qp_state state) {
 constexpr unsigned kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 
-// What the peer may ask for at all: unreliable service has no answers.
+// The rights that a peer can be given: with unreliable service there are no answers, so no Reads or
+// atomics.
 constexpr unsigned peer_may(core::Service service) {
   constexpr unsigned kAnswered = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   return service == core::Service::kReliable ? kRights : kRights & ~kAnswered;
@@ -37,16 +38,16 @@ constexpr unsigned peer_may(core::Service service) {
 
 }  // namespace
 
-// A queue pair connected by number sends in RTR as well, unlike InfiniBand's: on iWARP both
-// directions begin at once, and perftest, which counts on that there, has its receiving end send
-// credits from RTR.
+// Unlike InfiniBand's, a queue pair connected by number may send in RTR as well. On iWARP both
+// directions start at once. perftest relies on that with iWARP: its receiving end sends credits
+// from RTR.
 bool State::may_post() const {
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   return !is_idle(now) || (now == IBV_QPS_RTR && by_number.load(std::memory_order_relaxed));
 }
 
 int State::refuse_post() {
-  if (core::settings().checked()) return EINVAL;  // its finding says the same
+  if (core::settings().checked()) return EINVAL;  // the finding of --check says the same
   const ibv_qp_state now = state.load(std::memory_order_acquire);
   return core::refuse(
       refusals, EINVAL,
@@ -55,19 +56,19 @@ int State::refuse_post() {
       options.qp_num, core::name_of(now));
 }
 
-// Ends what begin() began, after add() has refused.
+// Ends the batch after add() has refused a request.
 void State::end_refused(bool publish) {
   const queue::PostRefusal refused = send_queue->take_refusal();
   send_queue->end(publish);
-  // What was posted before a bad one, or before there was no room, goes out.
+  // Requests before the one that was refused are sent.
   if (publish) sender.try_run();
   queue::explain(refusals, options.qp_num, refused);
 }
 
-// Null: it goes there, or is there already. InfiniBand's table (ib_modify_qp_is_ok() of Linux):
-// whoever has named its peer does not go back. Programs that move their queue pair themselves
-// (rping -q) do so after ESTABLISHED as well; on iWARP connection set-up has taken it further
-// already.
+// Null: the move is allowed, or does nothing. The table is InfiniBand's (ib_modify_qp_is_ok() of
+// Linux): a queue pair that has named its peer does not go back. Programs that move their queue
+// pair themselves (rping -q) do so after ESTABLISHED as well; on iWARP, connection set-up has moved
+// it further by then.
 const char* State::why_not(ibv_qp_state now, ibv_qp_state to) const {
   const bool named = by_number.load(std::memory_order_acquire);
   switch (to) {
@@ -77,7 +78,7 @@ const char* State::why_not(ibv_qp_state now, ibv_qp_state to) const {
       if (named || !is_idle(now)) return ": move it to RESET first";
       return now == IBV_QPS_RESET && to == IBV_QPS_RTR ? " but by INIT" : nullptr;
     case IBV_QPS_RTS:
-      // Only connection set-up leads there, or the hope for it.
+      // Only connection set-up leads there, or expect_peer().
       if (now == IBV_QPS_RTS) return nullptr;
       if (!named)
         return " before its peer is named: by ibv_modify_qp to RTR with IBV_QP_AV and "
@@ -94,7 +95,7 @@ QueuePair::QueuePair() = default;
 
 std::unique_ptr<QueuePair> QueuePair::create(engine::Engine& engine,
                                              const QueuePairOptions& options) {
-  core::ticks_in(0);  // measures now, not during a post
+  core::ticks_in(0);  // measures the clock now, not during a post
   std::unique_ptr<State> state(new (std::nothrow) State(engine, options));
   if (!state || !state->create_queues()) return nullptr;
   std::unique_ptr<QueuePair> qp(new (std::nothrow) QueuePair);
@@ -106,7 +107,7 @@ QueuePair::~QueuePair() {
   if (!state_) return;
   say_farewell();
   if (state_->engine.in_child()) {
-    // The engine thread did not survive fork(); what it owned belongs to the parent.
+    // fork() did not copy the engine thread, and what it owned belongs to the parent.
     static_cast<void>(state_.release());
     return;
   }
@@ -124,7 +125,7 @@ void QueuePair::end_after(engine::Engine& engine, engine::Task& first) {
     State* state;
     void run() override {
       first->run();
-      state->ring(kDestroy);  // behind which this may be gone
+      state->ring(kDestroy);  // after which this may be gone
     }
   } both;
   both.first = &first;
@@ -234,7 +235,7 @@ bool QueuePair::supports(ibv_wr_opcode opcode, core::Service service, bool send_
 int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   State& s = *state_;
   if (s.engine.in_child()) return core::refuse_in_child();
-  // Each waits for the engine, and RESET replaces what the others look at.
+  // Each call waits for the engine, and RESET replaces what the others read.
   const std::lock_guard one_at_a_time(modifying_);
   core::Told& told = s.refusals;
   const uint32_t number = s.options.qp_num;
@@ -242,7 +243,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
     return core::refuse(told, EINVAL,
                         "ibv_modify_qp: queue pair 0x%06x: port_num is %u, the device has port 1",
                         number, attr.port_num);
-  // Whom to meet is the caller's business (expect_peer()); and TCP knows no path migration.
+  // The caller handles the peer's address (expect_peer()). TCP has no path migration.
   if (mask & (IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_DEST_QPN))
     return core::refuse(
         told, EOPNOTSUPP,
@@ -260,13 +261,13 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   };
   if (mask & IBV_QP_STATE)
     if (const char* const why = s.why_not(now, attr.qp_state)) return no_way(why);
-  // Before the move, with which the peer may come.
+  // Before the move: the peer may connect as soon as the state has changed.
   if (mask & IBV_QP_ACCESS_FLAGS) allow(attr.qp_access_flags);
   if (!(mask & IBV_QP_STATE)) return 0;
   switch (attr.qp_state) {
     case IBV_QPS_RESET: {
-      // "RESET" is allowed from every state (ibv_modify_qp). A connection that still runs ends as
-      // by ibv_destroy_qp, and what the engine had to do with it is over when this returns.
+      // RESET is allowed from every state (ibv_modify_qp). A connection that still runs ends as
+      // with ibv_destroy_qp, and the engine is done with it when this returns.
       State::Beginning beginning = s.make_beginning();
       if (!beginning) return ENOMEM;
       s.say_farewell();
@@ -288,7 +289,7 @@ int QueuePair::modify(const ibv_qp_attr& attr, int mask) {
                  : no_way(": another thread has moved it");
     }
     case IBV_QPS_SQD:
-      // rdma_disconnect of librdmacm does this first, in whatever state; it must not fail.
+      // librdmacm's rdma_disconnect does this first, in any state; it must not fail.
       disconnect();
       return 0;
     case IBV_QPS_ERR:
@@ -319,8 +320,8 @@ int QueuePair::query(ibv_qp_attr& attr, int, ibv_qp_init_attr& init) const {
   return 0;
 }
 
-// Rights to what this device does not have (FLUSH) or that mean nothing (relaxed ordering) are
-// nobody's: the kernel, siw, rxe and mlx5 look only at those that they know.
+// Ignores rights to what this device does not have (FLUSH) and rights without effect (relaxed
+// ordering), as the kernel, siw, rxe and mlx5 ignore those that they do not know.
 void QueuePair::allow(unsigned access_flags) {
   State& s = *state_;
   const unsigned rights = access_flags & kRights;
@@ -334,7 +335,7 @@ int QueuePair::expect_peer() {
   if (s.engine.in_child()) return core::refuse_in_child();
   ibv_qp_state expected = IBV_QPS_INIT;
   if (s.state.load(std::memory_order_acquire) != expected) return EINVAL;
-  // Before RTR can be seen: from there RTS may follow at once.
+  // Before other threads can see RTR: RTS may follow at once.
   s.by_number.store(true, std::memory_order_release);
   if (s.state.compare_exchange_strong(expected, IBV_QPS_RTR)) return 0;
   s.by_number.store(false, std::memory_order_release);
@@ -377,8 +378,8 @@ int QueuePair::claim() {
   return EINVAL;
 }
 
-// The engine on which connections are made may wait for the one that serves a queue pair, never the
-// other way round.
+// The engine on which connections are made may wait for the queue pair's engine, never the other
+// way round.
 PeerWanted QueuePair::peer_wanted() const {
   PeerWanted wanted = PeerWanted::kNoMore;
   state_->engine.run_sync([&] { wanted = state_->peer_wanted(); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The queues of a queue pair: how they are made and told what they work with, how receives are
-// flushed, and how completions are taken back that nobody has polled.
+// The queues of a queue pair: creating and connecting them, flushing receives, and withdrawing
+// completions that were not polled.
 #include <mutex>
 #include <new>
 #include <utility>
@@ -13,11 +13,11 @@
 
 namespace uiw::session {
 
-// Behind the work request that is to blame, if one is: many programs look at the first completion
-// only, and that should be the one that says why.
+// If a send work request is to blame, called after it has completed: many programs look only at the
+// first completion, which should be the one that names the cause.
 void State::fail_receives() {
   connection->rx.fail_receive(IBV_WC_WR_FLUSH_ERR, plan.cause);
-  if (own_receives) own_receives->await_posts();  // who posts looks at the state afterwards
+  if (own_receives) own_receives->await_posts();  // posting threads look at the state afterwards
   {
     const std::lock_guard guard(flush_lock);
     flushes_receives = true;
@@ -44,8 +44,8 @@ void State::flush_receives() {
   }
 }
 
-// Before the queues that its completions refer to go. Thread: any, when nothing can complete any
-// more.
+// Call it before the queues that the completions refer to are freed. Thread: any, once nothing can
+// complete any more.
 void State::purge_completions() {
   options.send_cq->purge(std::move(send_source));
   options.recv_cq->purge(std::move(recv_source));
@@ -75,13 +75,14 @@ State::Beginning State::make_beginning() {
   };
 }
 
-// Any thread may be posting, to queues that stay. Of receives in an error state it looks at the
-// connection and its completions, with this lock held.
+// Any thread may be posting meanwhile; the queues stay. A thread that posts a receive in an error
+// state uses the connection and its sources, with this lock held.
 void State::empty_queues(Beginning&& beginning) {
   const std::lock_guard guard(flush_lock);
   flushes_receives = false;
   purge_completions();
-  beginning.connection->shared.told.take_over(connection->shared.told);  // the same queue pair
+  beginning.connection->shared.told.take_over(connection->shared.told);  // the queue pair stays the
+                                                                         // same
   begin_with(std::move(beginning));
 }
 
@@ -113,7 +114,7 @@ void State::begin_with(Beginning&& beginning) {
   shared.acknowledged =
       core::settings().acknowledged() && options.service == core::Service::kReliable;
   shared.immediates = options.send_with_immediate;
-  // Whoever has unreliable service has the face that has them.
+  // The peer has unreliable service, too. Only the face that takes immediate hints has that.
   if (shared.immediates && options.service == core::Service::kUnreliable)
     shared.peer_immediates = qp::PeerImmediates::kTaken;
   timeout = 0;

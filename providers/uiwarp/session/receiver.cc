@@ -21,8 +21,8 @@ namespace {
 
 namespace tuning = core::tuning;
 
-// How long a peer may be silent after MPA start-up, until it is sent the first, second and third
-// empty Write. The first one may wait up to the second one's time for who was slow before.
+// How long a peer may be silent after MPA start-up until it is sent the first, second and third
+// empty Write. The first wait is longer, up to the second's, when start-up was slow.
 constexpr core::Nanoseconds kSilences[] = {10 * core::kMillisecond, 100 * core::kMillisecond,
                                            1000 * core::kMillisecond};
 
@@ -49,9 +49,10 @@ void Receiver::start() {
   if (owner_.stream) owner_.stream->set_handler(this);
 }
 
-// Linux siw answers a Request first and looks for octets from then on: an FPDU that comes right
-// behind its Reply lies unread until another one comes. So a peer that says nothing gets another
-// one, which asks nothing of it; a few times, as nobody knows how long such a peer takes.
+// Linux siw first answers a Request and only then starts to watch for octets: an FPDU that comes
+// right behind its Reply lies unread until another one comes. So a silent peer is sent an empty
+// Write, which asks nothing of it. This is repeated a few times, as nobody knows how long such a
+// peer takes.
 void Receiver::on_silence() {
   if (!owner_.life.takes_input()) return;
   if (owner_.sender.bytes_sent() > 0) owner_.sender.ask(kWakePeer);
@@ -93,7 +94,7 @@ long Receiver::receive_once(std::span<uint8_t> buffer, qp::RxStatus& status) {
   return got;
 }
 
-// Large segments are placed directly for as long as octets are there.
+// Places large segments directly for as long as the socket has octets.
 size_t Receiver::receive_directly() {
   const std::span<uint8_t> behind = owner_.engine.scratch();
   size_t octets = 0;
@@ -182,9 +183,9 @@ void Receiver::handle(qp::RxStatus status) {
   }
 }
 
-// A Send found no receive. RFC 5041 7.1 allows to hide that "by LLP means": TCP's window stops the
-// peer, for a bounded time, since everything behind that Send has to wait too.
-// Every Send that does find one makes a new beginning: a slow application is not a stuck one.
+// A Send found no receive. RFC 5041 7.1 allows hiding that "by LLP means": TCP's window stops the
+// peer, for a bounded time, since everything behind that Send has to wait too. Every Send that does
+// find a receive starts the time anew: a slow application is not a stuck one.
 void Receiver::wait_for_receive() {
   const bool progress = owner_.connection->rx.take_progress();
   if (progress || !receive_timer_.armed()) {
@@ -200,7 +201,7 @@ void Receiver::wait_for_receive() {
   if (!owner_.receives->empty()) owner_.ring(kReceivePosted);
 }
 
-// What is behind it cannot say that the peer has gone.
+// A shorter time when the peer has gone: bytes behind the Send cannot report that.
 core::Nanoseconds Receiver::patience() const {
   const core::Nanoseconds wait = core::settings().rnr_wait_ms * core::kMillisecond;
   return owner_.life.broken ? std::min(wait, kLastHope) : wait;
@@ -231,16 +232,18 @@ void Receiver::tell_of_wait(bool gave_up) {
                           gave_up);
 }
 
-// A peer may answer as soon as sendmsg() has handed TCP what it answers, and before the sender has
-// completed that: it may have lost its CPU meanwhile. Whoever holds the role began before the
-// octets came, or after; whoever let go of it has completed what it sent. The octets themselves
-// bring the news that it was taken: the kernel's locks lie between both.
+// A peer may answer a request as soon as sendmsg() has handed it to TCP. The sender may not have
+// completed the request by then, as its thread may have lost its CPU. If a thread holds the role,
+// it may have sent the request before these octets came; if none does, what was sent is completed.
+// Memory order: the octets that arrive imply that the request was sent, and the kernel's locks
+// order the two.
 bool Receiver::sends_first(bool answered) {
   if (answered) owner_.sender.try_run();
-  // Whoever posts on and on holds the role nearly always: the two would ask each other for ever.
+  // A thread that posts without pause holds the role nearly always; without this flag the receiver
+  // would ask forever.
   if (std::exchange(now_.sends_complete, false)) return true;
   if (!owner_.sender.is_running()) return true;
-  if (owner_.is_received_by_pollers()) return false;  // whoever polls comes again
+  if (owner_.is_received_by_pollers()) return false;  // the next poll tries again
   owner_.sender.ask(kTellCompleted);
   return !owner_.sender.is_asked(kTellCompleted);
 }
@@ -250,8 +253,8 @@ void Receiver::on_receive_timeout() {
   qp::Rx& rx = owner_.connection->rx;
   // One may have been posted a moment ago.
   if (!owner_.receives->empty()) return handle(rx.resume());
-  // This end has closed: nothing is lost that the program still wants. What comes is dropped until
-  // the peer closes, too.
+  // This end has closed: the program wants nothing more. What comes is dropped until the peer
+  // closes, too.
   if (owner_.life.outbound == Outbound::kFinSent)
     return owner_.begin_error({.cause = core::Cause::kDisconnected});
   if (owner_.give_up_sender()) return;
@@ -339,8 +342,8 @@ void Receiver::stop() {
   owner_.receives->stop_waiting(*this);
 }
 
-// With bytes that nobody may look past, or at an end that the socket does not tell twice,
-// on_stopped() decides how it goes on.
+// If a poller has stopped, on_stopped() goes on: the receive machine holds bytes that must be
+// handled first, or the socket has reported an end that it will not report twice.
 void Receiver::take_back() {
   if (now_.stopped_by) return;
   if (!owner_.connection->rx.wants_sender()) return owner_.stream->resume_receive();

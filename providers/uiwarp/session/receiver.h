@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The receiving side of a connection: bytes from the stream to the receive machine (qp/rx.h), by
-// the engine or, while the connection has a lease, by whoever polls. What they mean for the
-// connection is for lifecycle.cc to say.
+// The receiving side of a connection: passes bytes from the stream to the receive machine
+// (qp/rx.h). Runs on the engine or, while pollers hold a lease, on the thread that polls.
+// lifecycle.cc decides what the machine's result means for the connection.
 #pragma once
 
 #include <cstddef>
@@ -22,49 +22,51 @@ namespace uiw::session {
 
 class State;
 
-// Why nothing is received from a connection that stands.
+// Why receiving from an established connection is paused.
 enum class Pause : uint8_t {
-  kNone,        // it is received
-  kForReceive,  // a Send waits for a receive to be posted
-  kForSender,   // a Send waits for requests to complete that it may answer: kSendsComplete comes
+  kNone,        // not paused
+  kForReceive,  // the peer's Send waits for a receive to be posted
+  kForSender,   // the peer's Send may answer requests that are not completed yet; it waits for
+                // kSendsComplete
 };
 
-// Thread, unless something else is said: engine.
+// Thread: engine, unless stated otherwise.
 class Receiver final : public transport::StreamHandler,
                        public qp::SendsFirst,
                        public queue::ReceiveWaiter {
  public:
   explicit Receiver(State& owner) : owner_(owner) {}
 
-  // What came behind the peer's start-up frame, copied; received at start(). False: out of memory.
+  // Copies the octets that came behind the peer's start-up frame; start() processes them. False:
+  // out of memory.
   bool keep(core::Bytes leftover);
-  // From now on it is told of what the stream brings.
+  // From now on it handles what arrives on the stream.
   void start();
   // A receive was posted.
   void resume();
-  // What TCP had taken when kTellCompleted was asked for is complete.
+  // Requests that TCP had taken when kTellCompleted was asked for are completed.
   void on_sends_complete();
-  // Nothing more is waited for, and the stream is not listened to beyond its end.
+  // Ends every wait: for a receive, the sender or a silent peer.
   void stop();
-  // Everything anew, for RESET.
+  // For RESET.
   void begin_anew() { now_ = {}; }
 
-  // How often bytes were looked at.
+  // How often the engine has processed bytes.
   uint32_t arrivals() const { return now_.arrivals; }
-  // It waits neither for the program nor for anything else: a poller may take over.
+  // It waits for nothing but bytes: a poller may take over.
   bool is_settled() const { return now_.pause == Pause::kNone && now_.first_fpdu_told; }
 
-  // The peer has gone: a Send that waits for its receive does not much longer.
+  // The peer has gone: shortens the wait of a Send for its receive.
   void hurry();
   bool waits_for_receive() const { return now_.pause == Pause::kForReceive; }
 
-  // One receive by a poller, into `buffer` what has no other place; true when bytes came. What only
-  // the engine may deal with it leaves to on_stopped(), and receives no more. Thread: the lease's
-  // holder.
+  // Receives once for a poller; bytes that cannot be placed directly go into `buffer`. True when
+  // bytes came. Where only the engine may go on, it stops receiving and leaves the rest to
+  // on_stopped(). Thread: the lease's holder.
   bool receive_polled(std::span<uint8_t> buffer);
   void on_stopped();
   bool was_stopped() const { return now_.stopped_by.has_value(); }  // and on_stopped() is to come
-  // It is the engine's again, which goes on.
+  // The lease was revoked: the engine receives again.
   void take_back();
 
   // transport::StreamHandler
@@ -78,14 +80,14 @@ class Receiver final : public transport::StreamHandler,
   void on_receive_posted() override;
 
  private:
-  // What a poller came upon.
+  // What made a poller stop.
   struct Stop {
-    long result = 0;  // 0 or -errno: the end of the stream; 1: `status`
+    long result = 0;  // 0 or -errno: the end of the stream; 1: see `status`
     qp::RxStatus status = qp::RxStatus::kOk;
   };
 
-  // One receive, to where the bytes belong if that is known, else into `buffer`: how many, 0 or
-  // -errno; `status` is what the receive machine says to them.
+  // Receives once: directly into place if that is known, else into `buffer`. Returns how many
+  // bytes, 0 or -errno; `status` is the receive machine's result.
   long receive_once(std::span<uint8_t> buffer, qp::RxStatus& status);
   size_t receive_directly();  // how many bytes
   void hear_news();
@@ -98,14 +100,14 @@ class Receiver final : public transport::StreamHandler,
   void on_silence();
 
   State& owner_;
-  // Whoever receives has this; it begins anew with RESET.
+  // Belongs to the thread that receives; RESET begins it anew.
   struct Course {
     std::optional<Stop> stopped_by;
     Pause pause = Pause::kNone;
-    core::Nanoseconds waits_since = 0;  // kForReceive, where an instrument is told
-    bool first_fpdu_told = false;       // the peer's, to the observer
+    core::Nanoseconds waits_since = 0;  // begin of kForReceive; 0 without instruments
+    bool first_fpdu_told = false;       // the observer was told of the peer's first FPDU
     unsigned wakes = 0;                 // empty Writes asked for
-    bool sends_complete = false;        // of all that was received: said by the sender a moment ago
+    bool sends_complete = false;        // the sender has just confirmed it; during resume() only
     uint32_t arrivals = 0;
     std::unique_ptr<uint8_t[]> leftover;  // until start()
     size_t leftover_size = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The observer of a connection whose queue pair lives on another engine than the observer does: it
-// passes on there what it hears here.
+// Forwards observer callbacks between engines: from the queue pair's engine to the observer's,
+// where these differ.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,13 @@ namespace uiw::session {
 
 class Relay final : public ConnectionObserver, private engine::Task {
  public:
-  // `observer`, which may be null, is told on `engine`.
+  // `observer` is called on `engine`; may be null.
   Relay(engine::Engine& engine, ConnectionObserver* observer)
       : engine_(engine), observer_(observer) {}
 
-  // From now on it is there until the connection has ended, whoever else has it. Thread: any.
+  // From now on the relay keeps itself alive until the connection has ended. Thread: any.
   static void begin(const std::shared_ptr<Relay>& relay) { relay->self_ = relay; }
-  // The observer hears nothing any more. Thread: the observer's engine.
+  // The observer is not called any more. Thread: the observer's engine.
   void forget() { observer_ = nullptr; }
 
   // Thread: the queue pair's engine.
@@ -45,8 +45,8 @@ class Relay final : public ConnectionObserver, private engine::Task {
 
   engine::Engine& engine_;
   ConnectionObserver* observer_;   // thread: the observer's engine
-  int error_ = 0;                  // until kEnded, then the observer's engine's
-  std::atomic<uint32_t> news_{0};  // that run() has not seen
+  int error_ = 0;                  // written before kEnded, then read by the observer's engine
+  std::atomic<uint32_t> news_{0};  // not seen by run() yet
   std::shared_ptr<Relay> self_;
 };
 

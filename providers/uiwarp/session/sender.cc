@@ -39,7 +39,7 @@ bool Sender::lets_go_of(uint32_t stag, bool now) {
     run();
     lets_go = owner_.connection->tx.lets_go_of(*owner_.send_queue, stag, now) ||
               now_.error_handled || now_.waits == Waits::kForEver;
-    if (now) run();  // tells of what has failed
+    if (now) run();  // completes what has failed
   }
   let_go();
   return lets_go;
@@ -53,7 +53,7 @@ bool Sender::take(SenderRequest request) {
 
 void Sender::run() {
   qp::Connection& connection = *owner_.connection;
-  // An exchange is a locked instruction, a look is not.
+  // An exchange is a locked instruction, a load is not.
   if (asked_.load(std::memory_order_acquire) != 0)
     now_.requests |= asked_.exchange(0, std::memory_order_acq_rel);
   if (take(kSendOnStream)) {
@@ -91,7 +91,7 @@ void Sender::run() {
   }
   if (take(kHasRoom) && now_.waits == Waits::kForRoom) now_.waits = Waits::kForNothing;
   if (take(kTakeTurn) && now_.waits == Waits::kForEngine) now_.waits = Waits::kForNothing;
-  // A socket that is full wakes the peer by what is still to come.
+  // If the socket is full, what is still to be sent wakes the peer.
   if (take(kWakePeer) && now_.waits != Waits::kForRoom &&
       now_.closing != Closing::kWhenPostedIsSent && now_.stage != Stage::kFinSent)
     connection.tx.add_empty_write();
@@ -140,7 +140,7 @@ void Sender::pump() {
   owner_.send_later(kContinue);
 }
 
-// What was received is acknowledged, whatever becomes of the queue pair; if the socket takes it.
+// Acknowledges what was received even if the queue pair ends in error, if the socket has room.
 void Sender::acknowledge_last() {
   qp::Tx& tx = owner_.connection->tx;
   if (now_.stage == Stage::kFinSent || now_.waits != Waits::kForNothing ||
@@ -159,15 +159,15 @@ void Sender::report_fault() {
                 .send_failed = true});
 }
 
-// The engine begins the end and comes back with kHandleError.
+// The engine begins the end and then asks for kHandleError.
 void Sender::report_error(const EndPlan& error) {
   if (now_.found.error != 0) return;
   now_.found = error;
   owner_.ring(kErrorFound);
 }
 
-// The peer of a queue pair connected by number went without a word. Like InfiniBand's retries, only
-// something to be sent finds out; without retries nothing does.
+// The peer of a queue pair connected by number has gone without a Terminate or an error. As with
+// InfiniBand's retries, only something to be sent finds out; with unreliable service nothing does.
 void Sender::do_without_peer() {
   if (!owner_.by_number.load(std::memory_order_relaxed) || now_.error_handled) return;
   if (owner_.send_queue->posted() == owner_.send_queue->retired()) return;
@@ -177,7 +177,8 @@ void Sender::do_without_peer() {
     owner_.ring(kPeerMissed);
 }
 
-// By the engine alone: attach(), on it, begins anew what is used here, and has no role.
+// Only the engine discards: attach(), on the engine, starts the connection that is used here, and
+// does so without the role.
 void Sender::discard() {
   if (now_.error_handled) return;
   if (!owner_.engine.on_engine_thread()) return owner_.ring(kContinue);
@@ -188,7 +189,7 @@ void Sender::discard() {
 
 long Sender::send_pieces() {
   const auto pieces = owner_.connection->tx.pieces();
-  // Whoever receives it may be as quick as to look at the clock before us.
+  // Read the clock first: the receiver may read it before send() returns here.
   const core::Nanoseconds time = now_.watch ? core::now() : 0;
   const long sent = now_.stream->send(pieces.data(), pieces.size());
   if (now_.watch && sent > 0) now_.watch->sent(pieces, static_cast<size_t>(sent), time);
@@ -228,16 +229,17 @@ bool Sender::send_once(bool on_engine) {
   return true;
 }
 
-// What is to be sent of regions that the peer reads stays there while the socket is full, for as
-// long as nobody deregisters one: to copy it halved the bandwidth of Reads.
+// While the socket is full, Read Responses are not copied out of their regions unless a thread
+// wants to deregister one: copying halved the bandwidth of Reads.
 bool Sender::keep_regions() {
   if (now_.keeps_regions || !owner_.connection->tx.holds_regions()) return true;
   now_.keeps_regions = true;
   owner_.options.memory->join(*this);
-  return give_back_revoked();  // who began to wait before join() may not have asked us
+  return give_back_revoked();  // a thread that began to wait before join() may not have asked this
+                               // sender
 }
 
-// Only where somebody waits for one of ours: other queue pairs' regions are nothing to copy for.
+// Copies only if a thread waits for a region that this queue pair holds.
 bool Sender::give_back_revoked() {
   qp::Tx& tx = owner_.connection->tx;
   return !tx.holds_revoked_regions() || tx.release_regions();
@@ -255,14 +257,14 @@ void Sender::forget_regions() {
 // application unmapped memory of an outstanding work request.
 void Sender::send_failed(int error) {
   now_.waits = Waits::kForEver;
-  if (now_.failure != 0) return;  // the first is what happened; those after it only follow
-  // Nothing of it can be sent any more; and what EFAULT is about must not be looked at again.
+  if (now_.failure != 0) return;  // later errors only follow from the first
+  // Nothing can be sent any more; and memory that caused EFAULT must not be read again.
   owner_.connection->tx.drop_pieces();
   now_.failure = error;
   owner_.ring(kSendFailed);
 }
 
-// FIN, when everything that had to go out is with TCP.
+// Sends FIN once TCP has everything that had to go out.
 void Sender::finish_if_due() {
   if (now_.stage == Stage::kFinSent) return;
   const qp::Tx& tx = owner_.connection->tx;

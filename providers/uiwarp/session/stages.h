@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What UIWARP_LOG=info and debug say of a connection's life. Nothing but a test of the level where
-// they are not wanted. Thread: engine.
+// The log messages of UIWARP_LOG=info and debug about a connection's life. At other levels each
+// call only tests the level. Thread: engine.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ void log_connected(uint32_t qp_num, const mpa::Agreement& agreement, const socka
 // `cause`: as in vendor_err.
 void log_end(uint32_t qp_num, uint32_t cause);
 void log_closed(uint32_t qp_num, const transport::TcpStream& stream);
-// What an unreliable one has dropped.
+// What a connection with unreliable service has dropped.
 void log_losses(uint32_t qp_num, const qp::Losses& losses);
 
 }  // namespace uiw::session

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the engine does when its doorbell was rung. Thread: engine.
+// The engine's task: what it does when the doorbell was rung. Thread: engine.
 #include "session/state.h"
 
 #include <sched.h>
@@ -14,7 +14,8 @@ void State::run() {
     if ((seen & ~kNeedsNoReceiver) && !owns_receiver()) return;
   } while (!doorbell.compare_exchange_weak(seen, 0, std::memory_order_acq_rel));
   if ((seen & kRtrSent) && observer) observer->on_first_fpdu();
-  // A broken stream's end is found by receiving, whoever was to be told of its beginning.
+  // With kSendFailed too: the end of a broken stream is found by receiving, even if cm/ has not
+  // called receive() yet.
   if (seen & (kStart | kSendFailed)) receiver.start();
   if ((seen & kWantWritable) && stream) stream->want_writable();
   if (seen & (kWantWritable | kContinue)) on_full_socket();
@@ -22,13 +23,13 @@ void State::run() {
   if (seen & kGiveBack) sender.ask(kReleaseRegions);
   if (seen & kContinue) sender.ask(kTakeTurn);
   if (seen & kStopped) receiver.on_stopped();
-  // Pollers look by themselves.
+  // Pollers find out by themselves.
   if ((seen & kSendsComplete) && !is_received_by_pollers()) receiver.on_sends_complete();
   if (seen & kReceivePosted) receiver.resume();
   if (seen & kErrorFound) begin_error(sender.found());
   if (seen & kPeerMissed) miss_peer();
   if (seen & kPeerSilent) on_peer_silent();
-  // RFC 5040 4.8: an error of this side that no message of the peer is to blame for.
+  // RFC 5040 4.8: a local error that no message of the peer has caused.
   if (seen & kFail)
     begin_error({.terminate = rdmap::Terminate{.code = core::TermCode::kLocalCatastrophic},
                  .event = IBV_EVENT_QP_FATAL,
@@ -45,7 +46,7 @@ void State::run() {
   if (seen & kDisconnect) begin_disconnect();
   if (seen & kDestroy) begin_destroy();
   if (seen & kSenderStopped) sender_stopped();
-  // The last turn: nobody can ring any more, unless this turn did.
+  // The last turn: nothing but this turn itself can have rung again.
   if (life.release == Release::kWanted && !life.connected() &&
       doorbell.load(std::memory_order_acquire) == 0) {
     life.release = Release::kDone;
@@ -53,7 +54,7 @@ void State::run() {
   }
 }
 
-// As something on the way would: the peer gets the same.
+// As if the network had reset it; the peer gets a reset, too.
 void State::reset_connection() {
   if (!life.connected() || !stream) return;
   stream->cut();
@@ -68,7 +69,7 @@ void State::ring_and_wait(uint32_t bit) {
   ring(bit);
   for (bool done = false; !done;) {
     engine.run_sync([&] { done = !(doorbell.load(std::memory_order_acquire) & bit); });
-    if (!done) sched_yield();  // another thread is receiving
+    if (!done) sched_yield();  // a poller is receiving
   }
 }
 

@@ -3,8 +3,8 @@
 //   [any]     constant after create(), atomic, or locked by itself
 //   [engine]  the engine thread
 //   [receiver]  the engine; while pollers receive, the holder of their lease (progress/lease.h)
-// The sender (session/sender.h) keeps to itself; it rings the engine's doorbell (Task), the engine
-// leaves it requests.
+// The sender (session/sender.h) has its own state. It rings the engine's doorbell (Doorbell); the
+// engine leaves it requests (SenderRequest).
 #pragma once
 
 #include <algorithm>
@@ -29,37 +29,38 @@
 
 namespace uiw::session {
 
-// From when something is to be sent to a peer that has gone until it fails.
+// How long what is to be sent to a peer that has gone waits until it fails.
 constexpr core::Nanoseconds kLastHope = core::kSecond;
 
-// What the sender tells the engine.
+// Reasons for the engine's task to run, from the sender and others.
 enum Doorbell : uint32_t {
-  kStart = 1u << 0,  // leftover octets, then receive
+  kStart = 1u << 0,  // process leftover octets, then receive
   kRtrSent = 1u << 1,
   kWantWritable = 1u << 2,  // the socket is full
   kContinue = 1u << 3,      // the poster did its share, the engine carries on
   kErrorHandled = 1u << 4,  // send queue flushed, Terminate built
   kFinSent = 1u << 5,
   kSenderStopped = 1u << 6,   // the sender will not touch the stream again
-  kSendFailed = 1u << 7,      // the socket takes nothing any more, ever: `send_error`
+  kSendFailed = 1u << 7,      // the socket has failed for good: Sender::failure()
   kDisconnect = 1u << 8,      // from any thread: graceful close wanted
-  kReceivePosted = 1u << 9,   // a receive for the Send that waits
+  kReceivePosted = 1u << 9,   // a receive was posted for the Send that waits
   kDestroy = 1u << 10,        // ~QueuePair waits, or modify(RESET)
-  kErrorFound = 1u << 11,     // `found` is written: the engine is to begin the end
-  kFail = 1u << 12,           // from any thread: a completion queue is broken
-  kReturn = 1u << 13,         // from any thread: pollers are to receive no more
-  kStopped = 1u << 14,        // a poller found what only the engine may deal with: `stopped_by`
-  kBurst = 1u << 15,          // requests are posted in quick succession
-  kPeerMissed = 1u << 16,     // something is to be sent to a peer that has gone
+  kErrorFound = 1u << 11,     // Sender::found() is set: the engine is to begin the end
+  kFail = 1u << 12,           // from any thread: a completion queue has overflowed
+  kReturn = 1u << 13,         // from any thread: revoke the lease
+  kStopped = 1u << 14,        // from a poller: only the engine may go on, see
+                              // Receiver::on_stopped()
+  kBurst = 1u << 15,          // from a poster: requests are posted in a burst
+  kPeerMissed = 1u << 16,     // there is something to send, and the peer has gone
   kGiveBack = 1u << 17,       // from any thread: somebody waits for a region
-  kSendsComplete = 1u << 18,  // what TCP had taken is complete: what waited for that is received
+  kSendsComplete = 1u << 18,  // requests that TCP had taken are completed: go on receiving
   kPeerSilent = 1u << 19,     // the peer's host does not answer any more
   kToError = 1u << 20,        // from any thread: ibv_modify_qp to ERR
   kBreak = 1u << 21,          // from any thread: an instrument resets the connection
   kDeafen = 1u << 22,         // from any thread: `deaf` has changed
   kFarewell = 1u << 23,       // from any thread: the program is about to end the connection
 };
-// What the engine can do while pollers receive.
+// For these the engine need not revoke the lease first.
 constexpr uint32_t kNeedsNoReceiver = kRtrSent | kWantWritable | kContinue | kBurst | kPeerMissed |
                                       kGiveBack | kSendsComplete | kDeafen;
 
@@ -69,27 +70,30 @@ class State final : public engine::Task, public progress::Member {
 
   engine::Engine& engine;                             // [any]
   const QueuePairOptions options;                     // [any]
-  core::Told refusals;                                // [any] that calls of the program were told
+  core::Told refusals;                                // for messages about refused calls
   std::unique_ptr<qp::SendQueue> send_queue;          // [any]
   std::unique_ptr<queue::ReceiveQueue> own_receives;  // [any] null with an SRQ
   queue::ReceiveQueue* receives = nullptr;            // [any]
-  // Of the completion queues; replaced with the connection, only by reset().
+  // Name this queue pair to the completion queues. Replaced only by reset(), with the connection.
   std::unique_ptr<queue::CompletionSource> send_source, recv_source;
   counters::PublishedState state{*options.counters, options.first_state};  // [any]
   std::atomic<int> access_flags{0};      // [any] as ibv_modify_qp set them
   std::atomic<uint32_t> ird{0}, ord{0};  // [any] for ibv_query_qp
   std::atomic<bool> by_number{false};    // [any] expect_peer() was called
-  std::atomic<bool> deaf{false};         // [any] nothing of the peer is to arrive
-  // [any] How long a peer that is to answer may say nothing; 0: for ever, as far as we go.
+  std::atomic<bool> deaf{false};         // nothing from the peer may arrive: QueuePair::deafen()
+  // [any] How long a peer that owes an answer may be silent; 0: forever, as far as this stack
+  //       decides.
   std::atomic<core::Nanoseconds> patience_with_peer{0};
-  std::atomic<uint8_t> timeout{0};           // [any] the same, as ibv_query_qp tells it
-  std::atomic<bool> awaits_receives{false};  // [any] a Send waits for its receive for ever
-  // [engine], the sender and [receiver]: replaced only by reset(), which holds off all three.
+  std::atomic<uint8_t> timeout{0};           // [any] the same, as ibv_query_qp returns it
+  std::atomic<bool> awaits_receives{false};  // [any] the peer's Send waits for its receive forever
+  // Used by [engine], the sender and [receiver]. Replaced only by reset(), which keeps all three
+  // out.
   std::unique_ptr<qp::Connection> connection;
-  core::Spinlock connection_lock;  // while it is, for who may come at any time
+  core::Spinlock connection_lock;  // held while reset() replaces it, and by callers that may come
+                                   // at any time
 
-  // From here on each part begins a cache line: posters and the engine are at work at the same
-  // time, on two processors.
+  // From here on each part begins a new cache line: posters and the engine work at the same time,
+  // on two processors.
 
   alignas(64) Sender sender{*this};
 
@@ -98,57 +102,59 @@ class State final : public engine::Task, public progress::Member {
   EndPlan plan;  // [engine] until kHandleError, then constant
 
   // --- posters (leasing.cc) ---
-  // [any] Whose pollers may send what waits: a lease of an own queue, which lives as long as that.
+  // [any] The lease whose pollers may send what is deferred. It is a lease of one of this queue
+  //       pair's own completion queues and lives as long as that. Only the engine writes this.
   // The engine writes.
   alignas(64) std::atomic<progress::Lease*> pollers{nullptr};
   std::atomic<uint32_t> unleased_posts{0};      // [any] of bursts
   progress::DeferredPosts deferred_posts;       // [any]
   progress::Deferral coalesced_reads;           // [any]
-  progress::Deferral waiting_acknowledgements;  // [any] the peer's empty Reads answered, ours sent
-  // [any] What is built waits for a poller, and not before `retry_at` (ticks).
+  progress::Deferral waiting_acknowledgements;  // [any] our empty Reads, and answers to the peer's
+  // [any] FPDUs that are built wait for a poller to send them, not before `retry_at` (ticks).
   std::atomic<bool> unsent{false};
   std::atomic<uint64_t> retry_at{0};
 
   alignas(64) Receiver receiver{*this};
 
   // --- engine ---
-  // [engine] The sender reads it once, at kSendOnStream; [receiver] with the rest.
+  // [engine] and [receiver]. The sender reads it once, at kSendOnStream.
   transport::StreamPtr stream;
-  // [engine] With the stream, for the sender and [receiver]: null unless FPDUs are traced.
+  // [engine] The sender and [receiver] use it with the stream. Null unless FPDUs are traced.
   std::unique_ptr<WireWatch> watch;
   progress::GrantPolicy grants;                     // [engine]
-  std::shared_ptr<queue::CompletionQueue> foreign;  // [engine] whose pollers receive
+  std::shared_ptr<queue::CompletionQueue> foreign;  // [engine] pollers of this one receive
   ConnectionObserver* observer = nullptr;           // [engine]
   Life life;                                        // [engine]
   transport::Silence silence;
-  uint64_t octets_at_silence = 0;       // of bytes_sent(), when the peer was looked after last
-  core::Nanoseconds probed_within = 0;  // as the stream was told
+  uint64_t octets_at_silence = 0;       // bytes_sent() at the last look_after_peer()
+  core::Nanoseconds probed_within = 0;  // last value given to probe_idle()
   std::atomic<uint32_t> doorbell{0};    // [any]
-  // [any] Keeps flushed receives in order, and what they are flushed with while they are.
+  // [any] Keeps flushed receives in order. Also keeps RESET from replacing the connection and the
+  //       source that they are flushed with.
   core::Spinlock flush_lock;
-  bool flushes_receives = false;      // under flush_lock: fail_receives() has begun
-  std::binary_semaphore released{0};  // who rang kDestroy waits for the engine to let go
-  std::atomic<Farewell> farewell{Farewell::kNone};  // the engine writes, the sender looks
-  std::binary_semaphore farewell_over{0};           // stays released until RESET
+  bool flushes_receives = false;                    // under flush_lock: fail_receives() was called
+  std::binary_semaphore released{0};                // the thread that rang kDestroy waits for it
+  std::atomic<Farewell> farewell{Farewell::kNone};  // written by the engine
+  std::binary_semaphore farewell_over{0};           // once released, stays so until RESET
 
   // any thread
   void ring(uint32_t bits);  // the engine's doorbell
-  // Until the engine has done it. Not an engine's thread.
+  // Returns when the engine has done it. Not on an engine's thread.
   void ring_and_wait(uint32_t bit);
-  const char* why_not(ibv_qp_state now, ibv_qp_state to) const;  // ibv_modify_qp moves it there
-  bool may_post() const;  // in between send_queue's begin() and end()
-  int refuse_post();      // ibv_post_send's errno where not
+  const char* why_not(ibv_qp_state now, ibv_qp_state to) const;  // null: ibv_modify_qp may move it
+  bool may_post() const;  // call between send_queue's begin() and end()
+  int refuse_post();      // ibv_post_send's errno if not may_post()
   void end_refused(bool publish);
-  // queues.cc. In an error state. What is posted before fail_receives() waits for it: the receive
-  // that a message has taken completes first.
+  // queues.cc. In an error state. Receives that are posted before fail_receives() stay posted until
+  // then: the receive that a message has taken completes first.
   void flush_receives();
 
   // leasing.cc, any thread
   void after_post(uint32_t requests, uint64_t bytes);
   bool may_defer(uint32_t requests, uint64_t bytes);
   qp::Tx::Left may_leave();       // [sender]
-  bool leave(qp::Tx::Left what);  // [sender] false: nobody polls any more
-  void send_later(Doorbell bit);  // [sender] whoever polls goes on, or the engine, by that
+  bool leave(qp::Tx::Left what);  // [sender] false: there is no lease any more
+  void send_later(Doorbell bit);  // [sender] a poller goes on, or the engine when `bit` is rung
   void retry_later();             // [sender] the socket is full
 
   // progress::Member, leasing.cc
@@ -172,7 +178,7 @@ class State final : public engine::Task, public progress::Member {
   void run() override;  // state.cc, [engine]
 
   // leasing.cc, [engine]
-  bool owns_receiver();  // false: run() comes again
+  bool owns_receiver();  // false: run() is called again later
   void consider_grant(size_t bytes, size_t directly);
   std::shared_ptr<queue::CompletionQueue> find_busy_poller(size_t bytes);  // null: nobody's
   void on_full_socket();
@@ -222,7 +228,7 @@ class State final : public engine::Task, public progress::Member {
   void end_connection();
   void sender_stopped();
   void begin_destroy();
-  // What a queue pair begins with, when it is made and behind RESET.
+  // What is made anew for a new queue pair and at RESET.
   struct Beginning {
     std::unique_ptr<qp::Connection> connection;
     queue::CompletionSources sources;
@@ -230,7 +236,8 @@ class State final : public engine::Task, public progress::Member {
   };
   bool reset(Beginning& beginning);  // false: not now, try again
 
-  // queues.cc; the first and the last also where nobody else has the queue pair
+  // queues.cc, [engine]. create_queues() and purge_completions() also on other threads, while none
+  // else has the queue pair.
   bool create_queues();        // false: no memory
   Beginning make_beginning();  // any thread; false: no memory
   void empty_queues(Beginning&& beginning);

@@ -15,8 +15,8 @@ static_assert(sizeof uiwarp_fpdu::head >= qp::kMaxUlpduHead);
 
 namespace {
 
-// A trace keeps the newest records only, and FPDUs are worth nothing there without their
-// connection.
+// The agreement is repeated: a trace keeps only the newest records, and FPDUs are useless there
+// without their connection's record.
 constexpr uint32_t kTellEvery = 256;  // FPDUs
 constexpr core::Nanoseconds kTellAfter = 100 * core::kMillisecond;
 

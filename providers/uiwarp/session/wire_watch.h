@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What instruments are told of a connection: that it stands, and, where a setting asks for it, of
-// each FPDU as TCP takes and brings it.
+// Tells instruments about a connection: that it is established and, where a setting asks for it,
+// each FPDU when TCP takes or delivers it.
 #pragma once
 
 #include <sys/uio.h>
@@ -26,16 +26,16 @@ class WireWatch {
     sent_.told_at = received_.told_at = told.agreed;
   }
 
-  // TCP has taken the first `octets` of `pieces`, not before `time`. Thread: the holder of the
+  // TCP has taken the first `octets` of `pieces`, at `time` or later. Thread: the holder of the
   // sender role.
   void sent(std::span<const iovec> pieces, size_t octets, core::Nanoseconds time);
-  // TCP has brought them. Nothing of them was looked at yet, and regions that they lie in are still
-  // referenced. Thread: whoever receives.
+  // TCP has delivered these octets. Nothing has processed them yet, and the regions that they lie
+  // in are still referenced. Thread: the thread that receives.
   void received(core::Bytes octets);
   void received(std::span<const iovec> pieces, size_t octets);
 
  private:
-  // One direction, and since when it was not told whose FPDUs these are.
+  // One direction, and when the agreement was last repeated to the instrument.
   struct alignas(64) Direction {
     explicit Direction(bool markers) : scan(markers) {}
     qp::FpduScan scan;
@@ -50,7 +50,7 @@ class WireWatch {
   uiwarp_agreement told_;
 };
 
-// Before anything is sent. Null: nobody wants to know of FPDUs, or there is no memory. Thread:
+// Call it before anything is sent. Null: FPDUs are not traced, or there is no memory. Thread:
 // engine.
 std::unique_ptr<WireWatch> tell_of_connection(uint32_t qp_num, const transport::TcpStream& stream,
                                               const mpa::Agreement& agreement);
