@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// One iWARP connection's protocol machine: transmit and receive side over what they share. Pure;
-// the simulator drives it with a pipe, session/ with a TCP stream.
+// The protocol machine of one iWARP connection: a transmit side, a receive side and the state that
+// they share. Pure; the simulator drives it with a pipe, session/ with a TCP stream.
 #pragma once
 
 #include "qp/rx.h"
@@ -9,14 +9,15 @@
 
 namespace uiw::qp {
 
-// Posters and the engine work at both sides at once, on two processors: no cache line is of both.
+// Posters and the engine run the two sides at the same time, on two processors, so they share no
+// cache line.
 struct Connection {
   Shared shared;
   alignas(64) Tx tx;
   alignas(64) Rx rx;
 
-  // Enters full operation. The peer must not know `secret`. False when out of memory.
-  // The members of `shared` that name the QP and its queues are set by the owner before.
+  // Enters full operation. The peer must not know `secret`. False when out of memory. The owner
+  // sets the members of `shared` that name the QP and its queues before this call.
   bool start(const mpa::Agreement& agreement, uint32_t emss, const core::SipKey& secret,
              bool wait_for_receive) {
     shared.agreement = agreement;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Finds the FPDUs in one direction of a connection, from the bytes as they pass: where each begins,
-// how long it is, and its headers. Looks at no payload of programs. Pure. Thread: one.
+// Finds the FPDUs in one direction of a connection from its byte stream: where each begins, how
+// long it is, and its headers. Reads no payload of programs. Pure. Thread: one.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace uiw::qp {
 
-// Bytes of a ULPDU with these first two bytes that are headers, or stand for one: RFC 5040 section
-// 4, RFC 7306.
+// How many bytes of a ULPDU that begins with these two bytes are headers, or data of the protocol:
+// RFC 5040 section 4, RFC 7306.
 inline uint32_t header_of(uint8_t ddp_control, uint8_t rdmap_control) {
   if (ddp::is_tagged(ddp_control)) return ddp::kTaggedHeaderSize;
   switch (rdmap::opcode_of(rdmap_control)) {
@@ -45,17 +45,17 @@ class FpduScan {
  public:
   explicit FpduScan(bool markers) : markers_(markers) {}
 
-  uint64_t position() const { return begins_; }  // where the FPDU begins that is there
+  uint64_t position() const { return begins_; }  // stream position where the current FPDU begins
   uint32_t ulpdu_size() const { return size_; }
   core::Bytes head() const {
     return {octets_ + mpa::kLengthSize, std::min(seen_ - mpa::kLengthSize, size_)};
   }
 
-  // Takes the next bytes of the stream, and calls found() when the last byte of an FPDU is there.
+  // Takes the next bytes of the stream. Calls found() at the last byte of each FPDU.
   template <class Found>
   void feed(core::Bytes octets, Found&& found) {
     while (!octets.empty()) {
-      // RFC 5044 4.3: one that lies between two FPDUs belongs to the second.
+      // RFC 5044 4.3: a marker between two FPDUs belongs to the second.
       const uint32_t in_block = static_cast<uint32_t>(position_ % mpa::kMarkerInterval);
       const bool in_marker = markers_ && in_block < mpa::kMarkerSize;
       size_t taken = octets.size();
@@ -78,7 +78,7 @@ class FpduScan {
     wanted_ = kFirst;
   }
 
-  // What of it is of this FPDU: how many bytes.
+  // Takes the bytes that belong to this FPDU; returns how many.
   size_t take(core::Bytes octets) {
     if (seen_ == wanted_) {
       const size_t passed = std::min<size_t>(left_, octets.size());
@@ -93,7 +93,7 @@ class FpduScan {
     return taken;
   }
 
-  // Length and control are there; of a ULPDU that is shorter the pad.
+  // The length and control octets have come. (Of a shorter ULPDU the pad stands in their place.)
   void look() {
     size_ = core::load_be16(octets_);
     const uint32_t head = std::min(size_, header_of(octets_[2], octets_[3]));
@@ -106,7 +106,7 @@ class FpduScan {
   const bool markers_;
   uint64_t position_ = 0, begins_ = 0;
   uint32_t wanted_ = kFirst, seen_ = 0;  // of octets_
-  uint32_t left_ = 0;                    // bytes behind them
+  uint32_t left_ = 0;                    // bytes of the FPDU after those
   uint32_t size_ = 0;
   uint8_t octets_[mpa::kLengthSize + kMaxUlpduHead] = {};
 };

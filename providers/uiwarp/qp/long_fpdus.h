@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// FPDUs of several TCP segments, between two uiwarps. Pure. Thread: any.
+// FPDUs that span several TCP segments, between two uiwarps. Pure. Thread: any.
 //
-// That FPDUs SHOULD fit a TCP segment (RFC 5044 4.5, 5.1) serves receivers that take segments as
-// they come. A receiver that reads from a socket gains nothing by it, and both ends pay for every
-// FPDU. The two know of each other by the capability hint (peer_hints.h).
+// FPDUs SHOULD fit one TCP segment (RFC 5044 4.5, 5.1), which helps receivers that process segments
+// as they arrive. A receiver that reads from a socket gains nothing from that, and every FPDU costs
+// both ends. The two ends recognise each other by the capability hint (peer_hints.h).
 // doc/decisions/012-long-fpdus.md
 #pragma once
 
@@ -14,13 +14,14 @@
 
 namespace uiw::qp::long_fpdus {
 
-// As many whole segments of `emss` bytes, which are not none, as `octets` hold, at least one.
+// The bytes of as many whole segments of `emss` bytes as fit into `octets`, at least one. `emss` is
+// not 0.
 inline constexpr uint32_t whole_segments(uint32_t emss, uint32_t octets) {
   return emss * std::max<uint32_t>(1, octets / emss);
 }
 
-// As many of them as an ULPDU of `most` bytes leaves room for: FPDUs of that size still begin
-// where segments do.
+// The same for an FPDU whose ULPDU has `most` bytes: FPDUs of that size still begin where TCP
+// segments do.
 inline constexpr uint32_t several_segments(uint32_t emss, uint32_t most) {
   return emss == 0 ? 0 : whole_segments(emss, most + mpa::kLengthSize + mpa::kCrcSize);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How many messages unreliable service (core/service.h) has lost, and why. Nobody else is told, so
-// whoever wants to know looks here.
+// Counts the messages that unreliable service (core/service.h) has lost, by reason. The program is
+// not told of them in any other way.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace uiw::qp {
 
 enum class Loss : uint8_t {
-  kNoReceive,  // came, and no receive was posted
-  kTooLong,    // came, and was longer than its receive
-  kNoAccess,   // a Write that came, to what the peer may not write to
+  kNoReceive,  // arrived, and no receive was posted
+  kTooLong,    // arrived, and was longer than its receive
+  kNoAccess,   // a Write arrived for memory that the peer may not write to
   kNoPeer,     // was posted, and there was no connection to send it on
   kCount,
 };

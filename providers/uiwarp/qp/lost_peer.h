@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the program is told, at the default log level, of a peer that died or cannot be reached any
-// more.
+// The message, at the default log level, about a peer that died or became unreachable.
 #pragma once
 
 #include "core/cause.h"
@@ -8,8 +7,8 @@
 
 namespace uiw::qp {
 
-// What ended the queue pair was neither this end's program nor anything that has words of its own.
-// One that was never found has: rendezvous/.
+// Whether the queue pair was ended neither by this end's program nor by a cause that has a message
+// of its own. A peer that was never found has one: rendezvous/.
 inline bool is_lost_peer(core::Cause cause) {
   using core::Cause;
   return cause == Cause::kPeerSilent || cause == Cause::kPeerUnreachable ||
@@ -17,8 +16,8 @@ inline bool is_lost_peer(core::Cause cause) {
          cause == Cause::kMessageCutOff || cause == Cause::kPeerDisconnected;
 }
 
-// Once for a queue pair, if it has ended by that. For whoever knows that the program has lost
-// something by it: an orderly end needs no words. Thread: any.
+// Prints the message once for a queue pair, if it was ended by such a cause. For callers that know
+// that the program has lost something: an orderly end is not reported. Thread: any.
 void explain_lost_peer(Shared& shared);
 
 }  // namespace uiw::qp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What each verbs opcode is to RDMAP: the one table that posting, sending and blaming go by
-// (conformance 3.1).
+// What each verbs opcode means in RDMAP: the one table that posting, sending and finding the
+// request to blame use (conformance 3.1).
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,16 +22,17 @@ struct OpcodeRule {
   bool supported = false;
   ibv_wc_opcode completes_as = IBV_WC_SEND;
   Remote remote = Remote::kNone;
-  uint32_t queue = kNoQueue;  // the DDP queue from which it takes one MSN
-  bool may_inline = false;    // it sends bytes of the application
-  bool answered = false;      // counts against ORD, its SGEs take the answer, and that completes it
-  bool immediate = false;     // imm_data goes along
-  bool invalidates = false;   // invalidate_rkey is an STag, of the peer or here
-  bool local = false;         // nothing is sent, SGEs have no meaning
-  bool unreliable = false;    // unreliable service has it too: the peer need not answer
+  uint32_t queue = kNoQueue;  // the DDP queue on which it uses one MSN
+  bool may_inline = false;    // its payload comes from the application's SGEs
+  bool answered = false;      // counts against ORD; its SGEs receive the answer, which completes it
+  bool immediate = false;     // carries imm_data
+  bool invalidates = false;   // invalidate_rkey is an STag, the peer's or a local one
+  bool local = false;         // nothing is sent; SGEs are ignored
+  bool unreliable = false;    // also with unreliable service: the peer need not answer
 };
 
-// By the value of ibv_wr_opcode. Which queue pair has SEND_WITH_IMM, its send queue knows.
+// Indexed by ibv_wr_opcode. SEND_WITH_IMM depends on the queue pair: its send queue refuses it if
+// needed.
 inline constexpr OpcodeRule kOpcodeRules[] = {
     /* RDMA_WRITE */
     {.supported = true,
@@ -103,7 +104,7 @@ inline constexpr const OpcodeRule& rule_of(ibv_wr_opcode opcode) {
   return kOpcodeRules[opcode];
 }
 
-// What may be posted to a queue pair: a bit for each ibv_wr_opcode.
+// The opcodes that may be posted to a queue pair: a bit for each ibv_wr_opcode.
 inline constexpr uint32_t opcodes_of(core::Service service, bool send_with_immediate) {
   uint32_t opcodes = 0;
   for (uint32_t i = 0; i < sizeof kOpcodeRules / sizeof *kOpcodeRules; ++i) {
@@ -115,7 +116,7 @@ inline constexpr uint32_t opcodes_of(core::Service service, bool send_with_immed
   return opcodes;
 }
 
-// Of what an application wrote, which may be no opcode at all.
+// The rule of an opcode that an application wrote, which may be no valid value.
 inline const OpcodeRule& rule_of_any(const ibv_wr_opcode& opcode) {
   static constexpr OpcodeRule kNone;
   const uint32_t value = core::value_of(opcode);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Placing what a Write brings.
+// Copies the payload of a Write into memory.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace uiw::qp {
 
-// A Write brings so many bytes at least in one store, after all that comes before them.
+// The end of a Write is written by one store of at most this many bytes, after all bytes before it.
 constexpr uint32_t kPlacedLast = 8;
 
 template <class Word>
@@ -26,9 +26,10 @@ bool place_last(uint8_t* to, core::Bytes payload) {
   return true;
 }
 
-// Programs that want no completion watch the end of a Write in memory: when it changes, the rest is
-// there. No RFC promises it (RFC 5040 5.5), every adapter does it, and memcpy() does not: glibc's
-// stores the first bytes last. A counter or flag of 8, 4 or 2 bytes at the end is not torn.
+// Programs without a completion watch the last bytes of a Write in memory: when these change, the
+// rest must be there. No RFC promises that (RFC 5040 5.5), but every adapter does it. memcpy() does
+// not: glibc's stores the first bytes last. A counter or flag of 8, 4 or 2 bytes at the end is not
+// torn.
 inline void place(uint8_t* to, core::Bytes payload) {
   if (payload.empty()) return;
   static_cast<void>(place_last<uint64_t>(to, payload) || place_last<uint32_t>(to, payload) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Placing what comes as no RFC forbids it, and nobody does it: for programs under --shake.
+// Copies payload in an order that the RFCs allow and no adapter uses: for programs under --shake.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,19 @@
 
 namespace uiw::qp {
 
-// The end of what has come first, then, behind `pause`, the rest. RFC 5040 5.5 promises nothing of
-// the order until something completes.
+// Copies the end of the payload first, then, after `pause`, the rest. RFC 5040 5.5 promises no
+// order before a completion.
 template <class Pause>
 void place_end_first(uint8_t* to, core::Bytes payload, Pause pause) {
   const size_t before = payload.size() - std::min<size_t>(payload.size(), kPlacedLast);
   std::memcpy(to + before, payload.data() + before, payload.size() - before);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler keeps them apart
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // keeps the compiler from joining the
+                                                        // copies
   pause();
   core::copy(to, payload.data(), before);
 }
 
-// How a process places, by what was drawn (core/shaken.h). Pure.
+// Chooses how this process copies, by the number drawn (core/shaken.h). Pure.
 Place place_by(uint64_t drawn);
 
 }  // namespace uiw::qp

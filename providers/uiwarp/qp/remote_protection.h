@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What a peer is told whose Read or Atomic Request named memory that it may not use.
+// The Terminate code for a Read or Atomic Request that names memory which the peer may not use.
 #pragma once
 
 #include "core/term_code.h"

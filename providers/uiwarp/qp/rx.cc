@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// From bytes to segments: FPDU framing and CRC, header sanity, and how faults are told.
+// From bytes to segments: FPDU framing and CRC, basic header checks, and reporting faults.
 #include "qp/rx.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ RxStatus Rx::take(Bytes octets) {
       if (status != RxStatus::kOk) return status;
       continue;
     }
-    // An FPDU that lies whole in what arrived is used where it lies; only the rest is kept.
+    // An FPDU that arrived complete is used in place; only an incomplete one is copied to staging_.
     const mpa::Extent wanted = extent(staging_.empty() ? octets : staging_.octets());
     if (staging_.empty() && wanted.whole && octets.size() >= wanted.size) {
       const RxStatus status = hold_back(on_fpdu(octets.first(wanted.size)), octets);
@@ -55,7 +55,7 @@ RxStatus Rx::take(Bytes octets) {
       continue;
     }
     if (staging_.empty() && comes_by_parts(octets)) return hold_back(begin_parts(octets), octets);
-    // Of what may come by parts the header is enough to decide.
+    // For an FPDU that may be placed in parts the header is enough to decide.
     const bool head_first =
         wanted.whole && staging_.size() < kHead && may_come_by_parts(wanted.size - kHead);
     const size_t missing = (head_first ? kHead : wanted.size) - staging_.size();
@@ -78,7 +78,7 @@ RxStatus Rx::take(Bytes octets) {
   return RxStatus::kOk;
 }
 
-// Keeps what has come with, and behind, a Send that may not take its receive yet.
+// Keeps `octets`: a Send that may not take its receive yet, and what came behind it.
 RxStatus Rx::hold_back(RxStatus status, Bytes octets) {
   if (has_to_wait(status) && !staging_.append(octets))
     return raise(TermCode::kDdpLocalCatastrophic, nullptr);
@@ -109,7 +109,7 @@ inline bool Rx::crc_is_right(Bytes fpdu) const {
   return core::crc32c(fpdu.data(), covered) == received;
 }
 
-// What begins in one receive and ends in the next is copied once more.
+// An FPDU that begins in one receive and ends in the next costs another copy.
 size_t Rx::good_size(size_t room) const {
   if (last_fpdu_ < core::tuning::kLargePayload || open_.active || waiting_ != RxStatus::kOk)
     return room;
@@ -134,7 +134,8 @@ RxStatus Rx::on_fpdu(Bytes fpdu) {
 
 RxStatus Rx::on_marked_fpdu(Bytes fpdu) {
   if (!crc_is_right(fpdu)) return raise(TermCode::kMpaCrc, nullptr);
-  // A copy: what lies in the staging is looked at again when it has to wait for a receive.
+  // Strips the markers from a copy: the bytes are parsed again if the message has to wait for a
+  // receive.
   RxStaging plain;
   if (!plain.append(fpdu)) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
   // RFC 5044 8(3)
@@ -150,7 +151,7 @@ RxStatus Rx::on_marked_fpdu(Bytes fpdu) {
 RxStatus Rx::on_ulpdu(Bytes ulpdu, uint32_t size) {
   const RxStatus status = on_segment(ulpdu, size);
   if (has_to_wait(status)) waiting_ = status;
-  // Valid is enough: also when it has to wait for a receive, we may send now.
+  // A valid FPDU is enough to let us send, even if it has to wait for a receive.
   if (has_to_wait(status) || (status == RxStatus::kOk && !open_.active)) tell(shared_->first_fpdu);
   return status;
 }
@@ -182,7 +183,7 @@ RxStatus Rx::raise(TermCode code, const Segment* segment, ibv_event_type event) 
     std::memcpy(t.ddp_header, segment->ulpdu.data(), segment->header_size);
   }
   fault_.event = event;
-  // Who knows it better has said so.
+  // The caller may have set a more precise cause.
   if (fault_.cause == core::Cause::kNone)
     fault_.cause = core::cause_of_terminate(core::End::kHere, code);
   ended_ = true;
@@ -203,7 +204,7 @@ void Rx::complete_receive(ibv_wc& wc, bool solicited) {
   receiving_ = false;
   wc.wr_id = receive_.wr_id;
   wc.qp_num = shared_->qp_num;
-  // Before anybody can answer it, as SendQueue::count_in().
+  // Before the completion is visible, as in SendQueue::count_in().
   shared_->counters->completed_receives.add(1);
   if (wc.status != IBV_WC_SUCCESS) shared_->counters->failed_receives.add(1);
   const queue::Completion completion{wc, shared_->recv_source, receive_.frees};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Direct placement: receives the rest of a large segment, and further segments of its message as
-// they are expected, into the memory that their payload belongs to. What comes between the payloads
-// is checked afterwards. Payload that was expected wrongly lies inside of the message all the same:
-// the length of a Read is ours, of other messages the peer gave it in a hint (peer_hints.h). It is
-// copied from there and placed again.
+// Direct placement: receives the rest of a large segment, and the expected further segments of its
+// message, into the memory that their payload belongs to. The bytes between the payloads are
+// checked afterwards. If the expectation was wrong, the payload still lies inside the memory of the
+// message: the length of a Read is our own, that of another message was given by the peer in a hint
+// (peer_hints.h). The payload is then copied from there and placed again.
 // doc/decisions/014-several-segments-in-a-call.md
 #include <algorithm>
 #include <cstring>
@@ -20,8 +20,8 @@ using core::Bytes;
 using core::TermCode;
 using rdmap::Opcode;
 
-// What the message has behind the segment that has begun, and how it is cut: by uiwarp as
-// its length hint says, by others most likely as before.
+// What the message has after the open segment, and how it is segmented: by uiwarp as its length
+// hint says, by others most likely like the segment before.
 Rx::Expected Rx::expected() const {
   if (ddp::is_last(open_.header[0])) return {};
   const uint32_t payload = open_segment().payload_size();
@@ -34,9 +34,9 @@ Rx::Expected Rx::expected() const {
     message = {shared_->outstanding_requests.front()->length, payload};
     begun = response_octets_ + open_.left;
   } else if (ddp::decode_tagged(open_.header).to != write_from_ + write_octets_ - payload) {
-    return {};  // not where it was to go on
+    return {};  // does not continue the message where it ended
   }
-  // The segment differs from the hint: then nothing is known.
+  // If the segment differs from the hint, nothing is known.
   if (message.length <= begun || message.segment != payload) return {};
   return {message.length - begun, payload};
 }
@@ -52,7 +52,7 @@ bool Rx::plan_placement(DirectPlacement& out) {
   uint64_t found = 0;
   for (size_t i = 0; i < out.count; ++i) found += out.pieces[i].iov_len;
   const uint64_t room = found - std::min<uint64_t>(found, open_.left);
-  // In what order the kernel stores is unknown, so the end of a Write is placed by us.
+  // The order of the kernel's stores is unknown, so we place the end of a Write ourselves.
   const uint32_t held_back = write ? kPlacedLast : 0;
   out.pieces[0].iov_len -= room + held_back;
   out.size = out.open = found - room - held_back;
@@ -60,7 +60,7 @@ bool Rx::plan_placement(DirectPlacement& out) {
   return true;
 }
 
-// Does not report faults: on_octets() does, when the bytes have come.
+// Reports no faults: on_octets() does when the bytes have come.
 bool Rx::find_write(DirectPlacement& out, uint64_t ahead) const {
   const ddp::TaggedHeader header = ddp::decode_tagged(open_.header);
   const uint64_t to = header.to + (open_segment().payload_size() - open_.left);
@@ -105,7 +105,8 @@ bool Rx::find_sges(DirectPlacement& out, uint64_t ahead) const {
   };
   queue::for_each_sge(sges, count, offset, open_.left + ahead, take);
   if (out.count == 1) return true;
-  // Further segments are received only behind it in the same piece of memory.
+  // Further segments are received only if the open one lies in a single piece of memory; so cut the
+  // list to the open segment.
   size_t left = open_.left;
   for (size_t i = 0; i < out.count; ++i) {
     iovec& piece = out.pieces[i];
@@ -115,8 +116,8 @@ bool Rx::find_sges(DirectPlacement& out, uint64_t ahead) const {
   return out.count > 0;
 }
 
-// Behind the rest of this segment, in the same piece of memory, there is room for `room` bytes
-// more.
+// Adds pieces for expected segments. `room`: bytes in the same piece of memory after the open
+// segment.
 void Rx::add_ahead(DirectPlacement& out, Expected expected, uint64_t room,
                    uint32_t held_back) const {
   auto* at = static_cast<uint8_t*>(out.pieces[0].iov_base) + open_.left;
@@ -137,7 +138,7 @@ void Rx::add_ahead(DirectPlacement& out, Expected expected, uint64_t room,
     core::store_be16(next.expected, static_cast<uint16_t>(ulpdu_size));
     std::memcpy(next.expected + mpa::kLengthSize, header, segment.header_size);
     const uint32_t early =
-        DirectPlacement::kHead - next.head;  // payload that comes with the header
+        DirectPlacement::kHead - next.head;  // payload bytes that are received with the header
     next.payload = at + early;
     next.size = size - early - held_back;
     out.pieces[out.count++] = {next.between, next.between_size()};
@@ -149,8 +150,8 @@ void Rx::add_ahead(DirectPlacement& out, Expected expected, uint64_t room,
   }
 }
 
-// Of `octets` behind the open segment, copies to `rest` the first segment that differs from the
-// expected one, and all behind it. False: out of memory.
+// Of the `octets` received after the open segment, copies to `rest` the first segment that differs
+// from the expected one, and everything after it. False: out of memory.
 bool Rx::take_unexpected(const DirectPlacement& placement, size_t octets, RxStaging& rest) {
   size_t i = 0;
   for (; i < placement.next_count; ++i) {
@@ -172,7 +173,7 @@ bool Rx::take_unexpected(const DirectPlacement& placement, size_t octets, RxStag
   return true;
 }
 
-// Of `octets` behind the open segment the payload has been placed.
+// Processes the `octets` after the open segment whose payload was placed as expected.
 RxStatus Rx::take_expected(const DirectPlacement& placement, size_t octets) {
   for (size_t i = 0; octets > 0; ++i) {
     const DirectPlacement::Next& next = placement.next[i];
@@ -192,20 +193,21 @@ RxStatus Rx::placed_directly(DirectPlacement& placement, size_t octets, Bytes be
   const size_t open = std::min(placed, placement.open);
   RxStaging rest;
   const bool kept = take_unexpected(placement, placed - open, rest);
-  // What has come may want to invalidate what these hold.
+  // The received messages may invalidate an STag of these regions.
   for (mem::RegionRef& region : placement.regions) region.reset();
   if (!kept) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
   advance(open);
   RxStatus status = take_expected(placement, placed - open - rest.size());
   regions_.release();
   if (status == RxStatus::kOk) status = on_octets(rest.octets());
-  // Behind a fault nothing is looked at; behind a Send that waits for its receive all is kept.
+  // After a fault nothing more is processed; after a Send that waits for its receive everything is
+  // kept.
   if (status == RxStatus::kOk || has_to_wait(status))
     status = on_octets(behind.first(octets - placed));
   return status;
 }
 
-// `octets` of the open segment's payload have been placed.
+// Counts `octets` of the open segment's payload as placed.
 void Rx::advance(size_t octets) {
   UIW_ASSERT(octets == 0 || (open_.active && octets <= open_.left));
   open_.left -= static_cast<uint32_t>(octets);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the program is told of messages that could not be received, and of requests that the peer
-// may not make. The peer hears no more than the Terminate says.
+// Log messages about messages that could not be received and requests that the peer may not make.
+// The peer gets only the Terminate.
 #include <cinttypes>
 
 #include "core/instrumented.h"
@@ -15,8 +15,8 @@ namespace uiw::qp {
 
 using core::Cause;
 
-// The memory that an operation of the peer's names: rights, bounds. A message that unreliable
-// service drops is looked at the first time only.
+// For an operation of the peer that may not use the memory it names (rights, bounds). For messages
+// that unreliable service drops, only the first is diagnosed.
 void Rx::explain_access(const char* operation, const mem::Wanted& wanted) {
   static constexpr char kSentence[] =
       "queue pair 0x%06x: refused %s of the peer (rkey 0x%08x, address 0x%" PRIx64 ", %" PRIu64
@@ -88,7 +88,7 @@ void Rx::explain_misaligned(uint64_t to) {
                 shared_->qp_num, to);
 }
 
-// Whatever has no words of its own: what came breaks a rule of the protocol.
+// For faults without a message of their own: the peer broke a rule of the protocol.
 void Rx::explain_fault() {
   if (std::exchange(explained_, true)) return;
   const core::TermCode code = fault_.terminate.code;

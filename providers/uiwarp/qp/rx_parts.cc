@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Large segments without CRC: their header is checked when it has come, their payload placed as it
-// comes, or received directly into place (rx_direct.cc). What a message brings is told when
-// its last byte is there.
+// Large segments without CRC: the header is checked when it has arrived. The payload is placed as
+// it arrives, or received directly into place (rx_direct.cc). The effects of a message take place
+// when its last byte has arrived.
 #include <algorithm>
 #include <cstring>
 
@@ -53,7 +53,7 @@ Rx::Segment Rx::open_segment() const {
   return {{open_.header, header_size}, open_.size, open_.tagged, header_size};
 }
 
-// Takes from `octets` what belongs to the open segment.
+// Consumes from `octets` what belongs to the open segment.
 RxStatus Rx::on_part(Bytes& octets) {
   const size_t taken = std::min<size_t>(open_.left, octets.size());
   if (taken > 0) {
@@ -76,13 +76,13 @@ RxStatus Rx::place(Bytes payload) {
   const Segment segment = open_segment();
   RxStatus status = RxStatus::kOk;
   if (open_.dropped) {
-    // It is of a message that unreliable service drops.
+    // Unreliable service drops its message.
   } else if (!open_.tagged) {
     status = place_send(segment, payload);
   } else if (open_.opcode() == Opcode::kReadResponse) {
     status = place_response(payload);
   } else {
-    // Looked up anew for each part: it may have been deregistered in between.
+    // Looked up again for each part: the region may have been deregistered in between.
     const uint64_t to = ddp::decode_tagged(open_.header).to + (segment.payload_size() - open_.left);
     mem::LastRegion::Found region;
     if (find_sink(segment, to, open_.left, region, status))

@@ -13,13 +13,13 @@ namespace uiw::qp {
 
 namespace {
 
-// One FPDU of any size; kept for reuse. Larger ones (a whole read behind a missing receive) are
-// freed.
+// Room for one FPDU of any size; such buffers are kept for reuse. Larger ones (everything received
+// behind a missing receive) are freed.
 constexpr size_t kUsual = core::whole_pages(mpa::kMaxFpdu);
-struct Usual {  // what stands in its first bytes while it is kept
+struct Usual {  // the first bytes of a buffer that is kept
   Usual* next_in_stock;
 };
-// A fork may come while another thread is inside.
+// Per process: a fork may come while another thread uses it.
 constinit core::PerProcess<core::Stock<Usual>> stock;
 
 core::Pages take_usual() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Bytes of an FPDU that is not complete yet, or that has to wait for a receive. Holds memory only
-// while it holds bytes, so that idle connections cost nothing.
+// Holds the bytes of an FPDU that is incomplete or has to wait for a receive. Holds memory only
+// while it holds bytes, so that idle connections use none.
 #pragma once
 
 #include <cstddef>

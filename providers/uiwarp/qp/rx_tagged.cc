@@ -51,7 +51,7 @@ RxStatus Rx::on_write(const Segment& segment, const ddp::TaggedHeader& header) {
   return payload.size() == segment.payload_size() && header.last ? finish_write() : RxStatus::kOk;
 }
 
-// A hint of another uiwarp; or any other empty Write.
+// For an empty Write, which may be another uiwarp's hint.
 void Rx::take_hint(const ddp::TaggedHeader& header) {
   if (shared_->immediates) take_immediate_hint(header.to);
   if (shared_->acknowledged) take_arrival_hint(header.stag, header.to);
@@ -67,7 +67,7 @@ void Rx::take_immediate_hint(uint64_t to) {
   news_ = true;
 }
 
-// Like the answer to a question.
+// Has the effects of an answer to a question.
 void Rx::take_arrival_hint(uint32_t stag, uint64_t to) {
   const std::optional<ArrivalHint> hint = arrival_hint_of(stag, to);
   if (!hint) return;
@@ -77,7 +77,7 @@ void Rx::take_arrival_hint(uint32_t stag, uint64_t to) {
   sends_first_ = false;
 }
 
-// False: this segment may not be placed, and `otherwise` says how it goes on.
+// False: this segment may not be placed; the caller returns `otherwise`.
 bool Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
                    mem::LastRegion::Found& region, RxStatus& otherwise) {
   TermCode code = TermCode::kTaggedInvalidStag;
@@ -100,20 +100,20 @@ bool Rx::find_sink(const Segment& segment, uint64_t to, uint64_t length,
     }
   }
   const uint32_t stag = ddp::decode_tagged(segment.ulpdu.data()).stag;
-  region = {};  // a window's is not to be held while the table is looked through
+  region = {};  // a reference through a window must not be held during the search of the table
   explain_access("an RDMA Write", {stag, to, length, mem::kRemoteWrite});
   otherwise = undeliverable(code, segment, Loss::kNoAccess, IBV_EVENT_QP_ACCESS_ERR);
   return false;
 }
 
-// The last segment of a Write is placed.
+// The last segment of a Write was placed.
 RxStatus Rx::finish_write() {
   std::atomic<uint32_t>& writes = shared_->here.writes;
   writes.store(writes.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   note_unasked(true);
-  // A program that sleeps on a CQ of its own for sends, with no completion to come, can only be
-  // waiting for what the peer writes: doc/decisions/003-write-wakes-idle-sender.md. Not so who has
-  // sent nothing yet, or arms the other CQ again and again.
+  // A program that sleeps on a separate send CQ with no completion due can only be waiting for the
+  // peer's Write: doc/decisions/003-write-wakes-idle-sender.md. That does not hold for a program
+  // that has sent nothing yet, or that arms the receive CQ repeatedly.
   const qp::SendQueue& sends = *shared_->send_queue;
   if (shared_->send_cq != shared_->recv_cq && !sends.completion_due() && sends.posted() > 0 &&
       shared_->recv_cq->arms() <= 1)
@@ -121,7 +121,7 @@ RxStatus Rx::finish_write() {
   return RxStatus::kOk;
 }
 
-// RFC 5040 5.2.2: a response may be checked against its request; here it always is.
+// RFC 5040 5.2.2: a response may be checked against its request; this is always done here.
 RxStatus Rx::on_read_response(const Segment& segment, const ddp::TaggedHeader& header) {
   const OutstandingRequest* read = shared_->outstanding_requests.front();
   if (!read) return raise(TermCode::kUnexpectedOpcode, &segment);
@@ -130,8 +130,8 @@ RxStatus Rx::on_read_response(const Segment& segment, const ddp::TaggedHeader& h
     return raise_response(TermCode::kUnexpectedOpcode, segment, IBV_WC_BAD_RESP_ERR);
   if (header.stag != read->cookie)
     return raise_response(TermCode::kTaggedInvalidStag, segment, IBV_WC_BAD_RESP_ERR);
-  // We sent sink TO 0, so TO is the position in the message; too much, a gap or an early end is
-  // wrong.
+  // We sent sink TO 0, so TO is the position in the message. Too many bytes, a gap and an early end
+  // are errors.
   const uint64_t left = read->length - response_octets_;
   const bool fits =
       segment.payload_size() <= left && (!header.last || segment.payload_size() == left);
@@ -168,11 +168,12 @@ void Rx::finish_request() {
   const OutstandingRequest& request = *shared_->outstanding_requests.front();
   if (request.slot != kNoSlot)
     shared_->send_queue->slot(request.slot).done.store(true, std::memory_order_release);
-  // What says otherwise would have come before.
+  // The peer's hint would have come before its answer.
   if (request.asks_immediates &&
       shared_->peer_immediates.load(std::memory_order_relaxed) == PeerImmediates::kUnknown)
     shared_->peer_immediates.store(PeerImmediates::kRefused, std::memory_order_release);
-  // RFC 5040 5.5(12): it was answered after what was sent before it had been placed and delivered.
+  // RFC 5040 5.5(12): the peer answered after it had placed and delivered everything that was sent
+  // before the request.
   if (shared_->acknowledged) shared_->arrived.store(request.behind, std::memory_order_release);
   shared_->outstanding_requests.pop();
   ++completed_;
@@ -188,8 +189,8 @@ RxStatus Rx::raise_response(TermCode code, const Segment& segment, ibv_wc_status
   return RxStatus::kFault;
 }
 
-// What we asked for cannot be stored: our own mistake, so nothing of the peer's is echoed.
-// That it is answered acknowledges what came before it all the same.
+// The answer cannot be stored: an error of this side, so nothing that the peer sent is echoed. The
+// answer acknowledges what was sent before its request all the same.
 RxStatus Rx::raise_sink(uint64_t slot, uint64_t octets) {
   if (shared_->acknowledged)
     shared_->arrived.store(shared_->outstanding_requests.front()->behind,

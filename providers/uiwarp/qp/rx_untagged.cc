@@ -53,14 +53,15 @@ RxStatus Rx::on_untagged(const Segment& segment, Opcode opcode) {
   if (opcode == Opcode::kTerminate) return on_terminate(segment, header);
   if (opcode == Opcode::kAtomicResponse) return on_atomic_response(segment, header);
   if (is_immediate(opcode)) return on_immediate(segment, opcode, header);
-  // What follows was posted by the peer after its last Write, if any.
+  // The message is not the immediate data of a Write: the peer's last Write, if any, is over.
   write_ended_ = false;
   if (opcode == Opcode::kReadRequest) return on_read_request(segment, header);
   if (opcode == Opcode::kAtomicRequest) return on_atomic_request(segment, header);
   return on_send(segment, opcode, header);
 }
 
-// Asked once for all that was received together, and again behind what answered a request.
+// Asks once for all bytes that were received together, and again after one of our requests was
+// answered.
 bool Rx::sends_first() {
   if (sends_first_ || !shared_->sends_first) return true;
   tell_completions();
@@ -68,8 +69,8 @@ bool Rx::sends_first() {
   return sends_first_ = shared_->sends_first->sends_first(std::exchange(answered_, false));
 }
 
-// One receive per message, taken with its first segment; a message without bytes needs one too
-// (conformance DV-08). False: there is none for this segment, and `otherwise` says how it goes on.
+// Takes one receive per message, with its first segment; an empty message needs one too
+// (conformance DV-08). False: there is none for this segment; the caller returns `otherwise`.
 bool Rx::take_receive(const Segment& segment, Opcode opcode, RxStatus& otherwise) {
   if (receiving_) {
     if (opcode == send_opcode_) return true;
@@ -101,7 +102,7 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
   RxStatus otherwise;
   if (!take_receive(segment, opcode, otherwise)) return otherwise;
   if (header.mo != send_octets_) return raise(TermCode::kUntaggedInvalidMo, &segment);
-  // RFC 5041 5.2: a message has fewer than 2^32 bytes; MO would begin anew.
+  // RFC 5041 5.2: a message has fewer than 2^32 bytes; beyond that MO would wrap.
   if (segment.payload_size() > std::min<uint64_t>(receive_.length, UINT32_MAX) - send_octets_) {
     explain_short_receive(segment, header.last);
     fault_.cause = core::Cause::kReceiveTooShort;
@@ -113,8 +114,8 @@ RxStatus Rx::on_send(const Segment& segment, Opcode opcode, const ddp::UntaggedH
   return header.last ? finish_send(segment, opcode, header) : RxStatus::kOk;
 }
 
-// RFC 5040 4.8: a receive that names memory which it may not is an error "localized to RDMAP
-// Stream" to the peer, which is told what found it.
+// RFC 5040 4.8: a receive that names memory it may not use is, for the peer, an error "localized to
+// RDMAP Stream". The Terminate echoes the segment that found it.
 RxStatus Rx::place_send(const Segment& segment, core::Bytes payload) {
   if (!scatter(shared_->receive_pd, receive_.sges, receive_.sge_count, send_octets_, payload)) {
     fault_.cause = explain_receive(send_octets_ + payload.size());
@@ -143,7 +144,8 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
     wc.wc_flags = IBV_WC_WITH_IMM;
     wc.imm_data = *send_immediate_;
   }
-  // A peer that sends both does what no uiwarp does; verbs has room for one of them.
+  // No uiwarp sends an immediate hint and an Invalidate together. If a peer does, the Invalidate
+  // wins: an ibv_wc has room for one.
   if (has_invalidate(opcode)) {
     // RFC 5040 5.3: verify that the STag is associated with this stream, invalidate it, then
     // deliver.
@@ -162,7 +164,7 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
     wc.wc_flags = IBV_WC_WITH_INV;
     wc.invalidated_rkey = header.invalidate_stag;
   }
-  // One whose invalidation is refused has not arrived.
+  // Counted here: a Send whose invalidation is refused has not arrived.
   shared_->here.next_send.store(++send_msn_, std::memory_order_release);
   note_unasked(true);
   complete_receive(wc, has_solicited_event(opcode));
@@ -173,7 +175,7 @@ RxStatus Rx::finish_send(const Segment& segment, Opcode opcode, const ddp::Untag
 RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode,
                           const ddp::UntaggedHeader& header) {
   if (header.msn != send_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
-  if (write_ended_ && write_dropped_) return skip(segment);  // with its Write
+  if (write_ended_ && write_dropped_) return skip(segment);  // its Write was dropped
   RxStatus otherwise;
   if (!take_receive(segment, opcode, otherwise)) return otherwise;
   if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
@@ -186,7 +188,7 @@ RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode,
   wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
   wc.wc_flags = IBV_WC_WITH_IMM;
   wc.imm_data = rdmap::decode_immediate(segment.payload().data());
-  // The message itself does not say how long the Write was that it belongs to (conformance 3.1).
+  // The Immediate Data message does not carry the length of its Write (conformance 3.1).
   if (write_ended_)
     wc.byte_len = static_cast<uint32_t>(std::min<uint64_t>(write_octets_, UINT32_MAX));
   write_ended_ = false;
@@ -196,23 +198,24 @@ RxStatus Rx::on_immediate(const Segment& segment, Opcode opcode,
 
 RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& header) {
   if (header.msn != request_msn_) return raise(TermCode::kUntaggedMsnRange, &segment);
-  // RFC 5040 5.2.2: the peer may have IRD requests outstanding, no more.
+  // RFC 5040 5.2.2: the peer may have at most IRD requests outstanding.
   if (shared_->inbound_requests.size() >= shared_->agreement.ird) {
     explain_too_many_requests();
     return raise(TermCode::kUntaggedNoBuffer, &segment, IBV_EVENT_QP_REQ_ERR);
   }
   if (header.mo != 0 || !header.last) return raise(TermCode::kUntaggedInvalidMo, &segment);
-  // RFC 5040 5.2.1: the request is its header and nothing else.
+  // RFC 5040 5.2.1: the request consists of its header only.
   if (segment.payload().size() != rdmap::kReadRequestSize)
     return raise(TermCode::kRemoteOperationUnspecified, &segment);
   InboundRequest inbound;
   inbound.read = rdmap::decode_read_request(segment.payload().data());
   std::memcpy(inbound.ddp_header, segment.ulpdu.data(), ddp::kUntaggedHeaderSize);
   const rdmap::ReadRequest& read = inbound.read;
-  if (read.size > 0) {  // RFC 5040 5.2.1: of an empty Read nothing is validated
+  if (read.size > 0) {  // RFC 5040 5.2.1: an empty Read is not validated
     mem::RegionRef region = shared_->memory->find(read.source_stag);
     const auto refuse = [&](TermCode code) {
-      region.reset();  // a window's is not to be held while the table is looked through
+      region.reset();  // a reference through a window must not be held during the search of the
+                       // table
       explain_access("an RDMA Read",
                      {read.source_stag, read.source_to, read.size, mem::kRemoteRead});
       return raise_read(code, segment);
@@ -222,7 +225,8 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
         mem::check_remote(*region, shared_->stream(), read.source_to, read.size, mem::kRemoteRead);
     if (fault != mem::Fault::kNone) return refuse(remote_protection_code(fault));
   }
-  // An RTR frame asks for nothing, and comes first; an empty Read of the program's names a region.
+  // Only a uiwarp's question: an RTR frame is the first FPDU, and a program's empty Read names a
+  // region.
   if (read.size == 0 && read.source_stag == kRtrStag &&
       shared_->first_fpdu.load(std::memory_order_relaxed))
     shared_->peer_asks.store(true, std::memory_order_relaxed);
@@ -241,8 +245,8 @@ RxStatus Rx::raise_read(TermCode code, const Segment& segment) {
   return RxStatus::kFault;
 }
 
-// RFC 5040 5.4: whatever comes on queue 2 ends the stream; a malformed one as well, and without an
-// answer, so that two ends never terminate each other in turns.
+// RFC 5040 5.4: any message on queue 2 ends the stream, even a malformed one. It is not answered,
+// so that two ends never terminate each other in turn.
 RxStatus Rx::on_terminate(const Segment& segment, const ddp::UntaggedHeader&) {
   rdmap::decode(segment.payload(), terminate_);
   ended_ = true;

@@ -18,8 +18,8 @@ namespace {
 // Conformance 3.1: up to 2^31 bytes in one message, so that no signed arithmetic can overflow.
 constexpr uint64_t kMaxMessage = 1ull << 31;
 
-// What ibv_post_send can tell about a binding at once; the rest shows when it is carried out. A
-// window of type 1 is unbound by binding nothing, for which no region is needed (ibv_bind_mw).
+// The checks of a binding that ibv_post_send can make; others are made when it is carried out. A
+// window of type 1 is unbound by binding zero bytes, which needs no region (ibv_bind_mw).
 bool may_bind(const ibv_send_wr& wr) {
   const ibv_mw* window = wr.bind_mw.mw;
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
@@ -29,7 +29,8 @@ bool may_bind(const ibv_send_wr& wr) {
 mem::Binding binding_of(const ibv_send_wr& wr) {
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
   const uint32_t window = wr.bind_mw.mw->rkey;
-  // Of the key the last byte is the program's, whatever it has in the others (mlx5, irdma).
+  // The program chooses only the last byte of the key; the other bytes are ignored (as by mlx5 and
+  // irdma).
   return {.window = window,
           .stag = (window & ~mem::kKeyMask) | (wr.bind_mw.rkey & mem::kKeyMask),
           .region = info.mr ? info.mr->lkey : 0,
@@ -70,7 +71,8 @@ std::unique_ptr<SendQueue> SendQueue::create(uint32_t depth, uint32_t max_sge,
   size_t area =
       std::max<size_t>(max_sge * sizeof(ibv_sge), (sizeof(mem::Binding) + 15) & ~size_t{15});
   if (area < max_inline) area = (max_inline + 15) & ~size_t{15};
-  // An odd number of cache lines, so that the first ones of many slots do not share a few sets.
+  // An odd number of cache lines, so that the first lines of the areas do not all map to a few
+  // cache sets.
   if (area > kCacheLine) area = ((area + kCacheLine - 1) / kCacheLine | 1) * kCacheLine;
   queue->depth_ = depth;
   const uint64_t slots = std::bit_ceil(uint64_t{depth});
@@ -114,7 +116,8 @@ uint64_t SendQueue::clear() {
   return forgotten;
 }
 
-// Once a queue is found full: who posts until it is does so often, and it may be deep.
+// Called once per full queue: programs that post until the queue is full do so often, and it may be
+// deep.
 uint32_t SendQueue::count_unsignaled() {
   uint32_t count = 0;
   const uint64_t end = posted_.load(std::memory_order_relaxed) + added_.requests;
@@ -128,7 +131,7 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   const OpcodeRule& rule = rule_of_any(wr.opcode);
   if (!rule.supported || !(opcodes_ >> wr.opcode & 1))
     return refused_.note(PostRule::kOpcode, wr, core::value_of(wr.opcode), 0);
-  // A negative count is a large one.
+  // A negative count becomes a large one.
   const uint32_t num_sge = rule.local ? 0 : static_cast<uint32_t>(wr.num_sge);
   if (num_sge > max_sge_) return refused_.note(PostRule::kSges, wr, num_sge, max_sge_);
   const unsigned flags = wr.send_flags;
@@ -140,8 +143,8 @@ int SendQueue::add(const ibv_send_wr& wr, bool signal_all) {
   if (is_inline && length > max_inline_)
     return refused_.note(PostRule::kInline, wr, length, max_inline_);
   if (rule.remote == Remote::kAtomic) {
-    // RFC 7306 5.1: the target must be aligned. Refusing here keeps the connection, which the peer
-    // would end.
+    // RFC 7306 5.1: the target must be aligned. The peer would end the connection; refusing here
+    // keeps it.
     if (length < kAtomicSize) return refused_.note(PostRule::kAtomicSize, wr, length, kAtomicSize);
     if (wr.wr.atomic.remote_addr % kAtomicSize != 0)
       return refused_.note(PostRule::kAtomicAddress, wr, wr.wr.atomic.remote_addr, kAtomicSize);

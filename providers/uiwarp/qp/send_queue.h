@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The send queue of one QP: work requests from ibv_post_send until their completion.
 //
-// Four indices walk over the slots, each only ever forward:
+// Four indices walk over the slots, and only forward:
 //   posted   application threads, under a short lock
 //   started  the sender (holder of the QP's sender role): WRs handed to the transmit machine
 //   retired  the sender: WRs completed towards the application, strictly in posting order
 //            (RFC 5040 5.5(15): "MUST complete in the order submitted")
-//   freed    a poll of a completion: no WR before keeps its place (queue/completion_source.h)
+//   freed    a poll of a completion: the slots before it are free (queue/completion_source.h)
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -24,8 +24,8 @@
 
 namespace uiw::qp {
 
-// A work queue element of a send queue: what is kept of an ibv_send_wr. One cache line, because for
-// a small message little else is touched.
+// A work queue element of a send queue: the queue's copy of an ibv_send_wr. It is one cache line,
+// because a small message touches little else.
 struct alignas(64) SendWqe {
   uint64_t wr_id = 0;
   uint64_t remote_addr = 0;
@@ -36,8 +36,8 @@ struct alignas(64) SendWqe {
     Operands operands{};  // atomics, in host order
     ibv_sge only_sge;     // others, if they have one
   };
-  uint8_t* inline_data = nullptr;  // or SGEs, or a mem::Binding
-  uint32_t rkey = 0;               // or what is to be invalidated, there or here
+  uint8_t* inline_data = nullptr;  // or the SGEs, or a mem::Binding
+  uint32_t rkey = 0;               // or the STag to invalidate, the peer's or a local one
   uint32_t length = 0;  // sum of the SGEs, or of the inline bytes; atomics: of the answer
   uint32_t msn = 0;     // set when started; says which WR a Terminate blames
   union {
@@ -69,22 +69,22 @@ struct alignas(64) SendWqe {
 static_assert(sizeof(SendWqe) == 64);
 
 inline constexpr uint64_t kNoSlot = ~0ull;
-// Whichever is the oldest that is outstanding when it comes to that.
+// The slot that is the oldest outstanding one when the end is handled.
 inline constexpr uint64_t kOldestSlot = kNoSlot - 1;
 
 class SendQueue {
  public:
-  // Takes exactly `depth` work requests (at least 1) whose completion, or a later one's, was not
-  // polled yet. Null when out of memory.
+  // Holds exactly `depth` work requests (at least 1); each keeps its slot until its completion, or
+  // a later one, was polled. Null when out of memory.
   static std::unique_ptr<SendQueue> create(uint32_t depth, uint32_t max_sge, uint32_t max_inline);
 
-  // What may be added (opcodes_of()); unless this was called, what reliable service has without
-  // Sends with immediate. Before the first add().
+  // Which opcodes may be added (opcodes_of()). The default is those of reliable service, without
+  // Sends with immediate. Call it before the first add().
   void allow(uint32_t opcodes) { opcodes_ = opcodes; }
 
-  // Where it is counted what is posted and completed, each before anybody can answer it: who reads
-  // the one and then the other never finds more in flight than there was. Must outlive the queue.
-  // Before the first add().
+  // The counters of posted and completed requests. Each is incremented before the post or
+  // completion has any visible effect: a reader that reads one and then the other never finds more
+  // in flight than there was. Must outlive the queue. Call it before the first add().
   void count_in(counters::Count& posts, counters::Count& completions) {
     posts_ = &posts;
     completions_ = &completions;
@@ -93,11 +93,11 @@ class SendQueue {
   uint32_t depth() const { return depth_; }
   std::atomic<uint64_t>& freed() { return freed_; }
 
-  // WRs are posted between begin() and end(), those of one call together. Meanwhile no other thread
-  // can post; the sender sees nothing of them before end(true), which says what they are together,
-  // and end(false) takes them back.
-  // With ibv_wr_start() the application's own code runs in between: then the section is as long as
-  // it makes it, and another thread that posts yields the CPU. Thread: any.
+  // WRs are added between begin() and end(), which post them together. Between the two no other
+  // thread can post. The sender does not see these WRs before end(true), which returns their
+  // totals. end(false) discards them. With ibv_wr_start() the application's own code runs between
+  // the two, for as long as it likes; another thread that posts meanwhile yields the CPU. Thread:
+  // any.
   void begin();
   // Copies the WR, inline bytes included. EINVAL: opcode not supported on this QP type, num_sge or
   // inline size over what the QP was created with, message over 2^31 bytes; a binding without a
@@ -109,14 +109,14 @@ class SendQueue {
     uint64_t bytes = 0;
   };
   Added end(bool publish);
-  // Between begin() and end(), nothing being added: everything posted is forgotten without
-  // completion, and all is as it was made. How many of them would still have completed. Nobody may
-  // be the sender, and no completion refer to this queue (purge()).
+  // Between begin() and end(), without an add(): drops everything posted without completion, and
+  // resets the queue. Returns how many WRs had not completed. No thread may hold the sender role,
+  // and no completion may refer to this queue (purge()).
   uint64_t clear();
-  // Between begin() and end(): what the last add() has refused, once.
+  // Between begin() and end(): why the last add() refused, once.
   queue::PostRefusal take_refusal() { return refused_.take(); }
 
-  // Whether a posted WR will still make a completion of its own accord. Thread: any.
+  // Whether a posted signaled WR has not completed yet. Thread: any.
   bool completion_due() const { return signaled_posted_.load() != signaled_retired_.load(); }
 
   // --- Thread: the sender ---
@@ -131,7 +131,7 @@ class SendQueue {
     completions_->add(1);
     retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
-  // A posted WR that is to be completed with this status, if it still is to be; or kOldestSlot.
+  // Sets the status with which a WR will complete, if it is posted. `index` may be kOldestSlot.
   void fail(uint64_t index, ibv_wc_status status) {
     if (index == kOldestSlot) index = retired();
     if (index < posted()) slot(index).status = status;
@@ -139,7 +139,7 @@ class SendQueue {
   uint64_t posted() const { return posted_.load(std::memory_order_acquire); }
   uint64_t started() const { return started_; }
   uint64_t retired() const { return retired_.load(std::memory_order_relaxed); }
-  // Also the receiver, for a started WR.
+  // Thread: the sender; also the receiver, for a started WR.
   SendWqe& slot(uint64_t index) { return slots_[index & mask_]; }
 
  private:
@@ -148,11 +148,11 @@ class SendQueue {
   core::Spinlock lock_;  // producers
   uint32_t depth_ = 0, max_sge_ = 0, max_inline_ = 0;
   uint32_t opcodes_ = opcodes_of(core::Service::kReliable, false);
-  uint64_t mask_ = 0;  // of slots, a power of two of them
+  uint64_t mask_ = 0;  // number of slots, a power of two, minus 1
   std::unique_ptr<SendWqe[]> slots_;
   std::unique_ptr<uint8_t[]> payload_;  // SGEs or inline bytes, one area per slot
-  Added added_;  // slots behind posted_ that are filled and not posted yet; under lock_
-  uint32_t signaled_added_ = 0;                                 // of those
+  Added added_;  // slots after posted_ that are filled and not posted yet; under lock_
+  uint32_t signaled_added_ = 0;                                 // how many of those are signaled
   queue::LastRefusal refused_;                                  // under lock_
   counters::Count* posts_ = &counters::g_nowhere.posted_sends;  // under lock_
   alignas(64) std::atomic<uint64_t> posted_{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the transmit and the receive machine of one connection know of each other. Everything here
-// is either constant during the connection or made for exactly one writer and one reader.
+// State that the transmit and the receive machine of one connection share. Each member is constant
+// during the connection, or has one writer and one reader, or is atomic as stated.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct OutstandingRequest {
   uint32_t cookie = 0;  // sink STag or Request Identifier as we sent it; the response must echo it
   uint32_t length = 0;
   bool atomic = false;
-  uint64_t behind = 0;           // all of the send queue before this slot was sent before it
+  uint64_t behind = 0;           // every WR of the send queue before this slot was sent before it
   bool asks_immediates = false;  // tx_immediates.cc
 };
 
@@ -41,15 +41,15 @@ struct OutstandingRequest {
 enum class PeerImmediates : uint8_t {
   kUnknown,  // it has not said
   kTaken,    // it has said so
-  kRefused,  // it has answered what was sent behind our saying so, and has not said so itself
+  kRefused,  // it has answered our question, and has not said that it takes them
 };
 
-// RFC 5040 5.2: what Reads of no bytes name, which are no program's; siw and some hardware treat
-// STag 0 specially.
+// The STag that empty Reads and Writes of this stack, as opposed to a program's, name (RFC 5040
+// 5.2: it is not checked). Not 0, as siw and some hardware treat STag 0 specially.
 inline constexpr uint32_t kRtrStag = 1;
 
-// An RTR frame, or a question to the peer: a Read of no bytes. Linux siw answers with as
-// many bytes as it sent last (siw_activate_tx() leaves the length as it is): they go nowhere.
+// An RTR frame, or a question to the peer: an empty Read. Linux siw answers with as many bytes as
+// it sent last (siw_activate_tx() leaves the length as it is); these are discarded.
 inline bool asks_nothing(const OutstandingRequest& request) {
   return request.slot == kNoSlot;
 }
@@ -58,10 +58,10 @@ inline bool asks_nothing(const OutstandingRequest& request) {
 struct InboundRequest {
   bool atomic = false;
   rdmap::ReadRequest read{};
-  uint8_t ddp_header[ddp::kUntaggedHeaderSize] = {};  // Read: echoed should a Terminate be needed
-  rdmap::AtomicResponse answer{};                     // atomic: it was executed when it came
+  uint8_t ddp_header[ddp::kUntaggedHeaderSize] = {};  // Read: echoed if a Terminate is needed
+  rdmap::AtomicResponse answer{};                     // atomic: executed when it arrived
 
-  // Its answer acknowledges what came before it (tx_acknowledgements.cc).
+  // Its answer acknowledges what arrived before it (tx_acknowledgements.cc).
   bool is_empty_read() const { return !atomic && read.size == 0; }
 };
 
@@ -69,31 +69,32 @@ struct Shared {
   // Constant while connected.
   uint32_t qp_num = 0;
   core::Service service = core::Service::kReliable;
-  uint32_t pd = 0;          // of the QP: own SGEs and what the peer may reach
-  uint32_t receive_pd = 0;  // of the receive SGEs: the SRQ's when there is one
+  uint32_t pd = 0;          // of the QP: for its own SGEs and for memory that the peer may use
+  uint32_t receive_pd = 0;  // for receive SGEs: the SRQ's if there is one
   mem::Table* memory = nullptr;
   SendQueue* send_queue = nullptr;
   queue::ReceiveQueue* receive_queue = nullptr;
   queue::CompletionQueue* send_cq = nullptr;
   queue::CompletionQueue* recv_cq = nullptr;
-  SendsFirst* sends_first = nullptr;  // null: the receiver is the sender as well
+  SendsFirst* sends_first = nullptr;  // null: one thread is receiver and sender
   queue::CompletionSource* send_source = nullptr;
   queue::CompletionSource* recv_source = nullptr;
   counters::Slot* counters = &counters::g_nowhere;
   mpa::Agreement agreement;
-  // RFC 5041 4.3: of each queue in each direction. Only a test of the wrap begins elsewhere.
+  // RFC 5041 4.3: the first MSN of each queue in each direction. Only a test of its wrap sets
+  // another.
   uint32_t first_msn = 1;
-  Place place = qp::place;    // of Writes; another one (--shake) also of Sends and Reads
-  bool long_fpdus = false;    // wanted: qp/long_fpdus.h
-  bool stagger = false;       // the same, where the peer is a uiwarp: qp/stagger.h
-  bool acknowledged = false;  // wanted: Sends and Writes complete when the peer has them
+  Place place = qp::place;    // copies Writes; under --shake also Sends and Read Responses
+  bool long_fpdus = false;    // long FPDUs are wanted: qp/long_fpdus.h
+  bool stagger = false;       // staggering is wanted if the peer is a uiwarp: qp/stagger.h
+  bool acknowledged = false;  // wanted: Sends and Writes complete when the peer has received them
                               // (tx_acknowledgements.cc)
 
-  bool immediates = false;  // immediate hints are taken, and SEND_WITH_IMM may be posted
+  bool immediates = false;  // we take immediate hints, and SEND_WITH_IMM may be posted
 
-  // ibv_modify_qp with IBV_QP_ACCESS_FLAGS; any thread may change it.
+  // As set by ibv_modify_qp with IBV_QP_ACCESS_FLAGS. Any thread may change it.
   std::atomic<uint32_t> remote_rights{~0u};
-  // What the peer's STags have to belong to (RFC 5041 8.2), and which rights it has on them.
+  // The stream that STags named by the peer must belong to (RFC 5041 8.2), and the peer's rights.
   mem::Stream stream() const { return {pd, qp_num, remote_rights.load(std::memory_order_relaxed)}; }
 
   // RFC 7306 5.2: Reads and atomics share ORD and IRD.
@@ -103,12 +104,14 @@ struct Shared {
   // Set by receive at the first valid FPDU. RFC 5044 7.1.2(4): until then a responder sends
   // nothing.
   std::atomic<bool> first_fpdu{false};
-  // The peer has all of the send queue before this slot. Set by receive at each answer, where
-  // `acknowledged`; by transmit, when nothing is received any more, for what a Terminate names.
+  // The peer has received every WR of the send queue before this slot. Set by receive at each
+  // answer, if `acknowledged`; by transmit, when nothing is received any more, according to the
+  // peer's Terminate.
   std::atomic<uint64_t> arrived{0};
-  // Sends that have come, by the MSN of the next one, and Writes of some bytes. Set by receive,
-  // before anybody can know it otherwise; what the peer has sent us, and by its arrival hint
-  // (qp/peer_hints.h), where `acknowledged`, what it has got of ours.
+  // Which Sends (by the MSN of the next one) and how many Writes with payload have arrived. Set by
+  // receive. `here`: what has arrived from the peer; set before the program or the peer can learn
+  // of it. `at_peer`: what has arrived there, by its arrival hint (qp/peer_hints.h); if
+  // `acknowledged`.
   struct Arrivals {
     std::atomic<uint32_t> next_send{0}, writes{0};
     ArrivalHint load() const {
@@ -116,10 +119,10 @@ struct Shared {
     }
   };
   Arrivals here, at_peer;
-  // Set by receive: the peer has sent something, and nothing behind it that asks whether it has
-  // arrived. And: it is a uiwarp that asks.
+  // Set by receive. `unasked`: the peer has sent something, and has not asked since whether it has
+  // arrived. `peer_asks`: the peer is a uiwarp that asks.
   std::atomic<bool> unasked{false}, peer_asks{false};
-  // Whether the peer is still to ask for what it has sent. Thread: any.
+  // Whether the peer will still ask whether what it sent has arrived. Thread: any.
   bool expects_question() const {
     return unasked.load(std::memory_order_acquire) &&
            (acknowledged || peer_asks.load(std::memory_order_relaxed));
@@ -127,9 +130,8 @@ struct Shared {
   // Set by receive at the capability hint (qp/peer_hints.h), never where long_fpdus is false.
   std::atomic<bool> peer_takes_long_fpdus{false};
   Losses losses;
-  core::Told told;  // what was said of this queue pair; any thread
-  // Why it is in ERR: the vendor_err of what fails or is flushed. Set before anybody can see that
-  // it is.
+  core::Told told;  // which messages were logged for this queue pair; any thread
+  // Why it is in ERR: the vendor_err of what fails or is flushed. Set before the state is visible.
   std::atomic<core::Cause> end{core::Cause::kNone};
   // Set by receive, never where `immediates` is false.
   std::atomic<PeerImmediates> peer_immediates{PeerImmediates::kUnknown};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What to send next, and what is complete. Building the FPDUs: tx_fpdu.cc, tx_small.cc.
+// Chooses what to send next, and completes requests. Building the FPDUs: tx_fpdu.cc, tx_small.cc.
 #include "qp/tx.h"
 
 #include <algorithm>
@@ -22,28 +22,28 @@ using core::tuning::kLargePayload;
 
 namespace {
 
-// An FPDU needs a header piece, one per SGE and a trailer piece. What is asked for beyond the
-// payload that is copied always leaves room for an arrival hint and a Terminate behind it.
+// An FPDU needs a header piece, one piece per SGE and a trailer piece. The room demanded beyond the
+// copied payload always suffices for an arrival hint and a Terminate as well.
 constexpr uint32_t kPiecesPerFpdu = queue::kMaxSge + 4;
 constexpr uint32_t kArenaBesidesPayload = 256;
 static_assert(mpa::marked_size(0, mpa::fpdu_size(mpa::kMaxMulpdu)) + kArenaBesidesPayload <=
               TxBatch::kArena);
 
-// With CRC every byte is looked at once more on either side. Over loopback, where an FPDU could
-// have 64 KiB, it is kept so small that it is still in the first-level cache then: 1 MiB Writes
-// went from 5.7 to 7.3 GB/s. RFC 5044 2: ULPDUs are "of MULPDU size or smaller".
+// With CRC each side reads every byte once more. Over loopback an FPDU could have 64 KiB. It is
+// kept so small that it is still in the first-level cache for that: 1 MiB Writes went from 5.7 to
+// 7.3 GB/s. RFC 5044 2: ULPDUs are "of MULPDU size or smaller".
 constexpr uint32_t kMaxUlpduWithCrc = 16 * 1024;
 
-// TCP cuts what one call brings into packets of so many bytes at most, of whole segments, and what
-// is left over makes one more. A batch ends within the 16th: 1 MiB messages otherwise took 17
-// packets each, of which the last one was nearly empty.
+// TCP cuts the bytes of one call into packets of at most this size, made of whole segments, and the
+// remainder makes one more. A batch ends within the 16th packet: 1 MiB messages otherwise took 17
+// packets each, of which the last was nearly empty.
 constexpr uint32_t kPacket = 65200, kPacketsPerBatch = 16;
-// Fewer where all is copied: what a queue pair with a full socket holds, and what has to be in the
-// second-level cache still when the kernel copies it once more.
+// Fewer if all payload is copied: a queue pair with a full socket holds that much memory, and it
+// should still be in the second-level cache when the kernel copies it again.
 constexpr uint32_t kPacketsPerCopiedBatch = 8;
 static_assert(kPacketsPerCopiedBatch * kPacket + kArenaBesidesPayload <= TxBatch::kArena);
 
-// So much has to come behind the first segment, with a header.
+// A length hint is sent only if at least this much follows the first segment, with a header.
 constexpr uint32_t kMinHintedRest = kLargePayload + ddp::kUntaggedHeaderSize;
 
 }  // namespace
@@ -61,7 +61,7 @@ void Tx::start(Shared& shared, uint32_t emss, const core::SipKey& secret) {
   set_emss(emss);
   if (shared.agreement.initiator && shared.agreement.rtr != mpa::Rtr::kNone)
     rtr_ = RtrState::kPending;
-  // A peer that answers no Read at all cannot be asked.
+  // A peer that answers no Reads cannot be asked.
   if (shared.acknowledged && shared.agreement.ord > 0) acknowledgements_ = Acknowledgements::kAsk;
 }
 
@@ -82,8 +82,9 @@ void Tx::set_emss(uint32_t emss) {
   small_ = std::min(largest_copy_, mulpdu_ - ddp::kUntaggedHeaderSize);
 }
 
-// Whether the capability hint goes before a message of `length` bytes: not inside it (RFC 5041
-// 5.3), and only where the message would have fewer FPDUs, get a length hint or be staggered.
+// Whether the capability hint must precede a message of `length` bytes. (It cannot go inside: RFC
+// 5041 5.3.) True only if the message would then have fewer FPDUs, get a length hint or be
+// staggered.
 bool Tx::needs_capability_hint(uint64_t length) const {
   if (capability_hint_sent_ || !shared_->long_fpdus) return false;
   if (worth_staggering(length)) return true;
@@ -91,19 +92,19 @@ bool Tx::needs_capability_hint(uint64_t length) const {
   return long_fpdus::several_segments(emss_, largest_ulpdu()) > emss_ || worth_length_hint(length);
 }
 
-// What is verified first, or has markers in it, is not placed directly.
+// With CRC or markers the receiver places nothing directly.
 bool Tx::worth_length_hint(uint64_t length) const {
   return !crc_ && !markers_ && mulpdu_ >= kMinHintedRest && length >= mulpdu_ + kMinHintedRest;
 }
 
-// What is copied anyway is well aligned in the arena. With small segments FPDUs begin where they
-// do, and would not any more.
+// Payload that is copied anyway is well aligned in the arena. With a small EMSS, FPDUs begin where
+// segments do, which staggering would break.
 bool Tx::worth_staggering(uint64_t length) const {
   return shared_->stagger && !copies_all() && emss_ >= kLargePayload && length >= kLargePayload;
 }
 
-// Whether message_ should begin further on. Only at the beginning of a batch: what comes behind it
-// lies anywhere.
+// Whether message_ should begin further on in the stream. Checked only at the beginning of a batch:
+// later positions are not predictable.
 bool Tx::to_stagger(const SendWqe& wr, uint32_t header_size) const {
   if (!long_fpdus_ || message_.offset > 0 || batch_->total() >= stagger::kDistance) return false;
   if (!worth_staggering(message_.length) || wr.is_inline) return false;
@@ -112,7 +113,7 @@ bool Tx::to_stagger(const SendWqe& wr, uint32_t header_size) const {
          stagger::stumbles(batch_->total() + mpa::kLengthSize + header_size, first.addr);
 }
 
-// Whether an FPDU may be added of whose payload `copied` bytes are copied.
+// Whether there is room for an FPDU with `copied` bytes of copied payload.
 bool Tx::has_room(uint32_t copied) const {
   return !batch_ || batch_->has_room(kPiecesPerFpdu, copied + kArenaBesidesPayload, batch_limit_);
 }
@@ -150,8 +151,8 @@ bool Tx::release_regions() {
   return !holds_regions() || batch_->detach();
 }
 
-// Chooses the next message, and builds it at once when it is a request that fits one FPDU.
-// False: nothing may be sent now.
+// Chooses the next message. One that always fits one FPDU is built at once. False: nothing may be
+// sent now.
 bool Tx::pick() {
   if (rtr_ == RtrState::kPending) {
     // RFC 6581 9.2: the RTR is the initiator's first FPDU, nothing before it.
@@ -171,16 +172,17 @@ bool Tx::pick() {
   if (!long_fpdus_ && shared_->peer_takes_long_fpdus.load(std::memory_order_acquire)) {
     long_fpdus_ = true;
     set_emss(emss_);
-    // The answering hint; not once the end has begun, when the FIN may have gone.
+    // Answers the hint; but not once closing has begun, as the FIN may have been sent.
     if (!capability_hint_sent_ && start_limit_ == kNoSlot) return build_capability_hint();
   }
 
   const InboundRequest* request = shared_->inbound_requests.front();
   if (request && leave_answer()) return false;
   if (request && owes_immediates_hint()) return build_immediates_hint();
-  // What the peer sent before an empty Read completes by its answer: before what we say to it.
+  // The answer to an empty Read completes the peer's earlier messages, so it goes before our own
+  // messages.
   if (request && request->is_empty_read()) return begin_response(*request);
-  // What went with the batch before; within a long stream nothing is ever the last.
+  // Asks about the previous batch: in a continuous stream no message is ever the last.
   if (std::exchange(new_batch_, false) && wants_acknowledgement() && !leave_question())
     return ask_acknowledgement();
   response_turn_ = !response_turn_;
@@ -191,8 +193,8 @@ bool Tx::pick() {
   return wants_acknowledgement() && !leave_question() && ask_acknowledgement();
 }
 
-// RFC 5040 5.5(20), RFC 7306 section 7: Reads and atomics are answered in the order in which they
-// came.
+// RFC 5040 5.5(20), RFC 7306 section 7: Reads and atomics are answered in the order of their
+// arrival.
 bool Tx::begin_response(const InboundRequest& request) {
   if (!request.atomic) {
     if (needs_capability_hint(request.read.size)) return build_capability_hint();
@@ -215,8 +217,8 @@ bool Tx::startable() const {
   return !found_.any() && queue.has_unstarted() && queue.started() < start_limit_;
 }
 
-// Bindings and local invalidations send nothing; they take effect before anything posted behind
-// them is sent (ibv_bind_mw), also while nothing may be sent yet. False: fault_ was raised.
+// Bindings and local invalidations send nothing. They take effect before anything posted after them
+// is sent (ibv_bind_mw), and also while nothing may be sent yet. False: fault_ was raised.
 bool Tx::run_local_requests() {
   if (found_.any()) return !raise_found();
   SendQueue& queue = *shared_->send_queue;
@@ -236,7 +238,7 @@ bool Tx::run_local_requests() {
   return true;
 }
 
-// kNone: it is done.
+// Carries out a local request. kNone: success.
 core::Cause Tx::run(const SendWqe& wr) {
   using core::Cause;
   if (wr.opcode == IBV_WR_BIND_MW) {
@@ -269,12 +271,13 @@ bool Tx::pick_work_request() {
   if (!startable()) return false;
   SendWqe& wr = queue.first_unstarted();
   const OpcodeRule& rule = rule_of(wr.opcode);
-  // Its fence has opened a moment ago: the answer that opened it makes the sender run again.
+  // It waited for its fence a moment ago in run_local_requests(). If the fence has opened since,
+  // the answer that opened it makes the sender run again.
   if (rule.local) return false;
   const uint32_t unanswered = shared_->outstanding_requests.size();
   // Conformance OC-13: a fenced WR waits until all earlier Reads and atomics are complete.
   if (wr.fence && unanswered > 0) return false;
-  // RFC 5040 6.1, RFC 7306 5.2: never more outstanding than ORD; later WRs wait in order.
+  // RFC 5040 6.1, RFC 7306 5.2: at most ORD may be outstanding; later WRs wait in order.
   const uint32_t ord = shared_->agreement.ord;
   if (rule.answered && unanswered >= ord && ord > 0) return false;
   if (rule.answered && may_leave_.reads && leave_reads(unanswered)) return false;
@@ -287,8 +290,8 @@ bool Tx::pick_work_request() {
   return start_work_request(wr);
 }
 
-// Whether all that could be started are requests that are few beside the `unanswered` ones. If not,
-// all of them go.
+// True: all WRs that could be started are Reads or atomics, and few compared to the `unanswered`
+// ones. If not, all of them are sent.
 bool Tx::leave_reads(uint32_t unanswered) {
   SendQueue& queue = *shared_->send_queue;
   const uint64_t first = queue.started();
@@ -306,7 +309,7 @@ bool Tx::start_work_request(SendWqe& wr) {
   if (!ensure_batch()) return false;
   if (!check_local_sges(wr)) return false;
   const OpcodeRule& rule = rule_of(wr.opcode);
-  // A peer that granted none at all can never answer this one.
+  // A peer that granted no Reads can never answer this one.
   if (rule.answered && shared_->agreement.ord == 0) {
     refuse(wr, IBV_WC_LOC_QP_OP_ERR, core::Cause::kNoReadsGranted);
     return false;
@@ -352,10 +355,11 @@ void Tx::complete(SendWqe& wr, ibv_wc_status status) {
   wc.byte_len = wr.length;
   wc.qp_num = shared_->qp_num;
   shared_->send_queue->retire();
-  // Which one it is (uiwarp_cq_poll()).
+  // Tells instruments which WR it is (uiwarp_cq_poll()).
   if (core::instrumented.load(std::memory_order_relaxed))
     wc.src_qp = static_cast<uint32_t>(shared_->send_queue->retired());
-  // The thread that polls it may post at once, so from here on the slot may hold another WR.
+  // The thread that polls the completion may post at once: after push() the slot may hold another
+  // WR.
   shared_->send_cq->push({wc, shared_->send_source, shared_->send_queue->retired()},
                          status != IBV_WC_SUCCESS);
 }
@@ -387,13 +391,14 @@ bool Tx::abandon(const Cause& cause) {
   empty_write_ = false;
   if (batch_) {
     batch_->cut_to_current_fpdu();
-    // Out of memory: the stream cannot be continued at an FPDU boundary, so it just ends.
+    // Out of memory: the stream cannot be continued at an FPDU boundary, so it ends without a
+    // Terminate.
     if (!batch_->detach()) {
       drop_pieces();
       send = nullptr;
     }
   }
-  // Not within a message, which ends here.
+  // Not inside a message, which is cut off here.
   if (!began_message) build_acknowledgements();
   if (send) {
     build_last_arrival_hint(began_message);
@@ -420,7 +425,7 @@ void Tx::flush(Shared& shared) {
     }
     SendWqe& wr = queue.first_unretired();
     ibv_wc_status status = wr.status;
-    // Once one WR failed, everything behind it is flushed, also what had already been sent.
+    // After the first WR that failed all later ones are flushed, even those already sent.
     if (status == IBV_WC_SUCCESS && (flushing_ || !is_done(queue.retired(), wr)))
       status = IBV_WC_WR_FLUSH_ERR;
     if (status != IBV_WC_SUCCESS && !flushing_) explain_lost_peer(shared);

@@ -12,8 +12,7 @@ void Tx::build_atomic_request(const SendWqe& wr) {
   header =
       ddp::encode(header, ddp::UntaggedHeader{true, rdmap::control(rdmap::Opcode::kAtomicRequest),
                                               0, ddp::kQnRequest, request_msn_++, 0});
-  // Verbs atomics are those without fields: one addition of 64 bits, or all bits compared and
-  // swapped.
+  // Verbs atomics have no fields: one 64-bit addition, or a compare and swap of all bits.
   rdmap::encode(header, rdmap::AtomicRequest{
                             .op = swaps ? rdmap::AtomicOp::kCmpSwap : rdmap::AtomicOp::kFetchAdd,
                             .id = wr.cookie,

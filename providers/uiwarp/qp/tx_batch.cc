@@ -100,7 +100,7 @@ bool TxBatch::detach() {
 
 namespace {
 
-// A fork may come while another thread is inside.
+// Per process: a fork may come while another thread uses it.
 constinit core::PerProcess<core::Stock<TxBatch>> stock;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Which outstanding request a Terminate of the peer's speaks of, and what the program is told of
-// it. What the peer says carries the headers of the segment that it refused, no more.
+// Finds the outstanding request that a Terminate of the peer is about, and logs it. A Terminate
+// carries only the headers of the refused segment.
 #include <cinttypes>
 #include <cstdio>
 
@@ -14,7 +14,7 @@
 namespace uiw::qp {
 namespace {
 
-// Whether the segment whose header a Terminate echoes was of this WR.
+// Whether the segment whose header the Terminate echoes may have come from this WR.
 bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
   const OpcodeRule& rule = rule_of(wr.opcode);
   if (ddp::is_tagged(t.ddp_header[0])) {
@@ -25,19 +25,19 @@ bool caused_by(const rdmap::Terminate& t, const SendWqe& wr) {
   }
   const ddp::UntaggedHeader h = ddp::decode_untagged(t.ddp_header);
   if (h.qn != rule.queue) return false;
-  // The echoed request names our cookie; siw's echoed MSN is wrong (conformance 5.1).
+  // The echoed request carries our cookie; the MSN that siw echoes is wrong (conformance 5.1).
   if (wr.opcode == IBV_WR_RDMA_READ && t.has_read_header)
     return rdmap::decode_read_request(t.read_header).sink_stag == wr.cookie;
   return h.msn == wr.msn;
 }
 
-// How the WR completes that a Terminate with this code speaks of (conformance 3.4).
+// The status of the WR that a Terminate with this code is about (conformance 3.4).
 ibv_wc_status blamed_as(core::TermCode code, const OpcodeRule& rule) {
   const bool protection = core::layer_of(code) < 2 && core::etype_of(code) == 1;
   if (protection && code != core::TermCode::kRemoteCannotInvalidate) return IBV_WC_REM_ACCESS_ERR;
   if (rule.queue != ddp::kQnSend) return IBV_WC_REM_INV_REQ_ERR;
   if (code == core::TermCode::kUntaggedNoBuffer) return IBV_WC_RNR_RETRY_EXC_ERR;
-  // The receive that it found is bad.
+  // The Send found a receive with bad memory.
   if (code == core::TermCode::kStreamCatastrophic) return IBV_WC_REM_OP_ERR;
   return IBV_WC_REM_INV_REQ_ERR;
 }
@@ -73,8 +73,8 @@ Text target_of(const SendWqe& wr) {
   return out;
 }
 
-// A Write that the peer refused has completed before, where TCP's word for it is enough. True: an
-// instrument has said which.
+// A Write that the peer refused has completed already if it completes when TCP takes it. True: an
+// instrument has reported which Write it was.
 bool is_said(uint32_t qp_num, const rdmap::Terminate& t) {
   const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
   if (!told || !t.has_ddp_header || !ddp::is_tagged(t.ddp_header[0])) return false;
@@ -85,16 +85,16 @@ bool is_said(uint32_t qp_num, const rdmap::Terminate& t) {
 
 }  // namespace
 
-// The first that fits and has not arrived. The peer's arrival hint before a Terminate leaves the
-// one that it refused (build_last_arrival_hint()). Of a peer that gives none, several may fit:
-// never is success said of what was not placed.
+// Blames the first WR that matches and has not arrived. After the peer's last arrival hint that is
+// the one it refused (build_last_arrival_hint()). Without a hint several may match: the first is
+// taken, so that a request that was not placed never completes with success.
 bool Tx::blame(const rdmap::Terminate& t) {
   SendQueue& queue = *shared_->send_queue;
   for (uint64_t i = queue.retired(); t.has_ddp_header && i != queue.started(); ++i) {
     SendWqe& wr = queue.slot(i);
     if (is_done(i, wr) || !caused_by(t, wr)) continue;
     wr.status = blamed_as(t.code, rule_of(wr.opcode));
-    // All before it was received without a fault.
+    // All WRs before it were received without a fault.
     if (acknowledgements_ != Acknowledgements::kNone)
       shared_->arrived.store(i, std::memory_order_relaxed);
     // --check has a finding for its completion.

@@ -17,12 +17,13 @@ namespace uiw::qp {
 
 namespace {
 
-// Of length, DDP header and what stands before payload: a Terminate's is the longest.
+// Bytes of the length field, the DDP header and other headers: those of a Terminate are the
+// longest.
 constexpr uint32_t kMaxHeader = 128;
 
 }  // namespace
 
-// RFC 6581 section 5: a frame without a WR, a completion or a receive behind it.
+// RFC 6581 section 5: a frame that belongs to no WR and no receive, and makes no completion.
 void Tx::build_rtr() {
   rtr_ = RtrState::kNone;
   rtr_in_batch_ = true;
@@ -41,7 +42,7 @@ bool Tx::build_capability_hint() {
   return true;
 }
 
-// RFC 5041 5.2: where nothing is placed, STag and TO are not looked at.
+// RFC 5041 5.2: STag and TO are not checked if nothing is placed.
 void Tx::build_empty_write(uint32_t stag, uint64_t to) {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   ddp::encode(header, ddp::TaggedHeader{true, rdmap::control(rdmap::Opcode::kWrite), stag, to});
@@ -58,10 +59,11 @@ void Tx::build_read_request(const rdmap::ReadRequest& request) {
   build_fpdu(ddp::kUntaggedHeaderSize + rdmap::kReadRequestSize, nullptr, nullptr, 0, kNoSlot);
 }
 
-// One segment of message_. False when it cannot be built: fault_ is raised.
+// Builds one segment of message_, or a hint before it. False: fault_ was raised, or the batch has
+// no room.
 bool Tx::build_segment() {
   if (message_.kind == Message::kReadResponse) return build_response_segment();
-  if (!ensure_batch()) return false;  // a long message goes on where a batch ended
+  if (!ensure_batch()) return false;  // a long message continues in a new batch
   SendWqe& wr = shared_->send_queue->slot(message_.slot);
   if (message_.kind == Message::kImmediate) {
     build_immediate(wr);
@@ -77,7 +79,7 @@ bool Tx::build_segment() {
   uint8_t* header = batch_->arena_end() + mpa::kLengthSize;
   const uint32_t most = message_.segment > 0 ? message_.segment : mulpdu_ - header_size;
   if (std::exchange(message_.length_hint, false)) {
-    // Each segment will be as long as the hint says, whatever the MULPDU is by then.
+    // Each segment will be as long as the hint says, even if the MULPDU changes.
     message_.segment = most;
     build_empty_write(most, length_hint_offset({wr.length, most}));
     return true;
@@ -100,7 +102,7 @@ bool Tx::build_segment() {
   message_.offset += size;
   if (last && immediate_follows) {
     message_ = {.kind = Message::kImmediate,
-                .slot = message_.slot};  // nothing comes between the two
+                .slot = message_.slot};  // nothing may come between the two
   } else if (last) {
     message_ = {};
   }
@@ -126,14 +128,14 @@ bool Tx::build_response_segment() {
       static_cast<uint32_t>(std::min<uint64_t>(left, mulpdu_ - ddp::kTaggedHeaderSize));
   const bool last = size == left;
   const uint8_t* payload = nullptr;
-  // RFC 5040 5.2.1: the source of a zero-length Read is not looked at.
+  // RFC 5040 5.2.1: the source of a zero-length Read is not checked.
   if (request.size > 0) {
     mem::RegionRef region = shared_->memory->find(request.source_stag, mem::Side::kSend);
     if (!region ||
         mem::check_remote(*region, shared_->stream(), request.source_to + message_.offset, size,
                           mem::kRemoteRead) != mem::Fault::kNone) {
-      // Deregistered since the request was accepted. RFC 5040 4.8: the echoed header is advanced by
-      // what was already sent.
+      // The region was deregistered after the request was accepted. RFC 5040 4.8: the echoed header
+      // is advanced by what was already sent.
       rdmap::ReadRequest rest = request;
       rest.sink_to += message_.offset;
       rest.source_to += message_.offset;
@@ -153,16 +155,16 @@ bool Tx::build_response_segment() {
     }
     if (!ensure_batch()) return false;
     payload = region->memory + (request.source_to + message_.offset - region->start);
-    // The engine waits for references of a window that the peer invalidates, so none of them is
-    // kept beyond a copy.
+    // When the peer invalidates a window, the engine waits for references through it, so none is
+    // kept longer than a copy takes.
     const bool copied = to_copy(size) || region->is_window();
     if (copied) {
       if (!has_room(size)) return false;
     } else if (!batch_->holds(*region) && !batch_->hold(std::move(region))) {
-      return false;  // in place, so the region must stay until sent; pieces of one share a
+      return false;  // sent in place, so the region must stay until then; its pieces share a
                      // reference
     }
-    // What is copied still is under its reference when build_fpdu() does it.
+    // If the payload is copied, `region` still holds the reference while build_fpdu() does that.
     ddp::encode(batch_->arena_end() + mpa::kLengthSize,
                 ddp::TaggedHeader{last, rdmap::control(rdmap::Opcode::kReadResponse),
                                   request.sink_stag, request.sink_to + message_.offset});
@@ -182,8 +184,8 @@ bool Tx::build_response_segment() {
   return true;
 }
 
-// Calls add(bytes, size) for what an FPDU carries: `payload`, or the SGEs of `gather` at the
-// message's position, which moves on.
+// Calls add(bytes, size) for each piece of an FPDU's payload: `payload`, or the SGEs of `gather`
+// from the message's position on, which it advances.
 template <class Add>
 void Tx::for_each_piece(const SendWqe* gather, const uint8_t* payload, uint32_t payload_size,
                         Add&& add) {
@@ -204,8 +206,9 @@ void Tx::for_each_piece(const SendWqe* gather, const uint8_t* payload, uint32_t 
   }
 }
 
-// The header (behind room for the length) is at arena_end(). The payload comes from `payload`, or
-// from the SGEs of `gather` at the message's position. `copied`: also what need not be.
+// The header, after room for the length field, is at arena_end() already. The payload comes from
+// `payload`, or from the SGEs of `gather` at the message's position. `copied`: copy the payload
+// even if it could be sent in place.
 void Tx::build_fpdu(uint32_t header_size, const SendWqe* gather, const uint8_t* payload,
                     uint32_t payload_size, uint64_t completed_slot, bool copied) {
   uint8_t* const start = batch_->arena_end();
@@ -231,12 +234,12 @@ void Tx::build_fpdu(uint32_t header_size, const SendWqe* gather, const uint8_t* 
   batch_->end_fpdu(completed_slot);
 }
 
-// The same with markers (RFC 5044 4.3). All of it is copied, also without CRC: the peers that want
-// markers are adapters on an Ethernet, and a piece of iovec between any two markers would cost more
+// The same with markers (RFC 5044 4.3). All payload is copied, also without CRC: peers that want
+// markers are adapters on an Ethernet, and an iovec piece between any two markers would cost more
 // than the copy.
 void Tx::build_marked_fpdu(uint32_t header_size, const SendWqe* gather, const uint8_t* payload,
                            uint32_t payload_size, uint64_t completed_slot) {
-  // The header lies where the FPDU is to begin.
+  // The header lies where the FPDU will be written.
   uint8_t header[kMaxHeader];
   UIW_ASSERT(header_size <= sizeof header - mpa::kLengthSize);
   std::memcpy(header, batch_->arena_end(), mpa::kLengthSize + header_size);
@@ -266,8 +269,8 @@ void Tx::append_terminate(const rdmap::Terminate& terminate) {
   build_fpdu(ddp::kUntaggedHeaderSize + size, nullptr, nullptr, 0, kNoSlot);
 }
 
-// Unpredictable, never 0, and no STag of ours: what a Read shows to the peer must not open memory
-// (conformance SE-28).
+// Unpredictable, never 0, and no STag of ours: the sink STag that the peer sees must not give
+// access to memory (conformance SE-28).
 uint32_t Tx::next_cookie() {
   uint32_t cookie;
   do {

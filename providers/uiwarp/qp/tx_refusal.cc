@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Requests that cannot be sent because of what is wrong with them at this end. Such a request ends
-// the connection, but not before those posted before it are complete where that takes the peer's
-// acknowledgement: InfiniBand's requester comes to the one at fault in order, and programs look at
-// the first completion that is an error. So it is kept, not started, and the peer is asked for what
-// came before it.
+// Requests that cannot be sent because of an error at this end. Such a request ends the connection.
+// If requests complete by acknowledgement, those posted before it complete first: InfiniBand's
+// requester reaches the faulty one in order, and programs look at the first completion with an
+// error. So the request is kept unstarted, and the peer is asked about those before it.
 #include <algorithm>
 #include <cinttypes>
 
@@ -14,10 +13,10 @@
 
 namespace uiw::qp {
 
-// Checks that what is used of every SGE lies in a region of this QP's protection domain, and
-// translates those that are to be sent into addresses of this process. Zero-length SGEs are not
-// looked at (conformance 3.1), nor is what an atomic's answer does not fill. False: it is
-// refused.
+// Checks that the used part of every SGE lies in a region of this QP's protection domain, and
+// translates the SGEs to send from into addresses of this process. Zero-length SGEs are not checked
+// (conformance 3.1), nor the part of an SGE that an atomic's answer does not fill. False: the
+// request is refused.
 bool Tx::check_local_sges(SendWqe& wr) {
   const bool is_sink = rule_of(wr.opcode).answered;
   uint32_t left = wr.length;
@@ -32,7 +31,7 @@ bool Tx::check_local_sges(SendWqe& wr) {
       refuse_sge(wr, sge, used);
       return false;
     }
-    // Sinks are looked up again when bytes arrive; see Rx.
+    // Sinks are looked up again when bytes arrive (Rx).
     if (!is_sink) sge.addr = reinterpret_cast<uint64_t>(from);
   }
   return true;
@@ -50,7 +49,7 @@ void Tx::refuse_sge(SendWqe& wr, const ibv_sge& sge, uint64_t used) {
   refuse(wr, IBV_WC_LOC_PROT_ERR, cause);
 }
 
-// `wr`: the first that has not started. What an SGE has was said where it was found.
+// `wr`: the first that has not started. Errors of SGEs were logged by refuse_sge().
 void Tx::refuse(const SendWqe& wr, ibv_wc_status status, core::Cause cause) {
   if (cause != core::Cause::kNone && status != IBV_WC_LOC_PROT_ERR)
     core::explain(shared_->told, "queue pair 0x%06x: wr_id 0x%" PRIx64 " (IBV_WR_%s) failed: %s",
@@ -60,7 +59,7 @@ void Tx::refuse(const SendWqe& wr, ibv_wc_status status, core::Cause cause) {
   raise_found();
 }
 
-// False: not yet; or not any more, since nothing is started now.
+// False: earlier requests are not complete yet, or nothing is started any more.
 bool Tx::raise_found() {
   SendQueue& queue = *shared_->send_queue;
   if (acknowledgements_ != Acknowledgements::kNone) {
@@ -75,7 +74,7 @@ void Tx::raise_local(SendWqe& wr, ibv_wc_status status, core::Cause cause) {
   wr.status = status;
   fault_.raised = true;
   fault_.cause = cause;
-  // RFC 5040 7.1(1): an error that no incoming message caused is told without headers.
+  // RFC 5040 7.1(1): for an error that no incoming message caused the Terminate has no headers.
   fault_.terminate = {.code = core::TermCode::kLocalCatastrophic};
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Small Sends and Writes: one FPDU each, all of it copied to the arena. Programs post many in a
-// row, and most of what each one costs is finding out that it needs nothing else. So what is the
-// same for all of them is checked once, when the first one is picked (tx.cc), and for each only
-// what its own request says.
+// Small Sends and Writes: one FPDU each, copied to the arena. Programs post many in a row, and most
+// of the cost of each was finding out that it needs nothing special. So conditions common to all
+// are checked once, when the first is picked (tx.cc), and only the request itself is checked for
+// each.
 #include <algorithm>
 
 #include "core/be.h"
@@ -18,12 +18,12 @@ bool Tx::is_small(const SendWqe& wr) const {
   return wr.length <= small_ && rule.may_inline && !rule.immediate && !markers_;
 }
 
-// The first of them may be sent now; those behind it as long as nothing else comes in between.
-// False: one is refused.
+// The first one may be sent now. Builds it and those after it, until something else has to come
+// first. False: one was refused.
 bool Tx::build_small_messages() {
   if (!ensure_batch()) return false;
   SendQueue& queue = *shared_->send_queue;
-  // Answers that are due take turns with single messages.
+  // If answers are due, they take turns with single messages.
   const bool one = shared_->inbound_requests.size() > 0;
   const uint64_t end = one ? queue.started() + 1 : std::min(queue.posted(), start_limit_);
   do {
@@ -37,8 +37,8 @@ bool Tx::build_small_messages() {
   return true;
 }
 
-// False: an SGE is not memory of this protection domain; then nothing was added, and the request is
-// refused.
+// False: an SGE is not in memory of this protection domain. Then nothing was added, and the request
+// was refused.
 inline bool Tx::build_small(SendWqe& wr, uint64_t slot) {
   uint8_t* const start = batch_->arena_end();
   uint8_t* const ulpdu = start + mpa::kLengthSize;
@@ -55,7 +55,7 @@ inline bool Tx::build_small(SendWqe& wr, uint64_t slot) {
   const ibv_sge* const sges = wr.sges();
   for (uint32_t i = 0; i < wr.sge_count; ++i) {
     const ibv_sge& sge = sges[i];
-    if (sge.length == 0) continue;  // conformance 3.1: not looked at
+    if (sge.length == 0) continue;  // conformance 3.1: not checked
     const uint8_t* const from =
         regions_.locate(*shared_->memory, sge.lkey, shared_->pd, sge.addr, sge.length, 0);
     if (!from) [[unlikely]] {

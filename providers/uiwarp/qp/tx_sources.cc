@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Which memory is still to be read for what is posted, when its region goes.
+// Which memory posted requests still have to read, for the deregistration of its region.
 #include <algorithm>
 #include <span>
 
@@ -27,14 +27,14 @@ bool any_sends_from(SendQueue& queue, uint64_t first, uint64_t end, uint32_t sta
 }  // namespace
 
 bool Tx::lets_go_of(SendQueue& queue, uint32_t stag, bool now) {
-  // FPDUs that TCP has not taken lie in the program's memory.
+  // FPDUs that TCP has not taken may point into the program's memory.
   const bool is_built = pending() && any_sends_from(queue, queue.retired(), queue.started(), stag);
   if (is_built && !batch_->detach()) return false;
   const bool is_begun = (message_.kind == Message::kSend || message_.kind == Message::kWrite) &&
                         sends_from(queue.slot(message_.slot), stag);
   if (is_begun && now && !fault_.raised)
     raise_local(queue.slot(message_.slot), IBV_WC_LOC_PROT_ERR, core::Cause::kKeyDeregistered);
-  // What is refused is not sent, nor what is behind it.
+  // A refused request is not sent, nor those after it.
   return now || fault_.raised ||
          (!is_begun &&
           (found_.any() ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Unreliable service without anybody to send to: requests complete as if they had been sent.
+// Unreliable service without a peer: requests complete as if they had been sent.
 #include "qp/opcode_rules.h"
 #include "qp/tx.h"
 
@@ -13,7 +13,7 @@ void Tx::discard(Shared& shared) {
     if (!queue.has_unretired()) {
       if (!queue.has_unstarted() || !start_discarded(queue.first_unstarted())) break;
     } else if (!is_done(queue.retired(), queue.first_unretired())) {
-      shared.losses.count(Loss::kNoPeer);  // begun when the connection ended
+      shared.losses.count(Loss::kNoPeer);  // it was started when the connection ended
     }
     complete(queue.first_unretired(), IBV_WC_SUCCESS);
   }
