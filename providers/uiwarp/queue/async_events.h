@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whom queue pairs of any type tell of asynchronous events.
+// The callbacks by which queue pairs of any type report asynchronous events.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -17,7 +17,7 @@ struct Way {
   int required, optional;
 };
 
-// Every state leads to RESET and to ERR, with no attributes.
+// From every state RESET and ERR can be reached, without attributes.
 constexpr Way kUc[] = {
     {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
     {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
@@ -36,13 +36,13 @@ constexpr Way kUc[] = {
 
 constexpr int kIdentity = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
 
-// SQD is not there: a send queue that hands each datagram over while it is posted has nothing to
-// drain.
+// There is no SQD: the send queue hands each datagram to the kernel during the post, so it has
+// nothing to drain.
 constexpr Way kUd[] = {
     {IBV_QPS_RESET, IBV_QPS_INIT, kIdentity, 0},
     {IBV_QPS_INIT, IBV_QPS_INIT, 0, kIdentity},
     {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
-    // Not in the tables; drivers take it.
+    // Not in the tables, but drivers accept it.
     {IBV_QPS_RTR, IBV_QPS_RTR, 0, IBV_QP_QKEY | IBV_QP_CUR_STATE},
     {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_QKEY | IBV_QP_CUR_STATE},
     {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_QKEY | IBV_QP_CUR_STATE},

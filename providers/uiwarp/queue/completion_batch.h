@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Completions that small messages bring one behind the other, added to their queue together: its
-// lock, taken for each, makes the processor wait for all that was stored before.
+// Collects the completions of consecutive small messages and adds them to their queue together.
+// Taking the queue's lock for each would make the processor wait for all earlier stores.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace uiw::queue {
 
-// Thread: one. Holds few, and whoever adds them flushes before anything that takes long.
+// Holds few completions. The user flushes it before anything that takes long. Thread: one.
 class CompletionBatch {
  public:
   explicit CompletionBatch(CompletionQueue& queue) : queue_(queue) {}
@@ -18,7 +18,7 @@ class CompletionBatch {
   CompletionBatch(const CompletionBatch&) = delete;
   CompletionBatch& operator=(const CompletionBatch&) = delete;
 
-  // As CompletionQueue::push(), later.
+  // Like CompletionQueue::push(), but takes effect at flush().
   void add(const Completion& completion, bool solicited) {
     if (count_ == held_.size()) flush();
     held_[count_++] = completion;

@@ -2,8 +2,8 @@
 // A ring of completions. head_ moves under produce_, tail_ under consume_; each side reads the
 // other's position without its lock.
 //
-// No event is lost: push() publishes and looks at armed_ in one section of produce_, arm() sets
-// armed_ in another. If push() came first, arm() reports the event; if arm() came first, push()
+// No event is lost: push() publishes and reads armed_ in one critical section of produce_, arm()
+// sets armed_ in another. If push() came first, arm() raises the event; if arm() came first, push()
 // does.
 #include "queue/completion_queue.h"
 
@@ -64,7 +64,7 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
       lock.lock();
       free = room();
     }
-    if (completions.size() > free) {  // a poll meanwhile makes more room, for those to come
+    if (completions.size() > free) {  // a concurrent poll makes room only for later ones
       lost = true;
       for (const Completion& completion : completions.subspan(free)) completion.source->lose();
       completions = completions.first(free);
@@ -95,7 +95,7 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
         untold_solicited_ += completions.size();
     }
   }
-  // Outside the lock, because telling is a system call.
+  // Outside the lock, because the callback makes a system call.
   if (told) events_->on_completion_event();
   if (lost) overrun();
 }
@@ -115,9 +115,9 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
       sched_yield();
     }
     if (Progress* const own = progress()) own->progress();
-    // "Nothing" is what the queue says now, however long the other threads took that ran meanwhile.
-    // A program that reads "disconnected" next takes it for the last word: ofi_rxm destroys the
-    // queue pair then, and what waits here goes with it.
+    // The answer "empty" must be current, as other threads may have run for a long time meanwhile.
+    // A program that reads "disconnected" next takes this answer as final: ofi_rxm then destroys
+    // the queue pair, which drops the completions that wait here.
     if (empty()) return 0;
   }
   // The thread that held the lock at the fork does not run in the child.
@@ -128,7 +128,7 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
   const uint32_t mask = capacity_ - 1;
   int taken = 0;
   while (tail != head && taken < count) {
-    // Those of one source that follow each other are reported to it together.
+    // Consecutive completions of one source are reported to it together.
     CompletionSource& source = *ring_[tail & mask].source;
     const uint32_t from = tail;
     uint64_t frees = 0;
@@ -137,9 +137,9 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
       frees = completion.frees;
       if (!source.gone()) out[taken++] = completion.wc;
     } while (tail != head && taken < count && ring_[tail & mask].source == &source);
-    // The places here are free before those in the work queue: a completion queue that is as deep
-    // as those never overflows. What was purged is counted off before: whoever arms meanwhile does
-    // not take one that waits for it.
+    // Free the places here before those in the work queue: so a completion queue as deep as its
+    // work queues never overflows. But count off purged entries first: otherwise a thread that arms
+    // meanwhile could take one for a waiting completion.
     const bool gone = source.gone();
     if (gone) pass(source, tail - from, frees);
     tail_.store(tail, std::memory_order_release);
@@ -164,7 +164,8 @@ CompletionQueue::Waiting CompletionQueue::waiting() {
   return result;
 }
 
-// `count` completions of `source` are in this queue no more: they were polled, or it is gone.
+// `count` completions of `source` have left this queue: they were polled, or dropped with the
+// source.
 void CompletionQueue::pass(CompletionSource& source, uint32_t count, uint64_t frees) {
   source.passed_ += count;
   if (!source.gone()) return source.free(count, frees);
@@ -174,10 +175,11 @@ void CompletionQueue::pass(CompletionSource& source, uint32_t count, uint64_t fr
   delete &source;
 }
 
-// IBA leaves what waits already to the next poll. An adapter is told by the doorbell that arms how
-// far the program has polled, and raises the event at once when it has completed more (mlx5); that
-// is what programs are used to which arm last and then sleep. What an event has told of does not
-// count: every program that arms before it polls would wake twice for each completion.
+// By IBA, arming ignores completions that wait already. But an adapter learns from the doorbell
+// that arms how far the program has polled, and raises the event at once when it has completed more
+// (mlx5). Programs that arm last and then sleep rely on that. Completions for which an event was
+// raised do not count: else every program that arms before it polls would wake twice for each
+// completion.
 bool CompletionQueue::has_untold(bool solicited_only) const {
   const uint32_t waiting =
       head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_acquire);
@@ -191,7 +193,7 @@ void CompletionQueue::arm(bool solicited_only) {
   {
     const std::lock_guard lock(produce_);
     told = has_untold(solicited_only);
-    // A request for solicited completions does not weaken one for all that is still pending.
+    // Arming for solicited completions does not replace an earlier arming for all.
     armed_ = told ? kNotArmed : std::max(armed_, solicited_only ? kSolicited : kAny);
     if (told) {
       untold_ = false;
@@ -225,10 +227,10 @@ void CompletionQueue::purge(std::unique_ptr<CompletionSource> source) {
   source->kind_ = CompletionSource::Kind::kGone;
   if (waiting == 0) return;
   purged_.store(purged_.load(std::memory_order_relaxed) + waiting, std::memory_order_relaxed);
-  gone_.append(*source.release());  // pass() frees it with the last of them
+  gone_.append(*source.release());  // pass() frees it with its last entry
 }
 
-// Copies what waits and was not purged to `to`, one behind the other from tail_ on; how many.
+// Copies the entries that were not purged to `to`, consecutively from tail_ on; returns how many.
 // Under both locks.
 uint32_t CompletionQueue::move_waiting(Completion* to, uint32_t mask) {
   const uint32_t head = head_.load(std::memory_order_relaxed);
@@ -244,7 +246,8 @@ uint32_t CompletionQueue::move_waiting(Completion* to, uint32_t mask) {
   return kept - tail;
 }
 
-// Makes their places free for others. Once they fill the queue; so each is looked at once or twice.
+// Frees the places of purged entries. Called only when the queue is full, so the cost per entry is
+// small.
 void CompletionQueue::drop_purged() {
   const std::lock_guard consume_lock(consume_);
   const std::lock_guard produce_lock(produce_);

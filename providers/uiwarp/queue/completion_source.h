@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whose completions wait in a completion queue, and what becomes free when one is polled.
+// Identifies the origin of a completion, and frees work queue places when it is polled.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,19 +14,20 @@
 
 namespace uiw::queue {
 
-// The send or the receive side of one queue pair. A work request keeps its place in the work queue
-// until its completion, or a later one of the same queue, was polled: so adapters' drivers do
-// (mlx4, mlx5, irdma move the tail of the work queue in ibv_poll_cq), and it bounds what can wait
-// in the completion queue.
+// The send or receive side of one queue pair. A work request keeps its place in the work queue
+// until its completion, or a later one of the same queue, was polled. Drivers of adapters do the
+// same (mlx4, mlx5, irdma move the tail of the work queue in ibv_poll_cq). This bounds the number
+// of waiting completions.
 class CompletionSource {
  public:
   enum class Kind : uint8_t {
-    kOwnQueue,     // completions come in posting order: each frees all places up to its own
-    kSharedQueue,  // other queue pairs complete for it too, in any order: each frees one place
-    kGone,         // purged: frees nothing, and what is left is dropped when its turn comes
+    kOwnQueue,     // completions come in posting order; each frees all places up to its own
+    kSharedQueue,  // other queue pairs complete for it too, in any order; each frees one place
+    kGone,         // purged; frees nothing, and its remaining entries are dropped when polls reach
+                   // them
   };
 
-  // `freed` counts the places that were freed since the work queue was made; it lives until
+  // `freed` counts the places freed since the work queue was made. It must live until
   // CompletionQueue::purge() has taken this source.
   CompletionSource(Kind kind, std::atomic<uint64_t>& freed) : kind_(kind), freed_(&freed) {}
 
@@ -39,7 +40,8 @@ class CompletionSource {
     else if (kind_ == Kind::kSharedQueue)
       freed_->fetch_add(count, std::memory_order_release);
   }
-  // It found no room in the completion queue. Others go on with a shared queue.
+  // A completion found no room in the completion queue. The place in a shared queue is freed, as
+  // other queue pairs go on.
   void lose() {
     if (kind_ == Kind::kSharedQueue) free(1, 0);
   }
@@ -49,13 +51,13 @@ class CompletionSource {
   Kind kind_;                     // changes to kGone under both locks of the completion queue
   bool hushed_ = false;           // under produce_ of the completion queue
   uint32_t pushed_ = 0;           // modulo 2^32, under its produce_
-  uint32_t passed_ = 0;           // the same, under consume_: polled or dropped
-  std::atomic<uint64_t>* freed_;  // not to be touched once gone
+  uint32_t passed_ = 0;           // polled or dropped ones; the same, under consume_
+  std::atomic<uint64_t>* freed_;  // must not be used once gone
   core::ListLink<CompletionSource> among_gone_;
 };
 
-// Of a queue pair that takes its receives from a queue of its own, or from a shared one. Both null
-// when out of memory.
+// Both sources of a queue pair. `shared`: it takes its receives from a shared queue. Both null when
+// out of memory.
 struct CompletionSources {
   std::unique_ptr<CompletionSource> sends, receives;
   explicit operator bool() const { return receives != nullptr; }
@@ -71,12 +73,11 @@ inline CompletionSources make_sources(std::atomic<uint64_t>& sends_freed,
   return made.sends && made.receives ? std::move(made) : CompletionSources{};
 }
 
-// One entry of a completion queue: a cache line's worth.
+// One entry of a completion queue, in one cache line.
 struct Completion {
   ibv_wc wc;
   CompletionSource* source;
-  uint64_t
-      frees;  // kOwnQueue: how many places are free, since the queue was made, when it is polled
+  uint64_t frees;  // kOwnQueue: value for `freed` when this is polled
 };
 static_assert(sizeof(Completion) == 64);
 

@@ -16,7 +16,7 @@ int LastRefusal::note(PostRule rule, const ibv_send_wr& wr, uint64_t asked, uint
 
 namespace {
 
-// Whether --check has a finding for each request that is refused for it.
+// Whether --check reports each request that is refused by this rule.
 bool is_found(const PostRefusal& refused) {
   if (!core::settings().checked()) return false;
   switch (refused.rule) {
@@ -121,7 +121,7 @@ void explain(core::Told& told, uint32_t qp_num, const PostRefusal& refused) {
 }
 
 int refuse_post_recv(core::Told& told, uint32_t qp_num, const void* srq) {
-  if (core::settings().checked()) return EINVAL;  // its finding says the same
+  if (core::settings().checked()) return EINVAL;  // the finding of --check says the same
   if (srq)
     return core::refuse(
         told, EINVAL,

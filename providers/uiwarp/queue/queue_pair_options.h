@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What a queue pair of any type is made with.
+// The parameters with which a queue pair of any type is created.
 #pragma once
 
 #include <infiniband/verbs.h>

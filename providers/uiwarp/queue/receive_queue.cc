@@ -14,14 +14,14 @@ std::unique_ptr<ReceiveQueue> ReceiveQueue::create(uint32_t depth, uint32_t max_
   std::unique_ptr<ReceiveQueue> queue(new (std::nothrow) ReceiveQueue(max_sge, takers));
   if (!queue) return nullptr;
   queue->depth_ = depth;
-  // Neither array is cleared, so that a deep queue costs memory only as far as it is used.
+  // Neither array is cleared, so that a deep queue uses memory only as far as it is filled.
   queue->slots_.reset(new (std::nothrow) Slot[depth]);
   queue->sges_.reset(new (std::nothrow) ibv_sge[size_t{depth} * max_sge]);
   if (!queue->slots_ || !queue->sges_) return nullptr;
   return queue;
 }
 
-// post_lock_ is held. After the depth was made less, more than that may be used.
+// post_lock_ is held. After the depth was reduced, more places than that may be in use.
 inline uint32_t ReceiveQueue::room_behind(uint32_t posted) const {
   const uint32_t used = posted - static_cast<uint32_t>(freed_.load(std::memory_order_acquire));
   return used < depth_ ? depth_ - used : 0;
@@ -31,7 +31,7 @@ int ReceiveQueue::post(ibv_recv_wr*& wr) {
   const std::lock_guard lock(post_lock_);
   uint32_t posted = posted_.load(std::memory_order_relaxed);
   for (; wr; wr = wr->next) {
-    // A negative count is a large one.
+    // A negative count becomes a large one.
     const auto sge_count = static_cast<uint32_t>(wr->num_sge);
     if (sge_count > max_sge_) return EINVAL;
     if (room_behind(posted) == 0) return ENOMEM;
@@ -99,7 +99,7 @@ inline bool ReceiveQueue::take_oldest(Receive& out, bool& below_limit, uint64_t 
   return true;
 }
 
-// Its completion was not polled, so nothing was posted over it.
+// The receive has not completed, so its slot was not reused.
 bool ReceiveQueue::give_back() {
   if (takers_ == Takers::kMany) return false;
   oldest_ = (oldest_ == 0 ? depth_ : oldest_) - 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A mutual exclusion that no thread waits for: a thread that finds it free takes it; one that finds
-// it taken marks it as wanted and returns, and the holder checks that before it leaves. So work
-// that was published before enter() is always seen by a holder.
+// Mutual exclusion without waiting. A thread that finds the role free takes it. A thread that finds
+// it taken marks it as wanted and returns; the holder checks that mark before it leaves. So the
+// holder always sees work that was published before enter().
 //
 //   publish(work);
 //   if (role.enter()) do { drain(); } while (!role.leave());
@@ -19,7 +19,7 @@ class Role {
     uint32_t seen = kFree;
     for (;;) {
       if (seen == kWanted) {
-        // Still publish through the same word, so that the holder's leave() sees our work.
+        // Write the word all the same, so that the holder's leave() sees our work.
         if (state_.compare_exchange_weak(seen, kWanted, std::memory_order_acq_rel)) return false;
       } else if (state_.compare_exchange_weak(seen, seen == kFree ? kHeld : kWanted,
                                               std::memory_order_acq_rel)) {
@@ -28,14 +28,15 @@ class Role {
     }
   }
 
-  // As enter(), for a caller that has nothing to publish: a holder does not look again.
+  // Like enter(), for a caller that has published nothing: does not make the holder look again.
   bool try_enter() {
     uint32_t seen = kFree;
     return state_.load(std::memory_order_relaxed) == kFree &&
            state_.compare_exchange_strong(seen, kHeld, std::memory_order_acq_rel);
   }
 
-  // True: the role is free again. False: it was marked meanwhile; still held, look again.
+  // True: the role is free. False: it was marked meanwhile; the caller still holds it and must look
+  // again.
   bool leave() {
     uint32_t seen = kHeld;
     if (state_.compare_exchange_strong(seen, kFree, std::memory_order_acq_rel)) return true;
@@ -43,7 +44,7 @@ class Role {
     return false;
   }
 
-  // False: what the last holder did can be seen.
+  // False: what the last holder did is visible to the caller.
   bool held() const { return state_.load(std::memory_order_acquire) != kFree; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Placing bytes into a list of SGEs.
+// Copies bytes into a list of SGEs.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,9 +12,9 @@
 
 namespace uiw::queue {
 
-// Calls take(sge, at, size) for the SGEs that `length` bytes from the position `offset` of all of
-// them on occupy, `size` bytes from the one at `at` on, until it says false. Returns how many
-// bytes were taken.
+// Regards the SGEs as one sequence of bytes, of which `length` bytes begin at `offset`. Calls
+// take(sge, at, size) for each SGE that they occupy, with their position and size in that SGE,
+// until take() returns false. Returns how many bytes were taken.
 template <class Take>
 uint64_t for_each_sge(const ibv_sge* sges, uint32_t count, uint64_t offset, uint64_t length,
                       Take&& take) {
@@ -33,14 +33,16 @@ uint64_t for_each_sge(const ibv_sge* sges, uint32_t count, uint64_t offset, uint
   return taken;
 }
 
-// Copies `data` there, piece by piece of memory by place_piece(to, bytes). The caller has checked
-// that it fits. What of an SGE is written is looked up and checked (region of protection domain
-// `pd`, local write) while its region is held, so that nothing is ever written into memory whose
-// deregistration has returned. False: it is not valid memory; what was copied before it stays.
+// Copies `data` to that position; place_piece(to, bytes) copies each piece. The caller has checked
+// that it fits. The part of an SGE that is written is looked up and checked (region of protection
+// domain `pd`, local write) while its region is referenced, so that nothing is ever written into
+// memory whose deregistration has returned. False: an SGE is not valid memory; bytes copied before
+// it stay.
 //
-// Adapters, siw and rxe check the same bytes and no more: their memory protection is asked when
-// they write. So a message may end inside an SGE that is longer than its region, or before one
-// whose key is wrong: its receive completes. One that reaches them is a local protection error.
+// Adapters, siw and rxe check exactly these bytes, too: they check memory protection when they
+// write. So a message may end inside an SGE that is longer than its region, or before one whose key
+// is wrong, and its receive completes. A message that reaches such memory is a local protection
+// error.
 template <class Place>
 bool scatter_by(Place&& place_piece, mem::LastRegion& regions, const mem::Table& memory,
                 uint32_t pd, const ibv_sge* sges, uint32_t count, uint64_t offset,

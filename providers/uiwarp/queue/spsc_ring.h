@@ -12,7 +12,8 @@ namespace uiw::queue {
 template <class T>
 class SpscRing {
  public:
-  // Room for `capacity` elements (at least 1). False when out of memory. Before first use.
+  // Makes room for `capacity` elements (at least 1). False when out of memory. Call it before first
+  // use.
   bool create(uint32_t capacity) {
     capacity_ = capacity ? capacity : 1;
     slots_.reset(new (std::nothrow) T[capacity_]);
@@ -36,7 +37,7 @@ class SpscRing {
   }
   void pop() { tail_.fetch_add(1, std::memory_order_release); }
 
-  // Either side; exact only for what the caller's own side does.
+  // Either side. The other side may change it at any time.
   uint32_t size() const {
     return static_cast<uint32_t>(head_.load(std::memory_order_acquire) -
                                  tail_.load(std::memory_order_acquire));
