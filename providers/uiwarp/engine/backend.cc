@@ -29,7 +29,7 @@ void Backend::end_later(Op& op, int result) {
 }
 
 void Backend::complete_ended() {
-  // What ends meanwhile waits for the next turn.
+  // Operations that end meanwhile are completed in the next turn.
   Op* op = first_ended_;
   first_ended_ = last_ended_ = nullptr;
   while (op) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the engine needs of the kernel: start operations, sleep until one ends, be woken. The engine
-// thread owns it; only wake() may be called from elsewhere.
+// What the engine needs from the kernel: start operations, sleep until one completes, be woken.
+// Owned by the engine thread; other threads may call wake() only.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace uiw::engine {
 
-// What one dispatch() delivered, for counters and placement.
+// What one dispatch() has delivered, for counters and placement.
 struct Delivered {
   uint32_t receives = 0;
   uint64_t octets = 0;
-  int fd = -1;  // the last socket bytes came from
+  int fd = -1;  // the socket that the last bytes came from
 };
 
 class Backend {
  public:
-  // Of wait(); later and earlier than every time of core::now().
+  // Arguments of wait(): later and earlier than any value of core::now().
   static constexpr core::Nanoseconds kForever = INT64_MAX;
   static constexpr core::Nanoseconds kAtOnce = 0;
 
@@ -36,21 +36,22 @@ class Backend {
   virtual void cancel(Op& op) = 0;
   virtual void let_go(Op&) {}
 
-  // Starts what was queued and sleeps until something completed, wake() was called or core::now()
-  // is `until`. May return early.
+  // Submits queued operations and sleeps until one completes, wake() is called or core::now()
+  // reaches `until`. May return early.
   //
-  // Backends leave a timer of the kernel as it is for as long as it is early enough, and sleep once
-  // too often where it is too early: to set one before and cancel it after each sleep makes the
-  // processor's timer be programmed twice, which a virtual machine pays for with 12 us.
+  // Backends do not change a kernel timer that is early enough, and accept one wake too many when
+  // it is too early. Setting a timer before each sleep and cancelling it afterwards programs the
+  // processor's timer twice, which costs 12 us in a virtual machine.
   virtual void wait(core::Nanoseconds until) = 0;
   // Delivers everything that has completed.
   virtual Delivered dispatch() = 0;
-  // Starts what was queued and lets the kernel act on it; delivers nothing. False when some of it
-  // is still queued.
+  // Submits queued operations and lets the kernel process them; delivers nothing. False when some
+  // are still queued.
   virtual bool flush() = 0;
   // Ends the current or the next wait(). Thread: any.
   virtual void wake() = 0;
-  // Lets go of everything in the kernel; in_flight() must be 0. Only wake() may be called after it.
+  // Ends every use of our memory by the kernel; in_flight() must be 0. Afterwards only wake() may
+  // be called.
   virtual void close() = 0;
   virtual const char* name() const = 0;
 
@@ -59,7 +60,7 @@ class Backend {
   uint32_t not_cancelled() const { return in_flight_ - cancelling_; }
 
  protected:
-  // Book-keeping every backend does alike; the only writers of Op's state.
+  // Book-keeping common to all backends, which alone writes Op's state.
   using Kind = Op::Kind;
   void begin(Op& op, Kind kind, int fd);
   bool mark_cancelling(Op& op);  // false when it is not in flight or was cancelled before
@@ -67,7 +68,7 @@ class Backend {
 
   static int fd_of(const Op& op) { return op.fd_; }
   static Kind kind_of(const Op& op) { return op.kind_; }
-  // Remembers that `op` ends with `result`; complete_ended() delivers it.
+  // Notes that `op` has ended with `result`; complete_ended() delivers that.
   void end_later(Op& op, int result);
   bool any_ended() const { return first_ended_ != nullptr; }
   void complete_ended();

@@ -24,7 +24,8 @@ int BufferRing::open(io_uring& ring) {
   void* memory = mmap(nullptr, kTotal, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return ENOMEM;
   memory_ = memory;
-  // The kernel has the descriptors pinned; a fork must not make us write to a copy of them.
+  // The kernel has pinned the page of descriptors: after a fork, copy-on-write must not make us
+  // write to another page.
   madvise(memory_, kTotal, MADV_DONTFORK);
   entries_ = static_cast<io_uring_buf*>(memory_);
 
@@ -39,13 +40,13 @@ int BufferRing::open(io_uring& ring) {
   return 0;
 }
 
-// Gives the kernel buffers from the top of the stack until it has what is wanted.
+// Gives the kernel buffers from the top of the stack until it has wanted_ of them.
 void BufferRing::provide() {
   bool changed = false;
   while (provided_ < wanted_ && aside_count_ > 0) {
     uint16_t id = aside_[--aside_count_];
     io_uring_buf& entry = entries_[tail_ & (kCount - 1)];
-    // Member by member: entry 0's last member is the tail itself.
+    // Written member by member: entry 0's last member is the ring's tail.
     entry.addr = reinterpret_cast<uintptr_t>(memory_) + kHead + id * kSize;
     entry.len = kSize;
     entry.bid = id;

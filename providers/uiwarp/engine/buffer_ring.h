@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The memory that receives land in: a few large buffers shared by all sockets of an engine. The
-// kernel takes one only at the moment bytes arrive, so an idle connection holds none.
+// Receive memory: a few large buffers shared by all sockets of an engine. The kernel takes one only
+// when bytes arrive, so an idle connection holds none.
 //
-// The kernel takes buffers first in, first out. If it was given all of them, each receive would
-// land in the one that was left alone longest, in memory that has fallen out of the cache. So it
-// is given only as many as one turn of the engine uses, normally one, and the rest wait aside.
+// The kernel uses buffers first in, first out. If it had all of them, each receive would use the
+// one that was unused for longest, in memory that has fallen out of the cache. So it is given only
+// as many as one turn of the engine uses, normally one; the others are kept on a stack.
 #pragma once
 
 #include <liburing.h>
@@ -35,9 +35,9 @@ class BufferRing {
 
   // A completion says that the kernel put `size` bytes into buffer `id`. Valid until put_back().
   core::Bytes take(uint16_t id, size_t size);
-  // The bytes were used; the buffer can be given to the kernel again.
+  // The bytes were processed; the buffer may be given to the kernel again.
   void put_back(uint16_t id);
-  // A receive found no buffer: the kernel is given one more from now on.
+  // A receive found no buffer: from now on the kernel gets one more.
   void ran_out();
 
  private:
@@ -47,10 +47,10 @@ class BufferRing {
   io_uring_buf* entries_ = nullptr;
   uint16_t tail_ = 0;
   unsigned provided_ = 0;  // with the kernel
-  unsigned wanted_ = 1;    // how many should be
+  unsigned wanted_ = 1;    // how many the kernel should have
   unsigned aside_count_ = 0;
   uint16_t aside_[kCount] = {};  // last in, first out
-  unsigned calm_ = 0;            // receives since a buffer was missing, or given up
+  unsigned calm_ = 0;            // receives since a buffer was missing, or wanted_ was reduced
 };
 
 }  // namespace uiw::engine

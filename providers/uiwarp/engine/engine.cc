@@ -28,7 +28,7 @@
 namespace uiw::engine {
 namespace {
 
-// How long orphaned sockets may wait for their peers' FIN when the last user has gone.
+// How long orphaned sockets may wait for their peers' FIN when the engine stops.
 constexpr core::Nanoseconds kStopGrace = 200 * core::kMillisecond;
 
 core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
@@ -57,9 +57,9 @@ core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
 using Orphans = core::List<OrphanedSocket, &OrphanedSocket::among_orphans>;
 
 struct Engine::State {
-  // The engine thread. What posters ask about with each message, so nothing here changes often.
+  // The engine thread. Posters read these members with each message, so they rarely change.
   pthread_t thread{};
-  const unsigned generation = core::generation();  // of the process that has the thread
+  const unsigned generation = core::generation();  // of the process that started the thread
   std::atomic<bool> stopping{false};
   std::atomic<uint32_t> load{0};
 
@@ -77,12 +77,12 @@ struct Engine::State {
   // Thread: engine.
   TimerHeap timers;
   Watches watches;
-  // Read once per turn, and not before it is needed: what has arrived comes first.
+  // Read once per turn, when it is first needed: bytes that have arrived are handled first.
   core::Nanoseconds turn_time = 0;  // 0: not read yet
   Orphans orphans[2];               // by standing, oldest first
   core::Pages scratch;
-  uint64_t direct_octets = 0;  // received directly in this turn
-  uint64_t sent_octets = 0;    // since bytes came last
+  uint64_t direct_octets = 0;  // received_directly() in this turn
+  uint64_t sent_octets = 0;    // since the last turn that delivered bytes
   core::Nanoseconds evict_at = Backend::kForever;
 
   ~State() {
@@ -93,7 +93,7 @@ struct Engine::State {
   void open();
   void loop();
   void run_tasks();
-  // Nobody else writes the counters.
+  // No other thread writes the counters.
   static void add(std::atomic<uint64_t>& counter, uint64_t more) {
     counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
@@ -107,7 +107,7 @@ struct Engine::State {
   }
 };
 
-// Once stopping: whether nothing keeps the thread any more.
+// While stopping: whether the thread may end.
 bool Engine::State::may_leave() {
   if (has_orphans() && evict_at == Backend::kForever) evict_at = now() + kStopGrace;
   if (has_orphans() && now() < evict_at) return false;
@@ -115,7 +115,7 @@ bool Engine::State::may_leave() {
     while (OrphanedSocket* oldest = of.first()) oldest->evict();
   }
   watches.stop();
-  // What is neither finished nor cancelled would never end.
+  // An operation that was not cancelled might never end.
   UIW_ASSERT(backend->not_cancelled() == 0);
   return backend->in_flight() == 0;
 }
@@ -177,7 +177,7 @@ void Engine::State::loop() {
     }
   }
   watches.close();
-  // The backend itself stays until the thread is joined: a poster may still be in wake().
+  // The backend object stays until the thread is joined: a poster may still be in wake().
   backend->close();
 }
 
@@ -203,7 +203,7 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
     engine->state_.reset();
     return core::Errno{error};
   }
-  const core::NoCancellation waiting;  // with the lock of engine_ref.cc
+  const core::NoCancellation waiting;  // the caller may hold the lock of engine_ref.cc
   pthread_mutex_lock(&state.mutex);
   while (!state.started) pthread_cond_wait(&state.changed, &state.mutex);
   error = state.start_error;
@@ -219,7 +219,7 @@ core::Result<std::unique_ptr<Engine>> Engine::start() {
 Engine::~Engine() {
   if (!state_) return;  // start() failed
   if (in_child()) {
-    // The thread, its ring and whatever it was doing are the parent's.
+    // The thread, its ring and its operations are the parent's.
     static_cast<void>(state_.release());
     return;
   }
@@ -265,13 +265,14 @@ void Engine::post(Task& task) {
 
 void Engine::post_and_wait(Task& task) {
   if (in_child()) return;
-  const core::NoCancellation guard;  // it is on this stack
+  const core::NoCancellation guard;  // the task is on this stack
   struct Waited final : Task {
     Task* inner;
     sem_t done;
     void run() override {
       inner->run();
-      sem_post(&done);  // the waiter may free this before sem_post() returns, which it allows
+      sem_post(&done);  // the waiter may free this before sem_post() returns, which sem_post()
+                        // permits
     }
   } waited;
   waited.inner = &task;
@@ -294,7 +295,7 @@ void Engine::disarm(Timer& timer) {
   state_->timers.disarm(timer);
 }
 void Engine::watch(Watch& watch, core::Nanoseconds from_now) {
-  // Of a long turn the time at its beginning may be in the past by more than that.
+  // Not now(): in a long turn its time may be older than `from_now`.
   state_->watches.watch(watch, core::now() + from_now);
 }
 void Engine::unwatch(Watch& watch) {

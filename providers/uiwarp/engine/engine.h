@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The thread that makes progress whether or not the application calls us. Owns one io_uring
-// (SINGLE_ISSUER | DEFER_TASKRUN), or an epoll where io_uring is refused; all receive work, timers
-// and connection set-up run on it. Only engine/ includes liburing.
+// The engine: a thread that makes progress whether or not the application calls us. It owns one
+// io_uring (SINGLE_ISSUER | DEFER_TASKRUN), or an epoll where io_uring is refused. Receiving
+// (unless pollers do it), timers and connection set-up run on it. Only engine/ includes liburing.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class Task;
 class Timer;
 class Watch;
 
-// What the engine keeps in a task, an operation, a timer and a watch.
+// What the engine stores in a task, an operation, a timer and a watch.
 class TaskState {
   friend class Mailbox;
   Task* next_ = nullptr;
@@ -39,15 +39,15 @@ class OpState {
  private:
   friend class Backend;
   enum class Kind : uint8_t { kReceive, kReadable, kWritable };
-  int fd_ = -1;        // what it works on, for a backend that has to start it again
+  int fd_ = -1;        // its descriptor, for a backend that has to start it again
   uint32_t most_ = 0;  // bytes to receive; 0: no limit
   Kind kind_ = Kind::kReceive;
   bool in_flight_ = false;
   bool cancelling_ = false;
   bool drained_ = false;  // the last receive left the socket empty
-  uint8_t receives_ = 0;  // begun on fd_, up to kReceivesUntilFixed
+  uint8_t receives_ = 0;  // receives started on fd_, up to kReceivesUntilFixed
   int16_t fixed_ = -1;    // index of fd_ in the ring (engine/fixed_files.h); -1: none
-  // Waiting to be completed with a result that is known already.
+  // For operations that have ended and are not completed yet.
   Op* next_ended_ = nullptr;
   int result_ = 0;
 };
@@ -77,19 +77,20 @@ class WatchState {
  private:
   friend class Watches;
   core::Nanoseconds deadline_ = 0;
-  bool watched_ = false;  // the engine writes
+  bool watched_ = false;  // written by the engine
   Watch* next_ = nullptr;
   Watch* previous_ = nullptr;
 };
 
-// Whose socket an orphaned one was.
+// What kind of peer an orphaned socket had.
 enum class Standing : uint8_t {
-  kPeer,             // of a peer that the program was connected to: as many as it had connections
-  kUnauthenticated,  // of an unauthenticated peer: limited, and one more evicts the oldest
+  kPeer,             // the program was connected to it; not limited, as these are no more than it
+                     // had connections
+  kUnauthenticated,  // it was not authenticated; limited: one more evicts the oldest
 };
 
-// Work handed to the engine thread from any thread. Intrusive: the poster owns it and must keep it
-// until run() was called; a task must not be posted again before that.
+// Work that any thread hands to the engine thread. Intrusive: the poster owns it, must keep it
+// until run() was called, and must not post it again before that.
 class Task : public TaskState {
  public:
   virtual void run() = 0;  // on the engine thread
@@ -98,7 +99,7 @@ class Task : public TaskState {
   ~Task() = default;
 };
 
-// One operation in flight in the ring. Thread: engine. Not movable; must outlive its completion.
+// One operation, in flight at most once. Thread: engine. Not movable; must outlive its completion.
 // After cancel() the completion still arrives (with -ECANCELED or its normal result).
 class Op : public OpState {
  public:
@@ -106,15 +107,15 @@ class Op : public OpState {
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
 
-  // result: as the system call would give it, or -errno. `data` is only set for receive(): the
-  // bytes received, valid during the call.
+  // `result`: as the system call would return it, or -errno. `data`: only for receive(): the bytes
+  // received, valid during the call.
   virtual void complete(int result, core::Bytes data) = 0;
 
  protected:
   ~Op() = default;
 };
 
-// A deadline. Thread: engine. Re-arming replaces; destroying cancels.
+// A timer. Arming it again replaces the deadline; destroying it disarms it. Thread: engine.
 class Timer : public TimerState {
  public:
   Timer() = default;
@@ -126,28 +127,28 @@ class Timer : public TimerState {
   ~Timer();
 };
 
-// A deadline that other threads renew again and again. The engine does not wake for that, only when
-// none renews it any more: a wake takes the processor from a busy-polling thread for a time slice,
-// and costs a virtual machine 10 us or more. Must not be watched when it is destroyed.
+// A timer whose deadline other threads keep moving. That does not wake the engine; only a deadline
+// that passes does. A wake takes the processor from a busy-polling thread for a time slice, and
+// costs 10 us or more in a virtual machine. Must not be watched when it is destroyed.
 class Watch : public WatchState {
  public:
   Watch() = default;
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
-  virtual void expire() = 0;  // on the engine thread; it is not watched, and may be again
+  virtual void expire() = 0;  // on the engine thread; no longer watched, and may be watched again
 
  protected:
   ~Watch();
 };
 
-// A socket that its owner has given up while it still waits for the peer's FIN. It ends itself;
-// when the engine stops it gets 200 ms, then it is evicted. So is the oldest socket of
-// unauthenticated peers when there are too many. Thread: engine.
+// A socket that its owner has given up and that still waits for the peer's FIN. It closes by
+// itself. When the engine stops, it gets 200 ms and is then evicted. The oldest socket of
+// unauthenticated peers is evicted when there are too many. Thread: engine.
 class OrphanedSocket {
  public:
   virtual void evict() = 0;  // must call release()
 
-  // Of the engine.
+  // Used by the engine.
   core::ListLink<OrphanedSocket> among_orphans;
   Standing standing = Standing::kPeer;
 
@@ -157,36 +158,37 @@ class OrphanedSocket {
 
 class Engine {
  public:
-  // Starts the thread, on the backend that settings().engine names. errno values: EMFILE, ENOMEM,
-  // EAGAIN; EPERM or ENOSYS when the settings want io_uring and the system refuses it.
+  // Starts the thread with the backend that settings().engine names. errno values: EMFILE, ENOMEM,
+  // EAGAIN; EPERM or ENOSYS when the settings demand io_uring and the system refuses it.
   static core::Result<std::unique_ptr<Engine>> start();
-  // Runs what was posted, gives orphaned sockets a moment, waits for cancelled operations, then
-  // stops and joins the thread. No operation may be in flight that was neither cancelled nor is an
-  // orphaned socket's. Thread: any but the engine's.
+  // Runs posted tasks, gives orphaned sockets a moment, waits for cancelled operations, then stops
+  // and joins the thread. Every operation in flight must be cancelled or belong to an orphaned
+  // socket. Thread: any but the engine's.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   bool on_engine_thread() const;
-  // Whether this process is a fork of the one that started the engine: then nothing that waits for
-  // it would ever end. Thread: any.
+  // Whether this process is a fork of the one that started the engine: then a wait for the engine
+  // would never end. Thread: any.
   bool in_child() const;
 
-  // Thread: any. Wakes the engine if it sleeps; no system call otherwise. Lock-free. Tasks of one
-  // poster run in the order posted. After fork() the child's call does nothing.
+  // Posts a task. Wakes the engine if it sleeps, else makes no system call. Lock-free. Tasks of one
+  // poster run in the order posted. Does nothing in a forked child. Thread: any.
   void post(Task& task);
 
-  // Runs `call` on the engine thread and waits for it; directly when already on it.
-  // No lock that engine code takes may be held. After fork() the child's call does nothing.
+  // Runs `call` on the engine thread and waits for it; calls it directly on that thread. The caller
+  // must hold no lock that engine code takes. Does nothing in a forked child.
   template <class Call>
   void run_sync(Call&& call);
-  // Waits until the engine releases it. Not in a fork's child. Thread: any but the engine's.
+  // Waits until the engine releases the semaphore. Not in a fork's child. Thread: any but the
+  // engine's.
   void wait_for(std::binary_semaphore& released);
 
   // All below: thread engine.
 
-  // For unauthenticated peers a share of the process's descriptors. All are on the first
-  // engine, where connections are made.
+  // How many orphaned sockets of unauthenticated peers may exist: a share of the process's
+  // descriptors. They are all on the first engine, where connections are made.
   static uint32_t most_unauthenticated();
   void adopt(OrphanedSocket& orphan, Standing standing = Standing::kPeer);
   void release(OrphanedSocket& orphan);  // once per adopt()
@@ -197,41 +199,41 @@ class Engine {
 
   void watch(Watch& watch, core::Nanoseconds from_now);
   void unwatch(Watch& watch);
-  // Moves the deadline, also forward. At most one system call. Thread: any; no effect on a watch
-  // that is not watched.
+  // Moves the deadline, to an earlier or later time. At most one system call. No effect on a watch
+  // that is not watched. Thread: any.
   void put_off(Watch& watch, core::Nanoseconds from_now);
 
-  // Operations. At most one that receives and one that waits to write may be in flight per
-  // descriptor, which is non-blocking.
+  // Operations. Per descriptor, which must be non-blocking, at most one that receives and one that
+  // waits to write may be in flight.
 
   static constexpr size_t kReceiveBuffer = 256 << 10;  // bytes
-  // Receives once into a warm buffer of the engine; complete() gets the bytes, `most` at most (0:
-  // what the buffer holds). result 0 = end of stream.
+  // Receives once into a buffer of the engine that is in the cache; complete() gets the bytes, at
+  // most `most` (0: what the buffer holds). Result 0 is the end of the stream.
   void receive(Op& op, int fd, uint32_t most = 0);
-  // Scratch memory for a caller that receives itself; valid until the caller returns to the engine.
-  // It stays in the cache, as all use the same.
+  // Scratch memory for a caller that receives by itself; valid until the caller returns to the
+  // engine. All callers use the same, so it stays in the cache.
   std::span<uint8_t> scratch() const;
   static constexpr size_t kScratch = 128 << 10;  // bytes
-  // From inside complete(): so many more bytes were received by the caller itself. For counters and
-  // placement.
+  // Called inside complete(): the caller has received this many more bytes by itself. For counters
+  // and placement.
   void received_directly(uint64_t octets);
-  // So many bytes were sent. For placement.
+  // This many bytes were sent. For placement.
   void sent(uint64_t octets);
-  void poll_readable(Op& op, int fd);  // once; counts as one that receives
+  void poll_readable(Op& op, int fd);  // once; counts as an operation that receives
   void poll_writable(Op& op, int fd);  // once
-  void cancel(Op& op);                 // asks; the completion still comes
-  // To be called when an operation will not be used to receive any more. Until then the kernel may
-  // hold a reference of the socket, also when its descriptor is closed. The operation must not be
-  // in flight. At most one system call.
+  void cancel(Op& op);                 // requests it; the completion still comes
+  // Call it when an operation will receive no more. Until then the kernel may hold a reference to
+  // the socket even after its descriptor was closed. The operation must not be in flight. At most
+  // one system call.
   void let_go(Op& op);
-  // Submits what was queued to the kernel now instead of at the end of this turn. After it the only
-  // reference of a descriptor whose operations were all cancelled is its owner's, so that
-  // closing it frees its address at once. False when the kernel did not take all that was queued:
-  // then such a descriptor has to stay open until the operations have ended. One system call.
+  // Submits queued operations now instead of at the end of this turn. Afterwards only its owner has
+  // a reference to a descriptor whose operations were all cancelled, so closing it frees its
+  // address at once. False when the kernel did not take everything: then such a descriptor must
+  // stay open until its operations have ended. One system call.
   bool flush();
 
-  // What happened since the start: sleeps ended, receives and their bytes, and how often the
-  // thread was moved to the CPU of its packets or away from it (engine/placement.h).
+  // Counts since the start: sleeps that ended, receives and their bytes, and how often the thread
+  // was moved to the CPU of its packets or away from it (engine/placement.h).
   struct Counters {
     std::atomic<uint64_t> wakes{0}, receives{0}, received_octets{0}, moves{0}, departures{0};
   };
@@ -258,19 +260,20 @@ void Engine::run_sync(Call&& call) {
     void run() override { (*call)(); }
   } task;
   task.call = &call;
-  post_and_wait(task);  // returns only after run() has ended and the engine dropped the task
+  post_and_wait(task);  // returns after run() has ended and the engine does not use the task any
+                        // more
 }
 
-// The engines of this process. The first one, which this points to, makes connections, and serves
-// what has no affinity to another one; it is started by the first user. All are stopped and
-// joined when the last reference goes, the first one before the others, which it may have to hand
-// a stream to (transport/tcp_stream.h). Thread: any but an engine's. After fork() the child has
-// engines of its own.
+// A reference to the engines of this process. It points to the first one, which makes connections
+// and serves everything without affinity to another engine. The first user starts it. When the last
+// reference goes, all engines are stopped and joined: the first one before the others, as it may
+// have to hand a stream to one of them (transport/tcp_stream.h). A forked child gets engines of its
+// own. Thread: any but an engine's.
 class EngineRef {
  public:
   static core::Result<EngineRef> acquire();
-  // Engine `index`, below core::Settings::kMostEngines; 0 is the first one. Started when it is
-  // asked for first, with the errno values of Engine::start(), and stays until the last reference
+  // Engine `index`, below core::Settings::kMostEngines; 0 is the first one. The first call for an
+  // index starts it, with the errno values of Engine::start(). It stays until the last reference
   // goes.
   core::Result<Engine*> at(unsigned index) const;
 

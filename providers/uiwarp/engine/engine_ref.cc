@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The engines that the whole process shares.
+// The engines that are shared by the whole process.
 #include <pthread.h>
 
 #include <array>
@@ -14,13 +14,13 @@ namespace uiw::engine {
 namespace {
 
 struct Shared {
-  // Held while engines start and stop: who acquires meanwhile waits for the outcome.
+  // Held while engines start and stop: a concurrent acquire() waits for the outcome.
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   std::array<Engine*, core::Settings::kMostEngines> engines{};  // guarded by mutex
   unsigned references = 0;                                      // guarded by mutex
 };
-// After fork() the child finds the parent's in its memory, the mutex perhaps held by a thread that
-// is no more: it leaves that alone and gets one of its own.
+// After fork() the child has a copy of the parent's object, whose mutex may be held by a thread
+// that does not exist there. So the child does not use it and gets an object of its own.
 constinit core::PerProcess<Shared> g_shared;
 
 // The mutex must be held.
@@ -67,7 +67,7 @@ EngineRef& EngineRef::operator=(EngineRef&& other) noexcept {
 }
 
 EngineRef::~EngineRef() {
-  // A reference that the parent took counts in the parent.
+  // A reference taken by the parent is counted in the parent.
   if (!engine_ || engine_->in_child()) return;
   Shared* const process = g_shared.get();
   pthread_mutex_lock(&process->mutex);

@@ -20,7 +20,7 @@ namespace {
 
 namespace sys = core::sys;
 
-// What the events of our own descriptors carry; others: their fd.
+// Event data of our own descriptors; others carry their fd.
 constexpr uint64_t kWake = UINT64_MAX;
 constexpr uint64_t kAlarm = UINT64_MAX - 1;
 
@@ -65,7 +65,7 @@ Epoll::Waiting* Epoll::waiting_on(int fd) {
   return blocks_[block] ? &blocks_[block][fd % kPerBlock] : nullptr;
 }
 
-// `op` has begun; now it waits for its descriptor to become ready.
+// Makes `op`, which was started, wait until its descriptor is ready.
 void Epoll::wait_on(Op& op, int fd) {
   if (fd < 0) {
     end_later(op, -EBADF);
@@ -90,7 +90,7 @@ void Epoll::queue(int fd, Waiting& waiting) {
   first_queued_ = fd;
 }
 
-// `op` no longer waits. False when it did not.
+// Stops `op` from waiting. False when it was not waiting.
 bool Epoll::forget(Op& op) {
   const int fd = fd_of(op);
   Waiting* waiting = fd >= 0 ? waiting_on(fd) : nullptr;
@@ -122,8 +122,8 @@ void Epoll::poll_writable(Op& op, int fd) {
 }
 
 void Epoll::cancel(Op& op) {
-  if (!mark_cancelling(op) || !forget(op)) return;  // not waiting: its result is on the way
-  // Now, since the owner may close the descriptor before the next wait().
+  if (!mark_cancelling(op) || !forget(op)) return;  // not waiting: its result is pending
+  // Unregister now, since the owner may close the descriptor before the next wait().
   const int fd = fd_of(op);
   const Waiting& waiting = *waiting_on(fd);
   if (!waiting.in && !waiting.out) control(EPOLL_CTL_DEL, fd, 0);
@@ -197,16 +197,16 @@ Delivered Epoll::dispatch() {
   return delivered_;
 }
 
-// An event may be older than the operation it meets: a completion before it in this batch may have
-// closed the descriptor and opened another by its number. So an operation that reads looks for
-// itself whether it is really done, and otherwise goes on waiting. Who waits to write tries again
-// anyway.
+// An event may be older than the operation that it is delivered to: an earlier completion of this
+// batch may have closed the descriptor and opened another file with its number. So an operation
+// that receives tries it, and goes on waiting if there is nothing. One that waits to write makes
+// its owner try again anyway.
 void Epoll::ready(int fd, uint32_t events) {
   Waiting& waiting = *waiting_on(fd);
   constexpr uint32_t kBroken = EPOLLHUP | EPOLLERR;
   if (waiting.in && (events & (EPOLLIN | EPOLLRDHUP | kBroken))) ready_in(*waiting.in, fd, events);
   if (waiting.out && (events & (EPOLLOUT | kBroken))) ready_out(*waiting.out, events);
-  // The event has ended the registration of both.
+  // The event has ended the registration for both.
   if (waiting.in || waiting.out) queue(fd, waiting);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The engine's backend where io_uring is refused (container profiles do that) or too old.
 //
-// A descriptor is registered for one event at a time (EPOLLONESHOT) and registered anew for the
-// next. That costs a system call per message more than leaving it registered, but then nothing is
-// assumed about a descriptor that its owner may have closed, and opened as another, meanwhile.
+// A descriptor is registered for one event at a time (EPOLLONESHOT), and again for the next. That
+// costs one system call per message more than a permanent registration. But so nothing is assumed
+// about a descriptor that its owner may have closed and reopened as another file meanwhile.
 #pragma once
 
 #include <sys/epoll.h>
@@ -65,10 +65,10 @@ class Epoll final : public Backend {
   int wake_fd_ = -1;
   int alarm_fd_ = -1;                   // a timerfd
   core::Nanoseconds alarm_ = kForever;  // when it becomes readable
-  // One buffer serves all: its bytes are used up before the next receive.
+  // One buffer serves all sockets: its bytes are processed before the next receive.
   core::Pages buffer_;
   std::unique_ptr<Waiting[]> blocks_[kBlocks];
-  int first_queued_ = -1;  // descriptors to be registered before the next sleep
+  int first_queued_ = -1;  // list of descriptors to register before the next sleep
   epoll_event events_[kBatch];
   int event_count_ = 0;
   Delivered delivered_;

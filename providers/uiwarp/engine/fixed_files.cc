@@ -6,12 +6,12 @@
 namespace uiw::engine {
 namespace {
 
-// IORING_FEAT_RW_ATTR, which Linux 6.14 has. Until 6.12 a socket that was removed stayed with the
-// ring until all operations begun before had ended, those that wait for an idle peer among them.
+// IORING_FEAT_RW_ATTR, which Linux 6.14 has. Until 6.12 the ring kept a socket that was removed
+// until all operations begun before had ended, including those that wait for an idle peer.
 constexpr unsigned kNewEnough = 1u << 16;
 
-// The kernel takes no table that is larger than RLIMIT_NOFILE, and liburing, told so, would raise
-// the limit, which is the program's.
+// The kernel accepts no table larger than RLIMIT_NOFILE. liburing would then raise the limit, which
+// is the program's business.
 bool is_allowed(unsigned count) {
   rlimit limit;
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 && count <= limit.rlim_cur;

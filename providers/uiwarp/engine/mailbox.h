@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Tasks from any thread to the engine thread. Lock-free; many producers, one consumer.
+// Passes tasks from any thread to the engine thread. Lock-free; many producers, one consumer.
 //
 // The engine sleeps in the kernel, so a producer must know whether to wake it. Both sides write
 // one word and then read the other's, all seq_cst, so at least one of them sees the other:
@@ -15,8 +15,7 @@ namespace uiw::engine {
 
 class Mailbox {
  public:
-  // Thread: any. True when the caller has to wake the consumer; only one producer per sleep is
-  // told so.
+  // True when the caller must wake the consumer; that is one producer per sleep. Thread: any.
   bool push(Task& task) {
     Task* head = head_.load(std::memory_order_relaxed);
     do {
@@ -26,8 +25,8 @@ class Mailbox {
     return core::take_down(asleep_);
   }
 
-  // Thread: consumer. Takes everything, oldest first; next() walks it. A task may be posted again
-  // or freed as soon as it runs, so ask for the next one before.
+  // Takes all tasks, oldest first; next() walks the list. A task may be posted again or freed as
+  // soon as it runs, so call next() before. Thread: consumer.
   Task* take_all() {
     if (!head_.load(std::memory_order_relaxed)) return nullptr;
     Task* newest = head_.exchange(nullptr, std::memory_order_acquire);
@@ -42,8 +41,8 @@ class Mailbox {
   }
   static Task* next(const Task& task) { return task.next_; }
 
-  // Thread: consumer. True when it may sleep: from here on producers are told to wake it. False
-  // when there is work. Every call is followed by awake().
+  // True when the consumer may sleep: from here on push() has producers wake it. False when there
+  // are tasks. Follow every call by awake(). Thread: consumer.
   bool try_sleep() {
     asleep_.store(true, std::memory_order_seq_cst);
     return head_.load(std::memory_order_seq_cst) == nullptr;

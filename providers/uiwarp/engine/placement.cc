@@ -53,11 +53,11 @@ Placement::Decision Placement::want(Decision wanted) {
     return {};
   }
   if (!(wanted == std::exchange(candidate_, wanted))) agreeing_ = 0;
-  // To follow from where nobody placed it is safe. Else two connections with different CPUs could
-  // throw the thread back and forth.
+  // The first follow is safe: the thread was not placed yet. Otherwise two connections with
+  // different CPUs could move the thread back and forth.
   const bool first = place_.action == Action::kStay && wanted.action == Action::kFollow;
   if (++agreeing_ < tuning::kAgreeingWindows && !first) return {};
-  // To keep away from one CPU after another would be to race the scheduler.
+  // Do not keep away from one CPU after another: the scheduler moves the other end, too.
   if (rest_ > 0 && wanted.action == Action::kKeepAway && place_.action == Action::kKeepAway)
     return {};
   candidate_ = {};

@@ -23,8 +23,9 @@ constexpr unsigned kSubmissions = 256;
 constexpr unsigned kCompletions = 4096;  // beyond it the kernel queues, at a cost
 constexpr unsigned kBatch = 64;
 
-// user_data that is no Op.
-constexpr uint64_t kIgnore = 0;  // the answer to a cancel; the cancelled operation answers itself
+// Values of user_data that are no Op.
+constexpr uint64_t kIgnore = 0;  // the completion of a cancel request; the cancelled operation has
+                                 // its own
 constexpr uint64_t kWake = 1;
 constexpr uint64_t kAlarm = 2;
 
@@ -32,7 +33,7 @@ uint64_t user_data_of(Op& op) {
   return reinterpret_cast<uintptr_t>(&op);
 }
 
-// The best ring this kernel gives: 6.1 knows all flags, 5.19 COOP_TASKRUN.
+// Opens the best ring that this kernel supports: 6.1 knows all flags, 5.19 COOP_TASKRUN.
 int open_ring(io_uring& ring) {
   constexpr unsigned kFlags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
                                  IORING_SETUP_COOP_TASKRUN};
@@ -44,11 +45,11 @@ int open_ring(io_uring& ring) {
     result = io_uring_queue_init_params(kSubmissions, &ring, &params);
     if (result != -EINVAL) break;
   }
-  // An io_uring too old for what we need is as good as none.
+  // An io_uring that is too old counts as none.
   if (result < 0) return result == -EINVAL ? ENOSYS : -result;
   const int fd = sys::above_standard(ring.ring_fd);
   if (fd < 0) {
-    ring.ring_fd = -1;  // it is closed already
+    ring.ring_fd = -1;  // already closed
     io_uring_queue_exit(&ring);
     return -fd;
   }
@@ -75,7 +76,7 @@ int Ring::start() {
   sys::fcntl(ring_.ring_fd, F_SETFD, FD_CLOEXEC);
   io_uring_ring_dontfork(&ring_);
   if (int error = buffers_.open(ring_); error != 0) return error == EINVAL ? ENOSYS : error;
-  // Saves looking up the descriptor on every call; without it all works too.
+  // Saves a look-up of the descriptor in every call; not required.
   io_uring_register_ring_fd(&ring_);
   fixed_files_.open(ring_);
   read_wake();
@@ -91,7 +92,7 @@ void Ring::close() {
   UIW_ASSERT(in_flight() == 0);
   if (!started_) return;
   started_ = false;
-  // The kernel must not use wake_value_ any more when it is freed.
+  // The kernel must not use wake_value_ after it is freed.
   stopping_ = true;
   if (wake_armed_) queue_cancel(kWake);
   while (wake_armed_) {
@@ -119,14 +120,15 @@ void Ring::read_wake() {
 static_assert(BufferRing::kSize == Engine::kReceiveBuffer);
 
 void Ring::receive(Op& op, int fd, uint32_t most) {
-  UIW_ASSERT(fd == fd_of(op) || fixed_of(op) < 0);  // let_go() of the other one was forgotten
+  UIW_ASSERT(fd == fd_of(op) || fixed_of(op) < 0);  // else let_go() of the other descriptor was
+                                                    // forgotten
   if (fd != fd_of(op)) set_drained(op, false);
   begin(op, Kind::kReceive, fd);
   set_most(op, most);
   queue_receive(op);
 }
 
-// Only a socket that receives much is worth the two system calls.
+// Only for a socket that receives much the two system calls pay off.
 void Ring::consider_fixing(Op& op) {
   if (receives_of(op) >= core::tuning::kReceivesUntilFixed ||
       ++receives_of(op) < core::tuning::kReceivesUntilFixed)
@@ -150,7 +152,7 @@ void Ring::queue_receive(Op& op) {
   if (fixed) sqe->flags |= IOSQE_FIXED_FILE;
   sqe->flags |= IOSQE_BUFFER_SELECT;
   sqe->buf_group = BufferRing::kGroup;
-  // Spares the kernel a look at a socket known to be empty; arming the poll looks anyway.
+  // Saves the kernel a try at a socket known to be empty; arming the poll checks it anyway.
   if (drained(op)) sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
   sqe->user_data = user_data_of(op);
 }
@@ -181,8 +183,8 @@ void Ring::queue_cancel(uint64_t user_data) {
   sqe->user_data = kIgnore;
 }
 
-// Not IORING_TIMEOUT_ABS: in a time namespace core::now() is another clock than the one that the
-// kernel takes an absolute time by. An entry that is submitted late only ends later.
+// Not IORING_TIMEOUT_ABS: in a time namespace the kernel measures absolute times by another clock
+// than core::now(). An entry that is submitted late just ends late.
 void Ring::set_alarm(core::Nanoseconds at) {
   io_uring_sqe* sqe = next_sqe();
   const core::Nanoseconds after = std::max<core::Nanoseconds>(at - core::now(), 0);
@@ -191,7 +193,7 @@ void Ring::set_alarm(core::Nanoseconds at) {
     io_uring_prep_timeout(sqe, &alarm_time_, 0, 0);
     sqe->user_data = kAlarm;
   } else {
-    // When it has just completed, there is nothing to move; deliver() hears of it next.
+    // If the timeout has just completed, there is nothing to update; deliver() gets it next.
     io_uring_prep_timeout_update(sqe, &alarm_time_, kAlarm, 0);
     sqe->user_data = kIgnore;
   }
@@ -204,8 +206,8 @@ void Ring::wait(core::Nanoseconds until) {
     return;
   }
   if (until < alarm_) set_alarm(until);
-  // What this returns is of no interest: failures to submit leave the entries queued for the next
-  // turn, and EINTR and EBUSY end the wait early, which callers expect.
+  // The result does not matter: after a failure to submit, the entries stay queued for the next
+  // turn; EINTR and EBUSY end the wait early, which callers expect.
   io_uring_submit_and_wait(&ring_, 1);
 }
 
@@ -272,8 +274,8 @@ void Ring::deliver_receive(Op& op, const Completion& completion) {
   if (completion.result == -ENOBUFS) buffers_.ran_out();
   if (completion.result == -ENOBUFS || completion.result == -EINTR ||
       completion.result == -EAGAIN) {
-    // Nothing was lost: the bytes still wait in the socket. The kernel may have said so before it
-    // saw our cancel, which then found nothing to end.
+    // Nothing was lost: the bytes are still in the socket. The kernel may have completed the
+    // receive before it saw our cancel, which then found nothing to cancel.
     if (cancelling(op)) {
       complete(op, -ECANCELED, {});
     } else {

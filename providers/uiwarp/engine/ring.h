@@ -59,9 +59,10 @@ class Ring final : public Backend {
   bool stopping_ = false;
   bool wake_armed_ = false;
   int wake_fd_ = -1;
-  uint64_t wake_value_ = 0;             // where the kernel reads the eventfd to; says nothing
+  uint64_t wake_value_ = 0;             // where the kernel stores the eventfd's value, which is not
+                                        // used
   core::Nanoseconds alarm_ = kForever;  // when the timeout operation in the kernel completes
-  __kernel_timespec alarm_time_{};      // where the kernel reads that when it is submitted
+  __kernel_timespec alarm_time_{};      // the kernel reads this at submission
   Delivered delivered_;
 };
 

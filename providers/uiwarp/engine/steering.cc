@@ -75,29 +75,29 @@ Placement::Action Steering::turn(uint64_t delivered, uint64_t sent, int fd) {
   return decision.action;
 }
 
-// Whether, since this was asked of `fd` last, it sent at least half of what it received.
+// Whether `fd` has sent at least half as many bytes as it received since the last call for it.
 bool Steering::is_ping_pong(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (core::sys::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) return false;
   const Carried now{info.tcpi_bytes_received, info.tcpi_bytes_acked};
   Carried before = std::exchange(carried_, now);
-  // Another connection, which may have got the same number.
+  // This is another connection, even if it has the same number.
   if (std::exchange(asked_, fd) != fd || now.received < before.received ||
       now.acknowledged < before.acknowledged)
     before = {};
   return now.acknowledged - before.acknowledged >= (now.received - before.received) / 2;
 }
 
-// Whether, in the window that ends now, the thread was ready to run and did not for a quarter of
-// the time for which it ran. False for the first window of a row.
+// Whether, in the window that ends now, the thread waited for a CPU for more than a quarter of the
+// time that it ran. False for the first of consecutive windows.
 bool Steering::had_to_wait() {
   const auto before = std::exchange(run_time_, core::run_time());
   if (!before || !run_time_) return false;
   return run_time_->waited - before->waited > (run_time_->ran - before->ran) / 4;
 }
 
-// Somebody else changed where we may run (a cpuset, taskset): that is the new rule.
+// If something else changed the thread's CPUs (a cpuset, taskset), adopts that as the new limit.
 bool Steering::learn_limits() {
   core::CpuMask now;
   if (!now.read(0)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Carries out what Placement decides, for the thread that it lives on. Needs no privilege; whatever
-// fails leaves the thread where it is.
+// Carries out Placement's decisions for the thread that it runs on. Needs no privilege; if a step
+// fails, the thread stays where it is.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace uiw::engine {
 // Thread: engine, from construction on.
 class Steering {
  public:
-  // follow false: never touches the thread's CPUs.
+  // `follow` false: never changes the thread's CPUs.
   explicit Steering(bool follow);
 
-  // One turn of the engine that delivered bytes, the last of them from socket `fd`, and what it
-  // sent since the last one. What was done, for the counters.
+  // Reports a turn of the engine that delivered bytes, the last of them from socket `fd`, and the
+  // bytes that it sent since the last one. Returns what was done, for the counters.
   Placement::Action turn(uint64_t delivered, uint64_t sent, int fd);
 
-  // Asks for short time slices (EEVDF, Linux 6.12), so that a woken engine need not wait for a
-  // spinning application thread to use up its own.
+  // Asks for short time slices (EEVDF, Linux 6.12), so that a woken engine need not wait until a
+  // spinning application thread has used up its slice.
   static void shorten_slice();
 
  private:
-  // What a connection has carried so far, in bytes.
+  // Bytes that a connection has carried so far.
   struct Carried {
     uint64_t received = 0, acknowledged = 0;
   };
@@ -45,9 +45,9 @@ class Steering {
   core::CpuMask original_;  // where the thread may run
   core::CpuMask ours_;      // what we set
   uint64_t sleeps_ = 0;
-  // At the end of the last window, if it was asked for.
+  // At the end of the last window, if it was measured.
   std::optional<core::RunTime> run_time_;
-  int asked_ = -1;  // the socket that `carried_` is of
+  int asked_ = -1;  // the socket that `carried_` belongs to
   Carried carried_;
 };
 

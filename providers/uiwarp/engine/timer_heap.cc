@@ -8,7 +8,7 @@ bool TimerHeap::before(const Timer& a, const Timer& b) {
   return a.sequence_ < b.sequence_;
 }
 
-// Two roots become one: the later timer is put in front of the earlier one's children.
+// Joins two heaps: the root with the later deadline becomes the first child of the other.
 Timer* TimerHeap::meld(Timer* a, Timer* b) {
   if (!a) return b;
   if (!b) return a;

@@ -19,9 +19,9 @@ class TimerHeap {
   bool empty() const { return root_ == nullptr; }
   core::Nanoseconds next_deadline() const { return root_->deadline_; }  // not when empty
 
-  // Runs every timer whose deadline is at or before `now`, by deadline and then by when it was
-  // armed. What is armed meanwhile waits for the next call even if it is due, so that a timer of
-  // zero length cannot keep the engine from its sockets.
+  // Runs every timer whose deadline is at or before `now`, ordered by deadline and then by when it
+  // was armed. A timer that is armed meanwhile waits for the next call even if it is due, so that a
+  // timer of zero length cannot keep the engine from its sockets.
   void expire(core::Nanoseconds now);
 
  private:

@@ -69,7 +69,7 @@ void Watches::complete(int result, core::Bytes) {
   expiring_ = false;
   {
     const std::lock_guard hold(lock_);
-    set_to_ = Backend::kForever;  // what it waited for has come
+    set_to_ = Backend::kForever;  // that time has passed
     settle();
   }
   wait();
@@ -83,7 +83,7 @@ Watch* Watches::take_due(core::Nanoseconds now) {
   return due;
 }
 
-// The descriptor stays as it is: once too often costs less than to set it each time.
+// Leaves the timerfd as it is: an extra wake costs less than setting it each time.
 void Watches::unlink(Watch& watch) {
   watch.watched_ = false;
   if (watch.next_) watch.next_->previous_ = watch.previous_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The watches of an engine (engine.h): a descriptor that becomes readable at the earliest of their
-// deadlines, always. Other threads set it anew; the engine sleeps on.
+// The watches of an engine (engine.h). They share a timerfd that becomes readable at the earliest
+// of their deadlines. Other threads can set it without waking the engine.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@ class Watches final : public Op {
 
   // 0 or errno: EMFILE, ENFILE, ENOMEM.
   int open(Backend& backend);
-  // Before the backend is closed: nothing is watched any more, and the operation ends.
+  // Call it before the backend is closed: ends all watches and cancels the operation.
   void stop();
-  // When it has ended.
+  // Call it when the operation has ended.
   void close();
 
   void watch(Watch& watch, core::Nanoseconds deadline);
@@ -31,7 +31,7 @@ class Watches final : public Op {
 
  private:
   void complete(int result, core::Bytes) override;
-  Watch* take_due(core::Nanoseconds now);  // it is not watched any more
+  Watch* take_due(core::Nanoseconds now);  // it is no longer watched
   void unlink(Watch& watch);               // under the lock
   void settle();                           // under the lock
   void wait();
@@ -40,8 +40,9 @@ class Watches final : public Op {
   int fd_ = -1;
   bool expiring_ = false, stopped_ = false;  // the engine's
   core::Spinlock lock_;
-  Watch* first_ = nullptr;                        // the engine changes it, under lock_
-  core::Nanoseconds set_to_ = Backend::kForever;  // under lock_: what the descriptor waits for
+  Watch* first_ = nullptr;                        // changed by the engine, under lock_
+  core::Nanoseconds set_to_ = Backend::kForever;  // under lock_: the time that the timerfd is set
+                                                  // to
 };
 
 }  // namespace uiw::engine
