@@ -9,7 +9,7 @@
 
 namespace uiw::verbs {
 
-// 4.096 us * 2^exponent, whose five bits end at 31.
+// 4.096 us * 2^exponent. The exponent has five bits, so 31 is the largest.
 constexpr core::Nanoseconds ack_time(uint8_t exponent) {
   return core::Nanoseconds{4096} << std::min<int>(exponent, 31);
 }

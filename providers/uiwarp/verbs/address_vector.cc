@@ -20,7 +20,7 @@ bool is_unspecified(const in6_addr& gid) {
          (IN6_IS_ADDR_V4MAPPED(&gid) && core::load_be32(gid.s6_addr + 12) == INADDR_ANY);
 }
 
-// Who complains, and of what.
+// The subject of a message: the caller, and what was given.
 struct Who {
   explicit Who(const char* caller) { add("%s", caller); }
   void __attribute__((format(printf, 2, 3))) add(const char* format, ...) {
@@ -69,7 +69,7 @@ core::Result<AddressVector> resolve(const device::Device& device, const device::
     return refuse(
         "one of the two GIDs is an IPv4 address, the other an IPv6 one: choose GID indices of one "
         "kind at both ends");
-  // Datagrams to a group leave through the device, whatever the routes.
+  // Datagrams to a group leave through the device, no matter what the routes are.
   if (group) return found;
   const sockaddr_storage address = core::socket_address_of(to, 0, device.ifindex);
   if (rendezvous::is_loopback(found.source) && !device::is_local_address(address))

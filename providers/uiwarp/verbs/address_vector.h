@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What an address vector says in terms of IP, be it that of a queue pair's peer (ibv_modify_qp) or
-// of an address handle (ibv_create_ah).
+// Translates an address vector into IP addresses: that of a queue pair's peer (ibv_modify_qp) or of
+// an address handle (ibv_create_ah).
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,14 +20,14 @@ struct AddressVector {
 };
 
 enum class Destinations {
-  kHosts,           // what can be connected to
-  kHostsAndGroups,  // what can be sent datagrams to: multicast groups too
+  kHosts,           // allowed for connections
+  kHostsAndGroups,  // allowed for datagrams: multicast groups too
 };
 
-// Checks a program's address vector for a port of the device. What is wrong is logged as said by
-// `caller`. EINVAL: no GID, no such GID index, a destination that is not allowed, of another family
-// than the source, or on another host than a loopback device reaches; ENETUNREACH, EHOSTUNREACH: no
-// route. Thread: any.
+// Checks a program's address vector for a port of the device. Errors are logged in the name of
+// `caller`. EINVAL: no GID, no such GID index, a destination that is not allowed, that has another
+// address family than the source, or that a loopback device cannot reach as it is on another host;
+// ENETUNREACH, EHOSTUNREACH: no route. Thread: any.
 core::Result<AddressVector> resolve(const device::Device& device, const device::Face& face,
                                     const ibv_ah_attr& attr, Destinations allowed, core::Told& told,
                                     const char* caller);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// ibv_advise_mr: what a program is about to use of memory that is paged on demand. All memory is,
-// so advice is for the kernel, which may page it in ahead of the copies.
+// ibv_advise_mr: a program tells which on-demand memory it is about to use. All memory is paged on
+// demand here, so the advice is passed to the kernel, which may page it in before the copies.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ using namespace uiw;
 
 namespace {
 
-// Of Linux 5.14; C libraries of the time lack them.
+// Since Linux 5.14; C libraries of that time lack them.
 constexpr int kPopulateRead = 22, kPopulateWrite = 23;
 
 struct Range {
@@ -22,7 +22,7 @@ struct Range {
   uint64_t length;
 };
 
-// The errnos are those of the kernel's drivers that have it, as far as the manual has them.
+// The errnos are those of the kernel's drivers, as far as the manual page documents them.
 int find(const uiwarp_pd& pd, const ibv_sge& sge, bool writes, Range& range) {
   const auto refuse = [&](int error, const char* why) {
     return core::refuse_because(pd.context->told.advice, error, "ibv_advise_mr", why);
@@ -41,7 +41,7 @@ int find(const uiwarp_pd& pd, const ibv_sge& sge, bool writes, Range& range) {
   return 0;
 }
 
-// Best effort: a kernel that cannot do it pages in when the memory is used.
+// Best effort: otherwise the kernel pages in when the memory is used.
 void page_in(const Range& range, int advice) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t start = reinterpret_cast<uintptr_t>(range.start);
@@ -68,13 +68,13 @@ int uiwarp_mr_advise(uiwarp_pd* pd, int advice, uint32_t flags, const ibv_sge* s
   for (uint32_t i = 0; i < count; ++i) {
     Range range;
     if (const int error = find(*pd, sges[i], writes, range)) return error;
-    // Pages that are there already need nothing.
+    // NO_FAULT concerns only pages that are present already, which need nothing.
     if (!faults) continue;
     if (const int error = mem::check_mapped(range.start, range.length, writes))
       return core::refuse_because(told, error, "ibv_advise_mr",
                                   "some of the memory is not mapped, or not to be used so");
   }
-  // Without the flag it may be done later, which is when the memory is used.
+  // Without the flag it may be done later: when the memory is used.
   if (!faults || !(flags & IBV_ADVISE_MR_FLAG_FLUSH)) return 0;
   for (uint32_t i = 0; i < count; ++i) {
     Range range;

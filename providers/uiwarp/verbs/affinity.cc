@@ -10,12 +10,12 @@
 namespace uiw::verbs {
 namespace {
 
-// More engines than this do not come unasked: each is a thread with buffers of its own.
+// No more engines than this by default: each is a thread with its own buffers.
 constexpr uint32_t kMostUnasked = 8;
 
 constinit std::atomic<uint32_t> g_fitting{0};  // 0: not computed yet
 
-// The program's own threads want processors as well: half of them are for engines.
+// Half of the processors are for engines; the program's own threads need some, too.
 uint32_t fitting_engines() {
   return std::clamp(static_cast<uint32_t>(core::processors()) / 2, 1u, kMostUnasked);
 }
@@ -27,7 +27,7 @@ core::Result<engine::Engine*> choose(const engine::EngineRef& engines, uint32_t 
     core::Result<engine::Engine*> engine = engines.at(i);
     if (!engine) return least ? least : engine;
     if (!least || (*engine)->load() < least->load()) least = *engine;
-    if (least->load() == 0) break;  // the next one may not even be running
+    if (least->load() == 0) break;  // looking at the next one would start it
   }
   return least;
 }

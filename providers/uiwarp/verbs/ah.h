@@ -13,7 +13,7 @@ struct uiwarp_ah final : uiw::datagram::AddressHandle {
 
 namespace uiw::verbs {
 
-// What a work request names. Null for null.
+// The address handle that a work request names. Null for null.
 inline const datagram::AddressHandle* address_handle_of(const ibv_ah* ah) {
   return ah ? reinterpret_cast<const uiwarp_ibv_ah*>(ah)->core : nullptr;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Completion channels of one context, known by the descriptor number that libibverbs created them
-// with: several CQs may share one. It cannot change while a CQ uses it (ibv_destroy_comp_channel
-// says EBUSY).
+// The completion channels of one context, identified by the descriptor that libibverbs created them
+// with; several CQs may share one. That descriptor cannot change while a CQ uses it
+// (ibv_destroy_comp_channel returns EBUSY).
 #pragma once
 
 #include <atomic>

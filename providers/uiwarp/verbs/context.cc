@@ -25,7 +25,7 @@ namespace {
 
 std::atomic<uint32_t> contexts{0};
 
-// Returns `error`, of which most programs say nothing but that the device cannot be opened.
+// Returns `error`, and logs it: most programs only say that the device cannot be opened.
 int cannot_open(const uiwarp_device* device, int error) {
   static constinit core::Told told;
   return core::refuse(told, error, "ibv_open_device: %s cannot be opened: %s%s",
@@ -62,7 +62,7 @@ int uiwarp_context_open(const uiwarp_device* device, uint64_t command, uiwarp_co
   *context = opened.release();
   contexts.fetch_add(1, std::memory_order_relaxed);
   core::log(core::LogLevel::kDebug, "device %s: opened", (*context)->device->name.c_str());
-  // Later than this is an event.
+  // If the device goes later than this check, an event reports it.
   if (!device::state_of(*verbs::from_c(device)).gone) return 0;
   uiwarp_context_close(*context);
   core::sys::close(*async_fd);
@@ -82,10 +82,10 @@ void uiwarp_context_close(uiwarp_context* context) {
   const uint32_t left = context->pds.used() + context->tds.used() + context->mrs.used() +
                         context->mws.used() + context->ahs.used() + context->cqs.used() +
                         context->srqs.used() + context->qps.used();
-  if (left > 0 && core::settings().checked()) return;  // its finding lists them
+  if (left > 0 && core::settings().checked()) return;  // the finding of --check lists them
   if (left > 0) {
-    // ibv_close_device's manual leaves this to the application. The engine may still be using
-    // them, so the context outlives its owner rather than vanish under the engine.
+    // ibv_close_device's manual page makes this the application's duty. The engine may still use
+    // the objects, so the context is leaked rather than freed under the engine.
     core::log(
         core::LogLevel::kWarn,
         "ibv_close_device(%s) with %u objects left: destroy queue pairs, queues, address "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// An opened device: what ibv_open_device stands on.
+// An opened device, the base of an ibv_context.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace uiw::verbs {
 
-// How many objects of a kind there are: taken up to a limit, or counted. Thread: any.
+// Counts the objects of a kind, with a limit or without. Thread: any.
 class Quota {
  public:
   bool take(uint32_t limit) {
@@ -48,29 +48,30 @@ struct uiwarp_context final : uiw::device::Observer {
   uiwarp_context(const uiw::device::Device* opened,
                  std::shared_ptr<uiw::verbs::CommandSpace> shared)
       : device(opened), space(std::move(shared)) {}
-  // What happens to the network interface becomes asynchronous events.
+  // Turns changes of the network interface into asynchronous events.
   void device_changed(const uiw::device::Device& changed, uiw::device::Change change) override;
 
-  // This process is a fork of the one that opened it: its engines do not run here, and locks may be
-  // held for good. What is asked then fails with ENODEV, touching neither; what is destroyed is
-  // forgotten, with whatever memory it has. Thread: any.
+  // This process is a fork of the one that opened the device: the engines do not run here, and
+  // locks may be held forever. So calls fail with ENODEV without touching either. Destroying an
+  // object only drops it, together with its memory. Thread: any.
   bool in_child() const { return engine->in_child(); }
 
   const uiw::device::Device* const device;
   const uiw::device::Face* face = &uiw::device::face();
   uiw::engine::EngineRef engine;
-  // Shared with the contexts that were imported by this one's command descriptor.
+  // Shared with the contexts imported from this one's command descriptor.
   const std::shared_ptr<uiw::verbs::CommandSpace> space;
   uiw::mem::Table& memory = space->memory;
   uiw::progress::BusyPoller busy_poller;
-  std::atomic<uint32_t> backlog{0};  // pipes below that keep events
+  std::atomic<uint32_t> backlog{0};  // how many of the pipes below keep events
   uiw::verbs::EventSource device_events{0}, port_events{1};
   uiw::verbs::EventPipe async{uiw::verbs::kAsyncRecord, backlog};
   uiw::verbs::ChannelTable channels{backlog};
   uiw::verbs::Quota pds, tds, mrs, mws, ahs, cqs, srqs, qps;
-  // Why objects could not be made, by which call: said of the context, since there is no object.
+  // Which messages about objects that could not be created were logged, by call. They are kept per
+  // context, since there is no object.
   struct {
     uiw::core::Told port, pd, qp, cq, srq, mr, mw, advice, ah;
   } told;
-  std::atomic<uint32_t> most_inline{0};  // bytes of inline data that a queue pair was given so far
+  std::atomic<uint32_t> most_inline{0};  // largest max_inline_data of a queue pair so far
 };

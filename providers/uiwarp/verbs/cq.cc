@@ -67,7 +67,7 @@ int uiwarp_cq_create(uiwarp_context* context, int cqe, int channel_fd, int comp_
                         "ibv_create_cq: comp_vector is %d, it has to be below %u "
                         "(num_comp_vectors of the ibv_context)",
                         comp_vector, verbs::engine_count());
-  // A queue has nothing to do with a protection domain itself.
+  // Only a parent domain of this context will do: a queue does not belong to a protection domain.
   if (parent_domain && (parent_domain->context != context || !parent_domain->parent_of))
     return core::refuse(told, EINVAL,
                         "ibv_create_cq: parent_domain is none, or that of another ibv_context "

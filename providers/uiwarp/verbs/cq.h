@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A completion queue, where its events go, and the queue pairs that die with it.
+// A completion queue, the destinations of its events, and the queue pairs that fail with it.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@
 
 namespace uiw::verbs {
 
-// A queue pair, as its completion queue knows it.
+// The interface of a queue pair to its completion queue.
 struct CqMember {
-  // The queue has lost a completion. Called once, with the queue's list locked: must only leave a
-  // note.
+  // The queue has lost a completion. Called once, with the queue's list locked, so it must only
+  // leave a note.
   virtual void on_cq_error() = 0;
 
-  // The queue's, under its lock.
+  // Used by the queue, under its lock.
   CqMember *next = nullptr, *previous = nullptr;
 
  protected:
@@ -34,13 +34,13 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
       : counters(uiw::counters::Kind::kCompletionQueue, of.device->name, 0) {}
 
   uiwarp_context* context = nullptr;
-  uiwarp_pd* parent_domain = nullptr;  // null: none was given
-  // Shared with queue pairs for which pollers of it receive (progress/busy_poller.h).
+  uiwarp_pd* parent_domain = nullptr;  // null: created without one
+  // Shared with queue pairs for which its pollers receive (progress/busy_poller.h).
   std::shared_ptr<uiw::queue::CompletionQueue> queue;
   uiw::verbs::CompletionChannel* channel = nullptr;  // null: no completion events
-  uiw::verbs::EventSource events, errors;            // of the channel, async: named as the ibv_cq
+  uiw::verbs::EventSource events, errors;            // on the channel; async. Both carry the ibv_cq
   uint32_t vector = 0;                               // names an engine: verbs/affinity.h
-  std::atomic<bool> counts_as_load{false};           // counts among those of its engine
+  std::atomic<bool> counts_as_load{false};           // counted in the load of its engine
   uiw::verbs::Users users;                           // queue pairs
   std::atomic<uint32_t> completion_events{0}, async_events{0};  // sent since creation
   std::atomic<uint32_t> entries{0};                             // its capacity
@@ -51,9 +51,10 @@ struct uiwarp_cq final : uiw::queue::CompletionEvents {
   void on_overflow() override;
   void on_spinning() override { context->busy_poller.offer(queue); }
 
-  // False when the queue has already lost a completion: it takes no more queue pairs. Thread: any.
+  // False when the queue has lost a completion already: it accepts no more queue pairs. Thread:
+  // any.
   bool join(uiw::verbs::CqMember& member);
-  // When it returns, `member` is not told any more. Thread: any.
+  // When this returns, `member` is not called any more. Thread: any.
   void leave(uiw::verbs::CqMember& member);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What ibv_query_device(_ex) and ibv_query_port tell: every number is a limit that a test reaches,
-// zero is "does not have it".
+// The answers of ibv_query_device(_ex) and ibv_query_port. Every number is a limit that a test
+// reaches; zero means "not supported".
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -27,11 +27,11 @@ void fill(const device::Device& device, const device::Face& face, ibv_device_att
   std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "%s", kFirmware);
   core::store_be64(&attr.node_guid, device.node_guid);
   attr.sys_image_guid = attr.node_guid;
-  attr.max_mr_size = ~uint64_t{0};  // whatever fits the address space
+  attr.max_mr_size = ~uint64_t{0};  // limited only by the address space
   attr.page_size_cap = ~uint64_t{0xfff};
   attr.vendor_id = kVendor;
   attr.vendor_part_id = kVendorPart;
-  // Type 2 windows are tied to a queue pair, whose protection domain must be theirs: that is 2B.
+  // Type 2 windows are tied to a queue pair of their own protection domain: that is type 2B.
   attr.device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_MGT_EXTENSIONS |
                           IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_SRQ_RESIZE |
                           IBV_DEVICE_CURR_QP_STATE_MOD;
@@ -67,15 +67,15 @@ int uiwarp_query_device(uiwarp_context* context, ibv_device_attr_ex* attr, size_
   ibv_device_attr_ex all;
   std::memset(&all, 0, sizeof all);
   fill(*context->device, *context->face, all.orig_attr);
-  // Nothing is pinned. But not implicitly: of the whole address space a peer would end the process
-  // with one access to what is not mapped.
+  // On-demand paging, as nothing is pinned. But not implicit ODP: with a region of the whole
+  // address space a peer could end the process by one access to unmapped memory.
   all.odp_caps.general_caps = IBV_ODP_SUPPORT;
   all.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
                                                 IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
                                                 IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
   all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
   all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
-  std::memset(attr, 0, size);  // what only a newer caller knows
+  std::memset(attr, 0, size);  // fields that only a newer caller knows
   std::memcpy(attr, &all, std::min(size, sizeof all));
   return 0;
 }

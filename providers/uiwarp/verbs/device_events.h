@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Which asynchronous event tells of what happens to a device.
+// Which asynchronous event reports which change of a device.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,7 +17,7 @@ struct DeviceEvent {
   bool is_of_port;
 };
 
-// Of several changes that one event tells of the first is what it means by itself.
+// If several changes raise one event, the first of them is what pretending that event means.
 inline constexpr DeviceEvent kDeviceEvents[] = {
     {IBV_EVENT_PORT_ACTIVE, device::Change::kPortActive, true},
     {IBV_EVENT_PORT_ERR, device::Change::kPortDown, true},

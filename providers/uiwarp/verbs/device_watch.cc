@@ -13,7 +13,7 @@ namespace {
 
 class Watch final : engine::Op {
  public:
-  std::mutex mutex;    // held while beginning and ending, so that neither overtakes the other
+  std::mutex mutex;    // held during begin() and end(), which must not overlap
   uint32_t users = 0;  // under mutex
 
   void begin(engine::Engine& engine) {
@@ -44,7 +44,7 @@ class Watch final : engine::Op {
 
  private:
   void complete(int result, core::Bytes) override {
-    // A program that closes descriptors of others ends this.
+    // An error: the program has closed our descriptor. That ends the watch.
     if (ending_ || result < 0) return;
     device::refresh();
     engine_->poll_readable(*this, fd_);

@@ -21,12 +21,13 @@ namespace sys = core::sys;
 
 namespace {
 
-// Octets: the least that Linux gives a pipe, and as much as one write puts there whole (PIPE_BUF).
+// Octets: the smallest pipe that Linux makes, and the most that one write() writes atomically
+// (PIPE_BUF).
 constexpr size_t kPipeSize = 4096;
 
 }  // namespace
 
-// The sources may be gone.
+// The sources may have been freed, so their lists are not touched.
 EventPipe::~EventPipe() {
   for (Kept* kept = kept_.first(); kept;) {
     Kept* const next = kept_.next(*kept);
@@ -67,7 +68,7 @@ int EventPipe::join(int fd) {
     return -own;
   }
   fd_ = own;
-  // One that stays larger costs time only.
+  // If this fails, a larger pipe only costs time.
   static_cast<void>(sys::fcntl(own, F_SETPIPE_SZ, kPipeSize));
   return 0;
 }
@@ -86,13 +87,13 @@ void EventPipe::send(EventSource& source, uint32_t type) {
   const std::lock_guard lock(mutex_);
   if (kept_.empty() && write(&record, record_size_)) return;
   keep(source, record);
-  // Once more: if the reader emptied the pipe between our first try and keep(), it saw no backlog
+  // Try again: if the reader emptied the pipe between our first try and keep(), it saw no backlog
   // and will not call flush(). If this try fails too, its next read comes after keep().
   write_kept();
 }
 
 void EventPipe::keep(EventSource& source, const EventRecord& record) {
-  Kept* const kept = new Kept{record, &source, {}, {}};  // from the reserve if need be
+  Kept* const kept = new Kept{record, &source, {}, {}};  // never fails: the reserve helps out
   kept_.append(*kept);
   source.kept_.append(*kept);
   if (!keeping_.exchange(true, std::memory_order_seq_cst))
@@ -129,8 +130,8 @@ uint32_t EventPipe::purge(EventSource& source) {
   return purged;
 }
 
-// Reads what is in the pipe and writes back what is of others. Nobody else writes meanwhile, so
-// there is room.
+// Reads all records in the pipe and writes back those of other sources. No other thread writes
+// meanwhile, so there is room.
 uint32_t EventPipe::purge_pipe(uint64_t element) {
   uint32_t purged = 0;
   uint8_t records[kPipeSize];
@@ -143,7 +144,7 @@ uint32_t EventPipe::purge_pipe(uint64_t element) {
     octets -= static_cast<int>(got);
     size_t left = 0;
     for (size_t at = 0; at < static_cast<size_t>(got); at += record_size_) {
-      uint64_t of;  // both kinds of record begin with it
+      uint64_t of;  // the first member of both kinds of record
       std::memcpy(&of, records + at, sizeof of);
       if (of == element) {
         ++purged;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A program that ends and has not destroyed its queue pairs: their peers may still ask whether what
-// they have sent has arrived, as before ibv_destroy_qp (session/farewell.cc).
+// For a program that ends without destroying its queue pairs: as before ibv_destroy_qp, their peers
+// get time to ask whether what they sent has arrived (session/farewell.cc).
 #include <cstdlib>
 
 #include "core/pause.h"
@@ -12,7 +12,7 @@ namespace {
 
 using namespace uiw;
 
-// By exit(), and by the end of main().
+// Runs in exit(), and at the end of main().
 __attribute__((destructor)) void leave_at_exit() {
   uiwarp_vk_leave();
 }
@@ -24,8 +24,8 @@ __attribute__((constructor)) void leave_at_quick_exit() {
 
 }  // namespace
 
-// Other threads may go on meanwhile, and may destroy queue pairs; or this thread has the registry's
-// lock, when a signal's handler calls: so nothing here waits for a lock.
+// Other threads may still run and destroy queue pairs. This may also be called in a signal handler
+// whose thread holds the registry's lock. So nothing here waits for a lock.
 void uiwarp_vk_leave() {
   const core::Nanoseconds end = core::now() + core::tuning::kLastQuestion;
   for (;;) {

@@ -39,7 +39,7 @@ static_assert(uint32_t{IBV_ACCESS_REMOTE_ATOMIC} == mem::kRemoteAtomic);
 static_assert(uint32_t{IBV_ACCESS_MW_BIND} == mem::kMwBind);
 static_assert(uint32_t{IBV_ACCESS_ZERO_BASED} == mem::kZeroBased);
 static_assert(uint32_t{IBV_ACCESS_ON_DEMAND} == mem::kOnDemand);
-// ibv_rereg_mr() needs one more than there are.
+// ibv_rereg_mr() needs one temporarily.
 static_assert(device::Limits::kMaxMr + 1 + device::Limits::kMaxMw <= mem::Table::kCapacity);
 
 // IBV_ACCESS_FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT of rdma-core 45.
@@ -49,9 +49,9 @@ constexpr uint32_t kWrites =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 int check_access(core::Told& told, uint32_t access) {
-  // Hints such as relaxed ordering are ours to ignore (ibv_reg_mr), and so is that of huge pages.
+  // Optional flags such as relaxed ordering may be ignored (ibv_reg_mr), and so may huge pages.
   access &= ~(uint32_t{IBV_ACCESS_OPTIONAL_RANGE} | uint32_t{IBV_ACCESS_HUGETLB});
-  // What the kernel knows, and refuses of a device that does not have it.
+  // The kernel knows these flags, and refuses them for a device without the feature.
   if (access & kFlush)
     return core::refuse(
         told, EOPNOTSUPP,
@@ -73,7 +73,7 @@ int check_access(core::Told& told, uint32_t access) {
   return 0;
 }
 
-// What registering it anew may change.
+// The properties that ibv_rereg_mr() may change.
 struct Wanted {
   uiwarp_pd* pd;
   uint8_t* addr;
@@ -96,19 +96,20 @@ void assign(Region& region, const Wanted& wanted) {
   region.rights = wanted.rights;
 }
 
-// siw refuses a region of no bytes always. Of what pins pages ib_umem_get() counts those that it
-// touches, of which there is one unless it lies between two.
+// siw refuses empty regions. For drivers that pin pages, ib_umem_get() counts the pages that a
+// region touches: an empty one touches a page unless it lies on a page boundary.
 bool is_within_page(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) != 0;
 }
 
-// What is wrong with it, before it has an STag.
+// Checks a region before it gets an STag.
 int check(const Wanted& mr) {
   core::Told& told = mr.pd->context->told.mr;
   if (const int error = check_access(told, mr.rights)) return error;
   if (mr.length == 0 && !(mr.pd->context->face->zero_length_regions && is_within_page(mr.addr)))
     return core::refuse(told, EINVAL, "ibv_reg_mr: length is 0");
-  // All of the address space (implicit ODP): the kernel's answer of a device that cannot.
+  // The whole address space (implicit ODP): fails as in the kernel with a device that does not
+  // support it.
   if ((mr.rights & IBV_ACCESS_ON_DEMAND) && !mr.addr && mr.length == SIZE_MAX)
     return core::refuse(told, EINVAL,
                         "ibv_reg_mr: there is no implicit on-demand paging, of all of the address "
@@ -139,7 +140,7 @@ core::Result<uint32_t> add(const Wanted& mr, size_t limit) {
   return stag;
 }
 
-// `error`, of a call that takes the region's STag from the table.
+// Returns `error` of a call that removes the region's STag from the table; logs the reason.
 int with_reason(uiwarp_context& context, const Region& region, int error, const char* caller) {
   if (error != EBUSY) return error;
   return core::refuse_of(caller, context.told.mr, error,
@@ -154,14 +155,14 @@ void move_users(uiwarp_pd& from, uiwarp_pd& to) {
   verbs::let_go(from, User::kRegion);
 }
 
-// Before the key goes. Where another thread is sending, or the socket is full, posted requests
-// wait; an adapter has mostly read their memory by then, and programs have come to rely on that
-// (Gloo).
+// Called before the key becomes invalid. Posted requests may be waiting, if another thread is
+// sending or the socket is full. An adapter has usually read their memory by then, and programs
+// have come to rely on that (Gloo).
 bool send_what_is_posted(const Region& region) {
   return region.pd->domain->senders.let_go_of(region.stag, false);
 }
 
-// What could not be sent fails, once nothing can be started from the region any more.
+// Requests that could not be sent fail, once no more can be started from the region.
 int remove(uiwarp_context& context, const Region& region) {
   const bool all_sent = send_what_is_posted(region);
   if (const int error = context.memory.remove(region.stag)) return error;
@@ -174,7 +175,7 @@ int change_rights(uiwarp_context& context, const Region& region, uint32_t rights
   return context.memory.change_access(region.stag, rights);
 }
 
-// Puts `changed` in the place of the region, under a new STag.
+// Replaces the region by `changed`, with a new STag.
 int replace(uiwarp_context& context, Region& region, const Wanted& changed) {
   auto stag = add(changed, device::Limits::kMaxMr + 1);
   if (!stag) return stag.error();
@@ -253,8 +254,8 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
   }
   if (flags & IBV_REREG_MR_CHANGE_ACCESS) changed.rights = static_cast<uint32_t>(access);
   if (const int error = check(changed)) return error;
-  // Rights come and go with the key as it is (RFC 5040 8.1.1(5)); but a key that a peer has been
-  // given must not lead to other memory.
+  // Rights may change while the key stays (RFC 5040 8.1.1(5)), but a key that a peer has must not
+  // lead to other memory.
   const bool same_place = changed.pd->id == region.pd->id &&
                           !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
                           changed.start() == as_it_is(region).start();
@@ -267,8 +268,8 @@ int uiwarp_mr_rereg(uiwarp_mr* mr, int flags, uiwarp_pd* pd, void* addr, size_t 
   return 0;
 }
 
-// In a forked child the table may be as a thread of the parent was changing or using it: waiting
-// would have no end. Nobody there looks anything up.
+// In a forked child the table may be in the middle of a change or use by a thread of the parent: a
+// wait would never end. Nothing looks keys up there.
 int uiwarp_mr_dereg(uiwarp_mr* mr) {
   uiwarp_context& context = *mr->context;
   Region& region = *mr->region;
@@ -289,7 +290,7 @@ uint32_t uiwarp_mr_handle(uiwarp_mr* mr) {
   return mr->region->handle;
 }
 
-// As the kernel, which does not compare protection domains here.
+// Like the kernel, this does not compare protection domains.
 int uiwarp_mr_import(uiwarp_pd* pd, uint32_t handle, uiwarp_mr** mr, uint32_t* lkey, uint32_t* rkey,
                      uint64_t* length) {
   uiwarp_context& context = *pd->context;

@@ -5,7 +5,7 @@
 
 namespace uiw::verbs {
 
-// How many contexts this process has, in which objects may be. Thread: any.
+// How many contexts this process has that may contain objects. Thread: any.
 uint32_t open_contexts();
 
 }  // namespace uiw::verbs

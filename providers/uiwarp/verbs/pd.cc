@@ -10,10 +10,10 @@ using verbs::User;
 
 namespace {
 
-// A domain of the context, which counts as one of `all`. Null: the limit, or out of memory.
+// Makes a domain of the context, counted in `all`. Null: limit reached, or out of memory.
 template <class Domain>
 Domain* make(uiwarp_context& context, verbs::Quota& all) {
-  // Thread domains are no more than what they can be used for.
+  // Thread domains have the same limit: more could not be used.
   if (!all.take(Limits::kMaxPd)) {
     core::explain(context.told.pd,
                   &all == &context.pds
@@ -57,7 +57,7 @@ int verbs::check_usable(const uiwarp_pd& pd) {
       "for it in another ibv_context of the same command descriptor");
 }
 
-// Objects of a parent domain hold it, and it holds what it was made of.
+// Objects of a parent domain hold the parent domain, and that holds the domain that it was made of.
 void verbs::hold(uiwarp_pd& pd, User kind) {
   pd.held.fetch_add(1, std::memory_order_relaxed);
   pd.users.add(kind);
@@ -103,7 +103,7 @@ int uiwarp_pd_alloc_parent(uiwarp_context* context, uiwarp_pd* pd, uiwarp_td* td
   return 0;
 }
 
-// In a forked child locks may be held for good; nobody there looks a handle up.
+// In a forked child locks may be held forever, and nothing looks handles up there.
 int uiwarp_pd_dealloc(uiwarp_pd* pd) {
   const auto refuse_busy = [&](const verbs::Users& users) {
     return verbs::refuse_busy(pd->told, "ibv_dealloc_pd", users);

@@ -12,12 +12,12 @@
 namespace uiw::verbs {
 namespace {
 
-// InfiniBand lets an adapter take up to four times as long as its timeout says, and they do. TCP,
-// which repeats after 200 ms at the least and doubles that, needs it: with the usual 14 and 7,
-// or 2.1 s, a byte is sent four times.
+// InfiniBand lets an adapter take up to four times its timeout, and adapters do. TCP, which
+// retransmits after at least 200 ms and doubles that, needs the time: with the usual 14 and 7, or
+// 2.1 s, it sends a byte four times.
 constexpr core::Nanoseconds kAdaptersTake = 4;
 
-// 0 and 1 are no program's.
+// 0 and 1 are never a program's.
 constexpr uint32_t kFirstNumber = 2;
 
 }  // namespace

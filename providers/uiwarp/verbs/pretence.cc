@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What instruments let happen to devices.
+// Events and states of devices that instruments pretend.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -13,7 +13,7 @@ using namespace uiw;
 
 namespace {
 
-// Of each device that `name` means.
+// Calls visit() for each device that `name` matches; "*" matches all.
 template <class Visit>
 int each(const char* name, Visit visit) {
   bool any = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Queue pairs: numbers, limits and references; the rest is session/ and datagram/ (verbs/ud.cc).
+// Queue pairs: numbers, limits and references. session/ and datagram/ (verbs/ud.cc) do the rest.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -53,15 +53,15 @@ core::Service service_of(ibv_qp_type type) {
   return type == IBV_QPT_UC ? core::Service::kUnreliable : core::Service::kReliable;
 }
 
-// A limit, and where the program could have read it.
+// A limit, and where a program can read it.
 struct Limit {
   const char* what;
   uint32_t asked, most;
   const char* read_from;
 };
 
-// No verb tells how much inline data there is, so programs ask for more and more until it is too
-// much (libfabric): no mistake.
+// No verb reports the limit of inline data, so programs try larger and larger values until one
+// fails (libfabric). That is no error of the program.
 bool finds_out_inline(const uiwarp_context& context, const Limit& limit) {
   return limit.most == Limits::kMaxInline &&
          context.most_inline.load(std::memory_order_relaxed) > Limits::kLeastInline;
@@ -104,9 +104,9 @@ int check(uiwarp_pd* pd, const uiwarp_qp_init& init) {
   return 0;
 }
 
-// The attributes that ibv_modify_qp is to set, apart from the state. Those of InfiniBand's
-// transport that TCP has its own of (retries, timers, path MTU) may have any value and mean
-// nothing.
+// Checks the attributes for ibv_modify_qp, apart from the state. Attributes of InfiniBand's
+// transport for which TCP has its own mechanisms (retries, timers, path MTU) may have any value and
+// are ignored.
 int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   core::Told& told = qp.told;
   const uint32_t number = qp.registration.qp_num;
@@ -115,7 +115,7 @@ int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
                            "ibv_modify_qp: queue pair 0x%06x: there is no %s here", number, what);
   };
   constexpr int kKnown = 2 * IBV_QP_RATE_LIMIT - 1;
-  // As the kernel's answer to what it does not know.
+  // The kernel's answer to unknown bits.
   if (mask & ~kKnown)
     return core::refuse(told, EOPNOTSUPP,
                         "ibv_modify_qp: queue pair 0x%06x: attr_mask 0x%x has bits that are not of "
@@ -125,8 +125,7 @@ int check_attributes(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   // No IBV_DEVICE_RESIZE_MAX_WR among the capabilities; no packet pacing.
   if (mask & IBV_QP_CAP) return has_no(EOPNOTSUPP, "resizing of queue pairs (IBV_QP_CAP)");
   if (mask & IBV_QP_RATE_LIMIT) return has_no(EOPNOTSUPP, "packet pacing (IBV_QP_RATE_LIMIT)");
-  // A send queue that drains does so to close the connection (RFC 5040 6.2), and that is told by
-  // rdma_cm.
+  // The send queue drains only to close the connection (RFC 5040 6.2), which rdma_cm reports.
   if ((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify)
     return has_no(EOPNOTSUPP, "event of a drained send queue (IBV_QP_EN_SQD_ASYNC_NOTIFY)");
   if ((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index != 0)
@@ -172,7 +171,7 @@ void let_go(uiwarp_qp& qp) {
   verbs::let_go(*qp.pd, User::kQueuePair);
 }
 
-// ibv_modify_qp to RTR by a program that exchanged numbers and GIDs by itself.
+// For ibv_modify_qp to RTR by a program that has exchanged numbers and GIDs by itself.
 int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   const uiwarp_context& context = *qp.pd->context;
   core::Result<rendezvous::PeerSearchParams> params = verbs::peer_search_params(
@@ -183,7 +182,7 @@ int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   engine::Engine& engine = *context.engine;
   engine.run_sync([&] {
     error = EINVAL;
-    if (qp.peer_search) return;  // a second one would take its place at the listener
+    if (qp.peer_search) return;  // a second search would replace the first at the listener
     auto search = rendezvous::PeerSearch::create(engine, *qp.session, *params);
     error = search ? qp.session->expect_peer() : search.error();
     if (error != 0) return;
@@ -194,8 +193,8 @@ int search_peer(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   return error;
 }
 
-// By the attributes that rdma_cm gives for RTR (cm/rules.h): it has found the peer already, or
-// will.
+// Whether these are the attributes that rdma_cm gives for RTR (cm/rules.h): rdma_cm finds the peer
+// then.
 bool is_named_by_cm(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   return qp.qp_type == IBV_QPT_RC && (mask & IBV_QP_DEST_QPN) &&
          attr.dest_qp_num == core::kCmQpNumber &&
@@ -204,7 +203,7 @@ bool is_named_by_cm(const uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
 
 int await_cm(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   if (const int error = qp.session->expect_peer()) {
-    // One that was not moved before its connection stood is in RTS by that.
+    // A queue pair that was not moved before its connection was established is in RTS already.
     ibv_qp_attr now;
     ibv_qp_init_attr init;
     if (qp.session->query(now, IBV_QP_STATE, init) != 0 || now.qp_state != IBV_QPS_RTS)
@@ -213,7 +212,7 @@ int await_cm(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
   return qp.session->modify(attr, mask & IBV_QP_ACCESS_FLAGS);
 }
 
-// What an application wrote may be no state at all, and must not be looked at as one then.
+// The application may have written a value that is no state; it must not be read as an enum then.
 bool is_state(const ibv_qp_state& state) {
   uint32_t value;
   static_assert(sizeof value == sizeof state);
@@ -229,7 +228,7 @@ int check_mask(uiwarp_qp& qp, const ibv_qp_attr& attr, int mask) {
                            mask & IBV_QP_STATE ? attr.qp_state : now.qp_state, mask);
 }
 
-// What was refused may have had a good reason that was told already: this one says nothing then.
+// Explains a refused move to RTR, unless the queue pair is in INIT: then another reason was logged.
 void tell_state(uiwarp_qp& qp) {
   ibv_qp_attr now;
   ibv_qp_init_attr init;
@@ -259,10 +258,10 @@ int create_session(uiwarp_qp& qp, const uiwarp_qp_init& init) {
   return ENOMEM;
 }
 
-// Returns when nothing completes or raises events any more.
+// When this returns, nothing completes or raises events any more.
 void end(uiwarp_qp& qp) {
   if (qp.datagrams) return verbs::end_datagrams(qp);
-  // On the engine thread, so that rdma_cm does not hold a QP that it found a moment ago.
+  // On the engine thread, where rdma_cm may be using a QP that it has just found.
   struct Unregister final : engine::Task {
     uiwarp_qp* qp;
     void run() override {
@@ -312,7 +311,7 @@ int uiwarp_qp_create(uiwarp_pd* pd, uiwarp_qp_init* init, uiwarp_qp** qp, uint32
   made->events.set_element(reinterpret_cast<uintptr_t>(init->user));
   const bool datagrams = init->qp_type == IBV_QPT_UD;
   int error = datagrams ? verbs::create_datagrams(*made, *init) : create_session(*made, *init);
-  // A queue that has lost completions is in error: what uses it would be, too.
+  // A CQ that has lost completions is in error, and its queue pairs would be, too.
   if (error == 0 && !join_queues(*made)) {
     end(*made);
     error = core::refuse(context->told.qp, EINVAL,
@@ -370,8 +369,8 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (const int error = check_attributes(*qp, *attr, mask)) return error;
   if (const int error = check_mask(*qp, *attr, mask)) return error;
   const int target = mask & IBV_QP_STATE ? int{attr->qp_state} : -1;
-  // What rdma_accept() left to the engine that makes connections comes first: it must not find a
-  // queue pair that has begun anew.
+  // First let the engine that makes connections do what rdma_accept() has posted to it: it must not
+  // find a queue pair that was reset meanwhile.
   if (target == IBV_QPS_RESET) qp->pd->context->engine->run_sync([] {});
   if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
     if (target != IBV_QPS_RTR)
@@ -395,8 +394,8 @@ int uiwarp_qp_modify(uiwarp_qp* qp, const ibv_qp_attr* attr, int mask) {
   if (reliable && by_number &&
       (target == IBV_QPS_RTS || (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT))))
     qp->session->set_ack_timeout(limit, kept.timeout);
-  // InfiniBand's sender tries for ever with 7, and programs give both ends the same. Of the peer of
-  // a connection of rdma_cm the id knows it (cm/link.cc).
+  // With 7, InfiniBand's sender retries forever, and programs use the same value at both ends. For
+  // a connection of rdma_cm the id knows the peer's value (cm/link.cc).
   if (by_number && kept.dest_qp_num != core::kCmQpNumber && (mask & IBV_QP_RNR_RETRY))
     qp->session->await_receives(attr->rnr_retry == core::kMostRetries &&
                                 !core::settings().rnr_wait_set);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A queue pair as verbs sees it, whatever its type: number, queues, events; what it does with work
-// requests is session/'s or datagram/'s.
+// A queue pair of any type as verbs sees it: number, queues, events. session/ or datagram/ handles
+// its work requests.
 #pragma once
 
 #include <atomic>
@@ -26,26 +26,26 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
   uiwarp_cq* recv_cq = nullptr;
   uiwarp_srq* srq = nullptr;
   ibv_qp_type qp_type = IBV_QPT_RC;
-  uiw::verbs::EventSource events;  // named as the ibv_qp
+  uiw::verbs::EventSource events;  // carries the ibv_qp
   std::atomic<uint32_t> async_events{0};
-  uiw::core::Told told;  // of ibv_modify_qp
+  uiw::core::Told told;  // for ibv_modify_qp
   uiw::verbs::Registration registration;
-  std::optional<uiw::counters::Lent> counters;  // from when it has a number
+  std::optional<uiw::counters::Lent> counters;  // set once it has a number
 
-  // By its type one of the two.
+  // One of the two, by its type.
   std::unique_ptr<uiw::session::QueuePair> session;
   std::unique_ptr<uiw::datagram::QueuePair> datagrams;
 
-  // With a session.
+  // For a session.
   uiw::verbs::Senders::Member sending;
   std::unique_ptr<uiw::rendezvous::PeerSearch> peer_search;  // thread: engine
   uiw::verbs::KeptAttributes kept;
 
-  // With datagrams.
+  // For datagrams.
   uiw::datagram::Door* door = nullptr;
   uiw::verbs::Users users;  // groups that it is attached to
 
-  // Of the two queues a member can be in one list only.
+  // A CqMember can be in one list only, so the receive CQ gets a second one.
   struct ReceiveMember final : uiw::verbs::CqMember {
     explicit ReceiveMember(uiwarp_qp& qp) : owner(qp) {}
     void on_cq_error() override { owner.on_cq_error(); }
@@ -61,8 +61,8 @@ struct uiwarp_qp final : uiw::queue::QueuePairEvents, uiw::verbs::CqMember {
 
 namespace uiw::verbs {
 
-// What queue pairs of all types are made with; `qp` has its number and its queues, and gets its
-// counters.
+// Fills in the options common to all types. `qp` must have its number and queues; it gets its
+// counters here.
 void fill(queue::QueuePairOptions& options, uiwarp_qp& qp, const uiwarp_qp_init& init);
 
 }  // namespace uiw::verbs

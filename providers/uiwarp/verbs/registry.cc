@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A hash of chains through the queue pairs themselves, so that registering cannot fail.
+// A hash table whose chains link the registrations themselves, so that adding one cannot fail.
 #include "verbs/registry.h"
 
 #include <unistd.h>
@@ -18,18 +18,18 @@ namespace uiw::verbs {
 namespace {
 
 constexpr uint32_t kBuckets = 4096;
-// Numbers without a port: below 1024, which no port of ours is. 0 and 1 are special QPs in
-// InfiniBand (core/qp_number.h).
+// Numbers without a port: their upper 16 bits are below 1024, where we use no port. 0 and 1 are
+// special QPs in InfiniBand (core/qp_number.h).
 constexpr uint32_t kPortless = 1024u << 8, kReserved = 2;
 
-// Differs from process to process, so that a stale number of another one finds nothing.
+// Differs between processes, so that a stale number of another process matches nothing.
 uint32_t first_number() {
   uint32_t number;
   if (!core::sys::random(&number, sizeof number)) number = static_cast<uint32_t>(core::now());
   return number % kPortless;
 }
 
-// After fork() the child does not know the parent's queue pairs, whose engine does not run there.
+// Per process: in a forked child the engine of the parent's queue pairs does not run.
 struct Registry {
   std::mutex mutex;
   Registration* buckets[kBuckets] = {};  // under mutex, as the next
@@ -49,7 +49,7 @@ struct Registry {
     registration.next = first;
     first = &registration;
   }
-  // Every device allows far fewer queue pairs: one is always free.
+  // Devices allow far fewer queue pairs, so one is always free.
   uint32_t portless_number() {
     do {
       last_portless = (last_portless + 1) % kPortless;
@@ -71,7 +71,7 @@ session::QueuePair* find_queue_pair(uint32_t qp_num) {
 
 bool for_each_queue_pair(void (*call)(session::QueuePair& queue_pair, void* with), void* with) {
   Registry* const all = g_registry.made();
-  // A child that shares the memory (vfork) has a number of its own only.
+  // A child of vfork() shares this memory; only its process number differs.
   if (!all || all->process != getpid()) return true;
   const std::unique_lock lock(all->mutex, std::try_to_lock);
   if (!lock) return false;
@@ -81,7 +81,7 @@ bool for_each_queue_pair(void (*call)(session::QueuePair& queue_pair, void* with
   return true;
 }
 
-// Under the mutex, so that it is not freed meanwhile.
+// Calls claim() under the mutex, so that the queue pair is not freed meanwhile.
 int claim_queue_pair(uint32_t qp_num) {
   Registry* const all = g_registry.get();
   if (!all) return EINVAL;

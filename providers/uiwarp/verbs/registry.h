@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Queue pair numbers of this process: how rdma_cm finds the QP that a connection is for.
+// The queue pair numbers of this process, by which rdma_cm finds the QP for a connection.
 #pragma once
 
 #include <cstdint>
@@ -9,38 +9,38 @@
 
 namespace uiw::verbs {
 
-// The QP of that number; null when there is none. Thread: engine, where ibv_destroy_qp unregisters,
-// so that a QP found there stays for the rest of that engine turn. Others can ask whether there is
-// one.
+// The QP with that number, or null. Thread: engine. ibv_destroy_qp unregisters there, so a QP stays
+// valid for the rest of the engine turn. Other threads may only test for null.
 session::QueuePair* find_queue_pair(uint32_t qp_num);
 
-// session::QueuePair::claim() of the QP of that number. EINVAL also when there is none. Thread:
-// any.
+// Calls session::QueuePair::claim() of the QP with that number. EINVAL also when there is none.
+// Thread: any.
 int claim_queue_pair(uint32_t qp_num);
 
-// Calls it for each queue pair of this process that is published; none is destroyed meanwhile.
-// False: not now, as somebody is at work here. `call` must not wait for an engine. Thread: any, and
-// signal handlers.
+// Calls `call` for each published queue pair of this process; none is destroyed meanwhile. False:
+// nothing was done, as another thread uses the registry. `call` must not wait for an engine.
+// Thread: any, and signal handlers.
 bool for_each_queue_pair(void (*call)(session::QueuePair& queue_pair, void* with), void* with);
 
-// A number and, once publish() was called, the queue pair that has it. Owned by verbs/qp.cc.
+// A number and, after publish(), the queue pair that has it. Owned by verbs/qp.cc.
 struct Registration {
   uint32_t qp_num = 0;
   session::QueuePair* queue_pair = nullptr;  // under the registry's mutex
   Registration* next = nullptr;
 };
 
-// Gives `registration` a number that no other has: 24 bits, one that peers can meet
-// (rendezvous/ports.h) or, where no TCP port is to be had, one that only rdma_cm can connect: its
-// upper 16 bits are below every port that may be had. False when out of memory. Thread: any.
+// Gives `registration` a unique number of 24 bits, by which peers can connect (rendezvous/ports.h).
+// If no TCP port is available, the number can only be used by rdma_cm; its upper 16 bits are then
+// below all ports that are used. False when out of memory. Thread: any.
 bool reserve_number(Registration& registration);
-// The same with a condition (rendezvous/ports.h), for a queue pair that is of no use without a
-// port. 0, ENOMEM, or take_number()'s errno.
+// The same with a condition (rendezvous/ports.h), for a queue pair that needs a port. 0, ENOMEM, or
+// take_number()'s errno.
 int reserve_number(Registration& registration, rendezvous::PortCondition& condition);
-// From now on find_queue_pair() finds it. In the process that reserved its number. Thread: any.
+// From now on find_queue_pair() finds it. Call it in the process that reserved the number. Thread:
+// any.
 void publish(Registration& registration, session::QueuePair* queue_pair);
-// Gives the number back; idempotent. Thread: engine once it was published, else any that may wait
-// for it.
+// Returns the number; idempotent. Thread: engine after publish(), before it any that may wait for
+// the engine.
 void unregister(Registration& registration);
 
 }  // namespace uiw::verbs

@@ -30,7 +30,7 @@ bool Senders::let_go_of(uint32_t stag, bool now) {
       if (wait == 0) wait = ++waits_;
       bool all = true;
       for (Member* one = members_.first(); one; one = members_.next(*one)) {
-        // Those that are busy are asked again, not all of them until none is.
+        // Only members that were busy are asked again.
         if (one->has_let_go == wait) continue;
         if (one->queue_pair && one->queue_pair->lets_go_of(stag, now))
           one->has_let_go = wait;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A shared receive queue and where its limit event goes.
+// A shared receive queue and the destination of its limit event.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,9 @@ struct uiwarp_srq final : uiw::queue::SrqEvents {
       : pd(&of), counters(uiw::counters::Kind::kSharedReceiveQueue, of.context->device->name, 0) {}
 
   uiwarp_pd* pd;
-  uiw::counters::Lent counters;  // before the queue that counts there
+  uiw::counters::Lent counters;  // declared before the queue that counts in it
   std::unique_ptr<uiw::queue::ReceiveQueue> queue;
-  uiw::verbs::EventSource events;  // named as the ibv_srq
+  uiw::verbs::EventSource events;  // carries the ibv_srq
   uiw::verbs::Users users;         // queue pairs
   std::atomic<uint32_t> async_events{0};
   uiw::core::Told told;

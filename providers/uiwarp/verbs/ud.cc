@@ -16,12 +16,14 @@
 namespace uiw::verbs {
 namespace {
 
-// A port does if its UDP socket is there or can be had.
+// A port is usable if its UDP socket is open already or can be opened.
 class DoorAtPort final : public rendezvous::PortCondition {
  public:
   explicit DoorAtPort(engine::Engine& engine) : engine_(engine) {}
   int try_port(uint16_t port) override {
-    if (port == datagram::kGroupPort) return EADDRINUSE;  // of the groups, for all processes
+    if (port == datagram::kGroupPort)
+      return EADDRINUSE;  // used for multicast groups, by all
+                          // processes
     core::Result<datagram::Door*> entered = datagram::Door::enter(engine_, port);
     if (!entered) return entered.error();
     door_ = *entered;
@@ -68,8 +70,8 @@ int create_datagrams(uiwarp_qp& qp, const uiwarp_qp_init& init) {
 
 void end_datagrams(uiwarp_qp& qp) {
   qp.door->remove(*qp.datagrams);
-  // On the engine, so that rdma_cm does not hold one that it found a moment ago; and what the queue
-  // pair has left to the engine is done then.
+  // On the engine thread, where rdma_cm may be using a QP that it has just found. Afterwards the
+  // engine has also done what the queue pair left to it.
   qp.pd->context->engine->run_sync([&] {
     qp.datagrams->end_late();
     qp.door->leave();
@@ -84,8 +86,8 @@ using namespace uiw;
 
 namespace {
 
-// The group of a GID; none, with errno in `error`: no queue pair of that type can be attached, or
-// it is no group's.
+// The group that a GID names. None, with an errno in `error`: this queue pair cannot be attached,
+// or the GID names no group.
 std::optional<in6_addr> group_of(uiwarp_qp& qp, const ibv_gid& gid, const char* call, int& error) {
   in6_addr address;
   std::memcpy(&address, &gid, sizeof address);

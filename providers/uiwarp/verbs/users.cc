@@ -25,8 +25,8 @@ uint32_t Users::total() const {
 }
 
 int refuse_busy(core::Told& told, const char* call, const Users& users) {
-  if (core::settings().checked()) return EBUSY;  // its finding names them
-  char list[256] = "";                           // all kinds, each with ten digits, are shorter
+  if (core::settings().checked()) return EBUSY;  // the finding of --check names them
+  char list[256] = "";                           // enough for all kinds, each with ten digits
   size_t used = 0;
   for (size_t i = 0; i < std::size(kNames); ++i) {
     const uint32_t count = users.count_of(static_cast<User>(i));

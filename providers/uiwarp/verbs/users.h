@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What uses an object, which cannot be destroyed as long as anything does.
+// Counts the users of an object, which cannot be destroyed while it has any.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace uiw::verbs {
 enum class User : uint8_t {
   kQueuePair,
   kSharedReceiveQueue,
-  kCompletionQueue,  // of a parent domain that it was created with
+  kCompletionQueue,  // created with this parent domain
   kRegion,
   kWindow,
   kAddressHandle,
@@ -22,7 +22,7 @@ enum class User : uint8_t {
   kGroup,  // a multicast group that a queue pair is attached to
 };
 
-// How many of each. Thread: any.
+// The number of users of each kind. Thread: any.
 class Users {
  public:
   void add(User user) { count(user).fetch_add(1, std::memory_order_relaxed); }
@@ -39,7 +39,7 @@ class Users {
   std::array<std::atomic<uint32_t>, static_cast<size_t>(User::kGroup) + 1> counts_ = {};
 };
 
-// EBUSY of `call`, which would destroy what is in use; says once by what.
+// Returns EBUSY for `call`, which would destroy an object in use. Logs once what uses it.
 int refuse_busy(core::Told& told, const char* call, const Users& users);
 
 }  // namespace uiw::verbs
