@@ -14,9 +14,9 @@ namespace uiw::cm {
 
 namespace {
 
-// How many of those that have not said anything are asked whether they just have, so that Requests
-// are offered in the order in which their connections came. Each costs a system call, and silent
-// connections must not make every Request cost thousands.
+// How many silent connections are checked for unread bytes before a later connection's Request is
+// offered, so that Requests are offered in the order of the connections. Each check costs a system
+// call, and silent connections must not make every Request cost thousands.
 constexpr int kLooks = 64;
 
 }  // namespace
@@ -31,7 +31,7 @@ Acceptor::Acceptor(Manager& manager, engine::Engine& engine,
 
 Acceptor::~Acceptor() {
   manager_.admission().forget(*this);
-  // Before it goes: each takes itself out of the list.
+  // Before half_open_ is destroyed: each responder takes itself out of that list.
   listener_.reset();
   while (Responder* responder = half_open_.first()) responder->close();
 }
@@ -69,7 +69,7 @@ void Acceptor::offer() {
     if (responder->complete()) {
       responder->offer();
     } else if (looks > 0 && (--looks, responder->has_unread())) {
-      return offer_soon();  // its bytes are the next that the engine receives
+      return offer_soon();  // the engine receives its bytes next
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A listening id: takes TCP connections and has each one's MPA Request read.
+// A listening id: accepts TCP connections and starts a Responder for each, which reads the MPA
+// Request.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,28 +15,31 @@ namespace uiw::cm {
 
 class Acceptor final : public Endpoint, private transport::AcceptHandler {
  public:
-  // `device`: of the address that the listener is bound to, null for the wildcard.
+  // `device`: the device of the address that the listener is bound to; null for the wildcard.
   Acceptor(Manager& manager, engine::Engine& engine, std::unique_ptr<transport::Listener> listener,
            Service service, const device::Device* device);
 
-  // What is to be had here. Constant. Thread: any.
+  // The service offered here. Constant. Thread: any.
   Service service() const { return service_; }
 
-  // Connections that TCP holds until they are taken, which is at once as a rule: what the host
-  // allows (net.core.somaxconn). More come again after a second.
+  // TCP's queue of connections that are not accepted yet: as long as the host allows
+  // (net.core.somaxconn). They are usually accepted at once. If the queue is full, peers retry
+  // after a second.
   static constexpr int kTcpQueue = SOMAXCONN;
 
-  // A connection's Request is complete. The application is told in a later turn of the engine, and
-  // of all Requests that lie in the sockets then in the order of the connections: the octets are
-  // found in any order, and programs number their connections at either end (perftest's -q does).
-  // Thread: engine.
+  // A connection's Request is complete. The application is told in a later turn of the engine. If
+  // the Requests of several connections are in their sockets by then, it is told in the order of
+  // the connections: the octets are found in any order, but programs number their connections at
+  // both ends (perftest's -q). Thread: engine.
   void request_came();
 
-  // Connections of whose Request the application has not been told yet. Thread: engine.
+  // Adds and removes a connection of whose Request the application has not been told yet. Thread:
+  // engine.
   void join(Responder& responder);
   void leave(Responder& responder);
 
-  // For AdmissionControl, which says when there is room for more connections. Thread: engine.
+  // Called by AdmissionControl, depending on whether there is room for more connections. Thread:
+  // engine.
   void pause();
   void resume();
   bool paused() const { return paused_; }
@@ -55,7 +59,7 @@ class Acceptor final : public Endpoint, private transport::AcceptHandler {
   std::unique_ptr<transport::Listener> listener_;
   using HalfOpen = core::List<Responder, &Responder::half_open>;
   HalfOpen half_open_;     // oldest first
-  uint32_t complete_ = 0;  // how many of them have sent their Request
+  uint32_t complete_ = 0;  // how many of half_open_ have sent their Request
   bool paused_ = false;    // until AdmissionControl has room
 };
 

@@ -8,13 +8,13 @@
 namespace uiw::cm {
 namespace {
 
-// While others wait, a connection has this part of the time that a Request may take: a fifth of a
-// second by default. A program that makes thousands of connections needs less until it sends the
-// first Request. A longer time would make others wait longer behind a flood of silent connections.
+// While others wait, a connection has this fraction of the time limit of a Request: a fifth of a
+// second by default. A program that makes thousands of connections sends its first Request sooner.
+// A longer time would delay others behind a flood of silent connections.
 constexpr uint32_t kRequestTimeShare = 25;
 
-// Between the resumption of one acceptor and of the next. The first has accepted by then, so that a
-// flood at one listener does not take all that becomes free.
+// The time between resuming one acceptor and the next. The first has accepted by then, so a flood
+// at one listener does not take all the room.
 constexpr core::Nanoseconds kBetweenAcceptors = core::kMillisecond;
 
 }  // namespace
@@ -51,9 +51,9 @@ void AdmissionControl::leave(Responder& responder) {
   if (!waiting_.empty()) engine_->arm(next_, 0);
 }
 
-// A legitimate peer sends its Request at once. But of many that connect at the same time, all are
-// accepted before the first Request comes. False: the timer calls again when the oldest has had its
-// time.
+// A legitimate peer sends its Request at once. But when many connect at the same time, all are
+// accepted before the first Request arrives. False: the timer calls again when the oldest has used
+// up its time.
 bool AdmissionControl::make_room() {
   const core::Nanoseconds time_limit =
       settings_.request_timeout_ms * core::kMillisecond / kRequestTimeShare;

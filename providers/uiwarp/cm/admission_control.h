@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Bounds the connections, at all listeners together, that no application knows of yet: unknown
-// peers may take only so many descriptors (core/descriptor_shares.h). At the bound nothing is
-// accepted, and new connections wait in TCP's queues. The oldest one without a Request is closed
-// when it has had the time to send one, whichever listener it came to.
+// Bounds the number of connections, over all listeners, of which no application knows yet: unknown
+// peers may use only a share of the descriptors (core/descriptor_shares.h). At the bound nothing is
+// accepted, and new connections wait in TCP's queues. The oldest connection without a Request, at
+// any listener, is closed once it has had the time to send one.
 #pragma once
 
 #include <atomic>
@@ -15,25 +15,25 @@
 
 namespace uiw::cm {
 
-// Thread: engine, unless it says otherwise.
+// Thread: engine, unless stated otherwise.
 class AdmissionControl {
  public:
   explicit AdmissionControl(const core::Settings& settings) : settings_(settings) {}
 
-  // Reads how many descriptors the process may have. Call it before each listener begins. Thread:
+  // Reads how many descriptors the process may have. Call it before each listener starts. Thread:
   // any.
   void measure();
 
-  // Whether one more may be accepted now. If not the acceptor is paused until there is room.
+  // Whether the acceptor may accept one more connection now. If not, pauses it until there is room.
   bool admit(Acceptor& acceptor, engine::Engine& engine);
-  // The acceptor ends.
+  // The acceptor is being destroyed.
   void forget(Acceptor& acceptor);
   void enter(Responder& responder) { all_.append(responder); }
   void leave(Responder& responder);
 
-  // CONNECT_REQUESTs that are queued and not fetched; the manager's lock is held. may_queue():
-  // whether a listener that has so many of them may have one more. A quarter of what the other
-  // listeners leave stays free for them.
+  // These count CONNECT_REQUESTs that are queued and not fetched; the manager's lock is held.
+  // may_queue(): whether a listener that has `of_this_listener` of them may queue one more. A
+  // quarter of what the other listeners leave stays free for them.
   bool may_queue(uint32_t of_this_listener) const;
   void queued();
   void fetched();
@@ -49,7 +49,8 @@ class AdmissionControl {
   std::atomic<uint32_t> not_fetched_{0};
 
   core::List<Responder, &Responder::in_admission> all_;        // oldest first
-  core::List<Acceptor, &Acceptor::before_admission> waiting_;  // paused; the longest waiting first
+  core::List<Acceptor, &Acceptor::before_admission> waiting_;  // paused ones, the longest waiting
+                                                               // first
   engine::Engine* engine_ = nullptr;                           // null before the first admit()
   // Armed only while acceptors wait.
   engine::Deadline<AdmissionControl, &AdmissionControl::go_on> next_{*this};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// RDMA connection management over plain TCP sockets: what the kernel's rdma_cm + iw_cm do for a
-// hardware RNIC, or, by InfiniBand's rules (rules.h), rdma_cm + ib_cm for a RoCE adapter. Knows
-// nothing of the ucma command format (vkernel/ucma does).
-// The words that its interface (manager.h) is spoken in.
+// RDMA connection management over plain TCP sockets. It does what the kernel's rdma_cm + iw_cm do
+// for a hardware RNIC or, by InfiniBand's rules (rules.h), what rdma_cm + ib_cm do for a RoCE
+// adapter. It knows nothing of the ucma command format (vkernel/ucma does). This file has the types
+// of its interface (manager.h).
 #pragma once
 
 #include <netinet/in.h>
@@ -43,11 +43,11 @@ enum class PortSpace : uint16_t {  // values of rdma_ucm_port_space
   kIb = 0x013f,
 };
 
-// What connect() and listen() of an id are about.
+// What connect() and listen() of an id refer to.
 enum class Service : uint8_t {
   kConnection,  // of a reliable queue pair
-  kDatagrams,   // the queue pair to send datagrams to: service id resolution (resolution.h)
-  kNone,        // what the rules, or software, do not have
+  kDatagrams,   // finding the queue pair to send datagrams to: service id resolution (resolution.h)
+  kNone,        // not supported by the rules, or by software
 };
 
 // The Q_Key of queue pairs that rdma_cm makes for datagrams: RDMA_UDP_QKEY.
@@ -56,33 +56,33 @@ inline constexpr uint32_t kDatagramQkey = 0x01234567;
 struct ConnParam {
   uint8_t private_data[256] = {};
   uint8_t private_data_len = 0;
-  uint8_t responder_resources = 0;  // IRD: reads the peer may have outstanding towards us
-  uint8_t initiator_depth = 0;      // ORD: reads we may have outstanding
+  uint8_t responder_resources = 0;  // IRD: Reads that the peer may have outstanding to us
+  uint8_t initiator_depth = 0;      // ORD: Reads that we may have outstanding
   uint32_t qp_num = 0;
-  uint32_t qkey = 0;  // of datagrams
-  // InfiniBand's, of which MPA knows nothing: what an end says of itself stays with it.
+  uint32_t qkey = 0;  // for datagrams
+  // InfiniBand parameters that MPA does not carry: each end's values stay local.
   uint8_t flow_control = 0;
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
   uint8_t srq = 0;
 };
 
-// How far an id has come, as what InfiniBand says of its queue pair depends on it.
+// How far an id has come. InfiniBand's attributes of its queue pair depend on that.
 enum class Stage : uint8_t {
-  kNoPath,    // the way to the peer is not resolved
-  kPath,      // it is
-  kAsked,     // active: a Request is on its way
+  kNoPath,    // the route to the peer is not resolved
+  kPath,      // it is resolved
+  kAsked,     // active: a Request was sent
   kAnswered,  // the terms of both ends are known: the queue pair can go to RTR and RTS
   kOver,      // rejected, failed or disconnected
 };
 
-// What a queue pair is to be set to for the connection of an id.
+// The queue pair attributes for the connection of an id.
 struct Terms {
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
   uint8_t retry_count = 0;
-  uint8_t rnr_retry_count = 0;  // how often a peer tries that finds no receive here
-  uint8_t timeout = 0;          // as RDMA_OPTION_ID_ACK_TIMEOUT
+  uint8_t rnr_retry_count = 0;  // how often a peer retries that finds no receive here
+  uint8_t timeout = 0;          // in the form of RDMA_OPTION_ID_ACK_TIMEOUT
 };
 
 inline Terms terms_of(const ConnParam& param) {
@@ -110,7 +110,8 @@ struct Event {
   int status = 0;    // 0 or negative errno
   ConnParam param;
   uint64_t argument = 0;  // kUser, kInternal
-  // Of ids for datagrams. With a destination when the event says where to send to, be it a group.
+  // For ids for datagrams. Has a destination when the event tells one to send to, which may be a
+  // group.
   Route route;
 };
 

@@ -38,15 +38,15 @@ ConnectAttempt ConnectAttempt::begin(const core::Settings& settings, int bound_f
 
   const int error = attempt.outbox.flush(*fd);
   switch (error) {
-    case EAGAIN:  // not connected yet, or it takes no more
+    case EAGAIN:  // not connected yet, or the socket is full
       attempt.connected = attempt.outbox.begun();
       break;
     case 0:
-    case EPIPE:  // the peer has accepted, and gone
+    case EPIPE:  // the peer has accepted and gone
     case ECONNRESET:
       attempt.connected = true;
       break;
-    default:  // a socket tells an error once
+    default:  // a socket reports an error only once
       attempt.error = error;
   }
   return attempt;

@@ -9,7 +9,7 @@
 namespace uiw::cm {
 
 Endpoint::Endpoint(Manager& manager, engine::Engine& engine) : manager_(manager), engine_(engine) {
-  // The creator may or may not hold the manager's lock: the list has one of its own.
+  // The list has its own lock, as the creator may or may not hold the manager's.
   manager_.endpoint_created(*this);
 }
 

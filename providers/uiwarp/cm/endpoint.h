@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The part of a connection that lives on the engine thread: a listening socket, a start-up, a
-// stream that has gone to its queue pair. Application threads reach it only through orders.
+// The part of an id that lives on the engine thread: a listening socket, a connection in start-up,
+// or one whose stream has gone to its queue pair. Application threads reach it only through orders.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ class Endpoint : public engine::Task {
   enum Order : uint32_t {
     kStart = 1,
     kDisconnect = 2,
-    kDrop = 4,        // the Id is gone: end everything
-    kOffer = 8,       // a listener's: Requests have come
-    kAccept = 16,     // a Request's: the application has accepted it
-    kReceive = 32,    // a connection's: the application is told that it stands
-    kEstablish = 64,  // an answered Request's: the program has its queue pair ready
+    kDrop = 4,        // the Id was destroyed: end everything
+    kOffer = 8,       // listener: Requests have arrived
+    kAccept = 16,     // Request: the application has accepted it
+    kReceive = 32,    // connection: the application has been told of ESTABLISHED
+    kEstablish = 64,  // answered Request: the program's queue pair is ready
   };
 
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Has carry_out() called on the engine thread. The manager's lock must be held.
+  // Has the engine thread call carry_out(). The manager's lock must be held.
   void order(Order what);
 
   core::ListLink<Endpoint> among_all;
@@ -42,25 +42,25 @@ class Endpoint : public engine::Task {
   Endpoint(Manager& manager, engine::Engine& engine);
   virtual ~Endpoint();
 
-  // Both: thread engine, no lock held; may end the endpoint.
-  // `orders` is a set of all but kDrop.
+  // Both are called on the engine thread without a lock, and may end the endpoint. `orders` never
+  // contains kDrop.
   virtual void carry_out(uint32_t orders) = 0;
-  // No Id has it any more, or never had, and it is to end: on kDrop, and when the engine is about
-  // to be given up. Called once.
+  // The endpoint has no Id, and must end: called on kDrop, and before the engine is given up.
+  // Called once.
   virtual void drop() { finish(); }
 
-  // Ends this endpoint: unties it from its Id and frees it, now or when the engine has handed back
-  // the order that is still queued. Nothing of `this` may be touched after. Thread: engine.
+  // Ends this endpoint: separates it from its Id and frees it, now or after the queued task has
+  // run. `this` must not be used afterwards. Thread: engine.
   void finish();
-  // The same with the last words to the application, while the Id is there: it enters kEnded and
-  // gets this event.
+  // The same, but first, if there is an Id, sets it to kEnded and queues this event for it.
   void finish_with(EventType type, int status, const ConnParam* param = nullptr);
 
-  // Takes the place of another endpoint at its Id, with what was ordered of it about a
-  // disconnection. The manager's lock must be held.
+  // Replaces another endpoint at its Id, and takes over a pending kDisconnect. The manager's lock
+  // must be held.
   void take_over(Endpoint& from);
 
-  // For who is about to take this one's place. Thread: engine, no lock held.
+  // Orders `what` once more, for the endpoint that is about to take over. Thread: engine, no lock
+  // held.
   void order_again(Order what);
 
   Manager& manager_;
@@ -71,7 +71,7 @@ class Endpoint : public engine::Task {
   void run() final;
 
   uint32_t orders_ = 0;  // manager's lock, as the two below
-  bool queued_ = false;  // the engine holds this task
+  bool queued_ = false;  // this task is posted to the engine
   bool finished_ = false;
   bool dropped_ = false;  // drop() was called
 };

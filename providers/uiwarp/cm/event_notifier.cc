@@ -27,7 +27,8 @@ void EventNotifier::queued(Channel& channel, engine::Engine* engine) {
   if (!std::exchange(posted_, true)) engine->post(*this);
 }
 
-// What is shown is not hidden again: only the first notification is late.
+// Events that can be fetched already must not be hidden again, so only the first notification is
+// delayed.
 void EventNotifier::draw_lateness(Channel& channel, const engine::Engine& engine) {
   const auto drawn =
       core::shaken(core::Shaken::kEvents, channel.number, channel.notifications_drawn++);
@@ -51,11 +52,12 @@ void EventNotifier::taken(Channel& channel) {
   const Channel::Notified notified = std::exchange(channel.notified, kNever);
   if (notified == kNever) return;
   for (;;) {
-    // Read before clear(): if the engine was out of notify() by then, there is something to clear.
+    // Read before clear(): if the engine had left notify() by then, there is something to clear.
     const bool notifying = notifying_.load(std::memory_order_acquire) == &channel;
     const bool cleared = channel.sink->clear();
     if (!notifying) return;
-    // It was the engine's then. Of several that one may be still to come.
+    // With one notification, what was cleared was the engine's. With several, the engine's may
+    // still come.
     if (cleared && notified == kOnce) return;
     notifying_.wait(&channel, std::memory_order_acquire);
   }
@@ -79,7 +81,7 @@ Channel* EventNotifier::first_due(core::Nanoseconds now) {
   return channel;
 }
 
-// Posted by a turn of the engine, so this is the next one, before it sleeps; or later, by the
+// Posted in one turn of the engine, it runs in the next, before the engine sleeps; or later, by the
 // timer.
 void EventNotifier::run() {
   std::unique_lock hold(lock_);

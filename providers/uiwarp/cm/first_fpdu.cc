@@ -17,18 +17,18 @@ constexpr uint32_t kMaxUlpdu =
                                     ? rdmap::kMaxTerminateBody
                                     : rdmap::kReadRequestSize);
 
-// `begin` has the room for a length and behind it the ULPDU, which ends at `end`.
+// `begin` points to room for the length field, followed by the ULPDU, which ends at `end`.
 void set_fpdu(startup::Outbox& outbox, uint8_t* begin, const uint8_t* end, bool crc, bool markers) {
   const auto ulpdu_length = static_cast<uint32_t>(end - begin) - mpa::kLengthSize;
   core::store_be16(begin, static_cast<uint16_t>(ulpdu_length));
 
-  // Without markers: laid down right behind a marker's position it ends before the next one.
+  // Without markers: an FPDU that starts right after a marker position ends before the next one.
   uint8_t fpdu[mpa::marked_size(0, mpa::fpdu_size(kMaxUlpdu))];
   mpa::MarkerWriter writer(fpdu, markers ? 0 : mpa::kMarkerSize);
   writer.put(begin, static_cast<uint32_t>(end - begin));
   constexpr uint8_t kZeros[4] = {};
   writer.put(kZeros, mpa::pad_size(ulpdu_length));
-  // RFC 5044 4.4: the field is there with CRC off, too. Least significant octet first.
+  // RFC 5044 4.4: the field exists with CRC off, too. Least significant octet first.
   const core::Bytes covered = writer.written();
   const uint32_t sum = crc ? core::crc32c(covered.data(), covered.size()) : 0;
   writer.put(&sum, sizeof sum);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Numbers of ids: small, because librdmacm indexes an array with them, and reused as late as
-// possible, so that a stale number finds nothing rather than another id.
+// Maps numbers to ids. The numbers are small, because librdmacm indexes an array with them, and are
+// reused as late as possible, so that a stale number finds nothing rather than another id.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace uiw::cm {
 
-// Not thread-safe: the manager's lock.
+// Guarded by the manager's lock.
 class IdTable {
  public:
   static constexpr uint32_t kEnd = 65536;  // librdmacm refuses numbers from here on
@@ -20,7 +20,7 @@ class IdTable {
   void remove(const Id& id);
   Id* find(uint32_t number) const;
   uint32_t size() const { return used_; }
-  // Pages that have memory: those with an id, no others.
+  // Pages that are allocated: those with an id.
   uint32_t pages() const { return page_count_; }
   // The first id whose number is above `number`; null at the end.
   Id* next(uint32_t number) const;

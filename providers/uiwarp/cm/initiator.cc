@@ -19,19 +19,19 @@
 namespace uiw::cm {
 namespace {
 
-// A refusal is believed when nobody has begun to listen for so long. An adapter's request takes
-// milliseconds to be refused, a SYN over loopback microseconds, and programs count on the former:
-// perftest's client connects a second time while its server is about to listen again.
+// An attempt that was refused is repeated for this long. An adapter's request takes milliseconds to
+// be refused, a SYN over loopback microseconds, and programs rely on the former: perftest's client
+// connects a second time while its server is about to listen again.
 constexpr core::Nanoseconds kListenerComesWithin = 100 * core::kMillisecond;
 constexpr core::Nanoseconds kConnectAgainAfter = 5 * core::kMillisecond;
 
-// Who takes datagrams at the port has no other word for it.
+// A listener for datagrams refuses a connection by this status.
 bool is_another_service(const mpa::StartupFrame& reply) {
   ResolutionAnswer answer;
   return parse_resolution_answer(reply, answer) && answer.status == ResolutionStatus::kNotSupported;
 }
 
-// What the application is told of a failed attempt: conformance 4.1, as the kernel maps it.
+// The event for a failed attempt: conformance 4.1, as the kernel maps it.
 struct Failure {
   EventType event;
   int status;
@@ -69,7 +69,8 @@ Initiator::Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt at
       service_(service),
       param_(param),
       holder_(holder_of(manager, param.qp_num)) {
-  // Mostly known at once, and one that begins before the engine hears of it is to follow.
+  // The refusal is usually known at once. Join now, so that an attempt that begins before the
+  // engine runs has to follow this one.
   if (attempt_.error == ECONNREFUSED) manager_.refused_attempts().join(*this);
 }
 
@@ -83,7 +84,7 @@ void Initiator::carry_out(uint32_t orders) {
     log_stage("connecting");
     await_connection();
   }
-  // The program wants nothing of the answer any more.
+  // The program does not want the answer any more.
   if ((orders & kDisconnect) && !(orders & kEstablish)) return finish();
   if (orders & kEstablish) establish((orders & kDisconnect) != 0);
 }
@@ -117,7 +118,7 @@ void Initiator::await_connection() {
   attempt_.fd = -1;
 }
 
-// As if the peer or the network had: an instrument wants it so.
+// Acts as if the peer or the network had done it: an instrument has chosen this fate.
 void Initiator::meet(uiwarp_connect_fate fate) {
   const ServiceRules& rules = manager_.rules().of(service_);
   switch (fate) {
@@ -134,12 +135,12 @@ void Initiator::meet(uiwarp_connect_fate fate) {
 
 void Initiator::on_connect_failed(int error) {
   if (error == ECONNREFUSED && !fell_back_ && await_listener()) return;
-  // A peer that closed on revision 2 and is not to be had for revision 1 has closed on us.
+  // The peer closed on revision 2 and refuses revision 1: report that it has closed.
   if (fell_back_ && error == ECONNREFUSED) error = ECONNRESET;
   fail(error);
 }
 
-// False: long enough.
+// False: it has waited long enough.
 bool Initiator::await_listener() {
   if (give_up_at_ == 0) {
     give_up_at_ = engine_.now() + kListenerComesWithin;
@@ -155,8 +156,8 @@ bool Initiator::await_listener() {
   return true;
 }
 
-// Whether one that began earlier still waits for the same listener. Not for longer than this one
-// would wait by itself.
+// Whether an earlier attempt still waits for the same listener. False once this one has waited as
+// long as it would by itself.
 bool Initiator::must_follow() {
   if (give_up_at_ != 0 && engine_.now() >= give_up_at_) return false;
   const std::lock_guard hold(manager_.lock());
@@ -168,13 +169,13 @@ void Initiator::leave_refused() {
   manager_.refused_attempts().leave(*this);
 }
 
-// There is a listener: those who waited for it behind this one begin at once.
+// There is a listener: the attempts that waited behind this one start at once.
 void Initiator::have_others_follow() {
   const std::lock_guard hold(manager_.lock());
   if (!is_refused) return;
   manager_.refused_attempts().leave(*this);
   while (Initiator* const next = manager_.refused_attempts().take(destination_))
-    if (next->give_up_at_ != 0) engine_.arm(next->again_, 0);  // else the engine comes to it yet
+    if (next->give_up_at_ != 0) engine_.arm(next->again_, 0);  // else its kStart is still to come
 }
 
 void Initiator::connect_again() {
@@ -185,8 +186,8 @@ void Initiator::connect_again() {
   }
 }
 
-// On a new socket; with an explicit port only once the one before has gone without TIME_WAIT.
-// False: there is none, attempt_.error says why.
+// Connects on a new socket. With an explicit port, the previous socket must have closed without
+// TIME_WAIT. False: no socket; attempt_.error says why.
 bool Initiator::begin_anew(uint8_t revision) {
   sockaddr_storage from = source_;
   if (!explicit_port_) transport::set_port(from, 0);
@@ -220,7 +221,7 @@ void Initiator::on_connected(int fd) {
     std::lock_guard hold(manager_.lock());
     if (owner != nullptr) owner->source = stream_->local_address();
   }
-  // RFC 5044 7.1.2(10); the remote application decides when it answers.
+  // RFC 5044 7.1.2(10): a time limit, as the remote application decides when it answers.
   engine_.arm(deadline_, manager_.settings().reply_timeout_ms * core::kMillisecond);
   stream_->set_handler(this);
   log_stage(attempt_.request.revision >= 2 ? "TCP stands, an MPA Request of revision 2 is sent"
@@ -260,15 +261,15 @@ void Initiator::on_error(int error) {
   }
 }
 
-// RFC 6581 10: an end that knows only revision 1 closes on revision 2. Not when the beginning of an
-// answer came.
+// RFC 6581 10: an end that knows only revision 1 closes on revision 2. That is not the reason if
+// part of an answer has arrived.
 void Initiator::closed_without_reply() {
   if (answered_) return peer_left();
   if (collector_.empty() && fall_back()) return;
   fail(ECONNRESET);
 }
 
-// Tries once more with revision 1, on a new TCP connection. False: not now, or not any more.
+// Tries again with revision 1, on a new TCP connection. False: it does not apply, or failed.
 bool Initiator::fall_back() {
   if (fell_back_ || !manager_.settings().mpa_fallback || attempt_.request.revision < 2)
     return false;
@@ -276,7 +277,7 @@ bool Initiator::fall_back() {
   log_stage("the peer does not take revision 2, tried again with revision 1");
   collector_ = {};
   engine_.disarm(deadline_);
-  // By FIN it would keep the port that is to be had again.
+  // With a FIN the port, which is needed again, would stay in TIME_WAIT.
   if (explicit_port_) stream_->cut();
   stream_.reset();
   connector_.reset();
@@ -289,7 +290,7 @@ void Initiator::on_octets(core::Bytes octets) {
   const mpa::ParseStatus status = collector_.feed(octets, mpa::FrameKind::kReply, reply);
   if (status == mpa::ParseStatus::kNeedMore) return;
   if (status != mpa::ParseStatus::kComplete) {
-    // RFC 5044 8(4): an invalid start-up frame closes the connection without a word.
+    // RFC 5044 8(4): an invalid start-up frame closes the connection without a message to the peer.
     warn(mpa::describe(status), "; is the port that of a program without RDMA?");
     fail(EPROTO);
     return;
@@ -298,8 +299,8 @@ void Initiator::on_octets(core::Bytes octets) {
   judge(reply, octets);
 }
 
-// A peer that does not know of resolutions took ours for a connection, and is told by the end that
-// there is none.
+// A peer that does not know resolutions takes ours for a connection request; closing tells it that
+// there is no connection.
 void Initiator::judge_resolution(const mpa::StartupFrame& reply) {
   ResolutionAnswer answer{.status = ResolutionStatus::kNotSupported};
   ConnParam told;
@@ -321,8 +322,8 @@ void Initiator::judge_resolution(const mpa::StartupFrame& reply) {
   finish();
 }
 
-// `leftover`: octets behind the Reply. A responder must not send any before our first FPDU, but
-// one that does (siw) means them to be read.
+// `leftover`: octets behind the Reply. A responder must not send any before our first FPDU, but siw
+// does, and they must be processed.
 void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
   ConnParam answer;
   copy_private_data(answer, {reply.private_data, reply.private_size});
@@ -336,9 +337,9 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
     case mpa::ReplyVerdict::kRejected:
       if (is_another_service(reply)) return fail(ECONNREFUSED);
       log_stage("the peer has rejected it");
-      // RFC 5044 7.1.2(3): what the peer's application said goes to ours.
+      // RFC 5044 7.1.2(3): pass on the private data of the peer's application.
       if (reply.enhanced) {
-        // RFC 6581 9.1: the depths as well, seen from this end.
+        // RFC 6581 9.1: pass on the depths as well, seen from this end.
         answer.responder_resources =
             static_cast<uint8_t>(std::min<uint16_t>(reply.enhanced->ord, 255));
         answer.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(reply.enhanced->ird, 255));
@@ -376,20 +377,20 @@ void Initiator::accepted(const mpa::Agreement& agreement, core::Bytes leftover, 
   finish_with(EventType::kConnectError, -error);
 }
 
-// RFC 6581 9.3: an error of ours, after the peer has entered RDMA mode.
+// RFC 6581 9.3: a local error after the peer has entered RDMA mode.
 void Initiator::send_local_error(const mpa::Agreement& agreement) {
   send_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement.crc,
                  agreement.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
 }
 
-// The program may take its time: a peer that does not want to wait closes.
+// There is no time limit for the program: a peer that does not want to wait closes.
 void Initiator::tell_answer(const mpa::Agreement& agreement, core::Bytes leftover,
                             ConnParam& answer) {
   engine_.disarm(deadline_);
   answered_ = true;
   agreement_ = agreement;
   if (!leftover.empty()) keep(leftover);
-  // What the peer's program has accepted with, as a REP says it.
+  // The values with which the peer's program has accepted, as in a REP.
   answer.responder_resources = static_cast<uint8_t>(std::min<uint16_t>(agreement.used_ird, 255));
   answer.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(agreement.ord, 255));
   complete_offer(manager_.rules(), answer);
@@ -401,13 +402,14 @@ void Initiator::tell_answer(const mpa::Agreement& agreement, core::Bytes leftove
   manager_.push(*owner, EventType::kConnectResponse, 0, &answer);
 }
 
-// Of a peer that does not wait for our first FPDU (siw). What does not fit here TCP keeps.
+// Keeps octets of a peer that does not wait for our first FPDU (siw). TCP keeps the others.
 void Initiator::keep(core::Bytes octets) {
   leftover_.insert(leftover_.end(), octets.begin(), octets.end());
   stream_->pause_receive();
 }
 
-// Behind its Reply: a program that has said that it is ready takes it for the end of a connection.
+// The peer has gone after its Reply. A program that has said that it is ready must see the end of a
+// connection.
 void Initiator::peer_left() {
   {
     const std::lock_guard hold(manager_.lock());
@@ -422,7 +424,7 @@ void Initiator::peer_left() {
   finish();
 }
 
-// The program takes it for a connection already, whatever comes of it.
+// For the program the connection exists already, so a failure is reported as DISCONNECTED.
 void Initiator::establish(bool disconnect) {
   if (!leftover_.empty()) stream_->resume_receive();
   if (disconnect) order_again(kDisconnect);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The active end of a connection from the SYN to the Reply: RFC 5044 section 7.1.2, RFC 6581. By
-// InfiniBand's rules from there until the program has its queue pair ready. Also of a service id
-// resolution (resolution.h), which ends with the answer.
+// InfiniBand's rules also from the Reply until the program's queue pair is ready. It also runs
+// service id resolutions (resolution.h), which end with the answer.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class Initiator final : public Endpoint,
                         private transport::ConnectHandler,
                         private transport::StreamHandler {
  public:
-  // Takes over the attempt, the `turn`-th of the manager. `source` is the local address; a second
-  // attempt keeps its port only when `explicit_port`. The manager's lock must be held.
+  // Takes over the attempt, the `turn`-th of the manager. `source` is the local address; further
+  // attempts keep its port only if `explicit_port`. The manager's lock must be held.
   Initiator(Manager& manager, engine::Engine& engine, ConnectAttempt attempt, uint64_t turn,
             const sockaddr_storage& source, const sockaddr_storage& destination, bool explicit_port,
             int tos, Service service, const ConnParam& param);
@@ -28,7 +28,7 @@ class Initiator final : public Endpoint,
   const sockaddr_storage& destination() const { return destination_; }
   uint64_t turn() const { return turn_; }
   core::ListLink<Initiator> among_refused;
-  bool is_refused = false;  // is in that list: manager's lock
+  bool is_refused = false;  // is in that list; manager's lock
 
  private:
   ~Initiator() override;
@@ -63,12 +63,12 @@ class Initiator final : public Endpoint,
   void fail(int error);
   // For UIWARP_LOG=debug.
   void log_stage(const char* what, const char* why = "") const;
-  // Of an attempt that ends because of what the peer has answered. Not under the manager's lock.
+  // Logs why an attempt ends because of the peer's answer. Takes the manager's lock.
   void warn(const char* why, const char* hint = "") const;
   void reply_overdue();
 
   const uint64_t turn_;
-  ConnectAttempt attempt_;  // owns its descriptor until the connector or the stream does
+  ConnectAttempt attempt_;  // owns its descriptor until connector_ or stream_ does
   const sockaddr_storage source_;
   const sockaddr_storage destination_;
   const bool explicit_port_;
@@ -84,7 +84,7 @@ class Initiator final : public Endpoint,
   bool answered_ = false;
   mpa::Agreement agreement_;
   std::vector<uint8_t> leftover_;
-  core::Nanoseconds give_up_at_ = 0;  // waiting for a listener; 0: nobody refused yet
+  core::Nanoseconds give_up_at_ = 0;  // when waiting for a listener ends; 0: not refused yet
   engine::Deadline<Initiator, &Initiator::connect_again> again_{*this};
   engine::Deadline<Initiator, &Initiator::reply_overdue> deadline_{*this};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How long events are kept back under --shake: nothing promises that RDMA_CM_EVENT_ESTABLISHED is
-// there before the first message, nor DISCONNECTED with the completions that flush. Pure.
+// How long events are held back under --shake: nothing guarantees that RDMA_CM_EVENT_ESTABLISHED
+// comes before the first message, or DISCONNECTED together with flushed completions. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace uiw::cm {
 
-// By what was drawn (core/shaken.h). Half of them are prompt.
+// `drawn`: a number from core/shaken.h. Half of the events are not held back.
 constexpr core::Nanoseconds lateness_of(uint64_t drawn) {
   const uint64_t fraction = drawn >> 2;
   switch (drawn % 4) {

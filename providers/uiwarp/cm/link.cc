@@ -30,7 +30,7 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
                     uint32_t qp_num, const ConnParam& established) {
   auto* link = new (std::nothrow) Link(manager, engine, agreement.initiator, qp_num, established);
   if (link == nullptr) return ENOMEM;
-  // What the application is told: its own two depths as they are in force (conformance 4.2).
+  // Report the application's own depths as they are in force (conformance 4.2).
   link->established_.responder_resources =
       static_cast<uint8_t>(std::min<uint16_t>(agreement.ird, 255));
   link->established_.initiator_depth = static_cast<uint8_t>(std::min<uint16_t>(agreement.ord, 255));
@@ -63,22 +63,22 @@ int Link::establish(Endpoint& from, Manager& manager, engine::Engine& engine, St
     }
   }
   const bool program_moves = manager.rules().mover == Mover::kProgram;
-  // What ibv_modify_qp was given says it as well, and more.
+  // If the program moves the queue pair, the attributes of ibv_modify_qp say this, and more.
   if (ack_timeout && !program_moves) manager.queue_pairs().set_ack_timeout(qp_num, *ack_timeout);
-  // What an end says of the retries of the other one (rdma_connect(3)) is how long a Send waits
-  // here. iWARP knows nothing of it.
+  // The rnr_retry_count that this end gives for its peer (rdma_connect(3)) determines how long the
+  // peer's Send waits here. iWARP ignores it.
   if (program_moves && holder == Holder::kQueuePair)
     manager.queue_pairs().await_receives(
         qp_num, rnr_retry_count == core::kMostRetries && !manager.settings().rnr_wait_set);
-  // RFC 5044 7.1.2(10): no part of start-up may last for ever.
+  // RFC 5044 7.1.2(10): no part of start-up may last forever.
   if (agreement.peer_to_peer)
     engine.arm(link->deadline_, manager.settings().reply_timeout_ms * core::kMillisecond);
-  // RFC 6581 5: with A=1 the connection stands when the RTR frame was sent. A responder's
-  // application is told when the Reply is out, as iWARP adapters do: an initiator that was told may
-  // connect again at once, and that is to come second. What is posted before the RTR frame has come
-  // waits for it.
-  // A program that moves its queue pair itself knows it from its own call at the active end; at the
-  // passive one the RTR frame is the peer's "ready to use".
+  // RFC 6581 5: with A=1 the connection is established when the RTR frame was sent. But a
+  // responder's application is told when the Reply is out, as with iWARP adapters: an initiator
+  // that was told may connect again at once, and that second request must come later. Sends that
+  // are posted before the RTR frame has arrived wait for it. A program that moves its queue pair
+  // itself knows at the active end from its own call that it is established; at the passive end the
+  // RTR frame is the peer's "ready to use".
   if (program_moves && link->initiator_) link->announced_ = true;
   if (program_moves && (link->initiator_ || agreement.peer_to_peer))
     link->receive();
@@ -92,8 +92,8 @@ void Link::announce() {
   announced_ = true;
   std::lock_guard hold(manager_.lock());
   if (owner != nullptr) manager_.push(*owner, EventType::kEstablished, 0, &established_);
-  // Carried out after the channel's notification (cm/event_notifier.h), which was posted first: no
-  // completion of what the peer sends can be seen before ESTABLISHED.
+  // This order runs after the channel's notification (cm/event_notifier.h), which was posted first:
+  // so no completion of a message from the peer is visible before ESTABLISHED.
   order(kReceive);
 }
 
@@ -160,10 +160,10 @@ void Link::tell_end() {
   manager_.push(*owner, EventType::kDisconnected, 0);
 }
 
-// In InfiniBand packets of the connection may still be on their way, so that the queue pair is not
-// to be used again for twice the time that one lives. Here it may, but programs expect the event,
-// and many have destroyed the id when it comes. It comes to who has called rdma_disconnect(), as
-// from Linux, whose ib_cm begins that time when it asks for the end or answers the peer that did.
+// In InfiniBand, packets of the connection may still be in flight, so the queue pair must not be
+// reused for twice a packet's lifetime. Here it may be reused, but programs expect the event, and
+// many destroy the id when it comes. As in Linux, only a program that has called rdma_disconnect()
+// gets it: ib_cm starts that time when it requests the end or answers the peer that did.
 void Link::wait_out() {
   end_ = End::kBoth;
   engine_.arm(time_wait_, verbs::ack_time(timeout_));
@@ -185,8 +185,8 @@ void Link::drop() {
     return finish();
   }
   receive();
-  // A queue pair that is being destroyed still knows us: on_connection_ended() will come and free
-  // this.
+  // A queue pair that is being destroyed still refers to this object: on_connection_ended() will be
+  // called and free it.
   if (!manager_.queue_pairs().forget_observer(qp_num_)) return;
   manager_.queue_pairs().disconnect(qp_num_);
   finish();

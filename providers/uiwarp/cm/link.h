@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A connection whose stream has gone to its queue pair, or to what stands in for one: waits for the
-// first FPDU and for the end.
-// By InfiniBand's rules it stays a while after that, for TIMEWAIT_EXIT.
+// A connection whose stream was given to its queue pair or to a stand-in. Waits for the first FPDU
+// and for the end. By InfiniBand's rules it then stays for a while, for TIMEWAIT_EXIT.
 #pragma once
 
 #include <memory>
@@ -14,22 +13,21 @@
 
 namespace uiw::cm {
 
-// Who has the stream of a connection.
+// What holds the stream of a connection.
 enum class Holder : uint8_t {
-  kQueuePair,  // the one of the number that the program named
-  kStandIn,    // nobody: there is none of that number (stand_in.h)
+  kQueuePair,  // the queue pair with the number that the program named
+  kStandIn,    // a StandIn: there is no queue pair with that number (stand_in.h)
 };
 
-// Who is to have it, by the rules.
+// What should hold it, by the rules.
 Holder holder_of(Manager& manager, uint32_t qp_num);
 
 class Link final : public Endpoint, private session::ConnectionObserver {
  public:
-  // Gives the stream to the queue pair and takes the place of `from` at its Id, whose ESTABLISHED
-  // event carries `established`; none comes at the active end where the program moves its queue
-  // pair. On error the stream stays the caller's and `from` keeps its Id.
-  // `from` has to finish in both cases. 0, EINVAL (no such queue pair, or not fit to be
-  // connected), ENOMEM. Thread: engine.
+  // Gives the stream to its holder and replaces `from` at its Id. The Id's ESTABLISHED event
+  // carries `established`; at the active end there is no such event if the program moves its queue
+  // pair. On error the stream stays the caller's and `from` keeps its Id. `from` must finish in
+  // both cases. 0, EINVAL (no such queue pair, or not fit to be connected), ENOMEM. Thread: engine.
   static int establish(Endpoint& from, Manager& manager, engine::Engine& engine, StreamPtr&& stream,
                        const mpa::Agreement& agreement, core::Bytes leftover, Holder holder,
                        uint32_t qp_num, const ConnParam& established);
@@ -52,10 +50,10 @@ class Link final : public Endpoint, private session::ConnectionObserver {
   void waited();
 
   enum class End {
-    kNone,            // the connection stands
-    kProgramWantsIt,  // it stands yet, and the program has called rdma_disconnect()
-    kCame,            // it has ended, and the program has not
-    kBoth,            // it has ended, and the program has: InfiniBand's time after it runs
+    kNone,            // the connection is established
+    kProgramWantsIt,  // it still is, and the program has called rdma_disconnect()
+    kCame,            // it has ended, and the program has not called rdma_disconnect()
+    kBoth,            // it has ended, and the program has called it: InfiniBand's TIMEWAIT runs
   };
 
   std::unique_ptr<StandIn> stand_in_;  // null: the queue pair has the stream

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Channels, ids and events; addresses are in manager_address.cc, connections in manager_connect.cc,
+// Channels, ids and events. Addresses are in manager_address.cc, connections in manager_connect.cc,
 // multicast groups in manager_multicast.cc.
 #include "cm/manager.h"
 
@@ -45,7 +45,8 @@ void Manager::close_channel(Channel& channel) {
   if (last) end_orphans(*last);
 }
 
-// With the last channel everything must be off the engine before the reference to it goes.
+// After the last channel: the engine must have finished with all endpoints before the reference to
+// it is dropped.
 void Manager::end_orphans(engine::Engine& engine) {
   engine.run_sync([&] { notifier_.engine_goes(engine); });
   bool any;
@@ -57,12 +58,13 @@ void Manager::end_orphans(engine::Engine& engine) {
   } while (any);
 }
 
-// `any`: there are some, be it only such as have been dropped already and take a little longer.
+// `any`: endpoints are left, even if they were dropped already and only need a little longer.
 Endpoint* Manager::take_orphan(bool& any) {
   std::lock_guard hold(lock_);
   std::lock_guard hold_list(endpoints_lock_);
   any = false;
-  // Another thread has opened a channel meanwhile: what is left can go on with its engine.
+  // Another thread has opened a channel and acquired the engine meanwhile: the others may go on
+  // with it.
   if (engine_) return nullptr;
   for (Endpoint* e = endpoints_.first(); e != nullptr; e = endpoints_.next(*e)) {
     any = true;
@@ -100,7 +102,8 @@ Id* Manager::find(Channel& channel, uint32_t number, int& error) {
     return nullptr;
   }
   Id* id = ids_.find(number);
-  // A request that was not fetched is not there yet, should a program guess its number.
+  // A program may guess the number of a request that it has not fetched: that does not exist for it
+  // yet.
   if (id != nullptr && id->request != nullptr) id = nullptr;
   error = id == nullptr ? ENOENT : id->channel != &channel ? EINVAL : 0;
   return error == 0 ? id : nullptr;
@@ -157,8 +160,8 @@ int Manager::create_id(Channel& channel, uint64_t uid, PortSpace space, Service 
   return 0;
 }
 
-// As the kernel's rdma_cm does for every id that is bound to a device. What becomes of its
-// connection is TCP's affair; the application is asked to destroy the id.
+// Like the kernel's rdma_cm, tells every id that is bound to the device. The event asks the
+// application to destroy the id. TCP decides what happens to the connection.
 void Manager::device_changed(const device::Device& device, device::Change change) {
   if (change != device::Change::kGone) return;
   std::lock_guard hold(lock_);
@@ -167,7 +170,7 @@ void Manager::device_changed(const device::Device& device, device::Change change
   }
 }
 
-// Takes an id out of everything and frees it. What it had on the engine ends by an order.
+// Removes an id from all lists and frees it. Its endpoint gets the order to end.
 void Manager::discard(Id& id) {
   Channel& channel = *id.channel;
   if (id.request != nullptr) unqueue(channel, *id.request);
@@ -175,8 +178,8 @@ void Manager::discard(Id& id) {
     Id* unfetched = event->child;
     unqueue(channel, *event);
     if (unfetched == nullptr) continue;
-    // Nobody will ever know this id: its endpoint answers with a reject.
-    // Its own event is already out of the queue, and it can have no other.
+    // The application will never see this id: its endpoint rejects. Its only event is out of the
+    // queue already.
     if (Endpoint* endpoint = std::exchange(unfetched->endpoint, nullptr)) {
       endpoint->owner = nullptr;
       endpoint->order(Endpoint::kDrop);
@@ -210,14 +213,14 @@ int Manager::destroy_id(Channel& channel, uint32_t number, uint32_t& events_repo
     Id* id = find(channel, number, error);
     if (id == nullptr) return error;
     if (id->state == IdState::kListening) {
-      // Kept over the wait below, should another thread close the last channel meanwhile.
+      // Keeps the engine during the wait below, as another thread may close the last channel.
       core::Result<engine::EngineRef> another = engine::EngineRef::acquire();
       if (another) engine = std::move(*another);
     }
     events_reported = id->events_reported;
     discard(*id);
   }
-  // Orders are carried out in the order given: behind this the listener's socket is closed.
+  // Tasks run in the order posted: after this the listener's socket is closed.
   if (engine) engine->run_sync([] {});
   return 0;
 }
@@ -268,7 +271,8 @@ void Manager::unqueue(Channel& channel, QueuedEvent& event) {
 
 void Manager::push(Id& id, EventType type, int status, const ConnParam* param) {
   if (id.uid == 0) return;
-  auto* event = new QueuedEvent;  // from the reserve if need be: a program would wait for ever
+  auto* event = new QueuedEvent;  // never fails, thanks to the reserve: without the event a program
+                                  // would wait forever
   event->event.type = type;
   event->event.uid = id.uid;
   event->event.id = id.number;
@@ -348,8 +352,8 @@ namespace {
 struct ProcessManager {
   Manager manager{verbs_queue_pairs(), core::settings(), rules_of(device::face().cm)};
 };
-// After fork() the child has the parent's in its memory, its lock perhaps held by a thread that is
-// no more: it leaves that alone and gets one of its own.
+// After fork() the child has a copy of the parent's manager, whose lock may be held by a thread
+// that does not exist there. So the child does not use it and gets a manager of its own.
 constinit core::PerProcess<ProcessManager> g_process;
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace uiw::cm {
 namespace {
 
-// What an address must be for an id to have it. 0 or errno; `device` null for the wildcard.
+// Checks that an id may have this address. 0 or errno; `device` is null for the wildcard.
 int check_own_address(const sockaddr_storage& address, const device::Device*& device) {
   device = nullptr;
   if (!transport::is_ip(address)) return EAFNOSUPPORT;
@@ -24,27 +24,28 @@ int check_own_address(const sockaddr_storage& address, const device::Device*& de
   return device::is_local_address(address) ? ENODEV : EADDRNOTAVAIL;
 }
 
-// Before an address is said to belong to no device: it may have come while no device was open, when
-// interfaces are not followed. With no lock held.
+// Refreshes the devices before an address is declared to belong to none: it may be new, as
+// interfaces are not followed while no device is open. Call it without a lock.
 void look_for(const sockaddr_storage& address) {
   if (!transport::is_ip(address) || transport::is_wildcard(address)) return;
   if (device::find_by_address(address) == nullptr) device::refresh();
 }
 
-// Whether IPv4 ones are its own, too.
+// Whether the address covers IPv4 addresses, too.
 bool is_everywhere(const Id& id, const sockaddr_storage& address) {
   return address.ss_family == AF_INET6 && transport::is_wildcard(address) && !id.v6_only;
 }
 
-// Addresses of this host that a peer can mean by both: with one of them wildcard, all.
+// Whether some address of this host is covered by both; a wildcard covers all.
 bool overlap(const Id& one, const sockaddr_storage& a, const Id& other, const sockaddr_storage& b) {
   if (transport::port_of(a) != transport::port_of(b)) return false;
   if (a.ss_family != b.ss_family) return is_everywhere(one, a) || is_everywhere(other, b);
   return transport::is_wildcard(a) || transport::is_wildcard(b) || transport::same_host(a, b);
 }
 
-// A port that others keep or cannot get, so that peers who are told of it reach nobody else. Where
-// the program asks for it others that ask, too, can have it until somebody listens.
+// Binds so that no other socket can get the port, and peers that are told the port reach no one
+// else. If the program asks for reuse, others that also ask for it can have the port until one
+// listens.
 core::Result<int> bind_for(const Id& id, const sockaddr_storage& address) {
   transport::BindOptions options;
   options.v6_only = id.v6_only;
@@ -57,8 +58,8 @@ core::Result<int> bind_for(const Id& id, const sockaddr_storage& address) {
 
 }  // namespace
 
-// Whether another id is bound there, listens or connects from there, or did, as Linux's
-// cma_check_port(); with `may_share` one that may, too, does not count. A linear search, but
+// Like Linux's cma_check_port(): whether another id is or was bound to this address, listens there
+// or connects from it. With `may_share`, ids that allow sharing do not count. A linear search, but
 // explicit ports are rare and long-lived.
 bool Manager::is_taken(const Id& id, const sockaddr_storage& address, bool may_share) const {
   if (transport::port_of(address) == 0) return false;
@@ -73,17 +74,18 @@ bool Manager::is_taken(const Id& id, const sockaddr_storage& address, bool may_s
 int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
   const device::Device* device;
   int error = check_own_address(address, device);
-  // Linux has no device for a loopback address. Who names a port as well wants to be reached there
-  // and gets ours at once, everybody else when listening. libfabric does not: it binds to localhost
-  // to learn which devices there are, and drops all but the one that this chooses.
+  // Linux has no device for a loopback address. A program that also names a port wants to be
+  // reached there and gets our loopback device at once; others get it when they listen. libfabric
+  // must not get it: it binds to localhost to learn which devices exist, and would drop all but the
+  // one that this chooses.
   if ((error == 0 || error == ENODEV) && id.service != Service::kDatagrams &&
       transport::is_loopback(address) && transport::port_of(address) == 0) {
     error = 0;
     device = nullptr;
   }
   if (error != 0) return error;
-  // A port for datagrams that the program names itself is not held before somebody is to find it:
-  // rsockets name that of a UDP socket which they have, and never listen.
+  // A port for datagrams that the program has chosen is not held before the id listens: rsockets
+  // name the port of a UDP socket that they own, and never listen.
   const bool held = id.service == Service::kConnection ||
                     (id.service == Service::kDatagrams && transport::port_of(address) == 0);
   if (!held) {
@@ -96,7 +98,7 @@ int Manager::bind_locked(Id& id, const sockaddr_storage& address) {
   return 0;
 }
 
-// Of this address, which becomes the id's source, with the port that it got.
+// Binds a socket to this address, which becomes the id's source, with the port that the socket got.
 int Manager::hold_port(Id& id, const sockaddr_storage& address) {
   if (is_taken(id, address, id.asked_reuse)) return EADDRINUSE;
   core::Result<int> fd = bind_for(id, address);
@@ -147,7 +149,7 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
     if (source.ss_family != 0 && source.ss_family != destination.ss_family)
       return core::refuse_because(id->told, EINVAL, kCall, kTwoFamilies);
     if (id->state == IdState::kIdle) {
-      // A source without a port is left to connect(), as is one that nobody named.
+      // A source without a port, or none at all, is bound by connect().
       if (source.ss_family != 0 && transport::port_of(source) != 0) {
         error = bind_locked(*id, source);
       } else if (source.ss_family != 0) {
@@ -166,7 +168,7 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
     from = id->source;
   }
 
-  // The kernel takes "any" as a destination for this host itself.
+  // Like the kernel, takes the wildcard as a destination for this host.
   if (transport::is_wildcard(to)) {
     sockaddr_storage self = transport::loopback(to.ss_family, transport::port_of(to));
     if (from.ss_family != 0 && !transport::is_wildcard(from)) {
@@ -176,7 +178,8 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
     to = self;
   }
   sockaddr_storage routed{};
-  // Datagrams to a group leave by the address that the program named, whatever the routes.
+  // Datagrams to a group leave from the address that the program named, no matter what the routes
+  // are.
   const bool any_route =
       transport::is_multicast(to) && from.ss_family != 0 && !transport::is_wildcard(from);
   int error = any_route ? 0 : device::route_source(to, routed);
@@ -188,7 +191,7 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
 
   std::lock_guard hold(lock_);
   Id* id = find_again(number, serial);
-  if (id == nullptr) return 0;  // destroyed by another thread, which wants no event any more
+  if (id == nullptr) return 0;  // destroyed by another thread: no event
   if (error != 0) {
     id->state = before;
     push(*id, EventType::kAddrError, -error);
@@ -202,7 +205,7 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
   return 0;
 }
 
-// Nothing to find out on iWARP: the host's routing decides anew for every packet.
+// There is nothing to resolve on iWARP: the host routes every packet.
 int Manager::resolve_route(Channel& channel, uint32_t number) {
   std::lock_guard hold(lock_);
   int error;
@@ -278,7 +281,8 @@ int Manager::refuse_attributes(Channel& channel, uint32_t number) {
 int Manager::set_v6_only(Id& id, bool only) {
   const bool before = std::exchange(id.v6_only, only);
   if (only == before || !id.bound_socket.is_open() || id.source.ss_family != AF_INET6) return 0;
-  // TCP knows the option only before bind(). Two sockets that do not listen may have one port.
+  // TCP accepts the option only before bind(), so bind a second socket. Two sockets that do not
+  // listen may share a port.
   const int held = id.bound_socket.release();
   transport::let_reuse_address(held, true);
   const int error = hold_port(id, id.source);
@@ -312,7 +316,7 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
         transport::set_tos(id->bound_socket.get(), id->source.ss_family, id->tos);
       return 0;
     case Option::kReuseAddress: {
-      // Of what may be bound to the port from now on.
+      // Applies to what is bound to the port from now on.
       bool reuse;
       if (!flag(reuse)) return EINVAL;
       if (id->state == IdState::kListening || (!reuse && id->state != IdState::kIdle))
@@ -331,7 +335,7 @@ int Manager::set_option(Channel& channel, uint32_t number, Option option, core::
       return set_v6_only(*id, only);
     }
     case Option::kAckTimeout:
-      // For connections made from now on; as in the kernel the value is not looked at further.
+      // For connections made from now on. As in the kernel, the value is not checked.
       if (value.size() != 1) return EINVAL;
       id->ack_timeout = value[0];
       return 0;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kMaxBacklog = 1024;  // as the kernel's rdma_ucm.max_backlog
 
-// What instruments make of it.
+// The fate that instruments choose for the attempt.
 uiwarp_connect_fate fate_of(const sockaddr_storage& destination, const ConnParam& param) {
   const uiwarp_verbs* const asked = core::instrumented.load(std::memory_order_acquire);
   return asked ? asked->cm_connecting(transport::port_of(destination), param.qp_num)
@@ -46,14 +46,14 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
     return refuse_private_data(*id, "rdma_connect", param.private_data_len, room);
   if (id->state != IdState::kRouteResolved)
     return refuse_by_state(*id, "rdma_connect", "once, after RDMA_CM_EVENT_ROUTE_RESOLVED");
-  // Linux's iw_cm_connect() looks it up before the peer hears of anything, too.
+  // Like Linux's iw_cm_connect(), looks it up before the peer is contacted.
   if (service == Service::kConnection && rules_.mover == Mover::kConnection &&
       !queue_pairs_.exists(param.qp_num))
     return refuse_queue_pair(*id, "rdma_connect", param.qp_num, false);
   if ((error = acquire_engine()) != 0) return error;
   const sockaddr_storage source = id->source, destination = id->destination;
   const int tos = id->tos, bound_fd = id->bound_socket.release();
-  // The next connection from there comes beside what TCP keeps of this one.
+  // Allows the next connection from this port while TCP still keeps this one.
   if (bound_fd >= 0) transport::let_reuse_address(bound_fd, true);
   const bool explicit_port = bound_fd >= 0 || transport::port_of(source) != 0;
   const uint64_t serial = id->serial, turn = ++last_turn_;
@@ -62,8 +62,8 @@ int Manager::connect(Channel& channel, uint32_t number, const ConnParam& param) 
   id->state = IdState::kConnecting;
   id->terms = terms_of(param);
 
-  // On loopback the peer's side of the handshake runs inside of the call: neither the engine nor
-  // threads that want the lock may wait for that.
+  // On loopback the peer's side of the handshake runs inside the call: the engine and threads that
+  // want the lock must not wait for that.
   hold.unlock();
   const uiwarp_connect_fate fate = fate_of(destination, param);
   ConnectAttempt attempt =
@@ -105,7 +105,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
   }
   if (id->state != IdState::kBound)
     return refuse_by_state(*id, "rdma_listen", "once, after rdma_bind_addr");
-  // One that listens does not share its port, as with the kernel's rdma_cm.
+  // As with the kernel's rdma_cm, a listening id does not share its port.
   if (is_taken(*id, id->source, false))
     return refuse_address(*id, "rdma_listen", id->source, EADDRINUSE);
   if (!id->bound_socket.is_open() && (error = hold_port(*id, id->source)) != 0)
@@ -115,8 +115,8 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
     if (id->device == nullptr) return refuse_address(*id, "rdma_listen", id->source, ENODEV);
   }
   if ((error = acquire_engine()) != 0) return error;
-  // Here rather than on the engine so that EADDRINUSE and EMFILE are the caller's answer. TCP's own
-  // queue is emptied by the engine at once: the application's backlog counts requests, not
+  // Done here, not on the engine, so that EADDRINUSE and EMFILE are returned to the caller. The
+  // engine empties TCP's own queue at once: the application's backlog counts requests, not
   // connections.
   core::Result<std::unique_ptr<transport::Listener>> listener =
       transport::Listener::open(id->bound_socket.get(), Acceptor::kTcpQueue);
@@ -124,7 +124,7 @@ int Manager::listen(Channel& channel, uint32_t number, uint32_t backlog) {
     transport::let_reuse_address(id->bound_socket.get(), id->asked_reuse);
     return refuse_address(*id, "rdma_listen", id->source, listener.error());
   }
-  id->bound_socket.release();  // it is the listener's
+  id->bound_socket.release();  // the listener owns it
   core::log(core::LogLevel::kDebug, "rdma_cm listens at %s", core::text_of(id->source).text);
   admission_.measure();
   auto* acceptor =
@@ -148,18 +148,19 @@ int Manager::accept(Channel& channel, uint32_t number, uint64_t uid, const ConnP
     return refuse_by_state(*id, "rdma_accept",
                            "once, with the id of RDMA_CM_EVENT_CONNECT_REQUEST, not the listener");
   if ((error = answer_request(*id, param)) != 0) {
-    // As Linux's rdma_accept(): the peer does not wait for an application that mostly ends now.
+    // Like Linux's rdma_accept(), rejects: the peer must not wait for an application that probably
+    // gives up now.
     reject_request(*id, hold, {});
     return error;
   }
-  // Who answers for datagrams is done with it.
+  // For datagrams the answer is all.
   id->state = id->service == Service::kDatagrams ? IdState::kConnected : IdState::kAccepting;
   id->uid = uid;
   id->terms = terms_of(param);
   return 0;
 }
 
-// The engine sends the Reply, and may have many others to send before: the caller does not wait.
+// The engine sends the Reply, possibly after many others. The caller does not wait for that.
 int Manager::answer_request(Id& id, const ConnParam& param) {
   auto* const responder = static_cast<Responder*>(id.endpoint);
   const size_t room =
@@ -194,7 +195,7 @@ int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data)
   if (private_data.size() > room)
     return refuse_private_data(*id, "rdma_reject", private_data.size(), room);
   if (id->state == IdState::kAnswered) {
-    // MPA has no word for it: the peer gets nothing but the end.
+    // MPA has no message for this: the connection is just closed.
     id->state = IdState::kEnded;
     id->endpoint->order(Endpoint::kDisconnect);
     return 0;
@@ -206,8 +207,8 @@ int Manager::reject(Channel& channel, uint32_t number, core::Bytes private_data)
   return reject_request(*id, hold, private_data);
 }
 
-// On the engine thread, and waits for it: a program may exit once it has rejected, and the peer
-// should know by then.
+// Rejects on the engine thread and waits: a program may exit right after it has rejected, and the
+// peer must have been told by then.
 int Manager::reject_request(Id& id, std::unique_lock<std::mutex>& hold, core::Bytes private_data) {
   core::Result<engine::EngineRef> engine = engine::EngineRef::acquire();
   if (!engine) return engine.error();
@@ -224,7 +225,7 @@ int Manager::reject_request(Id& id, std::unique_lock<std::mutex>& hold, core::By
       if (rejected == nullptr) return;
       responder = static_cast<Responder*>(rejected->endpoint);
     }
-    // Stays valid without the lock: only this thread frees endpoints.
+    // It stays valid without the lock: only this thread frees endpoints.
     responder->reject(private_data);
     result = 0;
   });
@@ -239,13 +240,14 @@ int Manager::disconnect(Channel& channel, uint32_t number) {
   switch (id->state) {
     case IdState::kAccepting:
     case IdState::kConnected:
-    // By the peer, perhaps: TIMEWAIT_EXIT follows (cm/link.cc). With nothing to end any more it is
-    // no error, as Linux's iw_cm_disconnect() has it: programs answer DISCONNECTED with this call.
-    // One with a synchronous id waits for an event that does not come, there as here.
+    // Perhaps ended by the peer: then TIMEWAIT_EXIT follows (cm/link.cc). If there is nothing to
+    // end any more, this is no error, as in Linux's iw_cm_disconnect(): programs answer
+    // DISCONNECTED with this call. One with a synchronous id then waits for an event that does not
+    // come, there as here.
     case IdState::kEnded:
       if (id->endpoint != nullptr) id->endpoint->order(Endpoint::kDisconnect);
       return 0;
-    case IdState::kRequested:  // as iw_cm: nothing to end yet, and no error
+    case IdState::kRequested:  // as in iw_cm: nothing to end yet, and no error
       return 0;
     default:
       return refuse_by_state(*id, "rdma_disconnect", "when it is connected");

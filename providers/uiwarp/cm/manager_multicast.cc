@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Multicast groups of ids. A switch and a subnet manager that would have to be asked there are not:
-// an id that has an address is in the group at once, and who receives says ibv_attach_mcast.
+// Multicast groups of ids. There is no switch or subnet manager to ask: an id that has an address
+// joins at once. ibv_attach_mcast makes a queue pair receive.
 #include <cerrno>
 #include <memory>
 #include <new>
@@ -55,7 +55,7 @@ int Manager::join(Channel& channel, uint32_t number, uint64_t uid, const sockadd
   return 0;
 }
 
-// A linear search: groups are few, and left seldom.
+// A linear search: groups are few, and rarely left.
 Membership* Manager::find_membership(Channel& channel, uint32_t number, int& error) {
   error = channel.open ? ENOENT : EBADF;
   for (Id* id = ids_.next(0); channel.open && id != nullptr; id = ids_.next(id->number)) {
@@ -83,7 +83,7 @@ int Manager::leave(Channel& channel, uint32_t number, uint32_t& events_reported)
   return 0;
 }
 
-// Events of it must not be queued any more.
+// None of its events may be queued any more.
 void Manager::end_membership(Membership& membership) {
   membership.id->memberships.remove(membership);
   delete &membership;

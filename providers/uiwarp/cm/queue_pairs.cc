@@ -10,7 +10,7 @@
 namespace uiw::cm {
 namespace {
 
-constexpr uint8_t kRetries = 7;  // of rdma_conn_param, when a program gives none
+constexpr uint8_t kRetries = 7;  // the default of rdma_conn_param
 
 class VerbsQueuePairs final : public QueuePairs {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The queue pairs that connections are made for, by number, as connection management needs them.
-// An interface so that start-up can be tested over real sockets without a protocol machine.
+// What connection management needs of queue pairs, which it identifies by number. An interface, so
+// that start-up can be tested over real sockets without a protocol machine.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace uiw::cm {
 
 using transport::StreamPtr;
 
-// Thread: engine, unless something else is said.
+// Thread: engine, unless stated otherwise.
 class QueuePairs {
  public:
   // Whether there is such a queue pair. Thread: any.
@@ -28,15 +28,15 @@ class QueuePairs {
                      core::Bytes leftover, session::ConnectionObserver* observer) = 0;
   // session::QueuePair::receive(). No-op without such a queue pair.
   virtual void receive(uint32_t qp_num) = 0;
-  // RDMA_OPTION_ID_ACK_TIMEOUT, with as many retries as rdma_cm asks for by default. No-op without
-  // such a queue pair.
+  // Sets the time limit of RDMA_OPTION_ID_ACK_TIMEOUT with rdma_cm's default number of retries.
+  // No-op without such a queue pair.
   virtual void set_ack_timeout(uint32_t qp_num, uint8_t ack_timeout) = 0;
   // session::QueuePair::await_receives(). No-op without such a queue pair.
   virtual void await_receives(uint32_t qp_num, bool for_ever) = 0;
   // session::QueuePair::disconnect(). No-op without such a queue pair.
   virtual void disconnect(uint32_t qp_num) = 0;
   // session::QueuePair::forget_observer(). False without such a queue pair: it is being destroyed,
-  // and its observer will be told so.
+  // and its observer will be called for that.
   virtual bool forget_observer(uint32_t qp_num) = 0;
 
  protected:

@@ -11,7 +11,7 @@
 namespace uiw::cm {
 namespace {
 
-// Why, for the errors of which the program can do something. Null: the errno says it all.
+// The reason, for errors that the program can do something about. Null: the errno says enough.
 const char* reason_of(int error) {
   switch (error) {
     case EADDRINUSE:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Attempts to connect that found nobody listening, and wait for a listener (cm/initiator.cc). Of
-// those to one address only the first tries again. When it is connected the others follow, in the
-// order of their rdma_connect(): programs number their connections at either end by the order in
-// which Requests come (perftest's -q), and a listener that comes between two of them would turn
-// that order round.
+// Connection attempts that found no listener and wait for one (cm/initiator.cc). Of the attempts to
+// one address only the first tries again. When it is connected, the others follow in the order of
+// their rdma_connect() calls: programs number their connections at both ends by the order of the
+// Requests (perftest's -q). Without this, a listener that appears between two attempts would
+// reverse that order.
 //
 // Thread: any, the manager's lock held.
 #pragma once
@@ -18,15 +18,15 @@ namespace uiw::cm {
 class RefusedAttempts {
  public:
   void join(Initiator& attempt);
-  // Also of one that has not joined.
+  // Does nothing for one that has not joined.
   void leave(Initiator& attempt);
-  // Whether one to this address waits.
+  // Whether an attempt to this address waits.
   bool any_to(const sockaddr_storage& destination) const {
     return first_to(destination) != nullptr;
   }
-  // Whether one to the same address waits that began before `attempt`.
+  // Whether an attempt to the same address waits that began before `attempt`.
   bool any_before(const Initiator& attempt) const;
-  // The next one to this address, which leaves; null: there is none.
+  // Removes and returns the next attempt to this address, or null.
   Initiator* take(const sockaddr_storage& destination);
 
  private:

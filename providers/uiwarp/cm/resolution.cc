@@ -16,7 +16,7 @@ constexpr uint32_t kTypeOffset = sizeof kSignature, kStatusOffset = kTypeOffset 
 constexpr uint32_t kQpNumOffset = 8, kQkeyOffset = 12;
 constexpr uint32_t kRequestSize = 8, kAnswerSize = 16;
 
-// Without the enhanced block, of whose depths and RTR frame there is no need.
+// The frame has no enhanced block, as depths and an RTR frame are not needed.
 mpa::StartupFrame make(mpa::FrameKind kind, Type type, uint32_t size, core::Bytes private_data) {
   mpa::StartupFrame frame;
   frame.kind = kind;

@@ -20,8 +20,8 @@
 namespace uiw::cm {
 namespace {
 
-// For how many time limits of an answer a request that is to get no answer is kept: peers mostly
-// have the same one.
+// How long a request that an instrument wants unanswered is kept, in reply time-outs: peers usually
+// have the same time-out.
 constexpr core::Nanoseconds kIgnoredTimes = 2;
 
 }  // namespace
@@ -56,11 +56,12 @@ void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engi
     transport::close_connection(fd);
     return;
   }
-  // A wildcard listener accepts at every address of the host; only those of a device are ours.
+  // A wildcard listener accepts at every address of the host, but only addresses of a device are
+  // ours.
   if (device == nullptr) {
     const sockaddr_storage local = transport::without_v4_mapping(stream->local_address());
     device = device::find_by_address(local);
-    if (device == nullptr) {  // it may be so new that it is not known yet
+    if (device == nullptr) {  // the address may be too new to be known
       device::refresh();
       device = device::find_by_address(local);
     }
@@ -70,11 +71,10 @@ void Responder::start(Acceptor& acceptor, Manager& manager, engine::Engine& engi
   if (responder == nullptr) return;
   responder->device_ = device;
   responder->log_stage("TCP has accepted it, the MPA Request is to come");
-  // RFC 5044 7.1.2(10): one time limit for the whole Request; bytes that dribble in do not
-  // extend it.
+  // RFC 5044 7.1.2(10): one time limit for the whole Request; single bytes do not extend it.
   engine.arm(responder->deadline_, manager.settings().request_timeout_ms * core::kMillisecond);
-  // On loopback the Request is there already, mostly: an operation of the engine's takes longer
-  // than to look. What ends the stream is still there then, or nothing more comes.
+  // On loopback the Request has usually arrived already, and trying costs less than an operation of
+  // the engine. An end of the stream is still reported afterwards.
   uint8_t octets[mpa::kMaxStartupFrame + 1];
   const long got = responder->stream_->receive_now(octets, sizeof octets);
   responder->stream_->set_handler(responder);
@@ -154,10 +154,10 @@ void Responder::offer() {
   }
   leave_acceptor();
   phase_ = Phase::kOffered;
-  if (child == nullptr) reject({});  // the application does not keep up, or listens no more
+  if (child == nullptr) reject({});  // the application does not keep up, or no longer listens
 }
 
-// Whether an instrument lets no application know of it. This object may be gone then.
+// Whether an instrument hides the request from the application. May free this object.
 bool Responder::meets(const sockaddr_storage& local, const sockaddr_storage& peer) {
   const uiwarp_verbs* const asked = core::instrumented.load(std::memory_order_acquire);
   const uiwarp_connect_fate fate =
@@ -169,15 +169,15 @@ bool Responder::meets(const sockaddr_storage& local, const sockaddr_storage& pee
     reject({});
   } else {
     phase_ = Phase::kIgnored;
-    // A peer that waits longer is told by TCP.
+    // If the peer waits longer, closing the socket tells it.
     engine_.arm(deadline_,
                 kIgnoredTimes * manager_.settings().reply_timeout_ms * core::kMillisecond);
   }
   return true;
 }
 
-// The peer is gone while the application still has the request: accept() will say so, or has not
-// been carried out yet.
+// The peer has gone. If the application has the request, accept() will fail, or its order is not
+// carried out yet.
 void Responder::lose_peer() {
   log_stage("the peer has gone, or broken the rules, before it stood");
   if (phase_ == Phase::kReading || phase_ == Phase::kComplete || phase_ == Phase::kIgnored) {
@@ -242,7 +242,7 @@ void Responder::answer() {
   go_on_replying();
 }
 
-// Of a peer that has gone nobody is told, as nobody is whether it got the answer.
+// The application is not told whether the peer has gone, nor whether it got the answer.
 void Responder::resolve() {
   const ResolutionAnswer answer{ResolutionStatus::kSuccess, param_.qp_num, kDatagramQkey};
   send_and_finish(make_resolution_answer(answer, {param_.private_data, param_.private_data_len}));
@@ -251,7 +251,7 @@ void Responder::resolve() {
 void Responder::go_on_replying() {
   const int error = outbox_.flush(*stream_);
   if (error == EAGAIN) {
-    // RFC 5044 7.1.2(10): no part of start-up may last for ever.
+    // RFC 5044 7.1.2(10): no part of start-up may last forever.
     engine_.arm(deadline_, manager_.settings().request_timeout_ms * core::kMillisecond);
     stream_->want_writable();
   } else if (error != 0) {
@@ -265,8 +265,8 @@ void Responder::on_writable() {
   go_on_replying();
 }
 
-// RFC 5044 7.1: the queue pair must be there for the first FPDU. Nothing has been read since the
-// Reply was sent, because reading is this thread's business.
+// RFC 5044 7.1: the queue pair must be ready for the first FPDU. Nothing was read since the Reply
+// was sent, because only this thread reads.
 void Responder::enter_rdma_mode() {
   if (disconnecting_) order_again(kDisconnect);
   const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement_, {},
@@ -276,15 +276,15 @@ void Responder::enter_rdma_mode() {
     finish();
     return;
   }
-  // RFC 6581 9.3: told by either end.
+  // RFC 6581 9.3: either end reports a local error.
   send_terminate(engine_, std::move(stream_), core::TermCode::kMpaLocalCatastrophic, agreement_.crc,
                  agreement_.tx_markers, manager_.settings().close_timeout_ms * core::kMillisecond);
   phase_ = Phase::kGone;
   end_accepted(-error);
 }
 
-// First the queue pair is flushed, then comes the event; only what a thread posts at this moment
-// may be flushed after it.
+// The queue pair is flushed before the event; only requests that a thread posts at this moment may
+// be flushed after it.
 void Responder::end_accepted(int status) {
   let_go_of_queue_pair();
   finish_with(EventType::kConnectError, status);
@@ -305,7 +305,8 @@ void Responder::reject(core::Bytes private_data) {
   send_and_finish(reply);
 }
 
-// In the form of a Request for a connection, too, the private data says that there is none.
+// A request for a connection gets a Reply of its own form, whose private data also says "not
+// supported".
 void Responder::refuse_service() {
   mpa::StartupFrame answer = make_resolution_answer({ResolutionStatus::kNotSupported}, {});
   if (service_ == Service::kConnection) {
@@ -326,8 +327,8 @@ void Responder::send_and_finish(const mpa::StartupFrame& reply) {
   finish();
 }
 
-// rdma_destroy_id(). What was accepted is, and then disconnected, whether or not the engine had
-// come to it.
+// For rdma_destroy_id(). A request that was accepted is answered and then disconnected, even if the
+// engine has not carried out the order yet.
 void Responder::drop() {
   if (phase_ != Phase::kOffered) {
     let_go_of_queue_pair();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The passive end of a connection from the accepted socket to the Reply: RFC 5044 section 7.1.2.
-// Also of a service id resolution (resolution.h).
+// The passive end of a connection from the accepted socket to the Reply: RFC 5044 section 7.1.2. It
+// also answers service id resolutions (resolution.h).
 #pragma once
 
 #include "cm/endpoint.h"
@@ -16,28 +16,29 @@ class Acceptor;
 class Responder final : public Endpoint, private transport::StreamHandler {
  public:
   // Takes over an accepted socket and waits for its Request. `device`: the listener's, or null to
-  // find it by the socket's own address; without one the connection is closed. Thread: engine.
+  // look it up by the socket's own address; if there is none, the connection is closed. Thread:
+  // engine.
   static void start(Acceptor& acceptor, Manager& manager, engine::Engine& engine, int fd,
                     const device::Device* device);
 
-  // The application's answer, once. Claims the queue pair of a connection; the rest is the
-  // engine's. Errors as Manager::accept(); after one it has not been answered. Thread: any, the
+  // The application accepts; call it once. Claims the queue pair for a connection; the engine does
+  // the rest. Errors as Manager::accept(); on error no answer was given. Thread: any, with the
   // manager's lock held.
   int accept(const ConnParam& param);
-  // Bytes that the answer has room for beside its service's; as accept().
+  // Room for the application's private data in the answer. Thread: as accept().
   size_t private_data_room() const;
-  // Also in the name of an application that has gone without an answer. This object may be gone
-  // then. Thread: engine.
+  // Rejects; also for an application that has gone without an answer. May free this object. Thread:
+  // engine.
   void reject(core::Bytes private_data);
 
-  // Ends it while no application knows of it.
+  // Ends it. Only while no application knows of it.
   void close();
 
-  // Whether its Request has come while no application knows of it.
+  // Whether its Request has arrived and no application knows of it.
   bool complete() const { return phase_ == Phase::kComplete; }
   bool has_unread() const { return stream_->has_unread(); }
   core::Nanoseconds came_at() const { return came_at_; }
-  // Tells the application. This object may be gone then.
+  // Tells the application of the Request. May free this object.
   void offer();
 
   core::ListLink<Responder> half_open;  // of the acceptor
@@ -48,9 +49,9 @@ class Responder final : public Endpoint, private transport::StreamHandler {
     kReading,   // no whole Request yet; in the acceptor's list
     kComplete,  // still in the list
     kOffered,   // the application has it
-    kReplying,  // the Reply to an accepted one is not yet all in the socket
-    kGone,      // the peer went or broke the rules; only the Id is left
-    kIgnored,   // nobody will answer, since an instrument wants it so; until the peer gives up
+    kReplying,  // accepted; the Reply is not yet completely in the socket
+    kGone,      // the peer has gone or broken the rules; only the Id is left
+    kIgnored,   // an instrument wants no answer; kept until the peer gives up
   };
 
   Responder(Acceptor& acceptor, Manager& manager, engine::Engine& engine, StreamPtr stream);
@@ -87,11 +88,11 @@ class Responder final : public Endpoint, private transport::StreamHandler {
   mpa::StartupFrame request_;
   Outbox outbox_;
   mpa::Agreement agreement_;
-  bool peer_gone_ = false;                  // manager's lock: nothing is left to accept
-  bool disconnecting_ = false;              // as soon as there is a connection
-  Service service_ = Service::kConnection;  // that the Request is for
-  // Of accept(), which writes them before it orders kAccept; from there the engine's.
-  bool accepted_ = false;  // and the answer is not out; the queue pair, if any, is claimed
+  bool peer_gone_ = false;                  // under the manager's lock: accept() must fail
+  bool disconnecting_ = false;              // disconnect as soon as there is a connection
+  Service service_ = Service::kConnection;  // of the Request
+  // Written by accept() before it orders kAccept; then used by the engine.
+  bool accepted_ = false;  // and not answered yet; the queue pair, if any, is claimed
   Holder holder_ = Holder::kStandIn;
   ConnParam param_;
   engine::Deadline<Responder, &Responder::overdue> deadline_{*this};

@@ -27,8 +27,8 @@ constexpr Rules kIwarp{
     .datagrams = nullptr,
 };
 
-// Statuses: those of a SIDR_REP (InfiniBand specification 12.11.2). An adapter answers for a
-// program that died, too.
+// Statuses: those of a SIDR_REP (InfiniBand specification 12.11.2). `closed`: an adapter answers
+// even for a program that died.
 constexpr ServiceRules kResolution{
     .connect_room = kRequestRoom,
     .accept_room = kAnswerRoom,
@@ -41,7 +41,7 @@ constexpr ServiceRules kResolution{
     .closed = static_cast<int>(ResolutionStatus::kRejected),
 };
 
-// Rooms: of the REQ's 92 bytes rdma_cm needs 36 itself. Statuses: reasons of a REJ message
+// Rooms: rdma_cm uses 36 of the REQ's 92 bytes itself. Statuses: reasons of a REJ message
 // (InfiniBand specification 12.6.7.2), consumer reject and invalid service ID.
 constexpr Rules kInfiniband{
     .mover = Mover::kProgram,
@@ -70,7 +70,7 @@ void complete_offer(const Rules& rules, ConnParam& offer) {
   if (rules.mover != Mover::kProgram) return;
   offer.qp_num = core::kCmQpNumber;
   offer.flow_control = 1;
-  // TCP repeats by itself, and how long the peer waits for a receive is for it to say.
+  // TCP retransmits by itself, and the peer decides how long it waits for a receive.
   offer.retry_count = offer.rnr_retry_count = core::kMostRetries;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What an rdma_cm_id does by iWARP's rules and by InfiniBand's. The wire is the same, and either
-// end may follow the ones or the others: doc/decisions/023.
+// How an rdma_cm_id behaves by iWARP's rules and by InfiniBand's. The wire protocol is the same,
+// and each end may follow either set of rules: doc/decisions/023.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,26 @@
 
 namespace uiw::cm {
 
-// Who takes the queue pair of a connection to RTS.
+// What moves the queue pair of a connection to RTS.
 enum class Mover : uint8_t {
-  // The connection itself: the active end is ESTABLISHED with the Reply, and its RTR frame goes out
-  // at once.
+  // Connection set-up: the active end gets ESTABLISHED when the Reply arrives, and sends its RTR
+  // frame at once.
   kConnection,
-  // The program, or librdmacm for it, by ibv_modify_qp: the Reply is a CONNECT_RESPONSE, and the
-  // stream is the queue pair's when the program says that it is ready, which MPA's RTR frame tells
-  // the passive end. A connection that has ended is followed by TIMEWAIT_EXIT.
+  // The program, or librdmacm for it, by ibv_modify_qp: the Reply raises CONNECT_RESPONSE. The
+  // queue pair gets the stream when the program says that it is ready; MPA's RTR frame tells that
+  // to the passive end. TIMEWAIT_EXIT follows the end of the connection.
   kProgram,
 };
 
-// What ends of one service are told, and how much they may say.
+// The events for one service, and the limits of its private data.
 struct ServiceRules {
-  // Bytes of private data that there is room for.
+  // Room for private data, in bytes.
   uint8_t connect_room, accept_room, reject_room;
-  // The event of an attempt that was refused, of one for which there is no way to the host, and of
-  // one that failed for another reason.
+  // The events for an attempt that was refused, for one without a route to the host, and for one
+  // that failed for another reason.
   EventType refused, no_way, failed;
-  // The status of `refused`: by the peer's program; nobody listens; the peer went without a word.
+  // The status of `refused`: the peer's program has rejected; nobody listens; the peer has closed
+  // without a Reply.
   int rejected, nobody_listens, closed;
 };
 
@@ -44,13 +45,12 @@ struct Rules {
 
 const Rules& rules_of(device::CmRules which);
 
-// What InfiniBand's CM messages say of a peer, and MPA's frames do not, as far as something true
-// can be said.
+// Fills in what InfiniBand's CM messages say of a peer and MPA's frames do not, as far as it can be
+// stated truthfully.
 void complete_offer(const Rules& rules, ConnParam& offer);
 
-// The exponent of a time-out (verbs/ack_time.h) that RoCE's rdma_cm uses unless
-// RDMA_OPTION_ID_ACK_TIMEOUT says another: the lifetime of a packet is 2^16 there, and a time-out
-// is twice that.
+// The default exponent of the time-out (verbs/ack_time.h) that RoCE's rdma_cm uses without
+// RDMA_OPTION_ID_ACK_TIMEOUT: a packet's lifetime is 2^16 there, and the time-out is twice that.
 inline constexpr uint8_t kPacketLifetime = 16, kUsualAckTimeout = kPacketLifetime + 1;
 
 }  // namespace uiw::cm

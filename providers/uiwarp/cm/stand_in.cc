@@ -25,7 +25,7 @@ void StandIn::receive() {
   if (sending_) send();
 }
 
-// What is wrong with the stream the engine says.
+// Errors of the stream are ignored here: the engine reports them.
 void StandIn::send() {
   const int error = outbox_.flush(*stream_);
   if (error == EAGAIN) return stream_->want_writable();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Holds the stream of a connection for which there is no queue pair here. By InfiniBand's rules a
-// program names whatever number it likes: of a queue pair for datagrams, as UCX does, which wants
-// rdma_cm only to exchange private data and to learn of the peer's end. It says what the peer has
-// to hear to be established, takes whatever comes for the same, and drops it.
+// program may name any number, such as that of a queue pair for datagrams. UCX does so: it uses
+// rdma_cm only to exchange private data and to notice the peer's end. The stand-in sends the RTR
+// frame that the peer needs to be established, takes the peer's first octets, whatever they are,
+// for the peer's RTR frame, and discards all octets.
 #pragma once
 
 #include "cm/startup_io.h"
@@ -14,15 +15,15 @@ namespace uiw::cm {
 // Thread: engine.
 class StandIn final : private transport::StreamHandler {
  public:
-  // Takes the stream over. `observer` hears of the first octets of the peer, or of our own first
-  // ones being sent, and of the end, which comes `close_time` after disconnect() at the latest.
+  // Takes the stream over. `observer` is told of the peer's first octets, or that our RTR frame was
+  // sent; and of the end, which comes at most `close_time` after disconnect().
   StandIn(engine::Engine& engine, StreamPtr stream, const mpa::Agreement& agreement,
           core::Nanoseconds close_time, session::ConnectionObserver& observer);
 
-  // Looks at octets from here on.
+  // Processes octets from here on.
   void receive();
   void disconnect();
-  // Nobody wants to hear of the end.
+  // Ends without calling the observer.
   void leave();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Ends a connection in MPA start-up in an orderly way: sends the last frame and FIN, and closes the
-// socket when the peer has closed its side or its time is up.
+// socket when the peer has closed its side or the time limit has passed.
 #pragma once
 
 #include "cm/startup_io.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What initiator and responder share of MPA start-up: frames (startup/frames.h) and the
+// MPA start-up code shared by initiator and responder: frames (startup/frames.h) and the
 // application's parameters in them.
 #pragma once
 
@@ -15,17 +15,17 @@
 
 namespace uiw::cm {
 
-// RFC 6581 leaves 508 octets, the 8-bit length of rdma_conn_param 255; but siw counts the enhanced
-// block in 8 bits as well, so that beyond 251 a peer may misread it.
+// RFC 6581 leaves 508 octets, and the 8-bit length of rdma_conn_param allows 255. But siw counts
+// the enhanced block in 8 bits as well, so a peer may misread more than 251.
 inline constexpr uint32_t kMaxEnhancedPrivateData = 251;
-// What an event can carry.
+// The limit of an event.
 inline constexpr uint32_t kMaxEventPrivateData = 255;
 
 using startup::FrameCollector;
 using startup::Outbox;
 using startup::set_private_data;
 
-// Private data of a peer's frame, as much as an event carries.
+// Copies as much private data of a peer's frame as an event can carry.
 void copy_private_data(ConnParam& to, core::Bytes private_data);
 
 inline mpa::Wishes wishes_for(const core::Settings& settings, bool peer_is_local,
