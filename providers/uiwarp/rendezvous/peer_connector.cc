@@ -19,7 +19,7 @@
 namespace uiw::rendezvous {
 namespace {
 
-// Between two attempts. As a rule both ends change state within a round trip of each other.
+// The pause between two attempts. Usually both ends change state within a round trip of each other.
 constexpr core::Nanoseconds kFirstPause = 1 * core::kMillisecond,
                             kLongestPause = 250 * core::kMillisecond;
 
@@ -65,7 +65,7 @@ PeerConnector::~PeerConnector() {
 
 void PeerConnector::set_send_psn(uint32_t psn) {
   if (std::exchange(psns_.send, psn)) return;
-  // What was known until now proves nothing if the peer is in RTR, too.
+  // Begin again: if the peer is in RTR, too, there was no shared secret until now.
   if (step_ != Step::kPausing && step_ != Step::kHelloSent) return;
   stream_.reset();
   connect();
@@ -74,7 +74,7 @@ void PeerConnector::set_send_psn(uint32_t psn) {
 void PeerConnector::connect() {
   engine_.disarm(*this);
   step_ = Step::kConnecting;
-  // From the address that is our GID: the peer expects us from there.
+  // Connect from the address that is our GID: the peer expects that.
   const sockaddr_storage source = core::socket_address_of(own_.gid, 0, ifindex_);
   const sockaddr_storage peer = core::socket_address_of(peer_.gid, port_of(peer_.qp_num), ifindex_);
   core::Result<int> fd = transport::open_connect_socket(source, -1);
@@ -119,8 +119,8 @@ void PeerConnector::request(MessageType type, const core::SipKey& value) {
   encode(request_.private_data, {type, own_stage_, own_, peer_, value, service_});
   outbox_.set(request_);
   collector_ = {};
-  // RFC 5044 7.1.2(10). The peer may let this end wait until its queue pair expects it, but its
-  // listener closes the connection long before this (pending_peer.cc).
+  // RFC 5044 7.1.2(10). The peer may let this end wait until its queue pair expects this one, but
+  // its listener closes the connection long before this timer expires (pending_peer.cc).
   engine_.arm(*this, core::settings().reply_timeout_ms * core::kMillisecond);
   send_request();
 }
@@ -151,7 +151,7 @@ void PeerConnector::on_octets(core::Bytes octets) {
   }
 }
 
-// The peer sends the same two names the other way round; any other listener is not the peer.
+// The peer sends the same two names the other way round; a listener that does not is not the peer.
 std::optional<HandshakeMessage> PeerConnector::message_from_peer(const mpa::StartupFrame& reply,
                                                                  MessageType type) const {
   std::optional<HandshakeMessage> said =
@@ -171,7 +171,7 @@ void PeerConnector::prove(const mpa::StartupFrame& reply, core::Bytes behind) {
       message_from_peer(reply, MessageType::kChallenge);
   std::optional<uint64_t> secret;
   if (challenge && reply.reject && behind.empty()) {
-    // As it was when the hello was sent, which the peer goes by.
+    // The PSNs known when the hello was sent: the peer uses the stage in the hello.
     const Psns known{psns_.receive, own_stage_ == Stage::kRts ? psns_.send : std::nullopt};
     secret = secret_of_initiator(known, challenge->stage);
   }
@@ -233,7 +233,8 @@ void PeerConnector::retry() {
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
-// A peer that has our proof can find the PSNs from it: what it sends next time proves nothing.
+// A responder that has our proof can compute the PSNs from it, so what it sends later proves
+// nothing.
 void PeerConnector::stop() {
   engine_.disarm(*this);
   step_ = Step::kStopped;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Connects to the peer of a queue pair that is connected by number: the MPA initiator. The peer may
-// not listen yet, or not expect this queue pair yet, so it tries again until it is destroyed, or
-// has sent its proof to a responder that did not prove to be the peer (proof.h). Thread: engine.
+// not listen yet, or not expect this queue pair yet. So it retries until it is destroyed, or until
+// it has sent its proof to a responder that then did not prove to be the peer (proof.h). Thread:
+// engine.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ namespace uiw::rendezvous {
 
 class PeerConnectHandler {
  public:
-  // The peer has accepted, and proven that it is the peer. `leftover`: bytes behind its Reply.
+  // The peer has accepted, and has proven that it is the peer. `leftover`: bytes behind its Reply.
   // Called once; may destroy the PeerConnector.
   virtual void on_peer_connected(transport::StreamPtr stream, const mpa::Agreement& agreement,
                                  core::Bytes leftover) = 0;
@@ -34,11 +35,11 @@ class PeerConnector final : private transport::ConnectHandler,
   PeerConnector(const PeerConnector&) = delete;
   PeerConnector& operator=(const PeerConnector&) = delete;
 
-  // Not from the constructor: the first attempt may fail at once.
+  // Not done by the constructor: the first attempt may fail at once.
   void begin() { connect(); }
   // The queue pair went to RTS.
   void set_send_psn(uint32_t psn);
-  // Why the peer is not reached yet, for the log.
+  // Why the peer was not reached yet, for the log.
   const char* problem() const { return problem_; }
 
  private:
@@ -53,9 +54,9 @@ class PeerConnector final : private transport::ConnectHandler,
   enum class Step {
     kPausing,     // before the next attempt
     kConnecting,  // TCP's handshake
-    kHelloSent,   // the hello is sent, the challenge has not come
-    kProofSent,   // the proof is sent, the opening has not come
-    kStopped,     // it did not come: no more attempts
+    kHelloSent,   // the hello was sent; the challenge has not come
+    kProofSent,   // the proof was sent; the opening has not come
+    kStopped,     // the opening did not come: no more attempts
   };
   void connect();
   void request(MessageType type, const core::SipKey& value);

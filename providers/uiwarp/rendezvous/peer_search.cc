@@ -20,14 +20,15 @@
 namespace uiw::rendezvous {
 namespace {
 
-constexpr int kSteps = 4;  // a time limit has so many
+constexpr int kSteps = 4;  // steps per time limit
 
-// Guesses at the PSNs that a queue pair takes as fast as they come, and the time between two that
-// come later: of 2^24 (proof.h) one in 4096 has been tried then, and the rest takes days.
+// How many guesses at the PSNs a queue pair accepts without delay, and the minimum time between
+// later ones. By then one in 4096 of the 2^24 values (proof.h) was tried, and trying the rest takes
+// days.
 constexpr uint32_t kQuickChallenges = 4096;
 constexpr core::Nanoseconds kBetweenChallenges = 20 * core::kMillisecond;
 
-// False when the socket does not take it at once, as a fresh one does.
+// False when the socket does not take the message at once, which a fresh one does.
 bool say(PendingPeer& peer, mpa::StartupFrame& reply, const HandshakeMessage& message) {
   reply.private_size = kHandshakeMessageSize;
   encode(reply.private_data, message);
@@ -109,7 +110,7 @@ void PeerSearch::begin() {
 void PeerSearch::enter_rts(uint32_t sq_psn, core::Nanoseconds time_limit) {
   psns_.send = sq_psn;
   if (connector_ && !found_) connector_->set_send_psn(sq_psn);
-  // Those that wait may be challenged now.
+  // Peers that wait may be challenged now.
   if (listener_ && !found_) listener_->expect(params_.own.qp_num, *this);
   step_ = time_limit / kSteps;
   if (step_ > 0 && !found_) engine_.arm(*this, step_);
@@ -153,7 +154,7 @@ void PeerSearch::give_up() {
               connector_ ? connector_->problem() : "no TCP connection");
   }
   queue_pair_.give_up_peer();
-  // What is dropped asks for nothing, and the peer may still come.
+  // With unreliable service nothing has failed, and the peer may still connect.
   if (params_.service == core::Service::kReliable) connector_.reset();
 }
 
@@ -175,7 +176,7 @@ bool PeerSearch::on_hello(PendingPeer& peer) {
   }
   if (!is_of_our_type(hello)) return false;
   const std::optional<uint64_t> secret = secret_of_responder(psns_, hello.stage);
-  if (!secret) return true;  // both in RTR: it waits for our RTS, or comes again after its own
+  if (!secret) return true;  // both in RTR: it waits for our RTS, or connects again after its own
   core::SipKey opening;
   if (!may_challenge() || !make_random(opening)) return false;
   const Transcript said{hello.from, hello.to, hello.stage, psns_.stage(), hello.value.first};
@@ -213,7 +214,7 @@ void PeerSearch::on_proof(PendingPeer& peer) {
   }
 }
 
-// Told once, as below.
+// Logged once, as below.
 bool PeerSearch::is_of_our_type(const HandshakeMessage& hello) {
   if (hello.service == params_.service) return true;
   if (wrong_types_++ == 0)
@@ -227,7 +228,7 @@ bool PeerSearch::is_of_our_type(const HandshakeMessage& hello) {
   return false;
 }
 
-// Once by name, so that no attacker fills the log.
+// Logs this only once, so that an attacker cannot fill the log.
 void PeerSearch::tell_of_wrong_proof(const HandshakeMessage& hello) {
   if (wrong_proofs_++ > 0) return;
   core::log(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Finds the peer that ibv_modify_qp named and connects the queue pair to it: of the two names the
-// smaller one listens, the greater one connects. Each has to prove that it knows the PSNs that both
-// programs set. A queue pair that was given its own name gets a TCP connection to itself. No daemon
-// and no further connection is needed. Thread: engine, all of it.
+// Finds the peer that ibv_modify_qp named and connects the queue pair to it: the end with the
+// smaller name listens, the one with the greater name connects. Each has to prove that it knows the
+// PSNs that both programs have set. A queue pair that was given its own name gets a TCP connection
+// to itself. No daemon and no additional connection is needed. Thread: engine, all of it.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct PeerSearchParams {
   Name own, peer;
   unsigned ifindex = 0;                              // of our device, for link-local addresses
   uint16_t ird = 0;                                  // max_dest_rd_atomic
-  uint32_t rq_psn = 0;                               // what the peer has as sq_psn
+  uint32_t rq_psn = 0;                               // the peer's sq_psn
   core::Service service = core::Service::kReliable;  // of our queue pair; the peer's is the same
 };
 
@@ -27,18 +27,18 @@ class PeerSearch final : private PendingPeerHandler,
                          private engine::Timer,
                          private session::ConnectionObserver {
  public:
-  // Nothing happens before begin(). To be destroyed before the queue pair is, and before its number
-  // is given back. Errno: EADDRINUSE, ENOMEM, EADDRNOTAVAIL (own address, or a number without a
-  // port, see verbs/registry.h).
+  // Nothing happens before begin(). Destroy it before the queue pair, and before its number is
+  // given back. Errno: EADDRINUSE, ENOMEM, EADDRNOTAVAIL (own address, or a number without a port,
+  // see verbs/registry.h).
   static core::Result<std::unique_ptr<PeerSearch>> create(engine::Engine& engine,
                                                           session::QueuePair& queue_pair,
                                                           const PeerSearchParams& params);
   ~PeerSearch();
 
   void begin();
-  // The queue pair went to RTS. From now on what is posted waits for the peer for `time_limit`, or
-  // a quarter longer; then it fails with IBV_WC_RETRY_EXC_ERR. 0: waits for ever. With unreliable
-  // service it is dropped then, and the peer may still come.
+  // The queue pair went to RTS. From now on posted requests wait for the peer for `time_limit`, or
+  // up to a quarter longer; then they fail with IBV_WC_RETRY_EXC_ERR. 0: they wait forever. With
+  // unreliable service they are dropped then, and the peer may still connect.
   void enter_rts(uint32_t sq_psn, core::Nanoseconds time_limit);
 
  private:
@@ -68,10 +68,10 @@ class PeerSearch final : private PendingPeerHandler,
   session::QueuePair& queue_pair_;
   const PeerSearchParams params_;
   Psns psns_;
-  uint32_t challenges_ = 0;  // so many may have guessed
+  uint32_t challenges_ = 0;  // how many were sent; each peer may have guessed the PSNs
   core::Nanoseconds last_challenge_ = 0;
   uint32_t wrong_proofs_ = 0, wrong_types_ = 0;
-  core::Nanoseconds step_ = 0;  // a part of the time limit
+  core::Nanoseconds step_ = 0;  // a fraction of the time limit
   int steps_waited_ = 0;        // since something was posted
   bool found_ = false;
   QpnListener* listener_ = nullptr;           // the peer connects here

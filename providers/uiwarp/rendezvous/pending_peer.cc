@@ -12,14 +12,14 @@
 namespace uiw::rendezvous {
 namespace {
 
-// A tenth of what a Reply may take. A legitimate peer connects again a quarter of a second after it
-// was closed (peer_connector.cc), so nothing is lost; an unknown one holds its place no longer.
+// A tenth of the time limit of a Reply. A legitimate peer connects again a quarter of a second
+// after it was closed (peer_connector.cc), so nothing is lost, and an unknown one does not occupy
+// its place for longer.
 core::Nanoseconds wait_for_queue_pair() {
   return core::settings().reply_timeout_ms * core::kMillisecond / 10;
 }
 
-// As long as a Reply may take: a peer that is closed while it sends its proof does not connect
-// again.
+// The time limit of a Reply: a peer that is closed while it sends its proof does not connect again.
 core::Nanoseconds wait_for_proof() {
   return core::settings().reply_timeout_ms * core::kMillisecond;
 }
@@ -38,7 +38,7 @@ void PendingPeer::receive(QpnListener& listener, engine::Engine& engine,
 
 PendingPeer::~PendingPeer() {
   engine_.disarm(*this);
-  // By RST: connections in TIME_WAIT would keep others from binding the port next.
+  // Close by RST: connections in TIME_WAIT would keep others from binding the port later.
   if (stream_) stream_->set_abortive();
 }
 
@@ -78,7 +78,7 @@ void PendingPeer::on_octets(core::Bytes octets) {
   }
 }
 
-// RFC 5044 7.1.1 and 6581. Null when it is what a queue pair of uiwarp sends, else what is wrong.
+// RFC 5044 7.1.1 and 6581. Null when the Request is one of a uiwarp queue pair, else what is wrong.
 const char* PendingPeer::understand(core::Bytes behind) {
   static constexpr char kNoUiwarp[] = "is no queue pair of uiwarp there";
   if (!behind.empty() || !request_.enhanced) return kNoUiwarp;
@@ -88,7 +88,7 @@ const char* PendingPeer::understand(core::Bytes behind) {
   const std::optional<HandshakeMessage> said = decode_handshake_message(octets);
   if (!said) return kNoUiwarp;
   if (step_ == Step::kChallenged) {
-    // The hello again, but for type and value.
+    // The same as the hello, except for type and value.
     given_proof_ = said->value.first;
     HandshakeMessage again = hello_;
     again.type = MessageType::kProof;
@@ -97,7 +97,7 @@ const char* PendingPeer::understand(core::Bytes behind) {
   }
   if (said->type != MessageType::kHello) return kNoUiwarp;
   hello_ = *said;
-  // It connects from the address that it claims.
+  // It must connect from the address that it claims.
   const in6_addr source = core::gid_of(stream_->peer_address());
   return std::memcmp(&hello_.from.gid, &source, sizeof source) == 0 ? nullptr : kNoUiwarp;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// An accepted connection that has not proven yet to be a queue pair's peer. It sends a hello with
-// its own name and that of the queue pair, waits for the queue pair, gets a challenge and answers
-// it with its proof. Thread: engine.
+// An accepted connection that has not yet proven to be a queue pair's peer. It sends a hello with
+// its own name and that of the queue pair, waits until the queue pair challenges it, and answers
+// with its proof. Thread: engine.
 #pragma once
 
 #include "core/list.h"
@@ -16,31 +16,31 @@ class PendingPeer final : private transport::StreamHandler, private engine::Time
  public:
   enum class Step {
     kUnknown,     // its hello has not come
-    kWaiting,     // for the queue pair that it asks for
+    kWaiting,     // waits for the queue pair that it asks for
     kChallenged,  // its proof has not come
     kProven,      // the proof has come, right or wrong
   };
 
-  // PeerConnectors listener.hello_received() when the hello has come, listener.proof_received()
-  // when the proof has come, and listener.remove() or listener.refuse() when the peer closes,
-  // breaks the rules or takes too long.
+  // Calls listener.hello_received() when the hello has come, listener.proof_received() when the
+  // proof has come, and listener.remove() or listener.refuse() when the peer closes, breaks the
+  // rules or takes too long.
   static void receive(QpnListener& listener, engine::Engine& engine, transport::StreamPtr stream);
   ~PendingPeer();
 
   Step step() const { return step_; }
-  // From kWaiting on.
+  // Valid from kWaiting on.
   const HandshakeMessage& hello() const { return hello_; }
   const mpa::StartupFrame& request() const { return request_; }  // the last one
-  // From kProven on.
+  // Valid from kProven on.
   bool proof_is_right() const { return given_proof_ == right_proof_; }
   const core::SipKey& opening() const { return opening_; }
-  Stage challenged_in() const { return challenged_in_; }  // the queue pair's, then
+  Stage challenged_in() const { return challenged_in_; }  // the queue pair's stage at that time
   transport::TcpStream& stream() { return *stream_; }
-  // The stream with nothing unread. This object has to go then.
+  // Gives up the stream, which has nothing unread. Destroy this object afterwards.
   transport::StreamPtr take_stream();
 
   // The queue pair has sent its challenge. `proof` is the right answer, `opening` the key of the
-  // commitment in it.
+  // commitment in the challenge.
   void challenged(uint64_t proof, const core::SipKey& opening, Stage in);
 
   QpnListener& listener() { return listener_; }

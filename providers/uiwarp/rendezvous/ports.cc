@@ -26,11 +26,12 @@
 namespace uiw::rendezvous {
 namespace {
 
-// Numbers that are drawn before one comes again; half of all, so that the other half is to guess.
+// How many numbers are drawn before one is reused: half of all, so that an attacker must guess
+// among the other half.
 constexpr uint32_t kLate = kNumbersPerPort / 2;
 
-// Ports that are opened for one number until a condition is given up. Those of UIWARP_PORTS are all
-// tried: who chose them knows that there are some that do.
+// How many ports are opened for one number until the condition counts as unmet. Those of
+// UIWARP_PORTS are all tried, as the user who chose them expects some to be usable.
 constexpr int kMostTries = 8;
 
 struct Port {
@@ -38,23 +39,24 @@ struct Port {
   core::UnsharedDescriptor reserved;  // bound everywhere; does not listen
   uint32_t used_count = 0;
   std::bitset<kNumbersPerPort> used;
-  uint8_t latest[kLate] = {};         // drawn, a ring
-  uint32_t drawn = 0;                 // so many, ever
-  std::optional<uint8_t> given_back;  // the last one, until another is drawn
+  uint8_t latest[kLate] = {};         // a ring of drawn numbers
+  uint32_t drawn = 0;                 // how many were drawn so far
+  std::optional<uint8_t> given_back;  // the last one given back, until another is drawn
 
   uint8_t draw();
   std::unique_ptr<QpnListener> listener;      // thread: engine
-  engine::Engine* listener_engine = nullptr;  // its; null while there is none
+  engine::Engine* listener_engine = nullptr;  // the listener's; null without one
   std::unique_ptr<Port> next;
 };
 
-// Under --shake, by the seed: the number given back last comes at once, which no manual forbids.
+// Under --shake, depending on the seed: reuses the number given back last at once, which no manual
+// page forbids.
 bool reuses_at_once() {
   return core::shaken(core::Shaken::kNumbers).value_or(1) % 2 == 0;
 }
 
-// Any of those that are free and were not drawn lately, so that it cannot be predicted; any that is
-// free if there is no such. One is free.
+// Draws any number that is free and was not drawn lately, unpredictably; any free one if there is
+// no such. At least one must be free.
 uint8_t Port::draw() {
   if (const std::optional<uint8_t> again = std::exchange(given_back, std::nullopt);
       again && !used[*again] && reuses_at_once()) {
@@ -75,7 +77,7 @@ uint8_t Port::draw() {
   return static_cast<uint8_t>(index);
 }
 
-// A child's queue pairs get ports of their own.
+// Per process: queue pairs of a forked child get ports of their own.
 struct Ports {
   std::mutex mutex;
   AllPendingPeers pending_peers;  // thread: engine; outlives the listeners
@@ -99,7 +101,7 @@ core::Result<Port*> Ports::add() {
   if (const int error = core::sys::getsockname(*fd, reinterpret_cast<sockaddr*>(&bound), &size);
       error < 0)
     return core::Errno{-error};
-  // The port is at the same place for both families.
+  // The port has the same offset for both families.
   port->number = ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port);
   port->next = std::move(first);
   first = std::move(port);
@@ -138,7 +140,7 @@ core::Result<uint32_t> take_number(PortCondition* condition) {
   for (Port* port = all->first.get(); port; port = port->next.get())
     if (port->used_count < kNumbersPerPort && try_port(*port) == 0)
       return number_of(port->number, port->draw());
-  // Those that do not do stay until the end, so that the next one is another.
+  // Unsuitable ports stay open until the end, so that the next port is a different one.
   const core::Settings& settings = core::settings();
   const int most = settings.first_port ? settings.last_port - settings.first_port + 1 : kMostTries;
   int error = 0;
@@ -170,8 +172,8 @@ void give_number(uint32_t qp_num) {
       --port->used_count;
       return;
     }
-    // One without a listener stays for the next queue pair: its numbers come round as late as they
-    // can.
+    // A port without a listener is kept for the next queue pair, so that its numbers are reused as
+    // late as possible.
     const bool stays = !port->listener_engine && !all->has_idle_port();
     port->used_count = 0;
     if (stays) return;
@@ -209,7 +211,7 @@ core::Result<QpnListener*> open_listener(engine::Engine& engine, const Name& own
     const std::lock_guard lock(all->mutex);
     port = all->find(own.qp_num);
   }
-  // The number is in use, so the port stays; its listener is this thread's.
+  // The number is in use, so the port stays; only this thread uses its listener.
   if (!port) return core::Errno{EINVAL};
   if (!port->listener) {
     port->listener.reset(new (std::nothrow) QpnListener(engine, port->number, all->pending_peers));

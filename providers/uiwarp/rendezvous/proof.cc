@@ -9,10 +9,11 @@ namespace {
 
 constexpr uint32_t kPsnBits = 24, kPsnMask = (1u << kPsnBits) - 1;
 
-// What a hash is for: none of the one kind is ever one of the other.
+// The purpose of a hash, so that a hash of one kind is never valid as the other.
 enum class Use : uint64_t { kCommitment = 1, kProof = 2 };
 
-// A direction that one of the two does not know counts as 0; the stages say which do.
+// A direction whose PSN one end does not know counts as 0; the stages in the hash say which these
+// are.
 std::optional<uint64_t> combine(std::optional<uint32_t> to_responder,
                                 std::optional<uint32_t> to_initiator) {
   if (!to_responder && !to_initiator) return {};

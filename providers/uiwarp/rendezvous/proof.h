@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How two queue pairs prove to each other that they know the PSNs which their programs exchanged,
-// without revealing a PSN to anybody else. Pure.
+// How two queue pairs prove to each other that they know the PSNs that their programs have
+// exchanged, without revealing a PSN to others. Pure.
 //
 // A PSN has 24 bits: a peer with a value that was computed from it can find it by trying all of
 // them. So neither end sends such a value to an end that may not be the peer, with one exception:
-//   1. the initiator sends a nonce;
+//   1. The initiator sends a nonce.
 //   2. the responder sends a commitment: a hash of what was sent and of the PSNs, under a key of
 //      128 random bits. Without the key it reveals nothing;
 //   3. the initiator sends its proof: a hash of all that under the PSNs. When it is wrong the
 //      responder closes the connection;
 //   4. the responder sends the key, by which the initiator checks that the PSNs were known to the
 //      responder before step 3.
-// An initiator learns nothing before its proof was right. A responder that does not know the PSNs
-// has committed itself to a guess before it sees the proof. When the guess was wrong it can find
+// An initiator learns nothing until its proof was right. A responder that does not know the PSNs
+// has committed itself to a guess before it sees the proof. If the guess was wrong, it can compute
 // the PSNs from the proof; so the initiator sends its proof to a responder once and then never
-// again. Either end has one guess in 2^24 at a time; peer_search.cc bounds how many an initiator
-// has. Both nonces are fresh, so no message can be replayed. The names and the roles are in both
-// hashes, so no message to one queue pair, or by one side, is of use at another.
+// again. Each end has one guess in 2^24 at a time; peer_search.cc limits how many guesses an
+// initiator has. The nonce and the key are fresh, so no message can be replayed. The names and the
+// roles are in both hashes, so a message to one queue pair, or by one role, is useless for another.
 #pragma once
 
 #include <optional>
@@ -27,17 +27,17 @@ namespace uiw::rendezvous {
 
 // The PSNs that an end knows. 24 bits each.
 struct Psns {
-  uint32_t receive = 0;          // rq_psn: the peer sends with it
+  uint32_t receive = 0;          // rq_psn: the peer's sq_psn
   std::optional<uint32_t> send;  // sq_psn: known from RTS on
   Stage stage() const { return send ? Stage::kRts : Stage::kRtr; }
 };
 
-// What two ends have in common: the PSN of each direction that both know. An end in RTR knows what
-// comes to it, so of the two at least one has to be in RTS; else nothing.
+// The secret shared by the two ends: the PSNs of the directions that both know. An end in RTR knows
+// only the PSN of what it receives, so at least one of the two must be in RTS; else there is none.
 std::optional<uint64_t> secret_of_initiator(const Psns& own, Stage responder);
 std::optional<uint64_t> secret_of_responder(const Psns& own, Stage initiator);
 
-// What is known to both before anything is proven.
+// What both ends know before anything is proven.
 struct Transcript {
   Name initiator, responder;
   Stage initiator_stage, responder_stage;
@@ -47,7 +47,7 @@ struct Transcript {
 uint64_t commitment_of(const Transcript& said, uint64_t secret, const core::SipKey& opening);
 uint64_t proof_of(const Transcript& said, uint64_t secret, uint64_t commitment);
 
-// Bytes that cannot be guessed. False when the kernel has none.
+// Makes bytes that cannot be guessed. False when the kernel has none.
 bool make_random(core::SipKey& key);
 
 }  // namespace uiw::rendezvous

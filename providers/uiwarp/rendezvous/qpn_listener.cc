@@ -30,8 +30,8 @@ const QpnListener::Socket* QpnListener::find(const sockaddr_storage& address) co
   return socket;
 }
 
-// A port whose queue pairs never all go may see many addresses come and go: only those are kept
-// that a queue pair expects its peer at.
+// If a port always has queue pairs, many addresses may come and go: close the sockets at which no
+// queue pair expects its peer.
 void QpnListener::close_unused() {
   for (std::unique_ptr<Socket>* link = &sockets_; *link;) {
     if (std::ranges::find(socket_of_, link->get()) != std::end(socket_of_)) {
@@ -42,8 +42,8 @@ void QpnListener::close_unused() {
   }
 }
 
-// Not at every address: when the peers of a program are on this host, other hosts must not reach
-// it.
+// Does not listen at every address: when the peers of a program are on this host, other hosts must
+// not reach it.
 int QpnListener::listen(uint32_t qp_num, const sockaddr_storage& address, int reserved) {
   const Socket*& own = socket_of_[index_of(qp_num)];
   own = find(address);
@@ -52,15 +52,15 @@ int QpnListener::listen(uint32_t qp_num, const sockaddr_storage& address, int re
   std::unique_ptr<Socket> socket(new (std::nothrow) Socket);
   if (!socket) return ENOMEM;
   transport::share_port(reserved, true);
-  // SO_REUSEADDR is for connections in TIME_WAIT that were accepted here before, and those
-  // accepted now have it too; beside a socket that listens it lets nobody bind.
+  // SO_REUSEADDR is needed because of connections in TIME_WAIT that were accepted here before;
+  // those accepted from now on have it, too. It lets nobody bind beside a socket that listens.
   core::Result<int> fd = transport::bind_tcp(address, {.reuse_address = true, .share_port = true});
   int error = fd.error();
   if (fd) {
     auto listener = transport::Listener::start(engine_, *fd, kBacklog, *this);
     error = listener.error();
     if (listener) {
-      // It listens: from here on no other socket may share the port.
+      // It listens now: no other socket may share the port from here on.
       transport::share_port(*fd, false);
       socket->address = address;
       socket->listener = std::move(*listener);
@@ -91,10 +91,10 @@ void QpnListener::on_accept(int fd, const sockaddr_storage&) {
   PendingPeer::receive(*this, engine_, std::move(stream));
 }
 
-// Closes the oldest in favour of the newest. A legitimate peer sends its hello at once, and
-// connects again when it was closed; but not when it was closed after its challenge
-// (peer_connector.cc). So challenged ones go only when they are more than half: then an attacker
-// collects challenges.
+// Closes an old pending peer to make room for a new one. A legitimate peer sends its hello at once,
+// and connects again when it was closed, but not after it was challenged (peer_connector.cc). So
+// challenged ones are closed only when they are more than half: then an attacker collects
+// challenges.
 void QpnListener::make_room() {
   const auto oldest = [&](bool challenged) {
     PendingPeer* peer = all_pending_.first();
@@ -124,11 +124,12 @@ void QpnListener::expect(uint32_t qp_num, PendingPeerHandler& handler) {
   }
 }
 
-// The socket stays open for the next one at this address.
+// The socket stays open for the next queue pair at this address.
 void QpnListener::stop_expecting(uint32_t qp_num) {
   handlers_[index_of(qp_num)] = nullptr;
   socket_of_[index_of(qp_num)] = nullptr;
-  // Their challenges are void: another queue pair may expect a peer at this number next.
+  // Remove peers that this queue pair has challenged: the next queue pair with this number may
+  // expect another peer.
   for (PendingPeer* peer = pending_.first(); peer;) {
     PendingPeer& challenged = *std::exchange(peer, PendingPeerList::next(*peer));
     if (challenged.step() == PendingPeer::Step::kChallenged &&
@@ -149,12 +150,12 @@ void QpnListener::hello_received(PendingPeer& peer) {
     return;
   }
   PendingPeerHandler* handler = handlers_[index_of(qp_num)];
-  if (!handler) return;  // it waits: the queue pair does not expect it yet
+  if (!handler) return;  // it waits, as the queue pair does not expect it yet
   if (!handler->on_hello(peer)) remove(peer);
 }
 
 void QpnListener::proof_received(PendingPeer& peer) {
-  // It is the one that challenged this peer: see stop_expecting().
+  // This handler is the one that challenged the peer: see stop_expecting().
   handlers_[index_of(peer.hello().to.qp_num)]->on_proof(peer);
   remove(peer);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Listens at the TCP port that numbers of this process's queue pairs contain. A peer that connects
-// has to name itself and the queue pair in its MPA Request, and to prove its identity when that
-// queue pair challenges it. Any other is closed without an answer, whatever was wrong. A peer that
-// comes before its queue pair expects it waits for a while. Thread: engine.
+// Listens at the TCP port that queue pair numbers of this process contain. A peer that connects
+// must name itself and the queue pair in its MPA Request, and prove its identity when that queue
+// pair challenges it. Any other connection is closed without an answer, whatever was wrong. A peer
+// that connects before its queue pair expects it waits for a while. Thread: engine.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,14 @@
 
 namespace uiw::rendezvous {
 
-// The queue pair of a number, once it expects a peer.
+// The callbacks of a queue pair that expects its peer.
 class PendingPeerHandler {
  public:
-  // A hello for this queue pair has come, which challenges `peer` if that has the name it expects.
-  // False: `peer` is to be closed. True without a challenge: it waits for the next expect().
+  // A hello for this queue pair has come. The queue pair challenges `peer` if it has the expected
+  // name. False: close `peer`. True without a challenge: `peer` waits for the next expect().
   virtual bool on_hello(PendingPeer& peer) = 0;
-  // Its proof has come. The queue pair takes the stream if it is right; `peer` ends then.
+  // The proof of `peer` has come. If it is right, the queue pair takes the stream. `peer` is
+  // destroyed afterwards.
   virtual void on_proof(PendingPeer& peer) = 0;
 
  protected:
@@ -27,7 +28,7 @@ class PendingPeerHandler {
 
 class QpnListener final : private transport::AcceptHandler {
  public:
-  // `all`: the pending peers at all listeners of the process, which may have only so many
+  // `all`: the pending peers at all listeners of the process; these share a limited number of
   // descriptors (core/descriptor_shares.h).
   QpnListener(engine::Engine& engine, uint16_t port, AllPendingPeers& all)
       : engine_(engine), port_(port), all_pending_(all) {}
@@ -35,14 +36,13 @@ class QpnListener final : private transport::AcceptHandler {
   QpnListener(const QpnListener&) = delete;
   QpnListener& operator=(const QpnListener&) = delete;
 
-  // Listens for the peer of `qp_num` at an address of this host and the listener's port, if it does
-  // not yet, until stop_expecting(). `reserved` is bound to that port and keeps other processes
-  // from it. 0 or errno: EADDRNOTAVAIL, ENOMEM, EMFILE.
+  // Listens for the peer of `qp_num` at an address of this host and the listener's port, unless it
+  // does already, until stop_expecting(). `reserved` is bound to that port and keeps other
+  // processes from it. 0 or errno: EADDRNOTAVAIL, ENOMEM, EMFILE.
   int listen(uint32_t qp_num, const sockaddr_storage& address, int reserved);
 
-  // From now until stop_expecting() `handler` is called for pending peers of this number, those
-  // that wait already first. At most one for a number. A second call: it is called for waiting ones
-  // again.
+  // Calls `handler` for pending peers of this number until stop_expecting(), first for those that
+  // wait already. At most one handler per number. Another call offers it the waiting peers again.
   void expect(uint32_t qp_num, PendingPeerHandler& handler);
   void stop_expecting(uint32_t qp_num);
 
@@ -50,7 +50,7 @@ class QpnListener final : private transport::AcceptHandler {
   void add(PendingPeer& peer);
   void hello_received(PendingPeer& peer);
   void proof_received(PendingPeer& peer);
-  void remove(PendingPeer& peer);                   // ends it
+  void remove(PendingPeer& peer);                   // destroys it
   void refuse(PendingPeer& peer, const char* why);  // the same, and logs why
 
  private:

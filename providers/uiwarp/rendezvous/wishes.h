@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What both sides of a connection by number want of MPA start-up, whatever the settings say for
-// peers that rdma_cm connects to: both are uiwarp.
+// What both sides of a connection by number request in MPA start-up. As both are uiwarp, the
+// settings for peers of rdma_cm do not apply.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace uiw::rendezvous {
 
-// `ird`: what the program gave as max_dest_rd_atomic. Its max_rd_atomic is not known yet; by then
-// the peer's max_dest_rd_atomic is the limit.
+// `ird`: the program's max_dest_rd_atomic. Its max_rd_atomic is not known yet; the peer's
+// max_dest_rd_atomic is the limit instead.
 inline mpa::Wishes wishes(bool peer_is_local, uint16_t ird) {
   ird = std::max<uint16_t>(ird, 1);
   mpa::Wishes wishes =
