@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// IPv4 and IPv6 socket addresses: the questions that are asked of them, and the socket that an
-// outgoing connection starts from.
+// Functions on IPv4 and IPv6 socket addresses, and the socket for an outgoing connection.
 #pragma once
 
 #include <netinet/in.h>
@@ -26,13 +25,13 @@ void set_port(sockaddr_storage& address, uint16_t port);
 bool is_wildcard(const sockaddr_storage& address);
 // 224.0.0.0/4 or ff00::/8
 bool is_multicast(const sockaddr_storage& address);
-// fe80::/10, which means nothing without an interface (sin6_scope_id).
+// fe80::/10 without the interface (sin6_scope_id) that such an address needs.
 bool is_link_local_without_scope(const sockaddr_storage& address);
 // 127.0.0.1 or ::1 with the given port.
 sockaddr_storage loopback(sa_family_t family, uint16_t port);
-// An IPv4 connection accepted by a dual-stack listener has ::ffff:a.b.c.d: that is a.b.c.d.
+// Maps ::ffff:a.b.c.d, which an IPv4 connection accepted by a dual-stack listener has, to a.b.c.d.
 sockaddr_storage without_v4_mapping(const sockaddr_storage& address);
-// Same address, the port left out.
+// Same address, ignoring the port.
 bool same_host(const sockaddr_storage& a, const sockaddr_storage& b);
 
 // A TCP socket to connect from `source`; port 0 leaves the choice to connect(), so that as many

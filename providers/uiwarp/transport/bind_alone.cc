@@ -14,11 +14,11 @@ namespace {
 
 namespace sys = core::sys;
 
-// What only one process of the host can have for a port. -errno
+// Takes a lock per port that only one process of the host can have. Returns a descriptor or -errno.
 int take_turn(uint16_t port) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  // Abstract: it begins with a zero, and goes with its socket.
+  // An abstract name: it begins with a zero byte, and vanishes with its socket.
   const int length =
       std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "uiwarp-port-%u", unsigned{port});
   const int fd = sys::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -36,8 +36,8 @@ int take_turn(uint16_t port) {
 core::Result<int> bind_alone(const sockaddr_storage& address, BindOptions options, Beside beside) {
   options.reuse_address = beside == Beside::kOldConnections;
   if (!options.reuse_address) return bind_tcp(address, options);
-  // With SO_REUSEADDR two processes could have one port while they bind, so each takes its turn;
-  // without it, as the socket is afterwards, nobody else gets the port.
+  // With SO_REUSEADDR two processes could bind one port at the same time, so they take turns.
+  // Afterwards the socket has no SO_REUSEADDR, and nobody else gets the port.
   const int turn = take_turn(port_of(address));
   if (turn < 0) return core::Errno{-turn};
   core::Result<int> fd = bind_tcp(address, options);

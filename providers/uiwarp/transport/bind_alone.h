@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Takes a TCP port from all other processes of this host, also before anybody listens at it.
+// Reserves a TCP port against all other processes of this host, even before it listens.
 #pragma once
 
 #include "core/result.h"
@@ -9,14 +9,14 @@ namespace uiw::transport {
 
 enum class Beside {
   kNothing,
-  // Connections that are left of somebody who was there before, in TIME_WAIT mostly: their sockets
-  // had SO_REUSEADDR.
+  // Connections left over from an earlier owner of the port, mostly in TIME_WAIT, whose sockets had
+  // SO_REUSEADDR.
   kOldConnections,
 };
 
-// bind_tcp(), after which nobody else gets the port, by SO_REUSEADDR neither, whatever `options`
-// says of that. So the socket has not got it: who is to come after the connections that this one
-// makes or accepts needs let_reuse_address() first. Thread: any.
+// bind_tcp(); afterwards nobody else can bind the port, not even with SO_REUSEADDR. For that the
+// socket itself has no SO_REUSEADDR, whatever `options` says. So call let_reuse_address() before
+// others should be able to bind beside connections that this socket makes or accepts. Thread: any.
 core::Result<int> bind_alone(const sockaddr_storage& address, BindOptions options, Beside beside);
 
 }  // namespace uiw::transport

@@ -10,7 +10,7 @@ namespace uiw::transport {
 
 namespace sys = core::sys;
 
-// tcp(7): "disconnects" a socket, which is a reset to the peer.
+// tcp(7): connecting to AF_UNSPEC "disconnects" a socket, and the peer gets a reset.
 void cut_connection(int fd) {
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// close() for TCP sockets that are connected, or connecting. A child that fork() made has them,
-// too: then close() alone tells the peer nothing, whatever SO_LINGER says, until the child ends.
+// close() for TCP sockets that are connected or connecting. A forked child may also have such a
+// socket. Then close() alone sends nothing to the peer until the child ends, whatever SO_LINGER
+// says.
 #pragma once
 
 namespace uiw::transport {
 
 enum class CloseBy {
-  kFin,    // FIN; or RST where input is left that nobody has read, as by close()
+  kFin,    // FIN, or RST if unread input is left, as by close()
   kReset,  // RST
 };
 void close_connection(int fd, CloseBy how = CloseBy::kFin);

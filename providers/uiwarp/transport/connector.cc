@@ -15,7 +15,7 @@ namespace sys = core::sys;
 
 namespace {
 
-// What became of a socket that was connecting: 0 or a positive errno.
+// The result of connecting a socket: 0 or a positive errno.
 int error_of(int fd) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -23,8 +23,8 @@ int error_of(int fd) {
   return result < 0 ? -result : error;
 }
 
-// RFC 9293 3.5: an attempt whose own end is the very address that it is for meets itself. That is
-// how one ends where nobody listens at a port of this host that the kernel may choose for our end.
+// RFC 9293 3.5: an attempt whose own address is its destination connects to itself. That happens if
+// nobody listens at a port of this host which the kernel may choose for our end.
 bool has_met_itself(int fd, const sockaddr_storage& to) {
   sockaddr_storage own{};
   socklen_t size = sizeof own;
@@ -47,8 +47,8 @@ struct Connector::Impl final : engine::Op, engine::Timer {
 
   engine::Engine& engine;
   int fd;                   // -1: handed over or closed
-  const int error;          // why it could not even begin, or ETIMEDOUT
-  ConnectHandler* handler;  // null: has been told, or must not be
+  const int error;          // why begin() failed, or ETIMEDOUT
+  ConnectHandler* handler;  // null: was called, or must not be called
   bool stopped = false;     // the Connector is gone
   bool calling = false;     // inside complete() or expire()
 };
@@ -82,7 +82,7 @@ void Connector::Impl::give_up() {
   engine.disarm(*this);
   if (in_flight()) {
     engine.cancel(*this);
-    engine.flush();  // or the ring would keep the socket, and its port, a little longer
+    engine.flush();  // else the ring would keep the socket, and its port, a little longer
   }
   if (fd >= 0) close_connection(std::exchange(fd, -1));
 }
@@ -100,7 +100,8 @@ void Connector::Impl::settle() {
 
 int Connector::begin(int fd, const sockaddr_storage& to, bool local, Itself itself) {
   send_at_once(fd);
-  // As in bind_tcp(), for a socket that is bound to no address or to another one of this host.
+  // bind_tcp() does this only for loopback addresses; the socket may be bound to another address of
+  // this host, or to none.
   if (local) tune_for_local_peer(fd, 1);
   const int result = sys::connect(fd, reinterpret_cast<const sockaddr*>(&to), length_of(to));
   if (result != 0 && result != -EINPROGRESS) return -result;

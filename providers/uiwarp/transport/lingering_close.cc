@@ -29,7 +29,7 @@ class LingeringClose final : public StreamHandler,
   bool sends() const { return rest_.begin < rest_.end; }
 
   void on_octets(core::Bytes) override {}
-  // Its side only, perhaps: the rest is still for it.
+  // The peer may have closed only its own side: it still gets the rest.
   void on_end_of_stream() override {
     peer_closed_ = true;
     if (!sends()) end();

@@ -23,7 +23,7 @@ namespace sys = core::sys;
 namespace {
 
 // How long to wait before accepting again when descriptors or memory ran out: long enough not to
-// spin, short against any peer's connect timeout.
+// spin, short compared to any peer's connect timeout.
 constexpr core::Nanoseconds kShortagePause = 100 * core::kMillisecond;
 
 // Connections accepted in one turn of the engine, which then serves others.
@@ -33,13 +33,13 @@ bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
 
-// Of SOL_SOCKET. 0 or a negative errno.
+// Sets an option of SOL_SOCKET. 0 or a negative errno.
 int switch_option(int fd, int option, bool on) {
   const int value = on;
   return sys::setsockopt(fd, SOL_SOCKET, option, &value, sizeof value);
 }
 
-// accept(2): errors of the connection that was just to be accepted, not of the listener.
+// accept(2): errors of the connection to be accepted, not of the listener.
 bool is_of_one_connection(int error) {
   switch (error) {
     case ECONNABORTED:
@@ -80,8 +80,8 @@ core::Result<int> bind_tcp(const sockaddr_storage& address, const BindOptions& o
                 : sys::setsockopt(fd, IPPROTO_IP, IP_TOS, &options.tos, sizeof options.tos);
   }
   if (result == 0 && options.share_port) share_port(fd, true);
-  // Here rather than in adopt() alone: what is set before the handshake shapes the first window,
-  // and accepted sockets inherit it.
+  // Not only in adopt(): options set before the handshake determine the first window, and accepted
+  // sockets inherit them.
   if (result == 0 && is_loopback(address)) tune_for_local_peer(fd, 1);
   if (result == 0) result = sys::bind(fd, reinterpret_cast<const sockaddr*>(&address), length);
   if (result < 0) {
@@ -101,8 +101,8 @@ void let_reuse_address(int fd, bool on) {
 
 namespace {
 
-// A socket that has no SO_REUSEADDR until it listens keeps its port for itself all the time. It is
-// needed before where connections of an earlier listener are left. 0 or a negative errno.
+// A socket without SO_REUSEADDR until it listens never shares its port. Only if connections of an
+// earlier listener are left, the option is needed before. 0 or a negative errno.
 int listen_and_let_reuse(int fd, int backlog) {
   const int result = sys::listen(fd, backlog);
   let_reuse_address(fd, true);
@@ -113,9 +113,9 @@ int listen_and_let_reuse(int fd, int backlog) {
 
 // Outlives the Listener until its operations have ended. Thread: engine.
 //
-// Waits by way of an epoll descriptor. An operation of io_uring on the socket itself would hold it
-// until the ring is freed, which the kernel does only 10 to 20 ms after the process was killed: for
-// that time no other process could listen on its port.
+// Waits on an epoll descriptor. An io_uring operation on the socket itself would hold the socket
+// until the ring is freed, which happens only 10 to 20 ms after the process was killed: until then
+// no other process could listen on its port.
 struct Listener::Impl final : engine::Op, engine::Timer {
   ~Impl() {
     if (epoll_fd >= 0) sys::close(epoll_fd);
@@ -136,7 +136,7 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   // Null before begin().
   engine::Engine* engine = nullptr;
   AcceptHandler* handler = nullptr;
-  // A child's copy would keep the port from others.
+  // Unshared, as a forked child's copy would keep the port from others.
   core::UnsharedDescriptor socket;
   int epoll_fd = -1;
   CongestionControl hosts_choice;
@@ -144,7 +144,7 @@ struct Listener::Impl final : engine::Op, engine::Timer {
   bool stopped = false;  // the Listener is gone
   bool paused = false;
   bool calling = false;   // inside complete()
-  bool short_of = false;  // descriptors or memory, since a connection was accepted last
+  bool short_of = false;  // descriptors or memory were short since the last accept
 };
 
 // listen() comes last: nothing fails after it.
@@ -187,7 +187,7 @@ void Listener::Impl::go_on() {
   if (!dead && !paused && !calling && !armed() && !in_flight()) wait();
 }
 
-// False when there may be no more for now.
+// False when it should stop for now.
 bool Listener::Impl::accept_one() {
   if (stopped || paused || !handler->has_room()) return false;
   sockaddr_storage peer{};
@@ -215,7 +215,7 @@ void Listener::Impl::failed(int error) {
   handler->on_accept_error(error);
 }
 
-// The peer sees a connection that stands, and waits: nothing else says why.
+// Logs it, as nothing else explains why the peer has an established connection and waits.
 void Listener::Impl::tell_of_shortage(int error) {
   sockaddr_storage here{};
   socklen_t size = sizeof here;
@@ -230,9 +230,9 @@ void Listener::Impl::stop() {
   stopped = true;
   if (engine != nullptr) engine->disarm(*this);
   if (in_flight()) engine->cancel(*this);
-  // A child that was not made by fork() may have the socket, too, and live on: close() alone would
-  // leave it listening there, where nobody accepts. Never in the child: the parent's engine is not
-  // there.
+  // A child not made by fork() may have the socket, too, and live on. close() alone would leave it
+  // listening there, with nobody to accept. This never runs in the child, which does not have the
+  // parent's engine.
   sys::shutdown(socket.get(), SHUT_RD);
   socket.close();
   settle();

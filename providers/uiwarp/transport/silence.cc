@@ -15,12 +15,12 @@ namespace sys = core::sys;
 
 namespace {
 
-// A peer answers one probe of its closed window in half a second, the kernel's
-// tcp_invalid_ratelimit, so one without an answer says nothing. The pauses between them double.
+// A peer answers at most one window probe per half second (the kernel's tcp_invalid_ratelimit), so
+// one unanswered probe proves nothing. The pauses between probes double.
 constexpr unsigned kProbes = 2;
-// What TCP_KEEPIDLE can be set to at most, in seconds.
+// The largest value of TCP_KEEPIDLE, in seconds.
 constexpr core::Nanoseconds kLongestIdle = 32767;
-// tcpi_state, as <netinet/tcp.h> has it, which cannot be included beside <linux/tcp.h>.
+// Values of tcpi_state from <netinet/tcp.h>, which cannot be included together with <linux/tcp.h>.
 enum TcpState : uint8_t { kTimeWait = 6, kClose = 7, kCloseWait = 8, kLastAck = 9, kClosing = 11 };
 
 void set(int fd, int level, int option, core::Nanoseconds value) {

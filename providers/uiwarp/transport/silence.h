@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// When a peer that says nothing is taken for gone.
+// Decides when a silent peer counts as gone.
 //
-// TCP_USER_TIMEOUT would be the kernel's way, but it also ends a connection whose peer closed its
-// window and answers every probe of it (measured with Linux 6.18): a program that is stopped, or
-// has posted no receive yet, is slow and not gone. So TCP_INFO is looked at a few times in each
-// limit, and only times count in which TCP waited for an answer and nothing at all came. They are
-// counted in looks, not by the clock: a machine that stood still for an hour has missed one look.
+// The kernel has TCP_USER_TIMEOUT, but that also ends a connection whose peer has closed its window
+// and answers every probe (measured with Linux 6.18): a program that is stopped, or has posted no
+// receive yet, is slow but not gone. So TCP_INFO is read a few times per limit. Only intervals
+// count in which TCP waited for an answer and got nothing at all. They are counted in looks, not by
+// the clock: a machine that stood still for an hour has missed one look.
 #pragma once
 
 #include "core/clock.h"
 
 namespace uiw::transport {
 
-// What TCP knows of the other end.
+// TCP's view of the other end.
 struct Pulse {
   bool unsent = false;              // bytes wait for the peer's window, or for ours
-  bool unacknowledged = false;      // bytes are on their way
-  unsigned probes = 0;              // of a closed window, since the peer last acknowledged anything
+  bool unacknowledged = false;      // bytes are in flight
+  unsigned probes = 0;              // window probes since the peer last acknowledged anything
   core::Nanoseconds heard_ago = 0;  // since it last acknowledged or sent anything
-  bool closed =
-      false;          // its FIN or RST has come, or TCP has given it up; bytes may still be unread
-  bool over = false;  // it has, and takes nothing any more either
+  bool closed = false;              // FIN or RST has come, or TCP has given up; bytes may be unread
+  bool over = false;                // the same, and nothing can be sent either
 };
 
-// Of a connected socket; one system call. Where the kernel cannot say, nothing is asked. Thread:
-// any.
+// The pulse of a connected socket; one system call. All members are as initialised if the kernel
+// does not say. Thread: any.
 Pulse pulse_of(int fd);
 
-// Has the kernel probe a peer from whom nothing was heard for half of `within` while nothing is to
-// be sent to it, and end the connection (ETIMEDOUT) when three probes in the other half got no
+// Has the kernel probe an idle peer: one that was silent for half of `within` while there was
+// nothing to send to it. The connection ends (ETIMEDOUT) when three probes in the other half get no
 // answer. The kernel counts in seconds: at least 1 and 3. 0: no probes. Thread: any.
 void probe_idle(int fd, core::Nanoseconds within);
 
@@ -37,11 +36,11 @@ class Silence {
  public:
   static constexpr int kLooks = 4;  // in one limit
 
-  // Every quarter of the limit. True when the peer has gone: TCP waited for an answer at each of
-  // the last looks, and none came in between. That takes one limit, and up to half as long again.
+  // Call it every quarter of the limit. True when the peer has gone: TCP waited for an answer at
+  // each of the last looks, and none came in between. That takes one limit, and up to half as long
+  // again.
   bool look(const Pulse& pulse, core::Nanoseconds now);
-  // Nothing was on its way or waiting when it was looked at last: until something is sent it need
-  // not be looked at again.
+  // At the last look nothing was in flight or waiting: no look is needed until something is sent.
   bool idle() const { return idle_; }
 
  private:

@@ -18,12 +18,12 @@ namespace {
 namespace sys = core::sys;
 namespace tuning = core::tuning;
 
-// The kernel has room for twice as much as this says. Where the host allows less (net.core.rmem_max
-// of a stock kernel before 6.18 is 208 KiB) its own tuning is better, which goes up to tcp_rmem[2].
+// The kernel allocates twice this size. If the host allows less (net.core.rmem_max of a stock
+// kernel before 6.18 is 208 KiB), the kernel's own tuning is better, which goes up to tcp_rmem[2].
 struct Buffer {
   const int option;
   const int size;
-  std::atomic<int> allowed{0};  // by the host: 1 yes, -1 no, 0 not asked yet
+  std::atomic<int> allowed{0};  // by the host: 1 yes, -1 no, 0 not tested yet
 };
 constinit Buffer g_buffers[] = {{SO_SNDBUF, tuning::kSendBuffer},
                                 {SO_RCVBUF, tuning::kReceiveBuffer}};
@@ -42,7 +42,7 @@ bool same_host_part(const sockaddr_storage& a, const sockaddr_storage& b) {
          memcmp(&as_v6(a).sin6_addr, &as_v6(b).sin6_addr, sizeof(in6_addr)) == 0;
 }
 
-// A socket can be bound to addresses of this host only; asking that way needs no netlink.
+// A socket can be bound only to addresses of this host; this test needs no netlink.
 bool can_bind(sockaddr_storage address) {
   if (address.ss_family == AF_INET) {
     reinterpret_cast<sockaddr_in&>(address).sin_port = 0;
@@ -56,8 +56,9 @@ bool can_bind(sockaddr_storage address) {
   return result == 0;
 }
 
-// ... unless the host allows to bind foreign addresses (net.ipv4.ip_nonlocal_bind): then one from
-// the ranges reserved for documentation (RFC 5737, RFC 3849), which no host has, works as well.
+// ... unless the host allows binding foreign addresses (net.ipv4.ip_nonlocal_bind): then an address
+// from the ranges reserved for documentation (RFC 5737, RFC 3849), which no host has, can be bound
+// as well.
 bool binding_proves_nothing(const sockaddr_storage& peer) {
   const bool v4 = peer.ss_family == AF_INET || IN6_IS_ADDR_V4MAPPED(&as_v6(peer).sin6_addr);
   sockaddr_storage nobody{};
@@ -71,7 +72,8 @@ bool binding_proves_nothing(const sockaddr_storage& peer) {
   return can_bind(nobody);
 }
 
-// Tried on a socket that is thrown away, because setting it ends the kernel's tuning for good.
+// Tries it on a temporary socket, because setting the option ends the kernel's own tuning of a
+// socket forever.
 bool host_allows(int option, int size) {
   int fd = sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) fd = sys::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -81,10 +83,10 @@ bool host_allows(int option, int size) {
   socklen_t length = sizeof reached;
   sys::getsockopt(fd, SOL_SOCKET, option, &reached, &length);
   sys::close(fd);
-  return reached >= 2 * size;  // the kernel doubles it, for its own use
+  return reached >= 2 * size;  // the kernel doubles it
 }
 
-// The host's limits do not change under us: asked once per process.
+// Tested once per process: the host's limits do not change.
 bool host_allows(Buffer& buffer) {
   int answer = buffer.allowed.load(std::memory_order_relaxed);
   if (answer == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What every TCP socket of ours is set to, and how to tell a peer on this host. Thread: any.
+// The options of our TCP sockets, and how to recognise a peer on this host. Thread: any.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,28 +10,29 @@ namespace uiw::transport {
 // leave the machine. `local` is our own end.
 bool is_local_peer(const sockaddr_storage& peer, const sockaddr_storage& local);
 
-// FPDUs go out whole and at once: Nagle's algorithm would hold back the last one of a message.
-// What a socket accepts inherits it.
+// Sets TCP_NODELAY: Nagle's algorithm would hold back the last FPDU of a message. Accepted sockets
+// inherit it.
 void send_at_once(int fd);
 
-// Reno and buffers of a fixed size, for connections within the host
-// (doc/decisions/001-engine-io-uring.md): large ones, or, where this process has many such
-// connections, of which there are `connections` with this one, small ones. Before the handshake,
-// which fixes how far the window can ever open: 1. What the host does not allow is left as it was.
+// Sets Reno and buffers of a fixed size, for connections within the host
+// (doc/decisions/001-engine-io-uring.md). `connections`: how many such connections this process
+// has, with this one; the buffers are large if these are few. Before the handshake, which fixes how
+// far the window can ever open, pass 1. Options that the host does not allow stay as they were.
 void tune_for_local_peer(int fd, unsigned connections);
-// The buffers alone.
+// Sets the buffers only.
 void size_buffers(int fd, unsigned connections);
 
-// A congestion control by its name; empty: none, it stays as it is.
+// The name of a congestion control; empty: do not change it.
 struct CongestionControl {
   char name[16] = {};  // TCP_CA_NAME_MAX
 };
 
-// Before listen(): what the socket accepts begins with Reno. To change it after the handshake is
-// too late where the host's choice is BBR: that leaves a timer in the connection which paces it for
-// good. Returns the host's choice, for leave_to_host().
+// Call it before listen(): accepted sockets begin with Reno. Changing it after the handshake is too
+// late if the host's choice is BBR, which leaves a timer in the connection that paces it forever.
+// Returns the host's choice, for leave_to_host().
 CongestionControl begin_with_reno(int listener);
-// What that socket has accepted: has the host's choice again, unless `peer` is on this host.
+// For a connection that such a socket has accepted: restores the host's choice, unless `peer` is on
+// this host.
 void leave_to_host(int connection, const sockaddr_storage& peer, const CongestionControl& choice);
 
 }  // namespace uiw::transport

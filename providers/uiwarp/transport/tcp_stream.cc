@@ -23,8 +23,8 @@ namespace uiw::transport {
 
 namespace sys = core::sys;
 
-// Lives from adopt() until the stream was closed and nothing refers to it any more: no operation
-// in flight, no task posted, no handler call on the stack. Thread: engine.
+// Lives from adopt() until the stream is closed and nothing refers to it: no operation in flight,
+// no task posted, no handler call on the stack. Thread: engine.
 struct TcpStream::Impl final : engine::Task {
   class ReceiveOp final : public engine::Op {
    public:
@@ -57,30 +57,31 @@ struct TcpStream::Impl final : engine::Task {
   void settle();
   void take_over();
 
-  // A cache line that senders look at and the engine does not change with every message.
+  // A cache line that senders read and the engine does not write with every message.
   alignas(64) engine::Engine& engine;
   int fd;  // -1: closed
   const WireOrder order;
   alignas(64) StreamHandler* handler = nullptr;
   ReceiveOp receive_op{*this};
   WritableOp writable_op{*this};
-  uint32_t most = 0;  // bytes of one receive
+  uint32_t most = 0;  // limit of one receive in bytes; 0: none
   bool paused = false;
   bool ended = false;   // no more bytes will come
-  bool failed = false;  // on_error() was called, or kept to be
+  bool failed = false;  // on_error() was called
   bool closed = false;
   CloseBy close_by = CloseBy::kFin;
   bool posted = false;   // run() is still to come
   unsigned calling = 0;  // handler calls on the stack
 
-  // One result that arrived while there was no handler.
+  // One result of a receive that completed while there was no handler.
   bool has_kept = false;
   int kept_result = 0;
   std::unique_ptr<uint8_t[]> kept_octets;
 
-  // On its way to another engine: `next` is there already, and waits for this one to be done.
+  // While the stream moves to another engine: `next` is its object there, and waits until this one
+  // is done.
   Impl* next = nullptr;
-  Impl* previous = nullptr;  // of which this one is the next, until it has taken over
+  Impl* previous = nullptr;  // the object that this one follows, until take_over()
 };
 
 void TcpStream::Impl::received(int result, core::Bytes data) {
@@ -121,7 +122,7 @@ void TcpStream::Impl::writable() {
     settle();
     return;
   }
-  // Whatever the poll said, error included: the next send() will tell.
+  // The result of the poll does not matter, even an error: the next send() reports it.
   if (!handler || failed) return;
   ++calling;
   handler->on_writable();
@@ -147,7 +148,7 @@ void TcpStream::Impl::continue_receiving() {
   engine.receive(receive_op, fd, most);
 }
 
-// Hands what was kept to the handler set since; or goes on where another engine has left off.
+// Delivers what was kept to the new handler, or takes over from another engine.
 void TcpStream::Impl::run() {
   posted = false;
   if (next) {
@@ -178,8 +179,9 @@ void TcpStream::Impl::close() {
   settle();
 }
 
-// Before cancelled operations have ended, so that who makes room for another one has made it. The
-// kernel has seen them all then: one that began later would work on whatever gets the number next.
+// Closes the descriptor before cancelled operations have ended, so that closing a stream frees a
+// descriptor at once. First the kernel must have seen all operations: one that it starts later
+// would work on the next file with this number.
 void TcpStream::Impl::free_descriptor() {
   if (fd < 0 || previous) return;
   const bool in_flight = receive_op.in_flight() || writable_op.in_flight();
@@ -207,10 +209,10 @@ void TcpStream::Impl::take_over() {
 
 namespace {
 
-// Connections of this process to peers on this host; a child that fork() made counts its parent's.
+// Connections of this process to peers on this host. A forked child also counts its parent's.
 constinit std::atomic<unsigned> g_local_connections{0};
 
-// What `call` returns, made again when a signal came between.
+// Repeats `call` while it is interrupted by a signal; returns its result.
 template <class Call>
 long uninterrupted(Call call) {
   long result;
@@ -238,7 +240,7 @@ void TcpStream::Closer::operator()(TcpStream* stream) const {
 StreamPtr TcpStream::adopt(engine::Engine& engine, int fd, Origin origin) {
   StreamPtr::pointer stream = new (std::nothrow) TcpStream;
   if (!stream) return nullptr;
-  // Both fail when the connection was reset meanwhile; the first receive will say so.
+  // Both fail if the connection was reset meanwhile; the first receive reports that.
   socklen_t size = sizeof stream->local_;
   sys::getsockname(fd, reinterpret_cast<sockaddr*>(&stream->local_), &size);
   size = sizeof stream->peer_;
@@ -272,7 +274,7 @@ bool TcpStream::move_to(engine::Engine& engine) {
   next->posted = true;
   previous.handler = nullptr;
   previous.next = impl_ = next;
-  // An operation in flight is the other thread's to cancel.
+  // The other engine's thread must cancel operations in flight.
   if (!std::exchange(previous.posted, true)) previous.engine.post(previous);
   return true;
 }
@@ -373,7 +375,7 @@ void TcpStream::cut() {
   cut_connection(impl_->fd);
 }
 
-// The option is for a process that ends before it closes.
+// The option matters if the process ends before it closes the stream.
 void TcpStream::set_abortive() {
   impl_->close_by = CloseBy::kReset;
   const linger at_once{1, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// One connected TCP socket: bytes in by the engine, bytes out by whoever holds the sender role.
+// One connected TCP socket. The engine receives from it, the holder of the sender role sends on it.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,13 +14,14 @@
 
 namespace uiw::transport {
 
-// Thread: engine, all of them. May call any TcpStream function, close() included.
+// All callbacks are on the engine thread. They may call any TcpStream function, and may close the
+// stream.
 class StreamHandler {
  public:
   virtual void on_octets(core::Bytes octets) = 0;
   // The peer sent FIN after everything that was delivered.
   virtual void on_end_of_stream() = 0;
-  // The connection is gone (ECONNRESET, ETIMEDOUT, ...). Nothing follows.
+  // The connection is gone (ECONNRESET, ETIMEDOUT, ...). No further call follows.
   virtual void on_error(int error) = 0;
   // The socket takes bytes again, after want_writable().
   virtual void on_writable() = 0;
@@ -29,26 +30,27 @@ class StreamHandler {
   ~StreamHandler() = default;
 };
 
-// sendmsg(MSG_DONTWAIT | MSG_NOSIGNAL): bytes taken (may be fewer), or -errno; -EAGAIN when the
-// socket is full or still connecting. Thread: any.
+// sendmsg(MSG_DONTWAIT | MSG_NOSIGNAL). Returns how many bytes were taken, perhaps fewer than
+// given, or -errno; -EAGAIN when the socket is full or still connecting. Thread: any.
 long send_now(int fd, const iovec* pieces, size_t count);
 
 class TcpStream {
  public:
-  // Ends it at once without waiting: outstanding operations are cancelled, the socket is closed and
-  // its descriptor free, memory is freed when they have ended. No handler call comes after.
-  // Thread: engine; the caller makes sure that no thread is in send() or will call it (it holds the
-  // sender role). Unread input makes the kernel send RST; see shutdown_write() for the orderly way.
+  // Closes the stream at once, without waiting: cancels outstanding operations, closes the socket
+  // and frees its descriptor; memory is freed when the operations have ended. No handler call comes
+  // after. Thread: engine; the caller must ensure that no thread is in send() or will call it (it
+  // holds the sender role). Unread input makes the kernel send RST; see shutdown_write() for the
+  // orderly way.
   struct Closer {
     void operator()(TcpStream* stream) const;
   };
 
-  // What made the socket: a Listener or a Connector, which has set TCP_NODELAY and, for a peer on
-  // this host, reno before the handshake; or something else.
+  // What made the socket. kOurs: a Listener or a Connector, which has set TCP_NODELAY and, for a
+  // peer on this host, Reno before the handshake. kElsewhere: something else.
   enum class Origin { kElsewhere, kOurs };
 
   // Takes over a connected, non-blocking socket and sets its options: TCP_NODELAY, and for a peer
-  // on this host reno and buffers of a fixed size (transport/socket_options.h). Null when out of
+  // on this host Reno and buffers of a fixed size (transport/socket_options.h). Null when out of
   // memory: the descriptor then stays the caller's. Thread: any.
   static std::unique_ptr<TcpStream, Closer> adopt(engine::Engine& engine, int fd,
                                                   Origin origin = Origin::kElsewhere);
@@ -56,60 +58,61 @@ class TcpStream {
   TcpStream(const TcpStream&) = delete;
   TcpStream& operator=(const TcpStream&) = delete;
 
-  // Leaves its handler and goes to another engine, whose thread calls this while the one it comes
-  // from waits for it (Engine::run_sync()). What that one receives meanwhile is not lost: from here
-  // on the stream is like one without a handler, and delivers when its new engine has taken over,
-  // in a later turn. No want_writable() may be pending. False when out of memory: then nothing has
-  // changed.
+  // Moves the stream, without its handler, to another engine. The thread of the new engine calls
+  // this while the old one waits for it (Engine::run_sync()). Bytes that the old engine receives
+  // meanwhile are not lost: the stream now behaves as if it had no handler, and delivers them in a
+  // later turn of the new engine. No want_writable() may be pending. False when out of memory: then
+  // nothing has changed.
   bool move_to(engine::Engine& engine);
   engine::Engine& engine() const;
 
-  // Thread: engine. Sets the handler; starts receiving when it was not. The handler may be
-  // exchanged at any time, also from inside one of its own calls. With null none is called and
-  // receiving stops; what arrives nevertheless is kept for the next handler, which gets it in a
-  // later turn of the engine.
+  // Thread: engine. Sets the handler, and starts receiving if it was not. The handler may be
+  // exchanged at any time, even from inside one of its own callbacks. With null, receiving stops;
+  // what arrives nevertheless is kept for the next handler, which gets it in a later turn of the
+  // engine.
   void set_handler(StreamHandler* handler);
-  // Thread: engine. Stops asking the kernel for bytes (the TCP window then stops the peer) and
-  // starts again. One receive that is already under way may still be delivered after pause().
+  // Thread: engine. Stops and restarts receiving; the TCP window then stops the peer. One receive
+  // that is already in flight may still be delivered after pause_receive().
   void pause_receive();
   void resume_receive();
-  // Thread: engine. Whether no receive is in flight and nothing is kept: paused, it delivers
-  // nothing more.
+  // Thread: engine. Whether no receive is in flight and nothing is kept: if it is also paused, it
+  // delivers nothing more.
   bool quiet() const;
-  // Thread: engine. Whether the peer's FIN or an error was delivered: no other handler is told.
+  // Thread: engine. Whether the peer's FIN or an error was delivered: it will not be delivered
+  // again.
   bool has_ended() const;
-  // Thread: engine. Whether bytes have come that are still to be received.
+  // Thread: engine. Whether the socket has bytes that were not received yet.
   bool has_unread() const;
-  // While it is quiet, for the engine or whoever it lets receive in its place: bytes, 0 at the
-  // peer's FIN, or -errno; -EAGAIN when there is nothing. 0 and errors have to be handed to end()
-  // on the engine, since a socket reports an error once. The second one fills several pieces of
-  // memory.
+  // Receives directly while the stream is quiet; for the engine, or the thread that the engine lets
+  // receive. Returns bytes, 0 at the peer's FIN, or -errno; -EAGAIN when there is nothing. 0 and
+  // errors must be passed to end() on the engine, since a socket reports an error once. The second
+  // one fills several pieces of memory.
   long receive_now(void* buffer, size_t size);
   long receive_now(const iovec* pieces, size_t count);
   void end(long result);
-  // Thread: engine. From now on each receive brings so many bytes at most: 0 for no limit.
+  // Thread: engine. Limits the bytes of each receive from now on; 0: no limit.
   void receive_at_most(uint32_t octets);
-  // Thread: engine. on_writable() will be called once.
+  // Thread: engine. Requests one call of on_writable().
   void want_writable();
 
   // send_now(). Thread: the holder of the sender role.
   long send(const iovec* pieces, size_t count);
   // FIN after everything sent so far. Thread: as send().
   void shutdown_write();
-  // What TCP knows of the peer, and how soon an idle one is probed: transport/silence.h. Thread:
-  // engine.
+  // TCP's view of the peer, and the probing of an idle one: transport/silence.h. Thread: engine.
   Pulse pulse() const;
   void probe_idle(core::Nanoseconds within);
-  // Why it is over (Pulse), should nobody have been told yet: nobody is from now on. EPIPE where
-  // the peer's FIN came first. Thread: engine.
+  // Takes the socket's error, which is not reported again afterwards: why the stream is over
+  // (Pulse). EPIPE if there is none, as when the peer's FIN came first. Thread: engine.
   int take_error();
   // Next close sends RST. Thread: engine.
   void set_abortive();
-  // RST now: it takes and brings nothing any more. Thread: engine.
+  // Sends RST now: nothing can be sent or received any more. Thread: engine.
   void cut();
 
-  // Whatever comes for the socket the kernel drops before TCP sees it, acknowledgements too, or no
-  // more: as if the cable were pulled, which the peer's TCP notices. Thread: engine.
+  // true: the kernel drops all that arrives for the socket before TCP sees it, acknowledgements
+  // too, as if the cable were pulled; the peer's TCP notices that. false: no longer. Thread:
+  // engine.
   void set_deaf(bool deaf);
 
   bool peer_is_local() const { return peer_is_local_; }  // both ends on this host

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Tells ThreadSanitizer that what one end of a connection did before it sent is done before the
-// other end has received. The kernel sees to that, but by system calls, of which the sanitizer
-// knows nothing: where both ends are in one process, each with an engine of its own, it would take
-// what one places and the other end's program reads after its completion for a race.
+// Tells ThreadSanitizer that everything that one end of a connection did before it sent happens
+// before the other end has received. The kernel ensures that, but by system calls, which the
+// sanitizer does not model. If both ends are in one process, each with its own engine, it would
+// report a race between one end placing data and the other end's program reading it after its
+// completion.
 #pragma once
 
 #include <sys/socket.h>
