@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// From random indices to slots in one step, whatever came and went: a bucket leads to one slot at
-// most, and an index is chosen so that its bucket is free. Whose lower bits differ differ in one
-// more bit, too: so the array can be doubled, and everything finds a bucket of its own again. It
-// can be halved where no two then want the same.
+// Maps random indices to slots in one step, no matter how many were added and removed. A bucket
+// leads to at most one slot, and an index is chosen so that its bucket is free. Indices that differ
+// in their lower bits also differ in one bit more. So the array can be doubled, and every index
+// still has a bucket of its own. It can be halved if no two indices then need the same bucket.
 //
-// Readers have no lock. An array that was exchanged for another size stays readable, all zeros;
-// who misses in it sees that `resizes()` has changed, and looks again.
+// Readers take no lock. An array that was replaced by one of another size stays readable and is all
+// zeros. A reader that misses in it sees that `resizes()` has changed, and looks again.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace uiw::mem {
 
-// `index_of(slot)` is the index of a slot that is in a bucket. Thread: one at a time, but for
+// `index_of(slot)`: the index of a slot that is in a bucket. Thread: one at a time, except for
 // find() and resizes().
 template <typename Slot, uint32_t (*index_of)(const Slot&)>
 class Buckets {
@@ -29,16 +29,16 @@ class Buckets {
     arrays_[kMinBits].at = fewest_;
   }
 
-  // Where the bucket of `index` leads, perhaps to the slot of another index. Thread: any.
+  // The slot in the bucket of `index`, which may be that of another index. Thread: any.
   Slot* find(uint32_t index) const {
     const Array& array = *current_.load(std::memory_order_acquire);
     return array.at[index & array.mask].load(std::memory_order_acquire);
   }
-  // How often the number of buckets has changed. When it is the same before and after find() the
-  // answer was right. Thread: any.
+  // How often the number of buckets has changed. If it is the same before and after find(), the
+  // result was right. Thread: any.
   uint32_t resizes() const { return resizes_.load(std::memory_order_acquire); }
 
-  // Only where find() says null.
+  // Only if find() returns null for its index.
   void insert(Slot* slot) { bucket(index_of(*slot)).store(slot, std::memory_order_release); }
   void erase(const Slot& slot) { bucket(index_of(slot)).store(nullptr, std::memory_order_release); }
 
@@ -47,7 +47,7 @@ class Buckets {
 
   // False: out of memory, or kMaxBits are reached.
   bool grow() { return bits_ < kMaxBits && resize(bits_ + 1); }
-  // False: two want the same bucket then, or kMinBits are reached, or out of memory.
+  // False: two slots would need the same bucket, kMinBits is reached, or out of memory.
   bool shrink() { return bits_ > kMinBits && can_be_halved() && resize(bits_ - 1); }
 
   template <typename Visit>
@@ -95,8 +95,8 @@ class Buckets {
     bits_ = bits;
     current_.store(&wanted, std::memory_order_release);
     resizes_.fetch_add(1, std::memory_order_release);
-    // Who reads a null from here on reads the new count of resizes afterwards: the system call
-    // returns when no processor has the old page any more.
+    // A thread that reads a null from here on will then read the new count of resizes: the system
+    // call returns only when no processor can access the old page any more.
     if (!outgrown.memory || !outgrown.memory.give_back(0, outgrown.memory.size())) {
       for (size_t i = 0; i <= outgrown.mask; ++i)
         outgrown.at[i].store(nullptr, std::memory_order_release);
@@ -105,7 +105,7 @@ class Buckets {
   }
 
   Bucket fewest_[size_t{1} << kMinBits] = {};
-  Array arrays_[kMaxBits + 1];  // of each size, mapped when first used
+  Array arrays_[kMaxBits + 1];  // one per size, mapped when first used
   unsigned bits_ = kMinBits;
   std::atomic<const Array*> current_{&arrays_[kMinBits]};
   std::atomic<uint32_t> resizes_{0};

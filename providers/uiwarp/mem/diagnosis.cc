@@ -19,7 +19,7 @@ bool within(const Diagnosis::Place& region, uint64_t address, uint64_t length) {
          address - region.start <= region.length - length;
 }
 
-// Bytes between what is wanted and the region; 0 where they touch or overlap.
+// Bytes between the wanted range and the region; 0 if they touch or overlap.
 uint64_t distance(const Diagnosis::Place& region, const Wanted& wanted) {
   if (wanted.address >= region.start + region.length)
     return wanted.address - (region.start + region.length);
@@ -66,7 +66,7 @@ const char* name_of(uint32_t missing) {
 
 }  // namespace
 
-// Of the region or window that has the key, and what lies near.
+// Looks for the region or window that has the key, and for the nearest region.
 class Diagnostician {
  public:
   template <class Check>

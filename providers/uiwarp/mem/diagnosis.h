@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Why memory may not be used as was asked: looked up after the fact, for messages and vendor_err.
-// Slow (it may look at every region), and what it finds is how things are by now.
+// Finds out why memory may not be used as requested, after the fact, for messages and vendor_err.
+// Slow (it may search all regions), and it describes the state at the time of this call.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace uiw::mem {
 
-// What was asked for, by an SGE or by the peer.
+// An access requested by an SGE or by the peer.
 struct Wanted {
   uint32_t key = 0;
   uint64_t address = 0, length = 0;
@@ -19,15 +19,15 @@ struct Wanted {
 };
 
 enum class Trouble : uint8_t {
-  kNone,          // it would be allowed by now
+  kNone,          // it is allowed now
   kUnknown,       // no region or bound window has this key
-  kDeregistered,  // one had, not long ago
-  kUnbound,       // it is a memory window's that is not bound, or was bound with another key
-  kWindow,        // it is a memory window's, and those have no local key
+  kDeregistered,  // a region had it not long ago
+  kUnbound,       // of a memory window that is not bound, or is bound with another key
+  kWindow,        // of a memory window, which has no local key
   kOtherDomain,
-  kOtherStream,  // it is a memory window's that is bound to another queue pair
-  kRights,       // the region, or window, does not have them
-  kStream,       // the region has them, qp_access_flags do not
+  kOtherStream,  // of a memory window that is bound to another queue pair
+  kRights,       // the region or window lacks them
+  kStream,       // the region has them, qp_access_flags lacks them
   kWraps,
   kBounds,
   kSwappedKey,      // the key of a region with its bytes in the other order
@@ -37,7 +37,7 @@ enum class Trouble : uint8_t {
 struct Diagnosis {
   Trouble trouble = Trouble::kNone;
   uint32_t missing = 0;  // kRights, kStream: Access
-  // What has the key, or would have it with its bytes in the other order; else that region of the
+  // The region that has the key, or the key with its bytes swapped; else the region of the
   // protection domain that is nearest to the address.
   struct Place {
     uint32_t key = 0;  // 0: there is none
@@ -47,19 +47,18 @@ struct Diagnosis {
   bool has_key = false;  // `region` is what the key names
 };
 
-// Of an SGE of that protection domain; of what the peer at the other end of `stream` asks for. The
-// caller holds no reference of a memory window. Thread: any.
+// For an SGE in that protection domain; for a request of the peer of `stream`. The caller must hold
+// no reference to a memory window. Thread: any.
 Diagnosis diagnose_local(const Table& table, uint32_t pd, const Wanted& wanted);
 Diagnosis diagnose_remote(const Table& table, const Stream& stream, const Wanted& wanted);
 
-// Writes a sentence without its end, "ends 96 bytes behind its region, ..."; `key`: "lkey" or
-// "rkey". Returns `text`.
+// Returns a clause such as "it ends 96 bytes behind the region, ..."; `key`: "lkey" or "rkey".
 struct DiagnosisText {
   char text[256];
 };
 DiagnosisText describe(const Diagnosis& diagnosis, const Wanted& wanted, const char* key);
 
-// vendor_err of the request whose SGE it was.
+// The vendor_err of the request with that SGE.
 core::Cause cause_of(Trouble trouble);
 
 }  // namespace uiw::mem

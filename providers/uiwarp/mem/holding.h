@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How a reader without a lock and whoever revokes an STag meet:
+// How a lock-free reader and a thread that revokes an STag synchronise:
 //
 //   reader: refs += 1; live == stag ? a hit : refs -= 1, a miss
 //   revoke: live = 0; wait until refs == 0
 //
-// All of these are sequentially consistent: either the reader sees that the STag is gone, or the
-// other one sees the reader's reference and waits for it. What the STag names is written only while
-// `live` is 0 and no thread that saw it otherwise holds a reference.
+// All of these are sequentially consistent: either the reader sees that the STag is revoked, or the
+// revoking thread sees the reader's reference and waits for it. What the STag names is written only
+// while `live` is 0 and no thread that saw it otherwise holds a reference.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace uiw::mem {
 using RefCount = std::atomic<uint32_t>;
 using LiveStag = std::atomic<uint32_t>;  // 0: none
 
-// True: what `stag` names stays as it is until let_go().
+// True: what `stag` names does not change until let_go().
 inline bool hold(RefCount& refs, const LiveStag& live, uint32_t stag) {
   refs.fetch_add(1, std::memory_order_seq_cst);
   if (live.load(std::memory_order_seq_cst) == stag) return true;
@@ -28,11 +28,12 @@ inline void let_go(RefCount& refs) {
   refs.fetch_sub(1, std::memory_order_release);
 }
 
-// From here on, and with a `stag` up to here, hold() is true. What it names is written before.
+// From here on hold() returns true for `stag`, and false for an earlier one. Write what it names
+// before.
 inline void set_live(LiveStag& live, uint32_t stag) {
   live.store(stag, std::memory_order_seq_cst);
 }
-// After set_live(0): whether somebody may be reading still.
+// After set_live(0): whether a reader may still hold a reference.
 inline bool is_held(const RefCount& refs) {
   return refs.load(std::memory_order_seq_cst) != 0;
 }

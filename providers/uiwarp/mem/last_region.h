@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Finds the regions of many segments or work requests in a row, which mostly name the same one:
-// only the first of a run counts a reference. To count one for each is not only slow by itself: a
-// locked instruction waits until all that was stored before it is in the cache, the payload placed
+// Finds the regions of many consecutive segments or work requests, which mostly name the same one.
+// Only the first of a run counts a reference. Counting is slow by itself, and its locked
+// instruction also waits until all earlier stores are in the cache, including the payload placed
 // last.
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace uiw::mem {
 
-// Thread: one at a time. Between the first find() and release() deregistration of the region waits,
-// so that is to be a short time, and nothing in it may wait for others.
+// Thread: one at a time. Deregistration of the region waits between the first find() and release().
+// So keep that time short, and wait for nothing in it.
 class LastRegion {
  public:
   explicit LastRegion(Side side) : side_(side) {}
 
-  // What was found, valid until the next find() or release().
+  // The result, valid until the next find() or release().
   class Found {
    public:
     Found() = default;
@@ -30,15 +30,15 @@ class LastRegion {
     explicit Found(const Region* region) : region_(region) {}
     explicit Found(RegionRef&& window) : region_(&*window), window_(std::move(window)) {}
     const Region* region_ = nullptr;
-    RegionRef window_;  // nobody else holds it: Table::invalidate() waits for one copy, no longer
+    RegionRef window_;  // held here only, as Table::invalidate() waits for it: for one copy at most
   };
 
   // As Table::find().
   Found find(const Table& table, uint32_t stag) {
     return is_last(stag) ? Found(&*last_) : look_up(table, stag);
   }
-  // Where the `length` bytes of an SGE from `address` on lie in this process. Null when there is
-  // no such region (a memory window has no local key) or check() finds a fault.
+  // The address in this process of the `length` bytes of an SGE from `address` on. Null when there
+  // is no such region (a memory window has no local key) or check() finds a fault.
   uint8_t* locate(const Table& table, uint32_t lkey, uint32_t pd, uint64_t address, uint64_t length,
                   uint32_t needed) {
     if (!is_last(lkey)) look_up(table, lkey);

@@ -16,8 +16,7 @@ namespace {
 
 namespace sys = core::sys;
 
-// What the ioctl PROCMAP_QUERY of /proc/PID/maps takes and gives; kernel headers before 6.11 lack
-// it.
+// The argument of the ioctl PROCMAP_QUERY of /proc/PID/maps, which kernel headers before 6.11 lack.
 struct MappingQuery {
   uint64_t size;         // in: bytes of this structure
   uint64_t flags;        // in: which mappings are wanted; 0 = the one that covers `address`
@@ -26,7 +25,7 @@ struct MappingQuery {
   uint64_t permissions;  // out
   uint64_t page_size, offset, inode;
   uint32_t device_major, device_minor;
-  uint32_t name_size, build_id_size;  // in: 0, neither is wanted
+  uint32_t name_size, build_id_size;  // in: 0, not wanted
   uint64_t name_address, build_id_address;
 };
 static_assert(sizeof(MappingQuery) == 104);
@@ -55,7 +54,7 @@ int check_by_query(int maps, Wanted wanted) {
   return 0;
 }
 
-// Reads the lines "START-END rw.. ..." byte by byte; what follows the permissions is skipped.
+// Parses the lines "START-END rw.. ..." byte by byte; skips what follows the permissions.
 class MapsParser {
  public:
   explicit MapsParser(Wanted wanted) : wanted_(wanted) {}
@@ -119,7 +118,7 @@ int check_by_text(int maps, const Wanted& wanted) {
     const long got = sys::read(maps, buffer, sizeof buffer);
     if (got == -EINTR) continue;
     if (got < 0) return 0;        // cannot be known
-    if (got == 0) return EFAULT;  // no mapping is left that could cover the rest
+    if (got == 0) return EFAULT;  // no further mapping could cover the rest
     for (long i = 0; i < got; ++i) {
       switch (parser.feed(buffer[i])) {
         case MapsParser::Answer::kCovered:
@@ -143,8 +142,8 @@ int check_mapped(const void* address, uint64_t length, bool writable) {
   if (maps < 0) return 0;
   const Wanted wanted{start, start + length, writable};
   int result = check_by_query(maps, wanted);
-  // Linux 6.18 answers without the lock of the address space, while other threads may change what
-  // lies beside: what is refused is looked at once more.
+  // Linux 6.18 answers without the lock of the address space while other threads may change
+  // neighbouring mappings. So a negative answer is checked again.
   if (result != 0) result = check_by_text(maps, wanted);
   sys::close(maps);
   return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Is a range of this process's memory mapped with the access wanted?
+// Checks whether a range of this process's memory is mapped with the access wanted.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Numbered slots for what readers look at without a lock. Their memory comes back, but an address
-// once valid stays so: a late reader may look at a slot that is free, or used again, by now.
-// What a late reader writes, counts of references, lies apart from the slots and is never given
-// back: 8 bytes for each slot there ever was.
+// Numbered slots for data that readers access without a lock. Their memory is given back, but an
+// address that was valid stays readable: a late reader may access a slot that is free, or reused,
+// by now. Late readers write only reference counts. These are kept apart from the slots and are
+// never given back: 8 bytes for each slot that ever existed.
 #pragma once
 
 #include <algorithm>
@@ -19,20 +19,20 @@
 
 namespace uiw::mem {
 
-// All zeros has to be a free Slot. Its `number` and `counts` are take()'s: counts[0] and
-// counts[kOtherCount], in a cache line of their own each. Thread: one at a time.
+// A free Slot must be all zeros. take() sets its `number` and `counts`: counts[0] and
+// counts[kOtherCount], each in a cache line of its own. Thread: one at a time.
 template <typename Slot>
 class Slots {
  public:
   static constexpr uint32_t kPerPage = core::kPage / sizeof(Slot);
-  static constexpr uint32_t kPages = 16;  // of a group
+  static constexpr uint32_t kPages = 16;  // per group
   static constexpr uint32_t kPerGroup = kPerPage * kPages;
   static constexpr uint32_t kGroups = 2048;
   static constexpr uint32_t kMost = kGroups * kPerGroup;
   static constexpr size_t kOtherCount = kPerGroup;
 
-  // The lowest free one, so that the memory of high ones can be given back. Null: out of memory, or
-  // all are taken.
+  // Takes the lowest free slot, so that the memory of higher ones can be given back. Null: out of
+  // memory, or all are taken.
   Slot* take() {
     uint32_t word = 0;
     while (word < kGroups / 64 && !~full_[word]) ++word;
@@ -53,7 +53,8 @@ class Slots {
     ++taken_;
     Slot* const slot = group.slots() + page * kPerPage + bit;
     slot->number = at * kPerGroup + page * kPerPage + bit;
-    // The slots of a page count in 64 lines of each kind, which they share with those of others.
+    // The slots of a page count in 64 lines of each kind, which they share with slots of other
+    // pages.
     slot->counts.store(group.counts() + bit * kPages + page, std::memory_order_relaxed);
     return slot;
   }
@@ -65,7 +66,7 @@ class Slots {
     --taken_;
   }
 
-  // Gives back the pages that have no taken slot, those in a row at once.
+  // Gives back the pages without a taken slot, consecutive ones together.
   void trim() {
     for (const std::unique_ptr<Group>& group : groups_) {
       for (uint32_t page = 0; group && page < kPages; ++page) {
@@ -81,12 +82,14 @@ class Slots {
   }
 
   uint32_t taken() const { return taken_; }
-  // Bytes in use: what trim() could give back were no slot taken, and what it never does.
+  // Bytes in use: those that trim() could give back if no slot were taken, and those that it never
+  // gives back.
   size_t slots_footprint() const { return touched_ * core::kPage; }
   size_t counts_footprint() const { return groups_in_use_ * kCountsSize; }
 
  private:
-  static_assert(sizeof(Slot) * 64 == core::kPage);  // a bit of `taken` for each, a line of its own
+  static_assert(sizeof(Slot) * 64 == core::kPage);  // each has a bit of `taken` and its own cache
+                                                    // line
   static constexpr size_t kSlotsSize = kPerGroup * sizeof(Slot);
   static constexpr size_t kCountsSize = 2 * kPerGroup * sizeof(RefCount);
 

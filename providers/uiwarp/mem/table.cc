@@ -45,7 +45,7 @@ int Table::remove(uint32_t stag) {
     impl_->erase(slot);
     impl_->regions.fetch_sub(1, std::memory_order_relaxed);
   }
-  // Without the mutex: a reference may be held for as long as a sendmsg() takes.
+  // Without the mutex: a reference may be held during a sendmsg().
   impl_->revoke(slot);
   const std::lock_guard lock(impl_->mutex);
   impl_->give_slot(slot);

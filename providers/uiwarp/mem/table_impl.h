@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // STag index -> bucket (buckets.h) -> slot (slots.h), written under a mutex and read without one.
 //
-// Whatever pointer a reader has loaded stays readable; whether it is the right Region is
-// decided by Region::live_stag_ (holding.h).
+// Any pointer that a reader has loaded stays readable. Region::live_stag_ (holding.h) decides
+// whether it is the right Region.
 //
-// A memory window keeps its slot, and so its index, from allocation on; live_stag_ says whether,
+// A memory window keeps its slot, and so its index, for its whole life. live_stag_ says whether,
 // and with which key, it is bound.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace uiw::mem {
 
-// Numbers that cannot be guessed, fetched from the kernel by the batch.
+// Unpredictable numbers, fetched from the kernel in batches.
 class RandomNumbers {
  public:
   int next(uint32_t& out) {  // 0 or errno
@@ -48,7 +48,7 @@ class RandomNumbers {
   size_t left_ = 0;
 };
 
-constexpr unsigned kRoundsOfCopies = 100;  // of waiting for threads that only copy
+constexpr unsigned kRoundsOfCopies = 100;  // rounds of waiting for threads that only copy
 
 inline void wait_a_little(unsigned round) {
   if (round < kRoundsOfCopies) {
@@ -63,17 +63,17 @@ inline void wait_a_little(unsigned round) {
 
 struct Table::Impl {
   struct Slot;
-  struct Window {  // what a memory window's slot has besides
+  struct Window {  // additional state of a memory window's slot
     Slot* slot;
     Slot* bound_to = nullptr;  // the region, while bound
     Window* next = nullptr;    // among the windows bound to a stream
-    Window** link = nullptr;   // what points here; null: not among them
+    Window** link = nullptr;   // the pointer to this; null: not in that list
   };
   struct Slot : Region {
     uint32_t number;
     union {
-      uint32_t windows;  // bound to this region
-      Window* window;    // while it is a memory window's
+      uint32_t windows;  // a region: how many windows are bound to it
+      Window* window;    // a memory window
     };
     std::atomic<RefCount*> counts;
   };
@@ -82,26 +82,28 @@ struct Table::Impl {
   using AllBuckets = Buckets<Slot, &index_of_slot>;
   using AllSlots = Slots<Slot>;
   static_assert(AllSlots::kMost == kCapacity);
-  // Half of the buckets are free, so two random indices suffice on average.
+  // Half of the buckets are free, so choosing an index takes two tries on average.
   static_assert(kCapacity * 2 == size_t{1} << AllBuckets::kMaxBits);
 
-  mutable std::mutex mutex;  // all but `pin_holders`; readers look into the first two without it
+  mutable std::mutex mutex;  // guards all but `pin_holders`; readers use buckets and slots without
+                             // it
   AllBuckets buckets;
   AllSlots slots;
   std::atomic<size_t> regions{0}, windows{0};
-  Window* stream_windows = nullptr;  // those bound to a stream
-  uint32_t trim_below = 0;           // taken slots: half of the most there were since the last trim
-  std::mutex pin_holders_mutex;      // never with `mutex`; nothing of ours is taken inside
+  Window* stream_windows = nullptr;  // windows bound to a stream
+  uint32_t trim_below = 0;           // number of taken slots: half of their maximum since the last
+                                     // trim
+  std::mutex pin_holders_mutex;      // not taken together with `mutex` or any other lock of ours
   core::List<PinHolder, &PinHolder::among_pin_holders> pin_holders;
   RandomNumbers random;
   static constexpr size_t kRecent = 1024;
   uint32_t recent[kRecent] = {};  // indices given back last; 0: none
   size_t recent_next = 0;
-  // How many of `recent` have these low bits: most new STags need no closer look.
+  // How many of `recent` have these low bits. Most new STags need no search of `recent`.
   static constexpr uint32_t kFilter = 8192;
   uint16_t recent_like[kFilter] = {};
   Reuse reuse = Reuse::kLate;
-  uint32_t last_given_back = 0;  // of Reuse::kAtOnce; 0: none
+  uint32_t last_given_back = 0;  // with Reuse::kAtOnce; 0: none
 
   ~Impl() {
     buckets.for_each([](const Slot* slot) {
@@ -111,12 +113,12 @@ struct Table::Impl {
 
   static size_t of_side(Side side) { return static_cast<size_t>(side) * AllSlots::kOtherCount; }
 
-  // Without the mutex. A miss is certain only where the buckets were not exchanged meanwhile.
+  // Without the mutex. A miss is reliable only if the buckets were not resized meanwhile.
   RegionRef try_find(uint32_t stag, Side side) const {
     const Slot* slot = buckets.find(index_of(stag));
     if (!slot || slot->live_stag_.load(std::memory_order_relaxed) != stag) return {};
     RefCount* refs = slot->counts.load(std::memory_order_relaxed);
-    if (!refs) return {};  // its page has been given back just now
+    if (!refs) return {};  // its page was given back just now
     refs += of_side(side);
     return hold(*refs, slot->live_stag_, stag) ? RegionRef(slot, refs) : RegionRef();
   }
@@ -128,7 +130,7 @@ struct Table::Impl {
     }
   }
 
-  // Under the mutex. Null: that STag is no region's.
+  // Under the mutex. Null: no region has that STag.
   Slot* valid_region(uint32_t stag) const {
     Slot* slot = stag ? with_index(stag) : nullptr;
     return slot && slot->live_stag_.load(std::memory_order_relaxed) == stag && !slot->is_window()
@@ -136,13 +138,13 @@ struct Table::Impl {
                : nullptr;
   }
 
-  // What has that index, whatever the key, valid or not. Under the mutex.
+  // The slot with that index, with any key, valid or not. Under the mutex.
   Slot* with_index(uint32_t stag) const {
     Slot* slot = buckets.find(index_of(stag));
     return slot && index_of(slot->stag) == index_of(stag) ? slot : nullptr;
   }
 
-  // From here on its index leads nowhere, and is not used again soon.
+  // Frees the index, which is not reused soon.
   void erase(const Slot* slot) {
     buckets.erase(*slot);
     remember(index_of(slot->stag));
@@ -160,7 +162,8 @@ struct Table::Impl {
     if (slots.taken() < trim_below) trim();
   }
 
-  // Only when half of all have gone since the last time: so each that goes pays for a few steps.
+  // Called only when half of the slots were freed since the last time, so the cost per freed slot
+  // is a few steps.
   void trim() {
     trim_below = slots.taken() / 2;
     if (slots.slots_footprint() + buckets.footprint() <= kWorthTrimming) return;
@@ -168,7 +171,7 @@ struct Table::Impl {
     while (buckets.size() >= 8 * size_t{slots.taken()} && buckets.shrink()) {
     }
   }
-  static constexpr size_t kWorthTrimming = 256 * 1024;  // bytes: less stays without harm
+  static constexpr size_t kWorthTrimming = 256 * 1024;  // bytes; less is not worth it
 
   uint16_t& like(uint32_t index) { return recent_like[index % kFilter]; }
 
@@ -194,7 +197,8 @@ struct Table::Impl {
     return 0;
   }
 
-  // A slot with a new STag that is not valid yet, and not to be found. ENOMEM, EAGAIN.
+  // Takes a slot and gives it a new STag, which is not valid yet and cannot be found. ENOMEM,
+  // EAGAIN.
   core::Result<Slot*> new_slot() {
     uint32_t stag;
     if (!make_room()) return core::Errno{ENOMEM};
@@ -206,15 +210,16 @@ struct Table::Impl {
     return slot;
   }
 
-  // No look-up finds it any more, and there is no reference.
+  // When this returns, look-ups no longer find the slot, and there is no reference to it.
   void revoke(Slot* slot) {
     set_live(slot->live_stag_, 0);
     const RefCount* counts = slot->counts.load(std::memory_order_relaxed);
     for (const Side side : {Side::kSend, Side::kReceive}) {
       const RefCount& refs = counts[of_side(side)];
       for (unsigned round = 0; is_held(refs); ++round) {
-        // Short copies are done by then. Once is enough: a holder that keeps a reference for long
-        // has joined before, or finds out when it joins. None is kept of a memory window.
+        // Short copies are finished by then. Asking once is enough: a holder that keeps a reference
+        // for long has joined before, or checks when it joins. No holder keeps a reference to a
+        // memory window.
         if (round == kRoundsOfCopies && !slot->is_window()) ask_pin_holders();
         wait_a_little(round);
       }
@@ -230,8 +235,8 @@ struct Table::Impl {
     stream_windows = window;
   }
 
-  // Ends a window's binding, if it has one. Waits with the mutex held: a holder of a reference of
-  // a window takes no lock and drops it after one copy.
+  // Ends a window's binding, if it has one. Waits with the mutex held: a thread with a reference to
+  // a window takes no lock and drops the reference after one copy.
   void unbind(Slot* slot) {
     Window* window = slot->window;
     if (!window->bound_to) return;

@@ -53,14 +53,14 @@ core::Result<uint32_t> Table::other_key(uint32_t stag) {
 int Table::bind(const Stream& stream, const Binding& wanted) {
   if (!impl_ || index_of(wanted.stag) != index_of(wanted.window)) return EINVAL;
   constexpr uint32_t kRemote = kRemoteWrite | kRemoteRead | kRemoteAtomic;
-  // Local write is the region's to allow; programs ask for it all the same.
+  // Local write is a right of the region, but programs request it for windows, too.
   if (wanted.access & ~(kRemote | kZeroBased | kLocalWrite)) return EINVAL;
   const std::lock_guard lock(impl_->mutex);
   Impl::Slot* slot = impl_->with_index(wanted.window);
   if (!slot || !slot->is_window()) return EINVAL;
   if (slot->pd != stream.pd) return EPERM;
-  // A window of type 2 is bound once, to some bytes (InfiniBand o10-37.2.40), then invalidated; one
-  // of type 1 may be moved, and is unbound by binding nothing (ibv_alloc_mw).
+  // A type 2 window is bound once, to at least one byte (InfiniBand o10-37.2.40), then invalidated.
+  // A type 1 window may be bound again, and is unbound by binding zero bytes (ibv_alloc_mw).
   const bool shared = slot->kind == Kind::kWindow1;
   if (!shared && slot->window->bound_to) return EBUSY;
   if (!shared && wanted.length == 0) return EINVAL;
@@ -98,7 +98,7 @@ Invalidation Table::invalidate(const Stream& stream, uint32_t stag) {
   if (!slot || slot->live_stag_.load(std::memory_order_relaxed) != stag)
     return Invalidation::kNotPossible;
   if (slot->pd != stream.pd) return Invalidation::kNotAssociated;
-  // RFC 5040 8.1.1(7): not what several streams may be using.
+  // RFC 5040 8.1.1(7): not an STag that several streams may use.
   if (slot->kind != Kind::kWindow2) return Invalidation::kNotPossible;
   if (slot->stream != stream.id) return Invalidation::kNotAssociated;
   impl_->unbind(slot);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Zeroed memory from the kernel that can be given back while it stays readable: whoever still looks
-// at it then reads zeros (madvise(2), MADV_DONTNEED). So it suits what readers look at without a
-// lock.
+// Zeroed memory from the kernel that can be given back and stays readable: afterwards readers see
+// zeros (madvise(2), MADV_DONTNEED). So it suits data that is read without a lock.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,7 +18,7 @@ class ZeroedPages {
     if (start_) munmap(start_, size_);
   }
 
-  // Once. False: out of memory.
+  // Call it once. False: out of memory.
   bool map(size_t size) {
     void* const start =
         mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -28,8 +27,8 @@ class ZeroedPages {
     size_ = size;
     return true;
   }
-  // `size` bytes from `offset` on, both multiples of the page size. False: the kernel does not take
-  // them (mlockall), they are as they were.
+  // Gives back `size` bytes from `offset` on, both multiples of the page size. False: the kernel
+  // refuses (mlockall), and the bytes are unchanged.
   bool give_back(size_t offset, size_t size) {
     return madvise(start_ + offset, size, MADV_DONTNEED) == 0;
   }
