@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// UIW_ASSERT: a programming error of ours. Never reached by what a peer or an application sends.
+// UIW_ASSERT: fails only on a programming error of ours, never because of what a peer or an
+// application does.
 #pragma once
 
 namespace uiw::core {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Big-endian loads and stores: all that touches network byte order goes through here.
-// Works on unaligned memory; compiles to one movbe/bswap.
+// Big-endian loads and stores: all code that handles network byte order uses these. They work on
+// unaligned memory and compile to one movbe/bswap.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Views of bytes: what arrives from and goes to the wire.
+// Views of bytes from or for the wire.
 #pragma once
 
 #include <cstddef>

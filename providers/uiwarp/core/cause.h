@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Why a work request did not complete: the vendor_err of every completion that failed. A status
-// says what the verbs manual has a name for, a cause what happened here. Values never change their
-// meaning. What the peer or this end told the other by a Terminate is a cause by itself: see
-// cause_of_terminate(). Those of flushed requests say what took the queue pair to its error state.
+// Why a work request failed: the vendor_err of every failed completion. A status has a name in the
+// verbs manual; a cause says what happened here. Values never change their meaning. A Terminate
+// that the peer or this end sent is a cause of its own: see cause_of_terminate(). For flushed
+// requests the cause says what moved the queue pair to its error state.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ enum class Cause : uint32_t {
   kInvalidateImpossible = 0x29,
   kNoMemory = 0x2a,
 
-  // the peer, and the way there
+  // the peer, and the path to it
   kPeerNotFound = 0x30,
   kPeerSilent = 0x31,
   kPeerUnreachable = 0x32,
@@ -62,7 +62,7 @@ enum class Cause : uint32_t {
 };
 
 enum class End { kPeer, kHere };
-// A Terminate that this end received from the peer, or sent.
+// The cause for a Terminate that this end has received or sent.
 constexpr Cause cause_of_terminate(End from, TermCode code) {
   const Cause base = from == End::kPeer ? Cause::kPeerTerminated : Cause::kTerminatedHere;
   return static_cast<Cause>(static_cast<uint32_t>(base) | static_cast<uint32_t>(code));
@@ -73,10 +73,10 @@ struct CauseInfo {
   const char* name;
   const char* text;  // what happened, and what to do
 };
-// All of them, by value.
+// All causes, ordered by value.
 std::span<const CauseInfo> cause_table();
 
-// Null: no cause has this value. Of those with a Terminate code the row that it is added to.
+// Null: no cause has this value. For a cause with a Terminate code, returns the row without it.
 const CauseInfo* find_cause(uint32_t vendor_err);
 
 }  // namespace uiw::core

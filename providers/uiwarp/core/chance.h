@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What instruments leave to chance: computed from a seed and from what it is for, so that neither
-// threads nor time have a say, and the same seed gives the same again. Pure.
+// Random choices of instruments. They are computed from a seed and the purpose, so that they do not
+// depend on threads or time, and the same seed gives the same choices. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace uiw::core {
 
-// SplitMix64's output function: every bit of the input changes half of the output's.
+// SplitMix64's output function: each input bit changes half of the output bits.
 constexpr uint64_t mixed(uint64_t value) {
   value += 0x9E3779B97F4A7C15;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
@@ -16,7 +16,7 @@ constexpr uint64_t mixed(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// 64 bits for what `parts` name, in their order.
+// 64 bits for the purpose that `parts` name; their order matters.
 constexpr uint64_t chance(uint64_t seed, std::initializer_list<uint64_t> parts) {
   uint64_t value = seed;
   for (const uint64_t part : parts) value = mixed(value ^ mixed(part));

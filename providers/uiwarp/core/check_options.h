@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What UIWARP_CHECK says: whether misuse is looked for, and what is done with findings.
+// The value of UIWARP_CHECK: whether to look for misuse, and what to do with findings.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace uiw::core {
 
 struct CheckOptions {
   bool on = false;
-  uint32_t exit_status = 66;      // exit=1..255 of a program with findings; 0: its own
+  uint32_t exit_status = 66;      // exit=1..255: status of a program with findings; 0: its own
   bool halt = false;              // halt=1: end the process at the first finding
-  bool github = false;            // github=1: also as annotations of GitHub's workflows
-  bool hints = false;             // hints=1: also what is not certain
-  uint32_t most = 100;            // max=1..1000000: how many different findings are shown
-  std::string_view json;          // json=FILE: each is appended there as it happens
+  bool github = false;            // github=1: also print annotations for GitHub workflows
+  bool hints = false;             // hints=1: also report what is not certain
+  uint32_t most = 100;            // max=1..1000000: limit of different findings shown
+  std::string_view json;          // json=FILE: append each finding there as it happens
   std::string_view suppressions;  // suppressions=FILE
 };
 

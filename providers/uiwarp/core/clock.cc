@@ -16,7 +16,7 @@ Nanoseconds now() {
 
 namespace {
 
-// In 1/1024, so that no floating point is needed later.
+// Scaled by 1024, so that no floating point is needed later.
 uint64_t ticks_in_1024_ns() {
   constexpr Nanoseconds kMeasured = 50 * kMicrosecond;
   const Nanoseconds begin = now();
@@ -28,9 +28,9 @@ uint64_t ticks_in_1024_ns() {
   return std::max<uint64_t>(1, (ticks() - first) * 1024 / static_cast<uint64_t>(end - begin));
 }
 
-// Threads that meet here may all measure, and go by the same result. Not a static that is
-// initialised here: with -fno-threadsafe-statics another thread may see that it is before it sees
-// the value.
+// Several threads may measure at the same time; all use the same result. Not an initialised static:
+// with -fno-threadsafe-statics another thread may see that it is initialised before it sees the
+// value.
 uint64_t speed() {
   static constinit std::atomic<uint64_t> measured{0};
   uint64_t known = measured.load(std::memory_order_relaxed);

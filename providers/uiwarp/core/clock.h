@@ -13,8 +13,8 @@ inline constexpr Nanoseconds kSecond = 1'000'000'000;
 
 Nanoseconds now();  // CLOCK_MONOTONIC
 
-// A counter that is cheap to read, for short times only: how fast it runs is measured once, and it
-// may differ between processors. (The clock costs 25 ns, in some virtual machines 70.)
+// A counter that is cheap to read, for short times only: its speed is measured once, and it may
+// differ between processors. (Reading the clock costs 25 ns, in some virtual machines 70.)
 // UIWARP_VIRTUAL_TIME: tests/sim, where now() is not the system's.
 inline uint64_t ticks() {
 #if defined(__x86_64__) && !defined(UIWARP_VIRTUAL_TIME)
@@ -24,10 +24,10 @@ inline uint64_t ticks() {
 #endif
 }
 
-// How many ticks pass in `time`. The first call of a process takes 50 us, in which it measures
-// that. Thread: any.
+// How many ticks pass in `time`. The first call in a process takes 50 us to measure the speed.
+// Thread: any.
 uint64_t ticks_in(Nanoseconds time);
-// How much time so many ticks take. The same.
+// How much time `ticks` take; otherwise the same.
 Nanoseconds time_of(uint64_t ticks);
 
 }  // namespace uiw::core

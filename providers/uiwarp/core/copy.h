@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Copying payloads. Thread: any.
 //
-// From 2 KiB up the C library copies with `rep movsb` where the processor says that it is fast. On
-// AMD processors since Zen 3 it is 20 times as slow as otherwise while it stores 1 to 31 bytes
-// further into a page than it loads from (glibc's bug 30994): 2 GB/s. A buffer that begins a page,
-// copied behind a header or into memory from malloc(), which begins 16 bytes into one, lies right
-// there. doc/decisions/015-where-a-payload-begins.md
+// From 2 KiB up the C library copies with `rep movsb` if the processor reports that this is fast.
+// On AMD processors since Zen 3 it is 20 times slower (2 GB/s) when the destination's offset in its
+// page is 1 to 31 bytes beyond the source's (glibc's bug 30994). This is the case for a buffer at
+// the beginning of a page that is copied behind a header, or into memory from malloc(), which
+// begins 16 bytes into a page. doc/decisions/015-where-a-payload-begins.md
 #pragma once
 
 #include <cstddef>
@@ -16,19 +16,19 @@
 
 namespace uiw::core {
 
-// Whether `to` lies 1 to `distance` - 1 bytes further into its page than `from` does. Pure.
+// Whether the offset of `to` in its page is 1 to `distance` - 1 bytes beyond that of `from`. Pure.
 inline constexpr bool little_ahead(uint64_t to, uint64_t from, uint32_t distance) {
   const uint64_t ahead = (to - from) % kPage;
   return ahead > 0 && ahead < distance;
 }
 
-// Whether `rep movsb` to `to` is slow there, for bytes from `from`: nothing is lost where it would
-// not be. Pure.
+// Whether `rep movsb` from `from` to `to` may be slow. On processors where it is not, a true costs
+// nothing. Pure.
 inline bool copies_slowly(const void* to, const void* from) {
   return little_ahead(reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), 32);
 }
 
-// What fits a register.
+// The bytes of one vector register.
 using Octets16 [[gnu::vector_size(16)]] = uint8_t;
 inline Octets16 load16(const uint8_t* from) {
   Octets16 value;
@@ -39,7 +39,7 @@ inline void store16(uint8_t* to, Octets16 value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-// As memcpy(), for what may be large.
+// Like memcpy(), for copies that may be large.
 inline void copy(void* to, const void* from, size_t size) {
   constexpr size_t kStringInstruction = 2048, kBlock = 64;
   auto* at = static_cast<uint8_t*>(to);

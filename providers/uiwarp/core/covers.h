@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whether an instrument wraps every verb that is given one of its objects. One that it forgot would
-// hand them to a table that takes what is behind the pointer for its own.
+// Checks that an instrument wraps every verb that takes one of its objects. A verb that it forgot
+// would pass them to the next table, which would take them for its own.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace uiw::core {
 template <class... Objects>
 class Covers {
  public:
-  // `wrapped`: names of the table.
+  // `wrapped`: names of the wrapped verbs.
   template <size_t kCount>
   static consteval bool all(const std::array<std::string_view, kCount>& wrapped) {
     const auto has = [&](std::string_view name) {
@@ -40,9 +40,9 @@ class Covers {
 
 }  // namespace uiw::core
 
-// Defines, once in an instrument, `const uiwarp_verbs* table_over(const uiwarp_verbs&)`: that table
-// with the functions of namespace `wrap` in their places. VERBS(X) names them; behind it the
-// objects of the instrument's own.
+// Defines, once in an instrument, `const uiwarp_verbs* table_over(const uiwarp_verbs&)`. It returns
+// a copy of that table in which the functions of namespace `wrap` replace the verbs that VERBS(X)
+// names. The further arguments are the instrument's own object types.
 #define UIW_TABLE_OVER(VERBS, ...)                                                      \
   static_assert(::uiw::core::Covers<__VA_ARGS__>::all(std::array{VERBS(UIW_NAME_OF)})); \
   const uiwarp_verbs* table_over(const uiwarp_verbs& next_table) {                      \

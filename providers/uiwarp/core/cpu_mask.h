@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A set of CPUs, and where threads may run. By the raw calls: glibc's cpu_set_t ends at 1024 CPUs.
+// A set of CPUs, and the affinity of threads. Uses the raw system calls: glibc's cpu_set_t ends at
+// 1024 CPUs.
 #pragma once
 
 #include <sys/syscall.h>
@@ -12,12 +13,12 @@ namespace uiw::core {
 
 class CpuMask {
  public:
-  // Of a thread, 0 for the calling one. False when the kernel does not say.
+  // Reads the affinity of a thread, 0 for the calling one. False when the kernel does not say.
   bool read(pid_t thread) {
     *this = {};
     return syscall(SYS_sched_getaffinity, thread, sizeof words_, words_) > 0;
   }
-  // For the calling thread. False when the kernel refuses.
+  // Sets the affinity of the calling thread. False when the kernel refuses.
   bool write() const { return syscall(SYS_sched_setaffinity, 0, sizeof words_, words_) == 0; }
 
   bool operator==(const CpuMask&) const = default;

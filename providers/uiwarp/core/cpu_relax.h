@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What a processor is told that waits in a loop for what another one writes.
+// A hint to the processor inside a loop that waits for another processor's store.
 #pragma once
 
 namespace uiw::core {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Three ways to the same value: the CPU's crc32 instruction for short inputs, where a call into
-// ISA-L costs more than the work itself; that beside multiplication for long ones where the CPU has
-// AVX-512; and ISA-L's folded multiplication (or its portable table code, whichever the CPU can do)
-// for the rest.
+// There are three implementations. For short inputs, where a call into ISA-L costs more than the
+// work itself: the CPU's crc32 instruction. For long ones, if the CPU has AVX-512: that instruction
+// side by side with multiplication. For the rest: ISA-L's folded multiplication, or its portable
+// table code, depending on the CPU.
 #include "core/crc32c.h"
 
 #include "core/crc32c_fold.h"
@@ -39,9 +39,9 @@ uint32_t update_isal(uint32_t running, const void* data, size_t size) {
 #if defined(__x86_64__)
 
 // ISA-L's code for AVX-512 leaves the upper halves of the vector registers in use. Until they are
-// cleared, the CPU has every SSE instruction of this thread, of whatever program part, wait for
-// them: building an FPDU of 1448 bytes took 270 ns instead of 90, a work request without CRC 260
-// instead of 105.
+// cleared, every SSE instruction of this thread, in any part of the program, waits for them:
+// building an FPDU of 1448 bytes took 270 ns instead of 90, a work request without CRC 260 instead
+// of 105.
 __attribute__((target("avx"))) uint32_t update_isal_avx(uint32_t running, const void* data,
                                                         size_t size) {
   running = update_isal(running, data, size);

@@ -14,10 +14,10 @@ inline constexpr uint32_t crc32c_begin() {
   return 0xffffffffu;
 }
 uint32_t crc32c_update(uint32_t running, const void* data, size_t size);
-// Copies `size` bytes, which do not overlap, and returns what crc32c_update() does for the copy,
-// also if others write to `from` meanwhile. Thread: any.
+// Copies `size` bytes, which must not overlap, and returns crc32c_update() of the copy, even if
+// other threads write to `from` meanwhile. Thread: any.
 uint32_t crc32c_copy(uint32_t running, void* to, const void* from, size_t size);
-// What that does where the processor cannot do both at once. Exposed for tests.
+// The variant for processors that cannot do both in one pass. Exposed for tests.
 uint32_t crc32c_copy_first(uint32_t running, void* to, const void* from, size_t size);
 inline constexpr uint32_t crc32c_end(uint32_t running) {
   return running ^ 0xffffffffu;

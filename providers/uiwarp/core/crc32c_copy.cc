@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Copying and computing in one pass, which ISA-L does not offer for this polynomial: what was
-// loaded to be copied is folded from the same registers. Elsewhere one after the other.
+// Copies and computes in one pass, which ISA-L does not offer for this polynomial: the bytes loaded
+// for the copy are folded from the same registers. CPUs without the instructions do one after the
+// other.
 #include "core/copy.h"
 #include "core/crc32c.h"
 #include "core/crc32c_fold.h"
@@ -14,7 +15,8 @@ using namespace crc32c_fold;
 
 UIW_AVX512 inline __m512i load_and_store(uint8_t* to, const uint8_t* from) {
   __m512i octets = _mm512_loadu_si512(from);
-  // Others may write there: no compiler is to load it once to be stored and once to be folded.
+  // Other threads may write to `from`, so the compiler must not load it twice, to store and to fold
+  // it.
   asm("" : "+v"(octets));
   _mm512_storeu_si512(to, octets);
   return octets;
@@ -26,7 +28,7 @@ UIW_AVX512 inline Sums load_and_store_block(uint8_t* to, const uint8_t* from) {
           load_and_store(to + 3 * kRegister, from + 3 * kRegister)};
 }
 
-// `size`: whole blocks, one at least.
+// `size`: a multiple of the block size, at least one block.
 UIW_AVX512 uint32_t copy_blocks(uint32_t running, uint8_t* to, const uint8_t* from, size_t size) {
   Sums sums = load_and_store_block(to, from);
   sums.a = with_running(running, sums.a);

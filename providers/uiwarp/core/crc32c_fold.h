@@ -13,7 +13,7 @@
 
 namespace uiw::core::crc32c_fold {
 
-// Whether this processor can do what is below.
+// Whether this processor has the instructions for the functions below.
 inline bool supported() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("vpclmulqdq");
@@ -40,8 +40,9 @@ constexpr uint32_t x_to_the(uint32_t exponent) {
   return power;
 }
 
-// What moves 16 bytes on by `octets`: for the first eight, whose weight is x^64 more, and for the
-// others. A carry-less product of reflected operands is x^33 too high where one has 32 bits.
+// Factors that move 16 bytes on by `octets`: one for the first eight bytes, whose weight is x^64
+// higher, and one for the others. A carry-less product of reflected operands is too high by x^33
+// when one of them has 32 bits.
 struct Move {
   explicit constexpr Move(uint32_t octets)
       : first(x_to_the(8 * octets + 64 - 33)), second(x_to_the(8 * octets - 33)) {}
@@ -72,7 +73,7 @@ UIW_AVX512 inline __m128i fold(__m128i sum, __m128i move, __m128i next) {
                                            _mm_clmulepi64_si128(sum, move, 0x11)));
 }
 
-// What begins with the running value of what came before.
+// Adds the running value of the previous bytes to the first register.
 UIW_AVX512 inline __m512i with_running(uint32_t running, __m512i first) {
   return _mm512_xor_si512(first,
                           _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(running))));
@@ -83,7 +84,7 @@ struct Sums {
   __m512i a, b, c, d;
 };
 
-// Moves the sums on by a block, `next`.
+// Moves the sums on by one block and adds `next`.
 UIW_AVX512 inline void fold_block(Sums& sums, const Sums& next) {
   const __m512i a_block = each_by(kByBlock);
   sums.a = fold(sums.a, a_block, next.a);
@@ -102,7 +103,7 @@ UIW_AVX512 inline uint32_t running_of(const Sums& sums) {
   const __m128i a_part = by(kBySixteen);
   const __m128i last =
       fold(fold(fold(parts[0], a_part, parts[1]), a_part, parts[2]), a_part, parts[3]);
-  // The value of the 16 bytes that are left is that of everything.
+  // The CRC of the remaining 16 bytes is that of everything.
   const uint64_t half = _mm_crc32_u64(0, static_cast<uint64_t>(_mm_extract_epi64(last, 0)));
   return static_cast<uint32_t>(
       _mm_crc32_u64(half, static_cast<uint64_t>(_mm_extract_epi64(last, 1))));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Multiplication and the crc32 instruction are done by different parts of a processor, so either
-// can have some of the bytes at the same time. One crc32 after the other waits for its value:
-// hence three lanes of them, one behind the other, and behind those what is folded.
+// Multiplication and the crc32 instruction use different units of a processor, so each can process
+// a part of the bytes at the same time. A crc32 instruction waits for the value of the one before.
+// So there are three lanes of them, for consecutive parts of the input; the last part is folded.
 #include "core/crc32c_side_by_side.h"
 
 #include "core/crc32c_fold.h"
@@ -13,13 +13,13 @@ namespace {
 
 using namespace crc32c_fold;
 
-// In a turn each lane gets four words and the sums a block: both take as long.
+// In a turn each lane processes four words and the sums one block: both take the same time.
 constexpr size_t kLanes = 3, kWords = 4, kLaneTurn = kWords * sizeof(uint64_t);
 constexpr size_t kTurn = kLanes * kLaneTurn + kBlock;
 constexpr size_t kMostTurns = 64;
 static_assert(kTurn <= kLeastSideBySide);
 
-// What moves the value of each lane on by everything behind it, for each number of turns.
+// Factors that move the value of each lane on by all bytes behind it, for each number of turns.
 struct Moves {
   constexpr Moves() {
     for (uint32_t turns = 1; turns <= kMostTurns; turns++)
@@ -36,7 +36,7 @@ UIW_AVX512 inline uint64_t with_word(uint64_t lane, const uint8_t* data) {
   return _mm_crc32_u64(lane, word);
 }
 
-// Written out: of a loop the compiler makes a copy of the words, and a loop.
+// Unrolled by hand: from a loop the compiler makes a copy of the words and a loop.
 UIW_AVX512 inline uint64_t with_words(uint64_t lane, const uint8_t* data) {
   static_assert(kWords == 4);
   return with_word(with_word(with_word(with_word(lane, data), data + 8), data + 16), data + 24);

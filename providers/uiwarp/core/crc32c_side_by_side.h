@@ -6,11 +6,11 @@
 
 namespace uiw::core {
 
-// With less ISA-L is as fast.
+// With fewer bytes ISA-L is as fast.
 inline constexpr size_t kLeastSideBySide = 3072;
 
-// The running value behind all of `size` bytes but a rest of less than kLeastSideBySide, which
-// `data` and `size` then name. Where crc32c_fold::supported(). Thread: any.
+// The running value after all but the last bytes; `data` and `size` then describe that rest, of
+// less than kLeastSideBySide bytes. Requires crc32c_fold::supported(). Thread: any.
 uint32_t crc32c_side_by_side(uint32_t running, const uint8_t*& data, size_t& size);
 
 }  // namespace uiw::core

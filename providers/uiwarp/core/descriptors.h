@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Which descriptors of the process have to do with uiwarp. The preload library looks here first in
-// each of its calls, so that all others cost nothing.
+// Which descriptors of the process concern uiwarp. Each hook of the preload library looks here
+// first, so that calls on other descriptors cost nothing.
 //
-// A daemon closes every number that it does not know, and opens files that get these numbers. What
-// the stack has made for itself (sockets, eventfds, timers, its ends of pipes) the program cannot
-// mean: with the kernel's RDMA there would be no such descriptor. So the hooks leave these open,
-// and nothing of ours is ever sent to, or read from, somebody else's file.
+// A daemon closes every descriptor number that it does not know, and then opens files that get
+// these numbers. It cannot mean the descriptors that the stack has made for itself (sockets,
+// eventfds, timers, its ends of pipes): with the kernel's RDMA these would not exist. So the hooks
+// leave them open, and the stack never sends to, or reads from, a file of the program.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,20 @@ enum class DescriptorUse : uint8_t {
   kOwn,      // made by the stack for itself
 };
 
-// Higher ones are all foreign.
+// Higher numbers are all foreign.
 inline constexpr int kDescriptors = 65536;
 
 // All of these: any thread, async-signal-safe, no system call.
 void set_descriptor_use(int fd, DescriptorUse use);
 DescriptorUse descriptor_use(int fd);
-// One byte for each, a DescriptorUse.
+// One byte per descriptor, a DescriptorUse.
 const unsigned char* descriptor_uses();
-// In the child of a fork: there the stack's are nobody's.
+// In a forked child: the stack's descriptors become foreign.
 void forget_own_descriptors();
 
-// What core/raw_sys.h opens is the stack's own until it is closed there. Of others: a library has
-// made it for the stack, or will close it now; or the program gets it.
+// A descriptor that core/raw_sys.h opens is the stack's own until it is closed there. For others:
+// adopt one that a library has made for the stack; release one that a library will close, or that
+// the program gets.
 inline void adopt_descriptor(int fd) {
   set_descriptor_use(fd, DescriptorUse::kOwn);
 }

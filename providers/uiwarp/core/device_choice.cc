@@ -13,7 +13,7 @@ struct Pattern {
   std::string glob;
 };
 
-// Takes the first one from `list`.
+// Takes the first pattern from `list`.
 Pattern next(std::string_view& list) {
   const size_t comma = list.find(',');
   std::string_view text = list.substr(0, comma);

@@ -8,23 +8,22 @@
 
 namespace uiw::core {
 
-// What a device's name has in front of its interface's.
+// The prefix of a device's name before the interface's name.
 inline constexpr char kDevicePrefix[] = "uiw_";
 
-// `list`: names separated by commas, with *, ? and [...] as in file names; ! or - in front of one
-// leaves out. With names of both kinds, or the first only, an interface gets a device if one of the
-// first is its name and none of the second; with the second only, if none of them is. A device's
-// name stands for its interface's. An empty list chooses all.
+// `list`: patterns separated by commas, with *, ? and [...] as in file names; ! or - in front
+// excludes. If there are patterns without ! or -, an interface gets a device if one of these
+// matches it and no excluding one does; if all are excluding, if none matches. A device's name
+// stands for its interface. An empty list chooses all.
 bool is_chosen(std::string_view list, const std::string& interface);
 
-// Those of its names that ask for one device each: without patterns, and without those that leave
-// out.
+// The entries of the list that name one device each: no patterns, no exclusions.
 std::vector<std::string> single_names(std::string_view list);
 
-// Whether `name`, one of those, is that of this interface or of its device.
+// Whether `name`, one of those, names this interface or its device.
 bool is_name_of(std::string_view name, const std::string& interface);
 
-// Whether it is such a list, and not empty.
+// Whether `text` is such a list, and not empty.
 bool is_device_list(std::string_view text);
 
 }  // namespace uiw::core

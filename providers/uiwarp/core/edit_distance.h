@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Whether a word is meant for another one.
+// Helps to recognise misspelt words.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace uiw::core {
 
-// A word is still taken for another one when one in so many of its letters is wrong.
+// A word still matches another if one letter in this many is wrong.
 inline constexpr size_t kLettersForOneWrong = 4;
 
-// How many letters are to be changed, added or left out to make `b` of `a`. Pure.
+// How many letters must be changed, added or removed to turn `a` into `b`. Pure.
 inline size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

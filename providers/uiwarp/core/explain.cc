@@ -14,15 +14,16 @@
 namespace uiw::core {
 namespace {
 
-// How many objects a sentence was said of, in this process.
+// For how many objects a sentence was logged in this process.
 struct Count {
   std::atomic<const char*> sentence{nullptr};
   std::atomic<uint32_t> objects{0};
 };
-constexpr size_t kMostSentences = 256;  // more than there are
+constexpr size_t kMostSentences = 256;  // more than exist
 Count counts[kMostSentences];
 
-// Its place among `count` ones, where it is put if it is not there. Null: all have another one.
+// The sentence's place among `count` places; adds it if it is missing. Null: all places have other
+// sentences.
 template <class Place, class Sentence>
 Place* find(Place* places, size_t count, const char* sentence, Sentence&& of, bool& added) {
   for (size_t i = 0; i < count; ++i) {
@@ -81,7 +82,7 @@ int refuse(Told& told, int error, const char* sentence, ...) {
 int refuse_in_child() {
   static std::atomic<unsigned> told_in{0};
   const unsigned here = generation();
-  // --check has a finding for it.
+  // With --check a finding reports this.
   if (told_in.exchange(here, std::memory_order_relaxed) == here || settings().checked())
     return ENODEV;
   log(LogLevel::kWarn,

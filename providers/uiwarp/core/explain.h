@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Why a call, or a work request, failed: said at the default log level, once for each object and
-// sentence, so that a program that tries again and again does not flood; and not of more than
-// tuning::kMostExplained objects, so that neither do many connections. Allocates nothing, takes no
-// lock. Nothing of it runs where nothing fails. As log(): not with a lock of the data path held.
+// Messages, at the default log level, about why a call or a work request failed. Each sentence is
+// logged once per object, so that a program that retries does not flood the log, and for at most
+// tuning::kMostExplained objects, so that many connections do not either. Allocates nothing and
+// takes no lock. Runs only when something fails. As with log(), do not call it with a lock of the
+// data path held.
 #pragma once
 
 #include <atomic>
@@ -11,29 +12,30 @@
 
 namespace uiw::core {
 
-// What has been said of one object. A sentence is known by where its format lies. Thread: any.
+// The sentences that were logged for one object. A sentence is identified by the address of its
+// format. Thread: any.
 class Told {
  public:
-  // Whether it is to be said now, and from now on not again.
+  // True if the sentence should be logged now; marks it as logged.
   bool first(const char* sentence);
-  // What was said by the other one was said by this one. Thread: nobody uses it yet.
+  // Copies the marks of `other`. Call it before any other thread uses this object.
   void take_over(const Told& other);
 
  private:
-  static constexpr size_t kMost = 16;  // of one object; no more than these are said
+  static constexpr size_t kMost = 16;  // per object; further sentences are not logged
   std::atomic<const char*> sentences_[kMost] = {};
 };
 
-// As if this process had said nothing yet of any object. For tests. Thread: one at a time.
+// Forgets for how many objects each sentence was logged. For tests. Thread: one at a time.
 void forget_explained();
 
-// printf-like, a warning.
+// Logs a warning, printf-like.
 void explain(Told& told, const char* sentence, ...) __attribute__((format(printf, 2, 3)));
-// The same, for a call that ends by it; returns `error`.
+// The same for a call that fails; returns `error`.
 int refuse(Told& told, int error, const char* sentence, ...) __attribute__((format(printf, 3, 4)));
-// "CALLER: WHY", once for each `why`, which is a literal.
+// Logs "CALLER: WHY", once for each `why`, which must be a literal; returns `error`.
 int refuse_because(Told& told, int error, const char* caller, const char* why);
-// ENODEV, for a call of a child on what its parent has made: said once by each such process.
+// ENODEV, for a call in a forked child on its parent's objects; logged once per process.
 int refuse_in_child();
 void explain_with(Told& told, const char* sentence, va_list arguments);
 

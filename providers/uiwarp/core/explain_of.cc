@@ -8,8 +8,8 @@
 namespace uiw::core {
 namespace {
 
-// A sentence is known by an address, and so is this pair: by none that anything lies at. Literals
-// of one library are so close to each other that no two pairs of them have the same.
+// A sentence is identified by its address, and this pair by an address at which nothing lies.
+// Literals of one library are so close to each other that no two pairs get the same.
 const char* address_of(const char* of, const char* sentence) {
   constexpr uintptr_t kFar = 0x9e3779b97f4a7c15;  // an odd number of random bits
   return reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(sentence) +

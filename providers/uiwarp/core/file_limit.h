@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// RLIMIT_FSIZE: a write beyond it is a signal that ends the program (SIGXFSZ), and a file of ours
-// must not do that.
+// RLIMIT_FSIZE: a write beyond it raises SIGXFSZ, which ends the program. Our files must not cause
+// that.
 #pragma once
 
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
 // Mutexes that the handlers of pthread_atfork(3) take, so that a child does not find them locked by
 // a thread that it does not have. The thread that forks may hold them itself: fork() was
 // async-signal-safe until POSIX.1-2017, and handlers of SIGCHLD that start another worker rely on
-// that. No handler may wait for the thread that it interrupts.
+// that. A handler must not wait for the thread that it interrupts.
 #pragma once
 
 #include <pthread.h>
@@ -14,8 +14,9 @@
 
 namespace uiw::core {
 
-// One that knows who holds it, from the instant on in which it is taken. It costs no system call
-// while nobody waits. What it guards has to be fit for a child also in the middle of each change.
+// A mutex that knows its holder from the instant in which it is taken. It costs no system call
+// while no thread waits. The state that it guards must be usable in a child even in the middle of
+// each change.
 class ForkMutex {
  public:
   constexpr ForkMutex() = default;
@@ -28,16 +29,16 @@ class ForkMutex {
       holder = kNobody;
     }
   }
-  // Nothing in a child where a handler's fork has let go of it.
+  // Does nothing in a child in which the fork of a signal handler has released it.
   void unlock() {
     if (!is_mine()) return;
     holder_.store(kNobody, std::memory_order_release);
     holder_.notify_one();
   }
-  // Whether the calling thread holds it; from a signal handler: the interrupted code does.
+  // Whether the calling thread holds it; in a signal handler: whether the interrupted code does.
   bool is_mine() const { return holder_.load(std::memory_order_acquire) == this_thread(); }
 
-  // The three handlers. Where the thread holds it already, it stays held in the parent.
+  // The three handlers. If the forking thread holds it already, it stays held in the parent.
   void before_fork() {
     if (is_mine()) {
       ++inner_;
@@ -52,12 +53,12 @@ class ForkMutex {
       --inner_;
     }
   }
-  // The child may go on in the handler, and use what it guards.
+  // The child may go on in the signal handler and use the guarded state.
   void in_child() {
     inner_ = 0;
     unlock();
   }
-  // From before_fork() until the other two: whether it has interrupted a change.
+  // From before_fork() until the other two: whether the fork has interrupted a change.
   bool is_inner() const { return inner_ != 0; }
 
  private:
@@ -65,10 +66,11 @@ class ForkMutex {
   static uintptr_t this_thread() { return static_cast<uintptr_t>(pthread_self()); }
 
   std::atomic<uintptr_t> holder_{kNobody};
-  unsigned inner_ = 0;  // forks of handlers; the holder's
+  unsigned inner_ = 0;  // forks by signal handlers; used by the holder
 };
 
-// One whose holder takes no signals: for whatever else, where two system calls more do not matter.
+// A mutex whose holder blocks signals: for all other state, where two more system calls do not
+// matter.
 class QuietMutex {
  public:
   constexpr QuietMutex() = default;

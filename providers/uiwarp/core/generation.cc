@@ -12,10 +12,10 @@ namespace {
 
 using Word = std::atomic<unsigned>;
 
-constinit std::atomic<Word*> g_page{nullptr};  // 0 there: not drawn yet in this process
+constinit std::atomic<Word*> g_page{nullptr};  // value 0: not drawn yet in this process
 constinit std::atomic<unsigned> g_drawn{0};  // copied by forks, so a child's is never its parent's
 
-// The page of this process, made if need be; null when the kernel gives none.
+// The page, created if needed; null when the kernel gives none.
 Word* page() {
   Word* known = g_page.load(std::memory_order_acquire);
   if (known != nullptr) return known;

@@ -69,7 +69,7 @@ bool is_routed(const in6_addr& address) {
 
 uint16_t port_of(const sockaddr_storage& address) {
   if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return 0;
-  // Both families have it at the same place.
+  // Both families have it at the same offset.
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }

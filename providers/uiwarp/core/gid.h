@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// GIDs are IP addresses, those of IPv4 as ::ffff:a.b.c.d.
+// GIDs are IP addresses; IPv4 addresses appear as ::ffff:a.b.c.d.
 #pragma once
 
 #include <netinet/in.h>
@@ -15,19 +15,20 @@ in6_addr mapped(in_addr ipv4);
 bool address_of(const sockaddr_storage& address, in6_addr& out);
 // The same. All zero for other families.
 in6_addr gid_of(const sockaddr_storage& address);
-// The other way round: IPv4 for ::ffff:a.b.c.d. `ifindex`: where a link-local one is meant.
+// The reverse: an IPv4 address for ::ffff:a.b.c.d. `ifindex`: the interface of a link-local
+// address.
 sockaddr_storage socket_address_of(const in6_addr& gid, uint16_t port, unsigned ifindex);
 
-// The address behind a GID, for people.
+// The address of a GID as text.
 struct GidText {
   char text[INET6_ADDRSTRLEN] = "";
 };
 GidText text_of(const in6_addr& gid);
 
-// Whether other networks may know it: not of one link only (fe80::/10; 169.254.0.0/16, RFC 3927).
+// Whether the address is valid beyond one link: not fe80::/10 or 169.254.0.0/16 (RFC 3927).
 bool is_routed(const in6_addr& address);
 
-// Host order; 0 for another family than IPv4 and IPv6.
+// The port in host order; 0 for families other than IPv4 and IPv6.
 uint16_t port_of(const sockaddr_storage& address);
 
 // "10.0.0.1:7174", "[fd00::1]:7174"; empty for another family.

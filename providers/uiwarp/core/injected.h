@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Who of the instruments wants to know what another one of them has injected.
+// How an instrument learns what another instrument has injected.
 #pragma once
 
 #include <atomic>
@@ -7,19 +7,19 @@
 
 namespace uiw::core {
 
-// A rule in this line of the file of --faults was carried out: of that queue pair or of none (0),
-// and what became of what it met. Takes no lock. Thread: any.
+// The rule in this line of the --faults file was carried out, on that queue pair or on none (0);
+// `what` says with which effect. Takes no lock. Thread: any.
 using OnInjected = void (*)(uint32_t qp_num, int line, const char* what);
-// Null: nobody.
+// Null: no instrument wants to know.
 inline constinit std::atomic<OnInjected> on_injected{nullptr};
 
-// Calls of this thread that have failed by a rule, ever.
+// How many calls of this thread have failed by a rule so far.
 inline constinit thread_local unsigned calls_injected = 0;
 
-// Of one call, or several: made before it.
+// Detects injected failures in one or several calls; create it before them.
 class Injections {
  public:
-  // Whether it has failed by a rule since.
+  // Whether a call has failed by a rule since.
   bool any() const { return calls_injected != before_; }
 
  private:
@@ -28,8 +28,8 @@ class Injections {
 
 inline constinit thread_local bool is_own_call = false;
 
-// While it lives what this thread calls is an instrument's own doing: it meets no rule, and counts
-// for none. Not within another one.
+// While this object lives, calls of this thread are an instrument's own: no rule applies to them or
+// counts them. Do not nest.
 class OwnCalls {
  public:
   OwnCalls() { is_own_call = true; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The table that instruments have made, for layers below them that have something to tell.
+// The instruments' table of functions, for lower layers that have something to report.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@ struct uiwarp_verbs;
 
 namespace uiw::core {
 
-// Null: no instrument is there. Thread: any.
+// Null: there is no instrument. Thread: any.
 inline constinit std::atomic<const uiwarp_verbs*> instrumented{nullptr};
 
 }  // namespace uiw::core

@@ -21,8 +21,8 @@ namespace {
 
 enum class Task {
   kProgram,
-  kOurs,   // or a worker of io_uring's
-  kEnded,  // main()'s, which the kernel keeps until the others are gone
+  kOurs,   // or a worker of io_uring
+  kEnded,  // such as main()'s, which the kernel keeps until the others have ended
 };
 
 // /proc/self/task/TID/stat: "TID (name) S ...".

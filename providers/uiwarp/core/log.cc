@@ -24,10 +24,10 @@ namespace {
 
 constexpr char kPrefix[] = "uiwarp: ";
 constexpr size_t kPrefixSize = sizeof kPrefix - 1;
-constexpr size_t kMaxLine = 1024;  // longer messages lose their end, never their newline
+constexpr size_t kMaxLine = 1024;  // longer messages are cut off, but keep their newline
 
-// A message for whoever sits before the program is a sentence; of a log, be it a file or more than
-// warnings, it matters when, and by which of the processes.
+// Whether lines are records of a log, with time and process, rather than plain messages for the
+// user: in a file, or if more than warnings are shown.
 bool is_record() {
   return settings().log_file[0] != 0 || log_enabled(LogLevel::kInfo);
 }
@@ -52,7 +52,7 @@ size_t put_stamp(char* out, size_t room, LogLevel level) {
   return static_cast<size_t>(size);
 }
 
-// UIWARP_LOG_FILE with the process id for each %p; cut off when that is too long.
+// UIWARP_LOG_FILE with each %p replaced by the process id; cut off if too long.
 void put_path(char* out, size_t room) {
   std::string_view rest = settings().log_file;
   char pid[16];
@@ -70,8 +70,9 @@ void put_path(char* out, size_t room) {
   *out = 0;
 }
 
-// -errno. No symbolic link, nor what another user has put there: it would have us write where it
-// likes, and read what is not its own. A FIFO that nobody reads does not hold us up.
+// Returns a descriptor or -errno. Refuses symbolic links and files of other users: they could make
+// us write to a place of their choice, and could read the messages. A FIFO without a reader does
+// not block.
 int open_log(const char* path) {
   const int fd = sys::open(
       path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0600);
@@ -91,8 +92,8 @@ void tell_once(const char* path, int error) {
   log_unfiltered("UIWARP_LOG_FILE: %s: %s; messages go to standard error", path, why);
 }
 
-// Opened for each line: a descriptor of ours is one that the program, or a child of it, may close.
-// False: it has been said why not.
+// Opens the file for each line, as the program or its child may close a descriptor that we keep.
+// False: the reason was logged.
 bool write_to_file(const char* line, size_t size) {
   char path[Settings::kLongestPath + 32];
   put_path(path, sizeof path);

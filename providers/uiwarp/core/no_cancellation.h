@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// While it lives its thread is not cancelled: a verb may wait for another thread, and an instrument
-// read and write files in it, but no verb is a cancellation point.
+// While this object lives, its thread is not cancelled. No verb is a cancellation point, but a verb
+// may wait for another thread, and an instrument may read and write files in it.
 #pragma once
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// While it lives its thread takes no signals, and threads that it starts never do: signals are for
-// the program's own threads.
+// While this object lives, its thread takes no signals, and threads that it starts never do:
+// signals are for the program's own threads.
 #pragma once
 
 #include <pthread.h>

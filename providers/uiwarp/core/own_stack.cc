@@ -25,7 +25,7 @@ void* on_thread(void* argument) {
   return nullptr;
 }
 
-// makecontext() hands on numbers of type int only.
+// makecontext() passes arguments of type int only.
 void on_stack(unsigned high, unsigned low) {
   on_thread(reinterpret_cast<void*>(uint64_t{high} << 32 | low));
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// For what wants more stack than a program's thread may have: PTHREAD_STACK_MIN is 16 KiB.
+// Runs code that needs more stack than a program's thread may have: PTHREAD_STACK_MIN is 16 KiB.
 #pragma once
 
 #include <cstddef>
 
 namespace uiw::core {
 
-// What is left of the calling thread's stack, in bytes; 0 when that is not known.
+// How many bytes of the calling thread's stack are left; 0 when that is not known.
 size_t stack_left();
 
-// Both wait for run(argument) and say false when there is no such stack, of `size` bytes.
-// On a thread of its own, which gets no signals. The caller holds no lock that `run` wants, the
-// loader's neither: not within dlopen().
+// Both call run(argument) and wait for it. False when no stack of `size` bytes can be had. This one
+// uses a thread of its own, which gets no signals. The caller must hold no lock that `run` needs,
+// including the loader's: do not call it within dlopen().
 bool run_on_own_thread(size_t size, void (*run)(void*), void* argument);
-// On the calling thread. Its locks stay its own.
+// This one uses the calling thread, which keeps its locks.
 bool run_on_own_stack(size_t size, void (*run)(void*), void* argument);
 
-// On the calling thread: on a stack of its own, of `size` bytes, where less than `enough` is known
-// to be left of the thread's and there is memory for it; else as it is.
+// Calls run(argument) on the calling thread. Uses a separate stack of `size` bytes if less than
+// `enough` is known to be left of the thread's own and there is memory.
 void run_with_enough_stack(size_t enough, size_t size, void (*run)(void*), void* argument);
 
 }  // namespace uiw::core

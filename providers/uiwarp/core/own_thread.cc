@@ -12,7 +12,7 @@
 namespace uiw::core {
 namespace {
 
-// By value of OwnThread.
+// Indexed by OwnThread.
 constexpr const char* kNames[] = {"uiwarp", "uiwarp-check", "uiwarp-faults", "uiwarp-last"};
 
 struct Start {
@@ -36,7 +36,7 @@ int start_thread(OwnThread which, void (*run)(void*), void* argument, pthread_t*
   const NoSignals none;
   pthread_t made;
   if (const int error = pthread_create(&made, nullptr, begin, start.get())) return error;
-  static_cast<void>(start.release());  // begin() has it
+  static_cast<void>(start.release());  // owned by begin()
   if (thread)
     *thread = made;
   else

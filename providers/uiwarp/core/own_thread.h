@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Threads of ours, in a program that knows nothing of them: they take no signals, and have names by
-// which they are told from the program's.
+// Our own threads, of which the program does not know: they take no signals, and their names
+// distinguish them from the program's.
 #pragma once
 
 #include <pthread.h>
@@ -11,12 +11,12 @@ namespace uiw::core {
 
 enum class OwnThread {
   kEngine,
-  kCheck,   // looks at what the program waits for
-  kFaults,  // lets things happen at their time
+  kCheck,   // watches what the program waits for
+  kFaults,  // carries out timed rules
   kLast,    // core/last_thread.h
 };
 
-// Starts one that calls `run(argument)`. `thread`: to be joined; null: it is detached. 0 or a
+// Starts a thread that calls `run(argument)`. `thread`: for joining it; null: detached. 0 or a
 // positive errno. Thread: any.
 int start_thread(OwnThread which, void (*run)(void*), void* argument, pthread_t* thread = nullptr);
 

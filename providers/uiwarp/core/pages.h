@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Memory that begins a page, for what the kernel copies to or from. TCP's bytes begin one of the
-// kernel's where nothing was on its way before, and to copy from there to where malloc() begins, 16
-// bytes into a page, is slow on AMD (core/copy.h).
+// Page-aligned memory for data that the kernel copies. If no bytes are in flight, the kernel stores
+// TCP's bytes from the beginning of a page. Copying from there to memory from malloc(), which
+// begins 16 bytes into a page, is slow on AMD (core/copy.h).
 //
-// It comes from the kernel and goes back there at once. malloc() would keep much of it: after the
-// first buffer of a size was freed it takes the others from its heap (mallopt(3),
-// M_MMAP_THRESHOLD), which ends behind the last small object that somebody still has. Thread: any.
+// It comes from the kernel and is given back at once when freed. malloc() would keep much of it:
+// after the first buffer of a size was freed, it takes others from its heap (mallopt(3),
+// M_MMAP_THRESHOLD), which cannot shrink below the last small object in use. Thread: any.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #include <memory>
 #include <new>
 
-// What is read or written beyond the end is found only where malloc() gave it.
+// The address sanitizer finds accesses beyond the end only in memory from malloc().
 #if defined(__SANITIZE_ADDRESS__)
 #define UIW_PAGES_BY_MALLOC 1
 #elif defined(__has_feature)
@@ -45,7 +45,7 @@ inline uint8_t* map_pages(size_t size) {
 #else
 
 struct FreePages {
-  size_t size = 0;  // of all
+  size_t size = 0;  // of the whole mapping
   void operator()(uint8_t* memory) const { munmap(memory, size); }
 };
 inline uint8_t* map_pages(size_t size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How a thread of the program waits inside of a verb.
+// How a thread of the program waits inside a verb.
 #pragma once
 
 #include <ctime>
@@ -9,8 +9,8 @@
 
 namespace uiw::core {
 
-// Returns at `due` of now() or later; at once when that has been. No cancellation point. With no
-// lock held. Thread: any.
+// Returns when now() has reached `due`; at once if it has. No cancellation point. Call it without a
+// lock. Thread: any.
 inline void sleep_until(Nanoseconds due) {
   const NoCancellation guard;
   for (Nanoseconds left; (left = due - now()) > 0;) {

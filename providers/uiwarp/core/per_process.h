@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// State of the process that a fork() must not share: the child gets a new one and never touches the
-// parent's, whose locks may have been held and whose threads do not run there.
+// State of a process that a fork() must not share. The child gets a new object and never touches
+// the parent's, whose locks may have been held and whose threads do not run there.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,8 @@ namespace uiw::core {
 template <class T>
 class PerProcess {
  public:
-  // Made when first asked for; lives as long as the process. Null when out of memory. Thread: any.
+  // The object of this process, created at the first call; lives as long as the process. Null when
+  // out of memory. Thread: any.
   T* get() {
     const unsigned now = generation();
     Cell* current = current_.load(std::memory_order_acquire);
@@ -27,7 +28,7 @@ class PerProcess {
     }
     return &current->value;
   }
-  // Null as long as this process has not asked for it. Allocates nothing. Thread: any.
+  // Null until get() was called in this process. Allocates nothing. Thread: any.
   T* made() const {
     Cell* const current = current_.load(std::memory_order_acquire);
     return current && current->generation == generation() ? &current->value : nullptr;

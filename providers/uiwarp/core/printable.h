@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Text of others, for terminals and other formats.
+// Makes foreign text safe for terminals and other formats.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace uiw::core {
 
-// With a question mark in the place of whatever is not printable ASCII.
+// Replaces whatever is not printable ASCII by question marks.
 inline std::string printable(std::string_view text) {
   std::string out(text);
   std::ranges::replace_if(

@@ -13,7 +13,8 @@
 namespace uiw::core {
 namespace {
 
-// Takes a number and the character behind it off `text`. False when they do not come next.
+// Removes a number and the character behind it from the beginning of `text`. False when `text` does
+// not begin with them.
 template <class Number>
 bool take_number(std::string_view& text, Number& number, char behind) {
   const char* const last = text.data() + text.size();
@@ -35,7 +36,7 @@ bool more_run_than(std::string_view loadavg, int processors) {
   return take_number(loadavg, running, '/') && running > processors;
 }
 
-// Those of the first thread: others of ours go where it pleases them (engine/steering.h).
+// Those of the main thread: engines change their own (engine/steering.h).
 int processors() {
   CpuMask ours;
   return ours.read(getpid()) ? ours.count() : 0;

@@ -58,7 +58,7 @@ long raw(long number, Arguments... arguments) {
   return call(number, a[0], a[1], a[2], a[3], a[4]);
 }
 
-// A new descriptor is the stack's own.
+// Marks a new descriptor as the stack's own.
 int own(long result) {
   const int fd = above_standard(static_cast<int>(result));
   adopt_descriptor(fd);
@@ -73,7 +73,7 @@ int above_standard(int fd) {
   const int above = static_cast<int>(
       raw(SYS_fcntl, fd, close_on_exec ? F_DUPFD_CLOEXEC : F_DUPFD, STDERR_FILENO + 1));
   raw(SYS_close, fd);
-  // EINVAL: the limit of descriptors is even below that.
+  // EINVAL: the limit of descriptors is below 4.
   return above == -EINVAL ? -EMFILE : above;
 }
 
@@ -81,7 +81,7 @@ int open(const char* path, int flags, unsigned mode) {
   return own(raw(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 int close(int fd) {
-  // First: another thread may get the number at once.
+  // Before the close: another thread may get the number at once.
   release_descriptor(fd);
   return static_cast<int>(raw(SYS_close, fd));
 }
@@ -176,7 +176,7 @@ long wait_writable(int fd, long nanoseconds) {
   return raw(SYS_ppoll, &waits, 1, &limit, 0L, 0L);
 }
 long recv(int fd, void* buffer, size_t size, int flags) {
-  // The address, and so its size, is not wanted.
+  // The address and its size are not wanted.
   return raw(SYS_recvfrom, fd, buffer, size, flags, 0L);
 }
 int eventfd(unsigned initial, int flags) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// System calls that go straight to the kernel. Everything uiwarp does for itself uses these (or
-// io_uring), never libc's open/write/close/socket: those are what libuiwarp-preload.so and
-// librspreload.so interpose, and going through them would re-enter us. Nor are these cancellation
-// points: no verb is one.
-// All return the value of the call, or -errno; errno itself is left alone.
-// A descriptor that one of these makes is the stack's own until close() (core/descriptors.h), and
-// never 0, 1 or 2.
+// System calls that go straight to the kernel. uiwarp uses these (or io_uring) for itself, never
+// libc's open/write/close/socket: libuiwarp-preload.so and librspreload.so interpose those, so they
+// would re-enter us. These are also no cancellation points, as no verb is one. All return the value
+// of the call, or -errno; errno itself is not changed. A descriptor made by one of these is the
+// stack's own until close() (core/descriptors.h), and is never 0, 1 or 2.
 #pragma once
 
 #include <sys/socket.h>
@@ -22,12 +20,13 @@ struct stat;
 
 namespace uiw::core::sys {
 
-// A descriptor that was made in another way: as it is, or, where it is 0, 1 or 2, closed, and a
-// copy from 3 on instead. A program may run with these closed (2>&-) and write there all the same:
-// what it writes must not go into a connection or a file of ours. -errno when there is none above;
-// an error that it is given comes back. CLOEXEC stays.
+// Moves a descriptor that was made in another way above 2: returns it as it is or, if it is 0, 1 or
+// 2, closes it and returns a copy. A program may run with these closed (2>&-) and still write to
+// them: its output must not go into a connection or a file of ours. -errno when no higher number is
+// free; an error passed in is returned. Keeps CLOEXEC.
 int above_standard(int fd);
-// Below /proc by thread-self: self is the main thread's, which may have ended before the others.
+// For paths below /proc use thread-self: self refers to the main thread, which may have ended
+// before the others.
 int open(const char* path, int flags, unsigned mode = 0);
 int close(int fd);
 long read(int fd, void* buffer, size_t size);
@@ -35,7 +34,7 @@ long write(int fd, const void* buffer, size_t size);
 long pwrite(int fd, const void* buffer, size_t size, off_t offset);
 int fallocate(int fd, int mode, off_t offset, off_t size);
 // Fills `buffer`, of at most 256 bytes, from the kernel's generator. False while that has no
-// entropy yet, which lasts seconds after a boot.
+// entropy yet, in the first seconds after a boot.
 bool random(void* buffer, size_t size);
 int pipe2(int fds[2], int flags);
 int fstat(int fd, struct stat* out);
@@ -56,7 +55,7 @@ long recvmsg(int fd, msghdr* message, int flags);
 // Without a time-out.
 long sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags);
 long recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags);
-// Positive: there is room; 0: there was none for so many nanoseconds.
+// Positive: there is room; 0: there was none within `nanoseconds`.
 long wait_writable(int fd, long nanoseconds);
 long recv(int fd, void* buffer, size_t size, int flags);
 int eventfd(unsigned initial, int flags);

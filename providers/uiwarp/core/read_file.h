@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Files that are read as a whole, or their beginning.
+// Reads whole files, or their beginning.
 #pragma once
 
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 
 namespace uiw::core {
 
-inline constexpr size_t kLargestFile = 16u << 20;  // bytes: no list of rules has as many
+inline constexpr size_t kLargestFile = 16u << 20;  // bytes; more than any list of rules has
 
-// Appends all of a file that the user has named to `text`. "", or what is wrong: it cannot be read,
-// has more than kLargestFile bytes, or is no regular file, as a FIFO that nobody may ever write to.
-// Thread: any.
+// Appends the contents of a file that the user has named to `text`. Returns "" or the problem: it
+// cannot be read, has more than kLargestFile bytes, or is no regular file, such as a FIFO that may
+// never have a writer. Thread: any.
 inline std::string read_file(const std::string& path, std::string& text) {
   const int fd = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return strerrordesc_np(-fd);
@@ -44,8 +44,8 @@ inline std::string read_file(const std::string& path, std::string& text) {
   return problem;
 }
 
-// The beginning of a file, as of those below /proc, as much of it as there is `room` for. Empty
-// when it cannot be read. Thread: any.
+// Reads the beginning of a file, such as one below /proc, as far as there is `room`. Empty when it
+// cannot be read. Thread: any.
 inline std::string_view beginning_of(const char* path, std::span<char> room) {
   const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -57,10 +57,10 @@ inline std::string_view beginning_of(const char* path, std::span<char> room) {
   return {room.data(), have};
 }
 
-// All of `bytes` that an open file has from `offset` on; how many. Of a file that another process
-// writes through a mapping it reads later what a later call reads. Thread: any.
+// Reads `bytes` of an open file from `offset` on, as far as it has them; returns how many. If
+// another process writes the file through a mapping, later calls read later contents. Thread: any.
 inline size_t read_at(int fd, std::span<uint8_t> bytes, uint64_t offset) {
-  __sync_synchronize();  // a fence that the thread sanitizer takes
+  __sync_synchronize();  // a fence that the thread sanitizer accepts
   size_t got = 0;
   while (got < bytes.size()) {
     const ssize_t more =

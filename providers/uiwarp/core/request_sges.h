@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The SGEs of a work request, for who looks at what a program posts. Pure.
+// The SGEs of a work request, for code that inspects posts of a program. Pure.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,9 +12,9 @@
 
 namespace uiw::core {
 
-// Those that are looked at when it is carried out: none of LOCAL_INV and BIND_MW, whose list and
-// count are whatever a program has left there. None of a count that is refused: a negative one, or
-// more than `most`.
+// The SGEs that are used when the request is carried out: none for LOCAL_INV and BIND_MW, whose
+// list and count may be anything; and none if the count is refused: a negative one, or more than
+// `most`.
 inline std::span<const ibv_sge> sges_of(const ibv_send_wr& wr,
                                         uint32_t most = std::numeric_limits<int>::max()) {
   const uint32_t opcode = value_of(wr.opcode);

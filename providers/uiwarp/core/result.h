@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A value or a positive errno. Named like std::expected, which g++ 12 lacks in C++20.
+// A value or a positive errno. Its members are named as in std::expected, which g++ 12 lacks in
+// C++20.
 #pragma once
 
 #include <optional>

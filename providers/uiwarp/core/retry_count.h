@@ -5,7 +5,7 @@
 
 namespace uiw::core {
 
-// The largest retry count; as rnr_retry it is for ever (InfiniBand 9.7.5.2.8, ibv_modify_qp(3)).
+// The largest retry count; as rnr_retry it means forever (InfiniBand 9.7.5.2.8, ibv_modify_qp(3)).
 inline constexpr uint8_t kMostRetries = 7;
 
 }  // namespace uiw::core

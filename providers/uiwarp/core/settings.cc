@@ -134,7 +134,7 @@ constexpr SettingInfo kTable[] = {
      "stands for the process id."},
 };
 
-// Not settings: what tests tell each other.
+// Not settings: variables that tests use.
 constexpr std::string_view kTestPrefix = "UIWARP_TEST_";
 constexpr std::string_view kPrefix = "UIWARP_";
 
@@ -145,7 +145,7 @@ const SettingInfo* find(std::string_view name) {
   return nullptr;
 }
 
-// The setting that a wrong name is meant for, or null. What all begin with does not count.
+// The setting that a wrong name probably means, or null. The common prefix does not count.
 const char* nearest(std::string_view name) {
   const std::string_view own = name.substr(kPrefix.size());
   size_t least = own.size() / kLettersForOneWrong + 1;
@@ -358,7 +358,7 @@ void warn_of_typos() {
 }
 
 void load() {
-  // A set-uid program runs for someone who may not trust the environment's author.
+  // A set-uid program must not trust the environment of its caller.
   if (getauxval(AT_SECURE) != 0) return;
   for (const SettingInfo& info : kTable) {
     const char* text = std::getenv(info.name);
@@ -417,7 +417,7 @@ bool parse_setting(const char* name, const char* text, Settings& out, std::strin
   }
   if (assign(name, text, out)) return true;
   CheckOptions ignored;
-  std::string word;  // that is wrong
+  std::string word;  // the wrong part
   if (std::string_view(name) == "UIWARP_CHECK") parse_check_options(text, ignored, &word);
   TraceOptions unused;
   if (std::string_view(name) == "UIWARP_TRACE") parse_trace_options(text, unused, &word);

@@ -19,7 +19,7 @@ constexpr LibertyInfo kTable[] = {
     {"numbers", "the number of a queue pair that is gone is the next one's"},
 };
 
-// 0: there is none of that name.
+// 0: no liberty has that name.
 uint32_t bit_of(std::string_view name) {
   for (size_t i = 0; i < std::size(kTable); ++i)
     if (name == kTable[i].name) return uint32_t{1} << i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What UIWARP_SHAKE says: the seed, and which liberties are taken.
+// The value of UIWARP_SHAKE: the seed, and which liberties are taken.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace uiw::core {
 
-// What RFC 5040 and the verbs manual leave open, and --shake does.
+// Behaviour that RFC 5040 and the verbs manual allow, and --shake shows.
 enum class Liberty : uint8_t {
-  kLate,     // completions are held back for a while
-  kOrder,    // completions of one completion queue come in another order, but for a work queue's
-  kBatches,  // a poll gives fewer than there are
-  kArming,   // ibv_req_notify_cq() takes its time
-  kPlacing,  // the end of what is placed is placed first
-  kFull,     // work queues are full as early as they may be
+  kLate,     // completions are delayed
+  kOrder,    // completions of one CQ are reordered, but not within a work queue
+  kBatches,  // a poll returns fewer than there are
+  kArming,   // ibv_req_notify_cq() takes longer
+  kPlacing,  // the end of a payload is placed first
+  kFull,     // work queues are full as early as allowed
   kEvents,   // events of rdma_cm come late
-  kKeys,     // keys of memory come again as early, or as late, as they can
-  kNumbers,  // the number of a queue pair that is gone is the next one's
+  kKeys,     // memory keys are reused as early, or as late, as possible
+  kNumbers,  // the number of a destroyed queue pair is reused at once
 };
 
 struct LibertyInfo {
   const char* name;  // in UIWARP_SHAKE
-  const char* what;  // it does: half a sentence
+  const char* what;  // its effect, as a clause
 };
-// By Liberty. Thread: any.
+// Indexed by Liberty. Thread: any.
 std::span<const LibertyInfo> liberty_table();
 
 struct ShakeOptions {

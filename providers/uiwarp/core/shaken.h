@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the stack itself does by the seed of --shake, because the instrument (shake/) cannot: it
-// stands on the line between the provider and the stack.
+// Effects of --shake that the stack itself must produce, as the instrument (shake/) only stands
+// between the provider and the stack.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace uiw::core {
 
-// Numbers that nothing else of the seed is drawn by (shake/temper.cc).
+// Purposes for drawing from the seed; different from those in shake/temper.cc.
 enum class Shaken : uint64_t {
   kPlacing = 100,  // qp/place_shaken.h
   kKeys,           // mem/table.h
@@ -34,8 +34,8 @@ constexpr Liberty liberty_of(Shaken what) {
   return Liberty::kPlacing;
 }
 
-// 64 bits for the `nth` time, from 0, of that object. None: without --shake, or where it leaves
-// that liberty out. Thread: any.
+// 64 random bits for the `nth` occasion, from 0, of that object. None: without --shake, or if it
+// leaves that liberty out. Thread: any.
 inline std::optional<uint64_t> shaken(Shaken what, uint64_t object = 0, uint64_t nth = 0) {
   ShakeOptions options;
   if (!parse_shake_options(settings().shake, options) || !options.takes(liberty_of(what)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Objects that several owners find by a number, and that end with the last of them. A forked child
-// finds none of its parent's.
+// Objects that several owners find by a number, and that are freed with the last owner. A forked
+// child finds none of its parent's.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace uiw::core {
 template <class T>
 class SharedByNumber {
  public:
-  // That of `number`, made when nobody has it; of 0 always one of its own. Null: out of memory.
+  // The object of `number`, created if there is none. For 0 always a new one. Null: out of memory.
   // Thread: any.
   std::shared_ptr<T> get(uint64_t number) {
     if (number == 0) return make();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// SipHash-2-4 (Aumasson and Bernstein, 2012) of 64-bit numbers: who does not know the key cannot
-// tell the results from random numbers, however many of them are shown.
+// SipHash-2-4 (Aumasson and Bernstein, 2012) of 64-bit numbers: without the key, its results cannot
+// be distinguished from random numbers, no matter how many are known.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ struct SipKey {
   bool operator==(const SipKey&) const = default;
 };
 
-// Of the numbers' bytes, each little-endian; at most 31 of them.
+// The hash of the numbers' bytes, each little-endian; at most 31 numbers.
 inline uint64_t siphash(const SipKey& key, std::span<const uint64_t> numbers) {
   uint64_t v0 = key.first ^ 0x736f6d6570736575, v1 = key.second ^ 0x646f72616e646f6d;
   uint64_t v2 = key.first ^ 0x6c7967656e657261, v3 = key.second ^ 0x7465646279746573;

@@ -25,7 +25,7 @@ class Spinlock {
   void unlock() { locked_.store(false, std::memory_order_release); }
 
  private:
-  // Not inlined: whoever finds it free should not save registers for this.
+  // Not inlined, so that a caller that finds the lock free need not save registers.
   [[gnu::cold, gnu::noinline]] void wait() {
     int spins = 0;
     do {

@@ -18,10 +18,10 @@
 namespace uiw::core {
 namespace {
 
-// How long a slow reader is waited for, before it counts as one that does not read.
+// How long to wait for a slow reader before it counts as one that does not read.
 constexpr Nanoseconds kPatience = 200 * kMillisecond;
 
-// While it lives, what write() says by a signal stays between us and the kernel.
+// While this object lives, signals caused by our write() do not reach the program.
 class NoSignalOfWrite {
  public:
   NoSignalOfWrite() {
@@ -31,7 +31,7 @@ class NoSignalOfWrite {
     pthread_sigmask(SIG_BLOCK, &of_write_, &before_);
     sigset_t pending;
     sigpending(&pending);
-    // Somebody else's are left to the program.
+    // Signals that were pending before are left to the program.
     if (sigismember(&pending, SIGPIPE)) sigdelset(&of_write_, SIGPIPE);
     if (sigismember(&pending, SIGXFSZ)) sigdelset(&of_write_, SIGXFSZ);
   }
@@ -56,16 +56,16 @@ constinit std::atomic<bool> g_nobody_reads{false};
 void write_to_standard_error(std::string_view text) {
   const NoCancellation whole;  // sigtimedwait() is a cancellation point
   const NoSignalOfWrite quiet;
-  // One bound for all of it, however often a signal handler runs meanwhile.
+  // One time limit for everything, no matter how often a signal handler runs.
   const Nanoseconds end = now() + (g_nobody_reads.load(std::memory_order_relaxed) ? 0 : kPatience);
   while (!text.empty()) {
     const long ready = sys::wait_writable(STDERR_FILENO, std::max<Nanoseconds>(end - now(), 0));
     if (ready == -EINTR) continue;
-    // An error of poll(), as where RLIMIT_NOFILE is 0, says nothing of room.
+    // An error of ppoll(), as with RLIMIT_NOFILE of 0, does not mean that there is no room.
     const bool has_room = ready != 0;
     g_nobody_reads.store(!has_room, std::memory_order_relaxed);
     if (!has_room) return;
-    // A pipe that has room at all takes so much at once.
+    // A pipe that is writable takes this much at once.
     const std::string_view part = text.substr(0, PIPE_BUF);
     const long written = sys::write(STDERR_FILENO, part.data(), part.size());
     if (written == -EINTR) continue;

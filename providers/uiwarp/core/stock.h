@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What is not in use but soon will be again: kept for the next user, as long as as many are in use.
-// So however many are busy, whoever comes and goes among them allocates nothing; and when nobody is
-// busy any more, all but a few have been freed.
+// Keeps objects that are not in use for the next user, at most as many as are in use. So no matter
+// how many are in use, taking and giving back among them allocates nothing; and when none is in use
+// any more, all but a few have been freed.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace uiw::core {
 
-// `T` has a member `T* next_in_stock`, which is the stock's while it keeps one. The stock is never
-// destroyed. Thread: any.
+// `T` has a member `T* next_in_stock`, which the stock uses while it keeps the object. The stock is
+// never destroyed. Thread: any.
 template <class T>
 class Stock {
  public:
   static constexpr size_t kFew = 16;  // enough for the busiest connections of most programs
 
-  // One that was kept, else what `make()` makes; null when that is null.
+  // Returns an object that was kept, else the result of `make()`, which may be null.
   template <class Make>
   T* take(Make&& make) {
     {
@@ -35,7 +35,7 @@ class Stock {
     return made;
   }
 
-  // `free(one)` is called for each that is more than enough.
+  // Takes an object back. Calls `free(object)` for surplus ones.
   template <class Free>
   void give(T* one, Free&& free) {
     T* surplus[2] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How an instrument empties a completion queue of the next table.
+// How an instrument empties a completion queue through the next table.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace uiw::core {
 
-// Takes what has completed there, and calls `visit` for each ibv_wc in its order. 0, or what the
-// poll failed with, negative. Thread: any; the queue's order is that of the calls.
+// Polls until the queue is empty, and calls `visit` for each ibv_wc in order. Returns 0, or the
+// negative error of the poll. Thread: any; the order is that of the calls.
 template <class Visit>
 int take_all(const uiwarp_verbs& verbs, uiwarp_cq* cq, Visit visit) {
   constexpr int kMost = 16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// How often each of a few things has happened, of which nobody else is told.
+// Counts how often each of a few events has happened.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace uiw::core {
 
-// `What`: an enum whose last value, kCount, says how many there are. Thread: any.
+// `What`: an enum whose last value, kCount, is the number of events. Thread: any.
 template <class What>
 class Tally {
  public:

@@ -9,7 +9,7 @@ bool is_local_catastrophic(TermCode code) {
   return layer_of(code) == 0 && etype_of(code) == 0;
 }
 
-// Null for what no RFC names. Complete: the compiler warns about a case that is missing here.
+// Null for codes that no RFC defines. The compiler warns about a missing case.
 const char* name_of(TermCode code) {
   switch (code) {
     case TermCode::kLocalCatastrophic:
@@ -82,7 +82,7 @@ const char* name_of(TermCode code) {
   return nullptr;
 }
 
-// For codes that no RFC names: a peer may send anything (conformance TE-17).
+// For codes that no RFC defines: a peer may send anything (conformance TE-17).
 const char* describe_layer(TermCode code) {
   switch (layer_of(code)) {
     case 0:

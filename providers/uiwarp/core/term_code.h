@@ -57,13 +57,13 @@ constexpr uint8_t code_of(TermCode c) {
   return static_cast<uint16_t>(c) & 0xff;
 }
 
-// Whether an RFC names this code. Any code octet goes with an RDMAP local catastrophic error.
+// Whether an RFC defines this code. With an RDMAP local catastrophic error any code octet is valid.
 bool is_defined(TermCode code);
 
-// A sentence for logs and error messages; never null, also for codes that no RFC names.
+// A sentence for logs and error messages; never null, even for codes that no RFC defines.
 const char* describe(TermCode code);
 
-// What whoever received it can look at, a clause; never null.
+// A clause that says what the receiver of the Terminate can check; never null.
 const char* advice(TermCode code);
 
 }  // namespace uiw::core

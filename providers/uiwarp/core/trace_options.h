@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What UIWARP_TRACE says: where work requests are recorded, how many, and what besides.
+// The value of UIWARP_TRACE: where work requests are recorded, how many, and what else.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ struct TraceOptions {
   static constexpr uint64_t kLeastSize = 64 << 10, kMostSize = 1 << 30;
 
   std::string_view file;     // empty: off. %p in it stands for the process id
-  uint64_t size = 64 << 20;  // size=: bytes, of which the oldest records make room for new ones
-  bool fpdus = false;        // fpdus: each FPDU that is sent or received is recorded, too
+  uint64_t size = 64 << 20;  // size=: bytes; new records replace the oldest ones
+  bool fpdus = false;        // fpdus: record each FPDU that is sent or received, too
 };
 
 // Parses "off" or "FILE[,size=N][,fpdus]", N with K, M or G behind it for KiB, MiB, GiB. The views

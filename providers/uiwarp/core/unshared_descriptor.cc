@@ -14,8 +14,8 @@
 namespace uiw::core {
 
 struct UnsharedDescriptor::Forks {
-  // The last lock that is taken. Held while one is closed, so that a child has it in the list, or
-  // does not have it.
+  // The last lock in the lock order. Held while a descriptor is closed, so that a forked child
+  // either has it in the list or does not have it at all.
   ForkMutex mutex;
   List<UnsharedDescriptor, &UnsharedDescriptor::link_> open;  // under mutex
   bool watched = false;                                       // likewise
@@ -42,9 +42,10 @@ void UnsharedDescriptor::Forks::in_parent() {
   g_forks.mutex.in_parent();
 }
 
-// Allocates nothing, and only closes: the child of a process with threads may do no more. A handler
-// of the program that ran before may have closed all descriptors and opened others. A signal
-// handler that forks in the middle of a change keeps them: the list may not be whole.
+// Allocates nothing and only closes: the child of a process with threads may do no more. An earlier
+// handler of the program may have closed all descriptors and opened others, hence is_same(). If a
+// signal handler forks in the middle of a change, the child keeps the descriptors, as the list may
+// be inconsistent.
 void UnsharedDescriptor::Forks::in_child() {
   const bool whole = !g_forks.mutex.is_inner();
   while (UnsharedDescriptor* const one = whole ? g_forks.open.first() : nullptr) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A descriptor that children of fork() do not keep. A copy there would hold what closing it here is
-// to give up, such as the port of a socket, for as long as the child lives. In children that are
-// made by other ways (clone(2), raw system calls) nobody closes it.
+// A descriptor that children of fork() do not keep. A child's copy would keep alive what closing it
+// here should release, such as the port of a socket. In children made in other ways (clone(2), raw
+// system calls) it stays open.
 #pragma once
 
 #include <sys/types.h>
@@ -18,22 +18,24 @@ class UnsharedDescriptor {
   UnsharedDescriptor(const UnsharedDescriptor&) = delete;
   UnsharedDescriptor& operator=(const UnsharedDescriptor&) = delete;
 
-  // A socket, which nobody else closes from now on. While it has none. Thread: any, one at a time.
+  // Takes over a socket, which no other code may close from now on. This object must not have one.
+  // Thread: any, one at a time.
   void take(int fd);
-  // It is the caller's, and children keep it, too; -1 when it is closed. Thread: likewise.
+  // Gives the descriptor to the caller; children keep it from now on. -1 when there is none.
+  // Thread: likewise.
   int release();
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
-  // Also when it is closed already. A fork waits for it. Thread: any, one at a time.
+  // Closes it, if it is open. A fork waits for that. Thread: any, one at a time.
   void close();
 
-  // The handlers of pthread_atfork(3) know it.
+  // Used by the handlers of pthread_atfork(3).
   struct Forks;
 
  private:
   bool is_same() const;
 
-  int fd_ = -1;  // closed
+  int fd_ = -1;  // -1: none
   ino_t inode_ = 0;
   ListLink<UnsharedDescriptor> link_;
 };

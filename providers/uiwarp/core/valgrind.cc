@@ -9,7 +9,7 @@
 namespace uiw::core {
 namespace {
 
-// Later values say more.
+// Later values are more specific.
 enum : int { kUnknown, kNo, kSomeTool, kMemcheck };
 
 constinit std::atomic<int> known{kUnknown};
@@ -19,7 +19,7 @@ int what_is_loaded() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* to) {
         int& so_far = *static_cast<int*>(to);
-        // Valgrind preloads the one into each program, for all of its tools, the other for this.
+        // Valgrind preloads vgpreload_core for all tools, vgpreload_memcheck for memcheck.
         if (strstr(info->dlpi_name, "/vgpreload_memcheck-") != nullptr)
           so_far = kMemcheck;
         else if (so_far == kNo && strstr(info->dlpi_name, "/vgpreload_core-") != nullptr)
@@ -32,7 +32,7 @@ int what_is_loaded() {
 
 int tool() {
   int now = known.load(std::memory_order_relaxed);
-  // Constructors that run before ours allocate.
+  // Not done yet: constructors that run before ours allocate.
   if (now == kUnknown) {
     now = what_is_loaded();
     known.store(now, std::memory_order_relaxed);
@@ -40,9 +40,9 @@ int tool() {
   return now;
 }
 
-// While dl_iterate_phdr() calls back, it holds a lock of the C library's that a fork leaves as it
-// is: had one of our threads been there, the child's next call would wait for ever. So none of them
-// asks.
+// While dl_iterate_phdr() calls back, it holds a lock of the C library that a fork leaves as it is.
+// If one of our threads were inside during a fork, the child's next call would wait forever. So our
+// threads never call it: this constructor does.
 [[gnu::constructor]] void look() {
   tool();
 }

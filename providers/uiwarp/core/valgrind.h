@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Is this process one that valgrind runs?
+// Whether valgrind runs this process.
 #pragma once
 
 namespace uiw::core {
 
-// Found out when the library is loaded.
+// Determined when the library is loaded. True under every tool of valgrind. Thread: any.
 
 // True under every tool of valgrind's. Thread: any.
 bool under_valgrind();
-// True under memcheck, whose malloc(), aligned_alloc() and free() then take the place of the
-// program's. Thread: any.
+// True under memcheck, which replaces malloc(), aligned_alloc() and free() of the program. Thread:
+// any.
 bool under_memcheck();
 
 }  // namespace uiw::core

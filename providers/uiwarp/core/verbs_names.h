@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the manual calls the values of verbs' enums, without their prefixes. Of values that the enum
-// has; what a program wrote is looked at by value_of() first.
+// The names of the values of verbs' enums in the manual, without their prefixes. Only for valid
+// values; pass what a program wrote through value_of() first.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,7 +11,7 @@
 
 namespace uiw::core {
 
-// "RDMA_WRITE" and so on, by value, as far as there are such work requests here.
+// "RDMA_WRITE" and so on, by value, for the work requests that are supported here.
 std::span<const char* const> opcode_names();
 inline const char* name_of(ibv_wr_opcode opcode) {
   return opcode_names()[opcode];
@@ -20,15 +20,15 @@ inline const char* name_of(ibv_wr_opcode opcode) {
 std::span<const char* const> attribute_names();
 // "RESET" and so on.
 const char* name_of(ibv_qp_state state);
-// "SUCCESS" and so on, by value of ibv_wc_status, as far as there are such statuses here.
+// "SUCCESS" and so on, by value of ibv_wc_status, for the statuses that exist here.
 std::span<const char* const> status_names();
 inline const char* name_of(ibv_wc_status status) {
   return status_names()[status];
 }
-// "RC", "UC" or "UD", of an ibv_qp_type. Null: none of these.
+// "RC", "UC" or "UD", for an ibv_qp_type; null for others.
 const char* name_of_type(uint32_t qp_type);
 
-// Of what an application wrote, which may be no opcode at all and must not be looked at as one.
+// The number that an application wrote, which may be no opcode and must not be read as an enum.
 inline uint32_t value_of(const ibv_wr_opcode& opcode) {
   uint32_t value;
   static_assert(sizeof value == sizeof opcode);

@@ -8,7 +8,7 @@ namespace uiw::core {
 std::string wrapped(std::string_view text, size_t indent, size_t hang) {
   constexpr size_t kColumns = 100;
   std::string result, line(indent, ' ');
-  bool empty = true;  // of words
+  bool empty = true;  // the line has no words yet
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
     const std::string_view word = text.substr(at, end - at);
