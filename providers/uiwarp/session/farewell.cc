@@ -32,9 +32,8 @@ void State::say_farewell() {
 bool State::leave_soon() {
   if (engine.in_child()) return false;
   const std::unique_lock guard(connection_lock, std::try_to_lock);
-  if (!guard)
-    return true;  // RESET is replacing it, or this is a signal handler and its thread
-                  // holds the lock
+  // RESET is replacing it, or this is a signal handler and its thread holds the lock.
+  if (!guard) return true;
   const qp::Shared& shared = connection->shared;
   // In this order: a thread that sends the answer has taken the request off the ring, and holds the
   // role until TCP has the answer.

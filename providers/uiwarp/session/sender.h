@@ -44,10 +44,7 @@ enum SenderRequest : uint32_t {
 class Sender final : public mem::PinHolder {
  public:
   explicit Sender(State& owner) : owner_(owner) {}
-  ~Sender() {
-    UIW_ASSERT(!now_.keeps_regions);
-  }  // else the memory table would keep a pointer to
-     // it
+  ~Sender() { UIW_ASSERT(!now_.keeps_regions); }  // else the table would keep a pointer to it
 
   // There may be something to send: runs the sender, or has the role's holder look again. Thread:
   // any.

@@ -70,7 +70,7 @@ class State final : public engine::Task, public progress::Member {
 
   engine::Engine& engine;                             // [any]
   const QueuePairOptions options;                     // [any]
-  core::Told refusals;                                // for messages about refused calls
+  core::Told refusals;                                // [any] for messages about refused calls
   std::unique_ptr<qp::SendQueue> send_queue;          // [any]
   std::unique_ptr<queue::ReceiveQueue> own_receives;  // [any] null with an SRQ
   queue::ReceiveQueue* receives = nullptr;            // [any]
@@ -80,9 +80,9 @@ class State final : public engine::Task, public progress::Member {
   std::atomic<int> access_flags{0};      // [any] as ibv_modify_qp set them
   std::atomic<uint32_t> ird{0}, ord{0};  // [any] for ibv_query_qp
   std::atomic<bool> by_number{false};    // [any] expect_peer() was called
-  std::atomic<bool> deaf{false};         // nothing from the peer may arrive: QueuePair::deafen()
+  std::atomic<bool> deaf{false};  // [any] nothing from the peer may arrive: QueuePair::deafen()
   // [any] How long a peer that owes an answer may be silent; 0: forever, as far as this stack
-  //       decides.
+  // decides.
   std::atomic<core::Nanoseconds> patience_with_peer{0};
   std::atomic<uint8_t> timeout{0};           // [any] the same, as ibv_query_qp returns it
   std::atomic<bool> awaits_receives{false};  // [any] the peer's Send waits for its receive forever
@@ -103,7 +103,7 @@ class State final : public engine::Task, public progress::Member {
 
   // --- posters (leasing.cc) ---
   // [any] The lease whose pollers may send what is deferred. It is a lease of one of this queue
-  //       pair's own completion queues and lives as long as that. Only the engine writes this.
+  // pair's own completion queues and lives as long as that. Only the engine writes this.
   // The engine writes.
   alignas(64) std::atomic<progress::Lease*> pollers{nullptr};
   std::atomic<uint32_t> unleased_posts{0};      // [any] of bursts
@@ -130,7 +130,7 @@ class State final : public engine::Task, public progress::Member {
   core::Nanoseconds probed_within = 0;  // last value given to probe_idle()
   std::atomic<uint32_t> doorbell{0};    // [any]
   // [any] Keeps flushed receives in order. Also keeps RESET from replacing the connection and the
-  //       source that they are flushed with.
+  // source that they are flushed with.
   core::Spinlock flush_lock;
   bool flushes_receives = false;                    // under flush_lock: fail_receives() was called
   std::binary_semaphore released{0};                // the thread that rang kDestroy waits for it

@@ -21,9 +21,7 @@ class DoorAtPort final : public rendezvous::PortCondition {
  public:
   explicit DoorAtPort(engine::Engine& engine) : engine_(engine) {}
   int try_port(uint16_t port) override {
-    if (port == datagram::kGroupPort)
-      return EADDRINUSE;  // used for multicast groups, by all
-                          // processes
+    if (port == datagram::kGroupPort) return EADDRINUSE;  // of the groups, for all processes
     core::Result<datagram::Door*> entered = datagram::Door::enter(engine_, port);
     if (!entered) return entered.error();
     door_ = *entered;
