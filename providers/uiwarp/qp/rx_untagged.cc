@@ -232,6 +232,7 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
     shared_->peer_asks.store(true, std::memory_order_relaxed);
   note_unasked(false);
   ++request_msn_;
+  inbound.arrivals = shared_->here.load();
   shared_->inbound_requests.push(inbound);
   news_ = true;
   return RxStatus::kOk;

@@ -60,8 +60,8 @@ struct InboundRequest {
   rdmap::ReadRequest read{};
   uint8_t ddp_header[ddp::kUntaggedHeaderSize] = {};  // Read: echoed if a Terminate is needed
   rdmap::AtomicResponse answer{};                     // atomic: executed when it arrived
+  ArrivalHint arrivals;  // had arrived before it: its answer acknowledges that
 
-  // Its answer acknowledges what arrived before it (tx_acknowledgements.cc).
   bool is_empty_read() const { return !atomic && read.size == 0; }
 };
 
@@ -122,10 +122,13 @@ struct Shared {
   // Set by receive. `unasked`: the peer has sent something, and has not asked since whether it has
   // arrived. `peer_asks`: the peer is a uiwarp that asks.
   std::atomic<bool> unasked{false}, peer_asks{false};
+  // Whether the peer's completions are acknowledged, as far as is known here. Thread: any.
+  bool peer_acknowledges() const {
+    return acknowledged || peer_asks.load(std::memory_order_relaxed);
+  }
   // Whether the peer will still ask whether what it sent has arrived. Thread: any.
   bool expects_question() const {
-    return unasked.load(std::memory_order_acquire) &&
-           (acknowledged || peer_asks.load(std::memory_order_relaxed));
+    return unasked.load(std::memory_order_acquire) && peer_acknowledges();
   }
   // Set by receive at the capability hint (qp/peer_hints.h), never where long_fpdus is false.
   std::atomic<bool> peer_takes_long_fpdus{false};

@@ -203,7 +203,7 @@ bool Tx::begin_response(const InboundRequest& request) {
   }
   if (!ensure_batch()) return false;
   build_atomic_response(request.answer);
-  shared_->inbound_requests.pop();
+  end_response();
   return true;
 }
 

@@ -212,6 +212,7 @@ class Tx {
   // Gives a Send or Write that starts its number: an MSN, or the count that arrival hints use.
   void number(SendWqe& wr);
   bool owes_arrival_hint(const SendWqe& wr) const;
+  void end_response();
   bool build_arrival_hint();
   void build_last_arrival_hint(bool in_message);
   bool wants_acknowledgement() const;
@@ -285,7 +286,7 @@ class Tx {
   uint64_t signaled_ = 0;   // the slot after the last of them that is signaled
   uint64_t asked_ = 0;      // all before this slot are followed by a request that acknowledges them
   uint32_t writes_ = 0;     // started Writes with payload; modulo 2^32
-  ArrivalHint told_;        // the last arrival hint sent
+  ArrivalHint told_;        // what the peer knows to have arrived, by hints and answers
   bool rtr_in_batch_ = false;
   bool empty_write_ = false;
   bool tells_arrivals_ = false;

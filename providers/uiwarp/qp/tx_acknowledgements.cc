@@ -69,11 +69,20 @@ void Tx::number(SendWqe& wr) {
 }
 
 // A program that answers a message has received it, so the peer's request must complete before the
-// answer is received. If the peer has not asked about it yet, since its two questions ask about
-// earlier messages, the hint tells it.
+// answer is received. The hint tells what no answer to the peer has acknowledged yet: the peer has
+// not asked, since its two questions ask about earlier messages, or the answer is still to be sent.
 bool Tx::owes_arrival_hint(const SendWqe& wr) const {
-  return rule_of(wr.opcode).queue == ddp::kQnSend && shared_->expects_question() &&
+  return rule_of(wr.opcode).queue == ddp::kQnSend && shared_->peer_acknowledges() &&
          shared_->here.load() != told_;
+}
+
+// The answer to the peer's oldest request was built. It acknowledges what had arrived before that
+// request, as an arrival hint does; a hint may have told more meanwhile.
+void Tx::end_response() {
+  const ArrivalHint& now = shared_->inbound_requests.front()->arrivals;
+  if (static_cast<int32_t>(now.next_send - told_.next_send) > 0) told_.next_send = now.next_send;
+  if (static_cast<int32_t>(now.writes - told_.writes) > 0) told_.writes = now.writes;
+  shared_->inbound_requests.pop();
 }
 
 bool Tx::build_arrival_hint() {

@@ -179,7 +179,7 @@ bool Tx::build_response_segment() {
   message_.offset += size;
   if (last) {
     message_ = {};
-    shared_->inbound_requests.pop();
+    end_response();
   }
   return true;
 }
