@@ -18,9 +18,10 @@
 // (tx_immediates.cc). doc/decisions/022-send-with-immediate.md
 //
 // The arrival hint says which Sends and Writes its sender has received. It is sent in three cases:
-// before a Send to a uiwarp that asks for acknowledgements (tx_acknowledgements.cc) and has not yet
-// asked for all of them; when a Send begins to wait for its receive, as the peer's question waits
-// behind that Send; and before a Terminate. doc/protocol.md, Acknowledged completions
+// before a Send to a uiwarp that asks for acknowledgements (tx_acknowledgements.cc), if no answer
+// to it has told of all that arrived; when a Send begins to wait for its receive, as the peer's
+// question waits behind that Send; and before a Terminate. doc/protocol.md, Acknowledged
+// completions
 #pragma once
 
 #include <endian.h>
