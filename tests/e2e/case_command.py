@@ -119,24 +119,24 @@ def missing_interface(world):
 @case("command-used-wrongly", worlds=["lo4-user"], seconds=30)
 def used_wrongly(world):
     tool = uiwarp(world, "ib_write_bw", status=2)
-    expect("'ib_write_bw' is no command" in tool.output and "uiwarp run ib_write_bw" in tool.output,
+    expect("'ib_write_bw' is not a command" in tool.output and "uiwarp run ib_write_bw" in tool.output,
            "the wrong word is not named", tool)
-    for arguments, word in ((["devices", "--jsn"], "'--jsn' is no option of devices"), ([], "which command"),
+    for arguments, word in ((["devices", "--jsn"], "'--jsn' is not an option of devices"), ([], "which command"),
                             (["run", "--chekc", "true"], "--chekc"), (["run"], "which program"),
-                            (["shake", "--rnus", "3", "--", "true"], "'--rnus' is no option of shake"),
-                            (["netns-pair", "--prt", "3", "--", "true", "--", "true"], "'--prt' is no option of netns-pair"),
-                            (["stat", "abc"], "uiwarp: stat: pid: 'abc' is no whole number from 1 to 4194304."),
-                            (["stat", "--watch", "often"], "uiwarp: stat: --watch: 'often' is no number from 0.1 to 3600."),
-                            (["faults", "failover"], "uiwarp: faults: pid: 'failover' is no whole number from 1 to"),
-                            (["faults", "--explain", ""], "uiwarp: faults: --explain: '' is no name"),
-                            (["shake", "--runs", "0", "--", "true"], "uiwarp: shake: --runs: '0' is no whole number from 1 to"),
-                            (["shake", "--timeout", "nan", "--", "true"], "--timeout: 'nan' is no number from 0.001 to 1000000."),
+                            (["shake", "--rnus", "3", "--", "true"], "'--rnus' is not an option of shake"),
+                            (["netns-pair", "--prt", "3", "--", "true", "--", "true"], "'--prt' is not an option of netns-pair"),
+                            (["stat", "abc"], "uiwarp: stat: pid: 'abc' is not a whole number from 1 to 4194304."),
+                            (["stat", "--watch", "often"], "uiwarp: stat: --watch: 'often' is not a number from 0.1 to 3600."),
+                            (["faults", "failover"], "uiwarp: faults: pid: 'failover' is not a whole number from 1 to"),
+                            (["faults", "--explain", ""], "uiwarp: faults: --explain: '' is not a file name"),
+                            (["shake", "--runs", "0", "--", "true"], "uiwarp: shake: --runs: '0' is not a whole number from 1 to"),
+                            (["shake", "--timeout", "nan", "--", "true"], "--timeout: 'nan' is not a number from 0.001 to 1000000."),
                             (["netns-pair", "--port", "70000", "--", "true", "--", "true"],
-                             "uiwarp: netns-pair: --port: '70000' is no whole number from 1 to 65535."),
-                            (["netns-pair", "--mtu", "big", "--", "true", "--", "true"], "--mtu: 'big' is no whole number from 1280"),
+                             "uiwarp: netns-pair: --port: '70000' is not a whole number from 1 to 65535."),
+                            (["netns-pair", "--mtu", "big", "--", "true", "--", "true"], "--mtu: 'big' is not a whole number from 1280"),
                             (["trace", "--html"], "uiwarp: trace: --html needs a value, FILE."),
                             (["run", "--as"], "uiwarp: --as needs a value, iwarp|roce."),
-                            (["devices", "--json=abc"], "uiwarp: devices: --json: it takes no value, and 'abc' is one.")):
+                            (["devices", "--json=abc"], "uiwarp: devices: --json: it takes no value, but got 'abc'.")):
         tool = uiwarp(world, *arguments, status=2)
         expect(word in tool.output, f"{arguments}: the message does not say what is wrong", tool)
 

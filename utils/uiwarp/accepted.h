@@ -26,7 +26,7 @@ CLI::Validator between(T least, T most) {
   const auto check = [least, most](const std::string& text) -> std::string {
     T value{};
     if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return {};
-    return "'" + text + "' is no " + (std::is_integral_v<T> ? "whole " : "") + "number from " +
+    return "'" + text + "' is not a " + (std::is_integral_v<T> ? "whole " : "") + "number from " +
            text_of(least) + " to " + text_of(most);
   };
   return CLI::Validator(check, text_of(least) + ".." + text_of(most));
@@ -36,7 +36,7 @@ CLI::Validator between(T least, T most) {
 inline CLI::Validator not_empty() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {
-        return text.empty() ? "'' is no name; give that of a file" : "";
+        return text.empty() ? "'' is not a file name" : "";
       },
       "");
 }
@@ -45,7 +45,7 @@ inline CLI::Validator not_empty() {
 inline CLI::Validator no_value() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {
-        return text == "true" ? "" : "it takes no value, and '" + text + "' is one";
+        return text == "true" ? "" : "it takes no value, but got '" + text + "'";
       },
       "");
 }

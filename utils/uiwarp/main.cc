@@ -39,19 +39,22 @@ constexpr char kRunHelp[] =
     "[--] PROGRAM ARGS...\n\n"
     "Runs PROGRAM with the uiwarp devices visible to libibverbs and librdmacm: sets LD_PRELOAD "
     "and\n"
-    "IBV_DRIVERS (what is already in them is kept) and replaces itself by PROGRAM.\n"
-    "--as: the face of the devices, as UIWARP_FACE (`uiwarp settings`), which it overrides.\n"
-    "--check: misuse of the verbs is reported, and the exit status is 66 then; OPTIONs are those "
-    "of "
-    "UIWARP_CHECK.\n"
-    "--faults: what goes wrong by the rules of FILE, or ready-made ones by their name, or none at "
-    "first (`uiwarp "
-    "faults` explains, lists and changes them), as UIWARP_FAULTS.\n"
-    "--shake: by this seed, what the standards leave open and programs do not expect, as "
-    "UIWARP_SHAKE. OPTION: only=NAME or without=NAME, which of that.\n"
-    "--trace: what becomes of each work request is recorded in FILE, which `uiwarp trace` shows, "
-    "as UIWARP_TRACE.\n"
-    "Exit status: the program's own; 127 not found, 126 not executable, 125 uiwarp incomplete.\n";
+    "IBV_DRIVERS (keeping what is already in them), then replaces itself by PROGRAM.\n"
+    "--as: the kind of adapter (face) that the program sees; overrides UIWARP_FACE (`uiwarp "
+    "settings`).\n"
+    "--check: report misuse of the verbs; the exit status is then 66. The OPTIONs are those of\n"
+    "  UIWARP_CHECK.\n"
+    "--faults: inject the faults that the rules of FILE describe. FILE is a path, the name of\n"
+    "  ready-made rules, or 'none' to start without rules. `uiwarp faults` explains, lists and\n"
+    "  changes rules. Sets UIWARP_FAULTS.\n"
+    "--shake: vary by this seed what the standards leave open, in ways that programs do not "
+    "expect.\n"
+    "  OPTION: only=NAME or without=NAME, to select the variations. Sets UIWARP_SHAKE.\n"
+    "--trace: record in FILE what happens to each work request; `uiwarp trace` shows it. Sets\n"
+    "  UIWARP_TRACE.\n"
+    "Exit status: the program's own; 127 if it is not found, 126 if it cannot be executed, 125 "
+    "if\n"
+    "parts of uiwarp are missing.\n";
 
 // Options of run that need a value, in the next word or behind '='.
 struct Choice {
@@ -171,18 +174,19 @@ std::string said(const CLI::App& command, const CLI::ParseError& error) {
 int refuse(const CLI::App& app, const CLI::ParseError& error, const char* first) {
   const bool is_wrong = error.get_exit_code() != 0 && first;
   if (is_wrong && first[0] == '-') {
-    fprintf(stderr, "uiwarp: '%s' is no option of uiwarp; `uiwarp --help` lists them.\n", first);
+    fprintf(stderr, "uiwarp: '%s' is not an option of uiwarp; `uiwarp --help` lists them.\n",
+            first);
     return 2;
   }
   if (is_wrong && !is_command(app, first)) {
     fprintf(stderr,
-            "uiwarp: '%s' is no command of uiwarp. `uiwarp --help` lists them; `uiwarp run %s` "
+            "uiwarp: '%s' is not a command of uiwarp. `uiwarp --help` lists them; `uiwarp run %s` "
             "runs a program.\n",
             first, first);
     return 2;
   }
   if (const std::string option = is_wrong ? unknown_option(app) : ""; !option.empty()) {
-    fprintf(stderr, "uiwarp: '%s' is no option of %s; `uiwarp %s --help` lists them.\n",
+    fprintf(stderr, "uiwarp: '%s' is not an option of %s; `uiwarp %s --help` lists them.\n",
             option.c_str(), first, first);
     return 2;
   }
@@ -211,11 +215,13 @@ int command(int argc, char** argv) {
       app.add_subcommand("devices", "List the devices that a program sees under `uiwarp run`");
   CLI::App* doctor =
       app.add_subcommand("doctor", "Check this machine and say what to do about each problem");
-  CLI::App* enable = app.add_subcommand(
-      "enable", "Let every program of this system see the devices, by /etc/ld.so.preload");
+  CLI::App* enable =
+      app.add_subcommand("enable",
+                         "Make the devices visible to every program on this system, through "
+                         "/etc/ld.so.preload");
   bool force = false;
-  enable->add_flag("--force", force, "Also when no device is to be seen now");
-  CLI::App* disable = app.add_subcommand("disable", "End what `uiwarp enable` did");
+  enable->add_flag("--force", force, "Even if no device is visible now");
+  CLI::App* disable = app.add_subcommand("disable", "Undo `uiwarp enable`");
   CLI::App* settings =
       app.add_subcommand("settings", "List every UIWARP_* setting, its values and default");
   CLI::App* explain = app.add_subcommand(
@@ -223,71 +229,84 @@ int command(int argc, char** argv) {
       "Say what a completion status, errno, event or vendor_err means, and what to look at");
   CLI::App* faults = app.add_subcommand(
       "faults",
-      "Show and change the rules of faults of programs that run; say in words what rules do, and "
-      "which are ready-made");
+      "Show or change the fault rules of running programs, explain rules, or list the ready-made "
+      "ones");
   std::string rules, new_rules;
   pid_t faulty = 0;
   bool faults_page = false, faults_list = false, faults_json = false, faults_off = false;
   CLI::Option* const faulty_option =
-      faults->add_option("pid", faulty, "This process. Without it: all of yours")
+      faults->add_option("pid", faulty, "The process; without it, all of your processes")
           ->check(uiw::tool::between(1, 1 << 22))
           ->type_name("PID");
   CLI::Option* const new_rules_option =
       faults
           ->add_option("file", new_rules,
-                       "Put the rules of this file, or ready-made ones, in force in that process, "
-                       "in place of those it has")
+                       "Replace the rules of that process by those of this file, or ready-made "
+                       "file")
           ->check(uiw::tool::not_empty())
           ->type_name("FILE");
-  faults->add_flag("--off", faults_off, "No rule is in force any more in that process")
+  faults->add_flag("--off", faults_off, "Remove all rules from that process")
       ->needs(faulty_option)
       ->excludes(new_rules_option);
   faults->add_flag("--json", faults_json, "As JSON");
-  faults->add_option("--explain", rules, "Say what the rules of this file, or ready-made ones, do")
+  faults
+      ->add_option("--explain", rules, "Say what each rule of this file, or ready-made file, does")
       ->check(uiw::tool::not_empty())
       ->type_name("FILE")
       ->excludes(faulty_option);
-  faults->add_flag("--list", faults_list, "List the ready-made files, which go by their name")
+  faults->add_flag("--list", faults_list, "List the names of the ready-made files")
       ->excludes(faulty_option)
       ->excludes("--explain");
-  faults->add_flag("--markdown", faults_page, "What rules are made of, as in doc/faults.md")
+  faults
+      ->add_flag("--markdown", faults_page,
+                 "Print the tables of doc/faults.md, which list the "
+                 "words of rules")
       ->excludes(faulty_option)
       ->excludes("--explain", "--list");
   CLI::App* shake = app.add_subcommand(
-      "shake", "Run a command, shaken by one seed after the other, until a run fails");
+      "shake", "Run a command under one shake seed after another until a run fails");
   shake->formatter(std::make_shared<UsageWith>("-- COMMAND ARGS..."));
   uiw::tool::ShakePlan plan;
   std::vector<std::string> command;
-  shake->add_option("--runs", plan.runs, "How many seeds are tried")
+  shake->add_option("--runs", plan.runs, "How many seeds to try")
       ->capture_default_str()
       ->check(uiw::tool::between(uint64_t{1}, uint64_t{1'000'000'000}));
-  shake->add_option("--from", plan.first_seed, "The first of them")
+  shake->add_option("--from", plan.first_seed, "The first seed")
       ->capture_default_str()
       ->check(uiw::tool::between(uint64_t{0}, uint64_t{1} << 63));
-  shake->add_option("--timeout", plan.timeout, "Seconds until a run that is not over has hung")
+  shake
+      ->add_option("--timeout", plan.timeout,
+                   "Seconds after which a run that has not ended "
+                   "counts as hung")
       ->capture_default_str()
       ->check(uiw::tool::between(0.001, 1e6));
-  shake->add_flag("--why", plan.why, "Then say which liberty makes that run fail");
-  shake->add_option("command", command, "Behind --: the command with its arguments")
+  shake->add_flag("--why", plan.why,
+                  "Then find out which liberty (doc/shake.md) makes that run "
+                  "fail");
+  shake->add_option("command", command, "After --: the command and its arguments")
       ->required()
       ->type_name("");
   CLI::App* netns_pair = app.add_subcommand(
-      "netns-pair", "Run two programs on two hosts, which are network namespaces, without root");
+      "netns-pair", "Run two programs in two network namespaces, as on two hosts, without root");
   uiw::tool::PairPlan pair;
   netns_pair->formatter(std::make_shared<UsageWith>(kBothPrograms));
   netns_pair->footer(
-      "{server} and {client} in a word stand for the address of that host. The client is started "
-      "as soon as\nthe server listens on TCP.");
-  netns_pair->add_option("--port", pair.port, "The port at which the server listens; without: any")
+      "In an argument, {server} and {client} stand for the address of that host. The client is "
+      "started\nas soon as the server listens on a TCP port.");
+  netns_pair
+      ->add_option("--port", pair.port,
+                   "The TCP port on which the server listens; without "
+                   "this option: any")
       ->check(uiw::tool::between(1, 65535));
   netns_pair
       ->add_option("--wait", pair.wait,
-                   "Seconds until the client is started whether the server listens or not")
+                   "Seconds after which the client is started even if the server does not listen")
       ->capture_default_str()
       ->check(uiw::tool::between(0.0, 3600.0));
   netns_pair
       ->add_option("--grace", pair.grace,
-                   "Seconds that one has to end once the client has ended or the server failed")
+                   "Seconds that the other program has to end after the client has ended or the "
+                   "server has failed")
       ->capture_default_str()
       ->check(uiw::tool::between(0.0, 3600.0));
   for (const Choice& choice : kChoices)
@@ -298,33 +317,39 @@ int command(int argc, char** argv) {
               std::string problem;
               if (!choice.choose(value, problem)) throw CLI::ValidationError(problem);
             },
-            "As with `uiwarp run`, for both programs")
+            "As for `uiwarp run`, applied to both programs")
         ->type_name(choice.value);
   std::string pair_check;
   const CLI::Option* const check_option =
-      netns_pair->add_flag("--check", pair_check, "The same; --check=OPTION,... has options");
-  netns_pair->add_option("--mtu", pair.mtu, "Bytes of a packet between the hosts")
+      netns_pair->add_flag("--check", pair_check, "The same; with options: --check=OPTION,...");
+  netns_pair->add_option("--mtu", pair.mtu, "MTU between the hosts, in bytes")
       ->capture_default_str()
       ->check(uiw::tool::between(1280, 65535));
-  CLI::App* trace = app.add_subcommand(
-      "trace", "Show what became of the work requests of programs that were traced");
+  CLI::App* trace =
+      app.add_subcommand("trace", "Show what happened to the work requests of traced programs");
   std::vector<std::string> traces;
   bool trace_json = false;
   std::string perfetto, pcap, html;
-  trace->add_option("file", traces, "What was recorded")
+  trace->add_option("file", traces, "A recorded trace")
       ->required()
       ->check(uiw::tool::not_empty())
       ->type_name("FILE");
   trace->add_flag("--json", trace_json, "As JSON");
-  trace->add_option("--perfetto", perfetto, "Into this file, as JSON that ui.perfetto.dev opens")
+  trace
+      ->add_option("--perfetto", perfetto,
+                   "Write a timeline to this file, as JSON that "
+                   "ui.perfetto.dev opens")
       ->check(uiw::tool::not_empty())
       ->type_name("FILE")
       ->excludes("--json");
-  trace->add_option("--pcap", pcap, "The FPDUs into this file, as a capture that Wireshark opens")
+  trace
+      ->add_option("--pcap", pcap,
+                   "Write the FPDUs to this file, as a capture that Wireshark "
+                   "opens")
       ->check(uiw::tool::not_empty())
       ->type_name("FILE")
       ->excludes("--json", "--perfetto");
-  trace->add_option("--html", html, "Into this file, as a page with pictures for a browser")
+  trace->add_option("--html", html, "Write a page with charts to this file, for a browser")
       ->check(uiw::tool::not_empty())
       ->type_name("FILE")
       ->excludes("--json", "--perfetto", "--pcap");
@@ -337,8 +362,11 @@ int command(int argc, char** argv) {
       ->check(uiw::tool::between(1, 1 << 22))
       ->type_name("PID");
   stat->add_flag("--json", stat_json, "As JSON");
-  stat->add_flag("--prometheus", prometheus, "As Prometheus' text format")->excludes("--json");
-  stat->add_option("--watch", every, "Anew each so many seconds, with rates a second, until Ctrl-C")
+  stat->add_flag("--prometheus", prometheus, "In the text format of Prometheus")
+      ->excludes("--json");
+  stat->add_option("--watch", every,
+                   "Repeat at this interval in seconds, with rates per second, "
+                   "until Ctrl-C")
       ->check(uiw::tool::between(0.1, 3600.0))
       ->excludes("--json")
       ->excludes("--prometheus");
@@ -346,8 +374,8 @@ int command(int argc, char** argv) {
   std::vector<std::string> words;
   explain->add_option(
       "word", words,
-      "Name, number or text: IBV_WC_LOC_PROT_ERR, 4, 'local protection error', EINVAL "
-      "ibv_post_send, REJECTED -111, 0x10102. Without any, all are listed");
+      "A name, a number or a text: IBV_WC_LOC_PROT_ERR, 4, 'local protection error', EINVAL "
+      "ibv_post_send, REJECTED -111, 0x10102. Without a word, all are listed");
   explain->add_flag("--json", as_json, "As JSON");
   explain->add_flag("--markdown", errors_page, "As doc/errors.md");
   bool devices_json = false, doctor_json = false;
