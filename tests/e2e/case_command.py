@@ -224,7 +224,7 @@ def explain_lines(world):
     """Lines that programs print of an event, a status or a Terminate are understood; what nobody writes is not."""
     uiwarp = os.path.join(world.bin, "uiwarp")
     for line, status, word in (("RDMA_CM_EVENT_REJECTED, error -111", 0, "RDMA_CM_EVENT_REJECTED, status -111"),
-                               ("RDMA_CM_EVENT_CONNECT_ERROR, error -71", 0, "is no iWARP peer"),
+                               ("RDMA_CM_EVENT_CONNECT_ERROR, error -71", 0, "is not an iWARP peer"),
                                ("status 12", 0, "IBV_WC_RETRY_EXC_ERR"), ("Terminate 0x1205", 0, "longer than the buffer"),
                                ("local protection error", 0, "IBV_WC_LOC_PROT_ERR"), ("error", 2, "there is nothing called 'error'"),
                                ("99999", 2, "there is nothing called '99999'")):

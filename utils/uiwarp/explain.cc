@@ -23,10 +23,10 @@ constexpr char kVendorErrKind[] = "vendor_err";
 constexpr char kTerminateKind[] = "Terminate code";
 constexpr char kWordsTaken[] =
     "It takes the name, number or text of a completion status (IBV_WC_LOC_PROT_ERR, 4, 'local "
-    "protection error'), of an asynchronous or rdma_cm event (IBV_EVENT_CQ_ERR; REJECTED -111), of "
-    "an errno (EINVAL, also with its call: EINVAL ibv_post_send); a vendor_err (0x15) or Terminate "
-    "code (0x1202) as messages have it; the state of a queue pair (SQD); a kind of finding of "
-    "--check (event-lost).";
+    "protection error') or of an asynchronous or rdma_cm event (IBV_EVENT_CQ_ERR; REJECTED -111); "
+    "an errno, with or without its call (EINVAL; EINVAL ibv_post_send); a vendor_err (0x15) or "
+    "Terminate code (0x1202) as messages print it; the state of a queue pair (SQD); a kind of "
+    "finding of --check (event-lost).";
 constexpr const char* kPrefixes[] = {"ibv_wc_", "ibv_event_", "rdma_cm_event_"};
 
 struct Table {
@@ -94,8 +94,8 @@ bool find_terminate(const std::string& word, Terminate& out) {
   char name[16], here[256];
   std::snprintf(name, sizeof name, "0x%04lx ", static_cast<unsigned long>(number));
   std::snprintf(here, sizeof here,
-                "One end ended the connection by a Terminate message with this code. As vendor_err "
-                "it is 0x1%04lx where the peer sent it, 0x2%04lx where this end did.",
+                "One end ended the connection by a Terminate message with this code. The "
+                "vendor_err is 0x1%04lx if the peer sent it, 0x2%04lx if this end did.",
                 static_cast<unsigned long>(number), static_cast<unsigned long>(number));
   out = {std::string(name) + core::describe(code), here,
          std::string("At the end that received it: ") + core::advice(code) + "."};
@@ -266,7 +266,7 @@ void list_all(ExplainAs as) {
     return;
   }
   puts(
-      "uiwarp explain WORD: a name below, a number, the text that programs print, or a Terminate "
+      "uiwarp explain WORD: a name below, a number, a text that programs print, or a Terminate "
       "code.");
   for (const Table& table : tables()) {
     printf("\n%s\n", table.title);
@@ -306,7 +306,9 @@ int explain(const std::vector<std::string>& given, ExplainAs as) {
       (number < static_cast<long>(core::Cause::kPeerTerminated) || words[0].starts_with("0x") ||
        core::is_defined(static_cast<core::TermCode>(number & 0xffff)));
   if (found.empty() && words.size() > 1 && !find({words.front()}).empty()) {
-    fprintf(stderr, "uiwarp: nothing is said of '%s' together with '%s'. Of it alone:\n",
+    fprintf(stderr,
+            "uiwarp: there is no explanation of '%s' together with '%s'. Of the first word "
+            "alone:\n",
             words.front().c_str(), words[1].c_str());
     explain({words.front()}, as);
     return 2;
@@ -330,7 +332,7 @@ int explain(const std::vector<std::string>& given, ExplainAs as) {
                      terminate.here.c_str(),
                      nullptr,
                      {},
-                     {terminate.advice.c_str(), "The other end's own messages."}});
+                     {terminate.advice.c_str(), "The messages that the other end printed."}});
   if (is_vendor_first) shown.push_back(vendor_row);
   for (const Explanation* row : found) shown.push_back(*row);
   if (is_vendor && !is_vendor_first) shown.push_back(vendor_row);
@@ -339,17 +341,14 @@ int explain(const std::vector<std::string>& given, ExplainAs as) {
 
 void print_explanations_markdown() {
   puts(
-      "# What went wrong: statuses, errors, events\n\n"
-      "<!-- Written by `uiwarp explain --markdown`; tests compare it. -->\n\n"
-      "At the default log level uiwarp says on standard error why a call is refused or a request "
-      "fails: once for each\nobject and rule, and of a rule for 32 objects at most. `uiwarp "
-      "explain "
-      "WORD` shows what follows, for one status,\nerrno, event or vendor_err.\n\n"
-      "## vendor_err\n\n"
-      "Every completion that fails says by `vendor_err` of `struct ibv_wc` what happened; of "
-      "flushed ones it is what took the\nqueue pair to its error state. Values keep their "
-      "meaning.\n\n"
-      "| value | name | what happened, and what to do |\n|---|---|---|");
+      "# What went wrong: statuses, errors, events\n\n<!-- Written by `uiwarp explain --markdown`; "
+      "tests compare it. -->\n\nAt the default log level uiwarp prints on standard error why it "
+      "refused a call or why a request failed: once for each\nobject and rule, and for each rule "
+      "for at most 32 objects. `uiwarp explain WORD` prints the entry below for one "
+      "status,\nerrno, event or vendor_err.\n\n## vendor_err\n\nThe `vendor_err` of `struct "
+      "ibv_wc` says why a request failed; in a flushed completion, it says why the queue pair "
+      "went\nto its error state. The values do not change from version to version.\n\n| value | "
+      "name | what happened, and what to do |\n|---|---|---|");
   for (const core::CauseInfo& info : core::cause_table()) {
     const char* plus = info.cause >= core::Cause::kPeerTerminated ? " + Terminate code" : "";
     printf("| `0x%02x`%s | %s | %s |\n", static_cast<unsigned>(info.cause), plus, info.name,

@@ -24,11 +24,11 @@ std::vector<Explanation> make_rows() {
        "status-66",
        66,
        "of a program that had findings or, with hints=1, hints",
-       "`uiwarp run --check` found misuse of the verbs. The program's own status is lost; "
+       "`uiwarp run --check` found misuse of the verbs. This status replaces that of the program; "
        "--check=exit=0 keeps it.",
        nullptr,
        {},
-       {"What stands on standard error behind 'uiwarp check:'.", "doc/check.md"}});
+       {"The text after 'uiwarp check:' on standard error.", "doc/check.md"}});
   return rows;
 }
 

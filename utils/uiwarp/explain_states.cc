@@ -8,21 +8,22 @@ constexpr char kKind[] = "state of a queue pair";
 
 const Explanation kStates[] = {
     {kKind, "RESET", kNoNumber, "nothing can be posted",
-     "A new queue pair of the RoCE face. Moving one there ends its connection, and drops "
-     "completions that were not polled."},
+     "The initial state with the RoCE face. Moving a queue pair to RESET ends its connection and "
+     "discards completions that have not been polled."},
     {kKind, "INIT", kNoNumber, "receives can be posted",
-     "A new queue pair of the iWARP face; it is not connected."},
-    {kKind, "RTR", kNoNumber, "receives messages", "The step from INIT to RTS."},
+     "The initial state with the iWARP face; the queue pair is not connected."},
+    {kKind, "RTR", kNoNumber, "receives messages", "The step between INIT and RTS."},
     {kKind, "RTS", kNoNumber, "sends and receives", "The queue pair is connected."},
     {kKind, "SQD", kNoNumber, "closes its connection gracefully",
-     "rdma_disconnect() moves the queue pair there, or ibv_modify_qp(). What was posted still goes "
-     "out, and Reads are answered; then the connection closes, and the queue pair goes to ERR.",
-     "Of InfiniBand and RoCE the send queue stops, and may be started again by a move to RTS."},
+     "rdma_disconnect() or ibv_modify_qp() moves the queue pair to this state. Posted requests are "
+     "still sent, and Reads are answered. Then the connection closes, and the queue pair goes to "
+     "ERR.",
+     "On InfiniBand and RoCE the send queue stops, and a move to RTS starts it again."},
     {kKind, "SQE", kNoNumber, "the send queue has failed",
-     "Does not occur: a request that fails leads to ERR."},
-    {kKind, "ERR", kNoNumber, "nothing is carried out any more",
-     "The connection has ended, by an error or not. What was posted and is not done completes with "
-     "IBV_WC_WR_FLUSH_ERR; its vendor_err says why."},
+     "Does not occur: a failed request moves the queue pair to ERR."},
+    {kKind, "ERR", kNoNumber, "no request is carried out",
+     "The connection has ended, by an error or not. Posted requests that are not done complete "
+     "with IBV_WC_WR_FLUSH_ERR; vendor_err says why."},
 };
 
 }  // namespace
