@@ -25,113 +25,115 @@ constexpr uint32_t kMaxMilliseconds = 600'000;
 
 constexpr SettingInfo kTable[] = {
     {"UIWARP_CRC", "auto|on|off", "auto",
-     "Ask the peer for a CRC on every FPDU: auto asks except between processes of one host. A peer "
-     "that asks "
-     "for it gets it in any case."},
+     "Ask the peer for a CRC on every FPDU. auto: ask, except if both ends are on one host. If the "
+     "peer asks for CRCs, it gets them in any case."},
     {"UIWARP_MODE", "auto|exclusive", "auto",
-     "auto stays away on a host with RDMA devices of its own; exclusive hides those and shows only "
-     "uiwarp's."},
+     "What to do on a host that has RDMA devices of its own. auto: leave them visible and show no "
+     "uiwarp devices; exclusive: hide them and show only uiwarp's."},
     {"UIWARP_ENGINE", "auto|io_uring|epoll", "auto",
-     "What the engine waits with: auto takes epoll where the system refuses io_uring, as container "
-     "profiles often do, and below valgrind."},
+     "The system interface with which the engine waits for I/O. auto: io_uring, or epoll under "
+     "valgrind and where the system refuses io_uring, as container profiles often do."},
     {"UIWARP_ENGINES", "auto|1..64", "auto",
-     "How many engine threads the connections of a process are spread over, by completion queue: a "
-     "queue with completion vector N has thread N, one with vector 0 the thread that fewest have. "
-     "auto: one for two of the CPUs that the process may use, 8 at most."},
+     "Number of engine threads among which the connections of a process are divided, by completion "
+     "queue. A completion queue with completion vector N uses thread N; one with vector 0 uses the "
+     "thread with the lowest load. auto: one thread for every two CPUs that the process may use, "
+     "at most 8."},
     {"UIWARP_ENGINE_CPU", "follow|free", "follow",
-     "follow moves the engine thread to the CPU where its packets arrive, or, for a stream, away "
-     "from there; free leaves it to the scheduler."},
+     "Where the engine thread runs. follow: on the CPU where its packets arrive, or, for a bulk "
+     "stream, on another one; free: as the scheduler decides."},
     {"UIWARP_POLL_PROGRESS", "on|off", "on",
-     "A program that keeps polling an empty completion queue receives by itself for its "
-     "connections, and sends on where a socket was full, instead of the engine."},
+     "If a program keeps polling an empty completion queue, these polls, instead of the engine, "
+     "receive for its connections and continue sends for which a socket was full."},
     {"UIWARP_FACE", "iwarp|roce", "iwarp",
-     "What programs see: iwarp, RDMA adapters as they are on the wire; roce, RoCE adapters, for "
-     "programs that refuse iWARP or use what it does not have. `uiwarp run --as roce` sets it."},
+     "The kind of adapter that programs see. iwarp: iWARP adapters, which is what they are on the "
+     "wire; roce: RoCE adapters, for programs that refuse iWARP or use features that iWARP does "
+     "not have. `uiwarp run --as roce` sets it."},
     {"UIWARP_COMPLETIONS", "auto|sent|acknowledged", "auto",
-     "When a Send or RDMA Write completes: sent, as iWARP has it, when TCP has taken it; "
-     "acknowledged, as InfiniBand and RoCE have it, when the peer has received or placed it, and "
-     "an error of the peer's completes the request that is to blame. auto: as UIWARP_FACE says."},
+     "When a Send or RDMA Write completes. sent: when TCP has taken it, as in iWARP; acknowledged: "
+     "when the peer has received or placed it, as in InfiniBand and RoCE, so that an error at the "
+     "peer completes the request that caused it. auto: as UIWARP_FACE implies."},
     {"UIWARP_MPA_REVISION", "1|2", "2",
-     "MPA revision to connect with: 2 negotiates read depths and a ready-to-receive frame (RFC "
-     "6581)."},
+     "MPA revision for outgoing connections. 2 negotiates read depths and a ready-to-receive frame "
+     "(RFC 6581)."},
     {"UIWARP_MPA_FALLBACK", "on|off", "on",
-     "Connect once more with MPA revision 1 when the peer closes instead of answering revision 2."},
+     "Connect again with MPA revision 1 if the peer closes the connection instead of answering "
+     "revision 2."},
     {"UIWARP_MPA_MARKERS", "on|off", "off",
-     "Ask the peer for MPA markers, which are checked and then thrown away; never needed. A peer "
-     "that asks for them gets them in any case."},
+     "Ask the peer for MPA markers. uiwarp checks and discards them; it never needs them. If the "
+     "peer asks for markers, it gets them in any case."},
     {"UIWARP_PEER_TO_PEER", "on|off", "on",
      "Ask for a ready-to-receive frame, so that the accepting side may send first (RFC 6581)."},
     {"UIWARP_MPA_RTR", "any|read|write", "any",
-     "The ready-to-receive frame to offer when connecting, and to choose first when accepting; any "
-     "offers both and chooses read first."},
+     "The ready-to-receive frame to offer when connecting, and to prefer when accepting. any: "
+     "offer both, prefer read."},
     {"UIWARP_WAKE_PEER", "on|off", "on",
      "After connecting, send an empty RDMA Write after 10 ms (or twice the time that the peer took "
-     "to reply, up to 100 ms), 100 ms and 1 s for as long as the peer is silent: Linux siw "
-     "overlooks what comes too early until more comes."},
+     "to reply, up to 100 ms), 100 ms and 1 s, as long as the peer has sent nothing: Linux siw "
+     "does not process data that arrives too early until more arrives."},
     {"UIWARP_LONG_FPDUS", "on|off", "on",
-     "Between two uiwarps an FPDU may have several TCP segments, and empty RDMA Writes go before "
-     "large messages, which takes less of the processors; off: each fits one (RFC 5044 5.1) and "
-     "nothing is said, for packet captures and comparisons."},
+     "Between two uiwarp ends, on: an FPDU may span several TCP segments, and empty RDMA Writes "
+     "announce large messages, which saves CPU time; off: each FPDU fits one segment (RFC 5044 "
+     "5.1) and nothing is announced, for packet captures and comparisons."},
     {"UIWARP_PORTS", "auto|FIRST-LAST", "auto",
-     "TCP ports on which queue pairs that programs connect without rdma_cm are reached, one for "
-     "each 256 "
-     "of them in a process, as a firewall has to let them in: 18515-18530, say. auto leaves the "
-     "choice to the "
-     "system."},
+     "TCP ports for queue pairs that programs connect without rdma_cm, such as 18515-18530; a "
+     "process needs one port for every 256 such queue pairs. A firewall must let these ports in. "
+     "auto: the system chooses."},
     {"UIWARP_CONNECT_TIMEOUT_MS", "milliseconds 1..600000", "10000",
-     "Until the peer accepted the TCP connection."},
+     "Time within which the peer must accept the TCP connection."},
     {"UIWARP_REPLY_TIMEOUT_MS", "milliseconds 1..600000", "30000",
-     "From the TCP connection until the remote application accepted or rejected."},
+     "Time within which the remote application must accept or reject, once the TCP connection is "
+     "established."},
     {"UIWARP_REQUEST_TIMEOUT_MS", "milliseconds 1..600000", "5000",
-     "Until an accepted TCP connection sent its whole MPA Request."},
+     "Time within which an accepted TCP connection must deliver its whole MPA Request."},
     {"UIWARP_CLOSE_TIMEOUT_MS", "milliseconds 1..600000", "5000",
-     "After a disconnect, how long nothing may move until everything has gone out and the peer has "
-     "closed its side; then the connection is reset. Not longer than 12 times this in all."},
+     "After a disconnect, uiwarp sends what is left and waits for the peer to close its side. If "
+     "nothing moves for this long, or all of it takes 12 times this, the connection is reset."},
     {"UIWARP_PEER_TIMEOUT_MS", "milliseconds 0..600000", "30000",
-     "How long the peer's host may say nothing while TCP waits for its answer, or, when idle, to "
-     "probes that begin after half of that; then the connection has failed. A queue pair that was "
-     "given a time-out of its own has that while requests are outstanding. 0: no probes, and TCP's "
-     "own patience, a quarter of an hour."},
+     "How long the peer's host may be silent while TCP waits for its answer, or, on an idle "
+     "connection, for the answer to probes that begin after half of this time; then the connection "
+     "has failed. A queue pair with a time-out of its own uses that while requests are "
+     "outstanding. 0: no probes, and TCP's own limit of a quarter of an hour."},
     {"UIWARP_RNR_WAIT_MS", "milliseconds 0..600000", "2000",
-     "How long a message may wait for a receive to be posted; 0 ends the connection at once. Not "
-     "set, it may wait for ever at a queue pair that was given an rnr_retry of 7, or, with the "
-     "RoCE face, by rdma_cm an rnr_retry_count of 7."},
+     "How long a message may wait for a receive to be posted; 0: the connection ends at once. If "
+     "this is not set, a message waits for ever at a queue pair with an rnr_retry of 7, or, with "
+     "the RoCE face and rdma_cm, an rnr_retry_count of 7."},
     {"UIWARP_DEVICES", "auto|all|NAMES", "auto",
-     "Network interfaces that get a device, separated by commas: lo,eth*; with ! or - in front, "
-     "those that do not: !lo,!docker*. auto: all, but with the RoCE face lo only where no other "
-     "one leads to other hosts; 127.0.0.1 is the first device's there."},
+     "Network interfaces that get a device, separated by commas: lo,eth*. Names after ! or - are "
+     "left out: !lo,!docker*. auto: all interfaces, but with the RoCE face lo only if no other "
+     "interface leads to other hosts; the first device then has 127.0.0.1."},
     {"UIWARP_CHECK", "off|on|OPTION,...", "off",
      "Look for misuse of the verbs, report it on standard error and end with status 66. `uiwarp "
-     "run "
-     "--check` sets it. OPTION: exit=N, another status, 0 the program's own; halt=1, end at the "
-     "first finding; hints=1, also what is not certain; json=FILE; github=1, annotations of its "
-     "workflows; suppressions=FILE; max=N, how many findings are shown."},
+     "run --check` sets it. OPTION: exit=N, another status, 0 for the program's own; halt=1, end "
+     "at the first finding; hints=1, report uncertain findings, too; json=FILE, write the findings "
+     "to FILE; github=1, print annotations for GitHub workflows; suppressions=FILE, findings to "
+     "leave out; max=N, show at most N findings."},
     {"UIWARP_FAULTS", "off|none|FILE", "off",
-     "Let go wrong what the rules of FILE say, or ready-made ones by their name: calls, requests, "
-     "connections and devices that fail, slow peers. `uiwarp run --faults` sets it; `uiwarp "
-     "faults` changes rules while a program runs, with none at first if need be, and says what "
-     "they do."},
+     "Inject the faults that the rules of FILE describe: calls, requests, connections and devices "
+     "that fail, slow peers. FILE is a path, the name of ready-made rules, or none, to start "
+     "without rules. `uiwarp run --faults` sets it; `uiwarp faults` explains rules, and changes "
+     "them while a program runs."},
     {"UIWARP_SHAKE", "off|SEED[,only=NAME...][,without=NAME...]", "off",
-     "Do by this seed, a number of 64 bits, what the standards leave open and programs do not "
-     "expect: completions that come late, in other batches and orders, data whose end is placed "
-     "first, late events, keys that come again. `uiwarp run --shake` sets it. only, without: "
-     "which of that, by the names in doc/shake.md."},
+     "Vary by this 64-bit seed what the standards leave open, in ways that programs do not expect: "
+     "completions that come late, or in other batches and orders, data whose end is placed first, "
+     "late events, keys that are used again. `uiwarp run --shake` sets it. only, without: select "
+     "what is varied, by the names in doc/shake.md."},
     {"UIWARP_TRACE", "off|FILE[,size=N][,fpdus]", "off",
      "Record each work request, its completion and what happens to queue pairs in FILE, which "
-     "`uiwarp trace` shows; %p in its name stands for the process id. `uiwarp run --trace` sets "
-     "it. size: of the file, 64K..1G, 64M by default; the newest records stay. fpdus: each FPDU "
-     "that is sent or received is recorded, too, for `uiwarp trace --pcap`."},
+     "`uiwarp trace` shows; %p in the name stands for the process id. `uiwarp run --trace` sets "
+     "it. size: size of the file, 64K..1G, 64M by default; the newest records are kept. fpdus: "
+     "also record each FPDU that is sent or received, for `uiwarp trace --pcap`."},
     {"UIWARP_RUNTIME_DIR", "auto|/DIRECTORY", "auto",
-     "Where the files lie that programs see below /sys/class/infiniband and /dev/infiniband: a "
-     "directory of the user's that nobody else may write to, or one of root's and sticky; if it "
-     "cannot be used, that is said and auto is tried. auto: the first of XDG_RUNTIME_DIR, /dev/shm "
-     "and /tmp that is like this."},
+     "Directory for the files that programs see below /sys/class/infiniband and /dev/infiniband. "
+     "It must belong to the user and be writable by nobody else, or belong to root and be sticky; "
+     "if it cannot be used, uiwarp says so and continues as with auto. auto: the first of "
+     "XDG_RUNTIME_DIR, /dev/shm and /tmp that meets these conditions."},
     {"UIWARP_LOG", "error|warn|info|debug", "warn",
-     "Messages on standard error: up to this level. debug: what devices, queue pairs and "
-     "connections do. With info and debug each line has time (UTC), process id and level."},
+     "Print messages up to this level on standard error. debug: also what devices, queue pairs and "
+     "connections do. With info and debug each line has the time (UTC), the process id and the "
+     "level."},
     {"UIWARP_LOG_FILE", "off|FILE", "off",
-     "Messages are appended to FILE instead, each with time, process id and level; %p in its name "
-     "stands for the process id."},
+     "Append messages to FILE instead, each with time, process id and level; %p in the name stands "
+     "for the process id."},
 };
 
 // Not settings: variables that tests use.
