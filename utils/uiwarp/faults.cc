@@ -43,7 +43,7 @@ std::string note_of(const faults::Rule& rule) {
     all += (all.empty() ? " (there are " : ", ") + device;
   }
   return "There is no device " + rule.device + " on this host now" + all +
-         (all.empty() ? "" : ")") + ": the rule does nothing where it is not there.";
+         (all.empty() ? "" : ")") + ": the rule does nothing while the device does not exist.";
 }
 
 }  // namespace
@@ -61,10 +61,11 @@ int explain_faults(const std::string& name) {
     printf("%s\n", faults::explain(rule).c_str());
     if (const std::string note = note_of(rule); !note.empty()) printf("  %s\n", note.c_str());
   }
-  if (rules.list.empty()) printf("There is no rule: nothing goes wrong.\n");
+  if (rules.list.empty()) printf("There is no rule: no fault is injected.\n");
   if (rules.list.size() > 1)
     printf(
-        "Where several rules meet one event, the first is carried out. Each counts all events.\n");
+        "If several rules match one event, the first is carried out. Each rule counts all "
+        "events.\n");
   return 0;
 }
 
@@ -93,7 +94,7 @@ std::string names(std::span<const faults::Name> list) {
 }  // namespace
 
 void print_faults_markdown() {
-  printf("| word | of | |\n|---|---|---|\n");
+  printf("| word | allowed with | meaning |\n|---|---|---|\n");
   for (const faults::Word& word : faults::word_table()) {
     std::string of;
     for (const faults::Word& form : faults::word_table())
@@ -104,12 +105,13 @@ void print_faults_markdown() {
   }
   printf("\n| value of | |\n|---|---|\n");
   printf("| `verb=`, counted for the process | %s |\n", calls(faults::Scope::kProcess).c_str());
-  printf("| `verb=`, for each queue pair | %s |\n", calls(faults::Scope::kQueuePair).c_str());
-  printf("| `verb=`, for each completion queue | %s |\n",
+  printf("| `verb=`, counted for each queue pair | %s |\n",
+         calls(faults::Scope::kQueuePair).c_str());
+  printf("| `verb=`, counted for each completion queue | %s |\n",
          calls(faults::Scope::kCompletionQueue).c_str());
   printf("| `errno=` | %s |\n", names(faults::errno_names()).c_str());
   printf("| `event=` | %s |\n", names(faults::async_names()).c_str());
-  printf("| `status=` of what is posted to a send queue | %s |\n",
+  printf("| `status=` of requests posted to a send queue | %s |\n",
          names(faults::status_names()).c_str());
   printf("| `status=` of `op=UD_SEND` | %s |\n", names(faults::datagram_status_names()).c_str());
   printf("| `status=` of `op=RECV` | %s |\n", names(faults::receive_status_names()).c_str());

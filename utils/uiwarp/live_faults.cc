@@ -114,7 +114,7 @@ int show_live_faults(pid_t pid, LiveAs as) {
     std::fprintf(stderr,
                  "uiwarp: no process of yours has a device open under --faults. `uiwarp run "
                  "--faults none PROGRAM` starts one whose rules can be changed; `uiwarp faults "
-                 "--help` says what else there is\n");
+                 "--help` lists the other uses\n");
   return 0;
 }
 
@@ -133,7 +133,7 @@ int change_live_faults(pid_t pid, const std::string& name, LiveAs as) {
   constexpr size_t kMost = faults::Mailbox::kMostText / 4;  // its answer is longer
   if (question.text.size() > kMost)
     return fail(2, path + " has more than " + std::to_string(kMost >> 10) +
-                       " KiB, which a process is not given while it runs");
+                       " KiB, the limit for a running process");
   return show_one(pid, question, as);
 }
 

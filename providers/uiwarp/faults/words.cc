@@ -16,79 +16,81 @@ constexpr uint8_t kVerb = bit(Form::kVerb), kOp = bit(Form::kOp), kConnect = bit
 
 constexpr Word kTable[] = {
     {"verb", "NAME", Role::kForm, kVerb,
-     "a call, as `create_cq`: see below. Those of queue pairs and completion queues are counted "
-     "for "
-     "each, others for the process"},
+     "a call, such as `create_cq`; see below. Calls for a queue pair or completion queue are "
+     "counted for each of these, others for the process"},
     {"op", "NAME", Role::kForm, kOp,
-     "a request: `SEND`, `WRITE` and `READ`, with all their kinds, `ATOMIC`, in the order in which "
-     "they are posted; `RECV`, in the order in which messages come; of queue pairs for datagrams "
-     "`UD_SEND`, and `UD_RECV`, in the order in which they come from the network. Counted for each "
-     "queue pair"},
+     "a request: `SEND`, `WRITE` and `READ`, with all their variants, and `ATOMIC`, in the order "
+     "in which they are posted; `RECV`, in the order in which messages arrive; on datagram queue "
+     "pairs `UD_SEND`, and `UD_RECV`, in the order in which datagrams arrive from the network. "
+     "Counted for each queue pair"},
     {"connect", nullptr, Role::kForm, kConnect,
-     "a connection that this process begins, by `rdma_connect()`, or by number with "
+     "a connection that this process starts, by `rdma_connect()`, or by number with "
      "`ibv_modify_qp()` to RTR. Counted for the process"},
     {"accept", nullptr, Role::kForm, kAccept,
-     "a connection of rdma_cm that is requested of this process. Counted for the process, in the "
-     "order in which requests come"},
+     "an rdma_cm connection that a peer requests from this process. Counted for the process, in "
+     "the order in which the requests arrive"},
     {"dev", "NAME", Role::kForm, kDevice,
-     "a device, as `uiw_eth0`, or `*`: all that there are, at a time"},
+     "at a given time, something happens to this device, such as `uiw_eth0`, or with `*` to all "
+     "devices"},
     {"gid", "shift", Role::kForm, kGid,
-     "the GIDs of all devices move one index up, at a time: GID_CHANGE comes, and what programs "
-     "took "
-     "for the index of a GID is another one's, or none's"},
+     "at a given time, the GIDs of all devices move up by one index: GID_CHANGE is raised, and an "
+     "index that a program has stored holds another GID, or none"},
     {"cq", "*", Role::kForm, kCq,
-     "a completion, of sends and receives, counted for each completion queue"},
+     "a completion of a send or a receive, counted for each completion queue"},
     {"peer", "ADDRESS", Role::kForm, kPeer,
-     "what is posted to send queues of queue pairs that are connected to this host, as `10.0.0.2`, "
-     "or `*`, any"},
+     "the requests posted to the send queues of queue pairs that are connected to this host, such "
+     "as `10.0.0.2`, or with `*` to any host"},
     {"qp", "*", Role::kDetail, kOp,
-     "says that each queue pair counts for itself, which is so anyway"},
+     "each queue pair is counted separately. This is always so; the word may be left out"},
     {"port", "N", Role::kDetail, kEither,
-     "only connections of rdma_cm to this port, of the peer or, with `accept`, of this process, "
-     "which alone are counted then"},
+     "apply to and count only rdma_cm connections to this port: of the peer or, with `accept`, of "
+     "this process"},
     {"nth", "N", Role::kWhich, kCounted, "the Nth"},
     {"every", "N", Role::kWhich, kCounted, "the Nth, the 2Nth and so on"},
     {"probability", "P", Role::kWhich, kCounted,
-     "each with this probability, as 0.01. Without any of the three: each"},
+     "each with this probability, such as 0.01. Without `nth`, `every` and `probability`: each"},
     {"errno", "E", Role::kWhat, kVerb,
-     "the call does nothing and fails with E, as its manual page says: by NULL and errno, a "
-     "negative number, or E itself"},
+     "the call does nothing and fails with E, in the way that its manual page describes: by NULL "
+     "and errno, a negative number, or E itself"},
     {"status", "S", Role::kWhat, kOp, "the request completes with `IBV_WC_S`"},
     {"delay", "MIN..MAX", Role::kWhat, kOp,
-     "its completion is handed out later; of `UD_RECV` the datagram comes later, and others "
-     "overtake "
-     "it. One TIME is both. In `us`, `ms` or `s`, at most 60 s"},
+     "its completion is returned later; for `UD_RECV` the datagram arrives later, and others "
+     "overtake it. A single TIME stands for both MIN and MAX. In `us`, `ms` or `s`, at most 60 s"},
     {"drop", nullptr, Role::kWhat, kOp,
-     "of `UD_SEND` and `UD_RECV`: the datagram is lost on its way; a Send completes all the same"},
-    {"duplicate", nullptr, Role::kWhat, kOp, "of `UD_RECV`: the datagram comes twice"},
+     "for `UD_SEND` and `UD_RECV`: the datagram is lost on its way; a Send still completes"},
+    {"duplicate", nullptr, Role::kWhat, kOp, "for `UD_RECV`: the datagram arrives twice"},
     {"reorder", nullptr, Role::kWhat, kOp,
-     "of `UD_RECV`: the datagram comes behind the next one, and never without one"},
+     "for `UD_RECV`: the datagram arrives after the next one; without a next one, never"},
     {"reject", nullptr, Role::kWhat, kEither,
-     "the peer's program rejects it; with `accept` the peer is told that this one does"},
+     "the peer's program rejects the connection; with `accept`, the peer is told that this program "
+     "does"},
     {"timeout", nullptr, Role::kWhat, kEither,
-     "nobody answers, until `UIWARP_CONNECT_TIMEOUT_MS` have passed; with `accept` the peer's "
-     "`UIWARP_REPLY_TIMEOUT_MS`"},
-    {"unreachable", nullptr, Role::kWhat, kConnect, "there is no way to the peer (EHOSTUNREACH)"},
+     "no answer arrives, until `UIWARP_CONNECT_TIMEOUT_MS` is over; with `accept`, until the "
+     "peer's `UIWARP_REPLY_TIMEOUT_MS` is over"},
+    {"unreachable", nullptr, Role::kWhat, kConnect, "the peer cannot be reached (EHOSTUNREACH)"},
     {"reset", nullptr, Role::kWhat, kEither,
-     "it comes about, and is reset with the first request that is posted at this end"},
+     "the connection is made, and is reset when this end posts its first request"},
     {"after", "SIZE", Role::kDetail, kEither,
-     "of `reset`: with the request that would be beyond so many bytes of requests, as `2KiB`, "
-     "`1MiB` or `100`"},
+     "for `reset`: when this end posts the request that exceeds this many bytes of requests, such "
+     "as `2KiB`, `1MiB` or `100`"},
     {"at", "TIME", Role::kDetail, kDevice | kGid,
-     "when, from when the process has opened its first device, or the rules were put in force "
-     "later; at most 86400 s. Needed"},
+     "the time, counted from when the process opened its first device, or from when the rules were "
+     "changed later; at most 86400 s. Required"},
     {"port", "down", Role::kWhat, kDevice,
-     "its port is down: PORT_ERR comes, and its state says so"},
+     "its port goes down: PORT_ERR is raised, and the port state is down"},
     {"for", "TIME", Role::kDetail, kDevice,
-     "of `port=down`: after that it is up again, and PORT_ACTIVE comes. Without: for good"},
-    {"event", "NAME", Role::kWhat, kDevice, "this asynchronous event comes; see below"},
+     "for `port=down`: after this time the port comes up again, and PORT_ACTIVE is raised. Without "
+     "it, the port stays down"},
+    {"event", "NAME", Role::kWhat, kDevice, "this asynchronous event is raised; see below"},
     {"overrun", nullptr, Role::kWhat, kCq,
-     "the completion is lost as if the queue had no room: CQ_ERR comes, and its queue pairs end"},
+     "the completion is lost as if the queue were full: CQ_ERR is raised, and the queue pairs of "
+     "the queue go to ERR"},
     {"rate", "BITS", Role::kDetail, kPeer,
-     "leaves at this rate, of all these queue pairs together, as `1Gbit`, `200Mbit` or `64Kbit` a "
-     "second"},
+     "all these queue pairs together send at this rate per second, such as `1Gbit`, `200Mbit` or "
+     "`64Kbit`"},
     {"delay", "MIN..MAX", Role::kDetail, kPeer,
-     "leaves so much later; one TIME is both. One of `rate` and `delay` is needed"},
+     "each request is sent this much later; a single TIME stands for both MIN and MAX. At least "
+     "one of `rate` and `delay` is required"},
 };
 static_assert(std::size(kTable) == kKeys);
 
