@@ -62,15 +62,15 @@ void warn_of_missing(const std::vector<WithoutDevice>& without, Report& report) 
     if (one.is_missing)
       report.warn("missing_interfaces",
                   "UIWARP_DEVICES names " + one.interface + ", and there is no such interface",
-                  "Correct the name, unless the interface comes later: `ip link` lists those there "
-                  "are.");
+                  "Correct the name, unless the interface appears later. `ip link` lists the "
+                  "interfaces.");
 }
 
 bool check_visible(const Layout& layout, Report& report) {
   if (core::settings_error() != 0) {
     report.warn("devices",
-                "devices: not looked at, since none can be opened while a setting is wrong",
-                "Correct it, and run `uiwarp doctor` again.");
+                "devices: not checked, because no device can be opened while a setting is wrong",
+                "Correct the setting and run `uiwarp doctor` again.");
     return false;
   }
   const ChildResult result = run_child(layout, {layout.probe, "devices"}, kListLimitMs);
@@ -85,21 +85,23 @@ bool check_visible(const Layout& layout, Report& report) {
   }
   report.fail("devices", "libibverbs sees no uiwarp device: " + said(result),
               "Run `UIWARP_LOG=debug " + command_of(layout) +
-                  " devices`; doc/troubleshooting.md goes through the causes.");
+                  " devices`; doc/troubleshooting.md describes the possible causes.");
   return false;
 }
 
 void check_loopback(const Layout& layout, Report& report) {
   if (!core::is_chosen(core::settings().devices, "lo"))
-    return report.warn("loopback", "loopback connection: not tried, UIWARP_DEVICES leaves lo out",
-                       "To try one, run `uiwarp doctor` without that setting.");
+    return report.warn("loopback",
+                       "loopback connection: not tried, because UIWARP_DEVICES leaves "
+                       "lo out",
+                       "To try it, run `uiwarp doctor` without that setting.");
   const ChildResult result = run_child(layout, {layout.probe, "loopback"}, kLoopbackLimitMs);
   if (result.status == 0 && !result.timed_out)
     report.ok("loopback", "loopback connection: " + last_line(result.output));
   else
     report.fail("loopback", "loopback connection: " + said(result),
                 "Run `UIWARP_LOG=debug " + command_of(layout) +
-                    " doctor`; a packet filter on lo may also be the cause.");
+                    " doctor`. A packet filter on lo may also be the cause.");
 }
 
 // A library that cannot be preloaded does not stop a program: ld.so says why, in each, and goes on.
@@ -109,8 +111,9 @@ void check_system_wide(const Layout& layout, Report& report) {
   if (const std::string closed = closed_to_others(library); !closed.empty()) {
     report.fail(
         "system_wide",
-        "/etc/ld.so.preload names " + library + ", but other users may not get at " + closed,
-        "Their programs complain. Open it to them (chmod), or install uiwarp elsewhere.");
+        "/etc/ld.so.preload names " + library + ", but other users have no access to " + closed,
+        "The programs of these users print an error. Give them access (chmod), or install uiwarp "
+        "elsewhere.");
     return;
   }
   // Not one of which this command is a part, perhaps: so by the two files, not by its layout.
@@ -118,9 +121,9 @@ void check_system_wide(const Layout& layout, Report& report) {
     if (access(file.c_str(), F_OK) != 0) continue;  // told below
     if (const Untrusted found = find_untrusted(file)) {
       report.fail("system_wide", "/etc/ld.so.preload names " + library + ", but " + found.said,
-                  "Who may do that gets at every program, root's too. As root: " +
+                  "Whoever can do that controls every program, also those of root. As root: " +
                       (found.mend.empty() ? "" : found.mend + "; or ") +
-                      "`uiwarp disable`, and install uiwarp where root alone may write.");
+                      "`uiwarp disable`, and install uiwarp where only root can write.");
       return;
     }
   }
@@ -128,11 +131,12 @@ void check_system_wide(const Layout& layout, Report& report) {
       run_child(layout, {layout.probe, "devices"}, kListLimitMs, Visibility::kSystemWide);
   if (lists_devices(result) && result.output.find("cannot be preloaded") == std::string::npos)
     report.ok("system_wide",
-              "seen by every program, without `uiwarp run`: /etc/ld.so.preload names " + library);
+              "every program sees the devices, without `uiwarp run`: /etc/ld.so.preload names " +
+                  library);
   else
     report.fail("system_wide",
                 "/etc/ld.so.preload names " + library + ", which does not work: " + said(result),
-                "As root: `uiwarp enable` to put it right, or `uiwarp disable`.");
+                "As root: `uiwarp enable` to repair it, or `uiwarp disable`.");
 }
 
 }  // namespace
@@ -147,8 +151,8 @@ void check_device(const Layout& layout, Report& report) {
   for (const std::string& line : lines_of(without)) report.ok("without_device", line);
   if (is_lo_down(without))
     report.warn("lo",
-                "lo is down, as it is in a fresh network namespace: programs on this host cannot "
-                "reach each other at 127.0.0.1 or at the host's own addresses",
+                "lo is down, as in a new network namespace: programs on this host cannot reach "
+                "each other at 127.0.0.1 or at the host's own addresses",
                 "As root of this network namespace: ip link set lo up.");
   else if (visible)
     check_loopback(layout, report);

@@ -33,8 +33,7 @@ void check_kernel(Report& report) {
     report.version("architecture", name.machine);
   }
   if (sscanf(name.release, "%d.%d", &major, &minor) != 2) {
-    report.warn("kernel", "kernel version unknown",
-                "Linux 6.1 or newer is what uiwarp is made for.");
+    report.warn("kernel", "kernel version unknown", "uiwarp is made for Linux 6.1 or newer.");
     return;
   }
   const std::string what = std::string("kernel ") + name.release;
@@ -42,7 +41,8 @@ void check_kernel(Report& report) {
     report.ok("kernel", what);
   else
     report.warn("kernel", what + " is older than 5.19",
-                "Its io_uring lacks what uiwarp needs: it will use epoll, which is slower.");
+                "The io_uring of this kernel lacks what uiwarp needs: uiwarp will use epoll, which "
+                "is slower.");
 }
 
 // Is a seccomp filter active in this process?
@@ -65,13 +65,11 @@ std::string cure(int error) {
            ". As root: sysctl kernel.io_uring_disabled=0 (or, for 1, join the group in "
            "kernel.io_uring_group).";
   if (error == EPERM && filtered())
-    return "A seccomp filter forbids it, as Docker's default profile does: run the container with "
-           "--security-opt "
-           "seccomp=unconfined, or a profile that allows io_uring_setup, io_uring_enter and "
-           "io_uring_register.";
-  if (error == EINVAL)
-    return "The kernel's io_uring is too old: Linux 5.19 or newer has what is needed.";
-  return "Look for a security module or a limit (ulimit -l, ulimit -n) that forbids it.";
+    return "A seccomp filter forbids it, as in Docker's default profile: run the container with "
+           "--security-opt seccomp=unconfined, or with a profile that allows io_uring_setup, "
+           "io_uring_enter and io_uring_register.";
+  if (error == EINVAL) return "The kernel's io_uring is too old: use Linux 5.19 or newer.";
+  return "Look for a security module, or a limit (ulimit -l, ulimit -n), that forbids it.";
 }
 
 void check_io_uring(Report& report) {
@@ -103,15 +101,15 @@ void check_limits(Report& report) {
   const std::string count = std::to_string(files.rlim_cur);
   if (files.rlim_cur < 256)
     report.warn("open_files", "only " + count + " open files allowed",
-                "Every queue pair is a TCP connection. Raise it: ulimit -n 4096.");
+                "Every queue pair needs a TCP connection. Raise the limit: ulimit -n 4096.");
   else
     report.ok("open_files", "open files: " + count);
   // libibverbs prints a warning of its own at 32 KiB and below; uiwarp pins nothing.
   if (geteuid() != 0 && memory.rlim_cur <= 32768)
     report.warn("locked_memory",
                 "locked memory limited to " + std::to_string(memory.rlim_cur) + " bytes",
-                "uiwarp does not need more, but libibverbs will print a warning. Raise it: ulimit "
-                "-l unlimited.");
+                "uiwarp does not need more, but libibverbs will print a warning. Raise the limit: "
+                "ulimit -l unlimited.");
   else
     report.ok("locked_memory", memory.rlim_cur == RLIM_INFINITY
                                    ? std::string("locked memory: unlimited (uiwarp pins nothing)")
@@ -125,8 +123,8 @@ void check_tcp(Report& report) {
       " " + line_of("/proc/sys/net/ipv4/tcp_allowed_congestion_control") + " ";
   if (control == "bbr" && allowed.find(" reno ") == std::string::npos)
     report.warn("congestion_control", "congestion control is bbr and reno is not allowed",
-                "bbr paces even loopback to half its bandwidth. As root: "
-                "sysctl net.ipv4.tcp_allowed_congestion_control='reno bbr'.");
+                "bbr limits even loopback to half its bandwidth. As root: sysctl "
+                "net.ipv4.tcp_allowed_congestion_control='reno bbr'.");
   else
     report.ok("congestion_control",
               "congestion control: " + control +

@@ -61,7 +61,7 @@ void check_libibverbs(Report& report) {
   else
     report.fail(
         "libibverbs", "libibverbs does not offer " + std::string(kPrivateVersion) + ": " + file,
-        "This uiwarp was built for another rdma-core release: build it against the installed one.");
+        "This uiwarp was built for another rdma-core release: build it for the installed one.");
 }
 
 void check_librdmacm(Report& report) {
@@ -83,12 +83,13 @@ void check_tree(void* library, Report& report) {
       reinterpret_cast<int (*)(const char*, char*, size_t)>(dlsym(library, "uiwarp_vk_redirect"));
   char path[PATH_MAX];
   if (redirect && redirect(kClass, path, sizeof path) == 1)
-    report.ok("device_files", "files that tell of the devices: " +
+    report.ok("device_files", "files that describe the devices: " +
                                   std::string(path, strlen(path) + 1 - sizeof kClass));
   else if (!stays_away())
     report.fail(
-        "device_files", "no directory for the files that tell of the devices",
-        "Set UIWARP_RUNTIME_DIR to one that belongs to you and that nobody else may write to.");
+        "device_files", "no directory for the files that describe the devices",
+        "Set UIWARP_RUNTIME_DIR to a directory that belongs to you and that nobody else can write "
+        "to.");
 }
 
 void check_parts(const Layout& layout, Report& report) {
@@ -113,7 +114,7 @@ void check_parts(const Layout& layout, Report& report) {
   void* library = dlopen(layout.core.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     report.fail("stack", std::string("libuiwarp.so.0 cannot be loaded: ") + dlerror(),
-                "Install the library it names.");
+                "Install the library that the message names.");
     return;
   }
   auto version = reinterpret_cast<int (*)()>(dlsym(library, "uiwarp_abi_version"));
@@ -125,7 +126,7 @@ void check_parts(const Layout& layout, Report& report) {
     report.fail("stack",
                 "stack: " + layout.core + " has private ABI " + std::to_string(found) +
                     ", this command " + std::to_string(UIWARP_ABI_VERSION),
-                "Its parts come from different builds: build or install all of uiwarp again.");
+                "The parts come from different builds: build or install all of uiwarp again.");
   }
 }
 
@@ -135,7 +136,7 @@ void check_log_file(Report& report) {
   if (!text || strcmp(text, "off") == 0) return;
   if (const std::string why = why_no_file(text); !why.empty())
     report.warn("log_file", "setting UIWARP_LOG_FILE='" + std::string(text) + "': " + why,
-                "Messages are on standard error only. Name a folder that is there.");
+                "Messages go to standard error only. Name a file in an existing directory.");
 }
 
 // A valid UIWARP_TRACE whose file cannot be written: a sentence. Else empty.
@@ -148,7 +149,7 @@ std::string why_no_trace(const std::string& name, const char* text) {
 
 void check_settings(Report& report) {
   for (const std::string& misspelt : core::misspelt_settings())
-    report.warn("misspelt_settings", misspelt, "`uiwarp settings` lists those there are.");
+    report.warn("misspelt_settings", misspelt, "`uiwarp settings` lists the valid names.");
   check_log_file(report);
   core::Settings scratch;
   int set = 0;
@@ -175,8 +176,7 @@ void check_face(Report& report) {
     case core::Face::kIwarp:
       return report.ok("face", "face: iwarp; for programs that want RoCE: uiwarp run --as roce");
     case core::Face::kRoce:
-      return report.ok("face",
-                       "face: roce (UIWARP_FACE); over the network it is iWARP all the same");
+      return report.ok("face", "face: roce (UIWARP_FACE); the wire protocol is still iWARP");
   }
 }
 
@@ -186,11 +186,12 @@ void check_real_devices(Report& report) {
     report.ok("host_devices", "no other RDMA device on this host");
   else if (!stays_away())
     report.ok("host_devices",
-              "RDMA devices of this host are hidden (UIWARP_MODE=exclusive):" + names);
+              "the host's own RDMA devices are hidden (UIWARP_MODE=exclusive):" + names);
   else
-    report.fail("host_devices",
-                "this host has RDMA devices, so programs see those and not uiwarp's:" + names,
-                "To use uiwarp instead of them: UIWARP_MODE=exclusive.");
+    report.fail(
+        "host_devices",
+        "this host has RDMA devices of its own, so programs see those and not uiwarp's:" + names,
+        "To use uiwarp's instead: UIWARP_MODE=exclusive.");
 }
 
 }  // namespace

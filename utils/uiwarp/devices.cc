@@ -35,7 +35,7 @@ int devices(const Layout& layout, DevicesAs as) {
                 kLimitMs, Visibility::kRun, Collected::kOutput);
   if (seen.status < 0 || seen.timed_out) {
     fprintf(stderr, "uiwarp: %s %s\n", layout.probe.c_str(),
-            seen.timed_out ? "does not come to an end" : "cannot be started");
+            seen.timed_out ? "does not end" : "cannot be started");
     return 125;
   }
   if (as == DevicesAs::kJson) return print_found(seen);

@@ -116,7 +116,8 @@ int enable_unseen(const Layout& layout, const std::string& before) {
   if (said.find("cannot be preloaded") == said.npos) return tell_enabled(layout);
   if (!is_driver_known) remove_driver_file();
   write_preload_list(before);
-  fprintf(stderr, "uiwarp: nothing was changed, since programs cannot load it:\n%s", said.c_str());
+  fprintf(stderr, "uiwarp: nothing was changed, because programs cannot load the library:\n%s",
+          said.c_str());
   return 1;
 }
 
@@ -174,8 +175,8 @@ int enable_system_wide(const Layout& layout, Enable how) {
   if (problem.empty()) {
     const std::string closed = closed_to_others(layout.preload);
     if (!closed.empty())
-      problem = "other users may not get at " + closed +
-                ", so their programs would complain. Install uiwarp where they may.";
+      problem = "other users have no access to " + closed +
+                ", so their programs would print an error. Install uiwarp where they have access.";
   }
   // Before any of it runs here, as root.
   if (problem.empty()) problem = why_untrusted(layout);
@@ -186,11 +187,11 @@ int enable_system_wide(const Layout& layout, Enable how) {
   std::string said;
   const bool seen = sees_devices(layout, Visibility::kRun, said);
   if (!seen && how == Enable::kWhenSeen) {
-    fprintf(stderr, "uiwarp: nothing was changed, since `uiwarp devices` shows none:\n%s",
+    fprintf(stderr, "uiwarp: nothing was changed, because `uiwarp devices` shows no device:\n%s",
             said.c_str());
     for (const std::string& line : lines_of(without_device()))
       fprintf(stderr, "%s\n", line.c_str());
-    fputs("`uiwarp enable --force` does it for the devices that there will be.\n", stderr);
+    fputs("`uiwarp enable --force` enables uiwarp for devices that appear later.\n", stderr);
     return 1;
   }
   const std::string before = content_of(kPreloadList);
@@ -204,7 +205,9 @@ int enable_system_wide(const Layout& layout, Enable how) {
   }
   if (!good) {
     write_preload_list(before);
-    fprintf(stderr, "uiwarp: nothing was changed, since programs do not see the devices by %s:\n%s",
+    fprintf(stderr,
+            "uiwarp: nothing was changed, because programs do not see the devices through "
+            "%s:\n%s",
             kPreloadList, said.c_str());
     return 1;
   }

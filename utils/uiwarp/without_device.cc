@@ -36,8 +36,8 @@ std::vector<WithoutDevice> without_device() {
     else if (!interface.addressed)
       out.push_back({name, "without an address", ""});
     else if (name == kLoopback && is_loopback_left_out(all))
-      out.push_back({name, "left out by the RoCE face, as others are up",
-                     "UIWARP_DEVICES=all shows it, too"});
+      out.push_back({name, "left out by the RoCE face, because other interfaces are up",
+                     "UIWARP_DEVICES=all shows it"});
   }
   for (const std::string& name : core::single_names(core::settings().devices))
     if (std::ranges::none_of(all,
