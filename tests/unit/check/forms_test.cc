@@ -39,12 +39,12 @@ TEST_F(Forms, TextSaysWhatWhichWhereAndWhatToDo) {
             "        ?  0x7f00\n"
             "    On adapters: The receive ends with IBV_WC_LOC_LEN_ERR, the send with "
             "IBV_WC_REM_INV_REQ_ERR, and\n"
-            "    both queue pairs are in the error state. The sender of a datagram hears nothing, "
+            "    both queue pairs go to the error state. The sender of a datagram gets no error, "
             "and some\n"
-            "    adapters drop it without a completion.\n"
-            "    What to do: Post receives as long as the longest message that the peer may send, "
-            "of UD queue\n"
-            "    pairs 40 bytes longer for the GRH, and bound what it sends.\n");
+            "    adapters drop the datagram without a completion.\n"
+            "    What to do: Post receives that are as long as the longest message that the peer "
+            "may send (on UD\n"
+            "    queue pairs 40 bytes longer, for the GRH), and limit what the peer sends.\n");
 }
 
 TEST_F(Forms, TextSaysThatAHintIsOne) {
