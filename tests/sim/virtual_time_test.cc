@@ -1,89 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What only the simulator can try: when something happens, to the nanosecond, and what happens when
 // a program is quicker than any thread.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/tuning.h"
-#include "sim/behaviour.h"
-#include "sim/queue_pair_end.h"
-#include "sim/sim_engine.h"
-#include "sim/sim_kernel.h"
-#include "support/vectors.h"
+#include "sim/virtual_time.h"
 
 namespace uiw::test {
 namespace {
-
-class PlainEnd final : public QueuePairEnd {
- public:
-  using QueuePairEnd::QueuePairEnd;
-  void reset_connection() override { Kernel::current().reset(fd_); }
-  void half_close() override { Kernel::current().half_close(fd_); }
-  session::QueuePair& qp() { return *qp_; }
-  const session::State& state() { return session::InsideQueuePair::state(*qp_); }
-  int modify(ibv_qp_state to) {
-    ibv_qp_attr attr{};
-    attr.qp_state = to;
-    return qp_->modify(attr, IBV_QP_STATE);
-  }
-};
-
-class VirtualTime : public testing::TestWithParam<uint32_t> {
- protected:
-  // Lets everything happen until `until`; time jumps to the next deadline before that.
-  void run(core::Nanoseconds until) {
-    while (kernel.now() < until) {
-      kernel.pass(core::kMicrosecond);
-      if (take_turn(*engine)) continue;
-      const core::Nanoseconds next = std::min(kernel.next_timer(), next_deadline(*engine));
-      kernel.advance_to(std::min(next, until));
-    }
-  }
-
-  // Takes what comes to `peer` until nothing has for a while: how many of its bytes are `value`.
-  long drain(int peer, uint8_t value = 0) {
-    std::vector<uint8_t> taken(10000);
-    const iovec room{taken.data(), taken.size()};
-    long count = 0;
-    for (int quiet = 0; quiet < 20; ++quiet, run(kernel.now() + core::kMillisecond))
-      for (long got; (got = kernel.receive(peer, {&room, 1})) > 0; quiet = 0)
-        count += std::count(taken.begin(), taken.begin() + got, value);
-    return count;
-  }
-
-  // Both ends of a connection, each with a memory of its own.
-  struct Pair {
-    Pair(VirtualTime& test, size_t window, const EndOptions& first, const EndOptions& second)
-        : sockets(test.kernel.connect(window)),
-          one(*test.engine, *test.engine, test.memory, 100, first),
-          other(*test.engine, *test.engine, other_memory, 101, second) {}
-    void expect_each_other() {
-      for (PlainEnd* end : {&one, &other}) {
-        EXPECT_EQ(end->qp().expect_peer(), 0);
-        EXPECT_EQ(end->modify(IBV_QPS_RTS), 0);
-      }
-    }
-    void attach(bool one_initiates = true) {
-      other.attach(sockets.second, agreement_of(other.options, !one_initiates));
-      one.attach(sockets.first, agreement_of(one.options, one_initiates));
-    }
-    void destroy() {
-      one.destroy();
-      other.destroy();
-    }
-
-    mem::Table other_memory;
-    const std::pair<int, int> sockets;
-    PlainEnd one, other;
-  };
-
-  Kernel kernel{GetParam()};
-  std::unique_ptr<engine::Engine> engine = std::move(*engine::Engine::start());
-  mem::Table memory;
-  static constexpr core::Nanoseconds kCloseTimeout = 60 * core::kSecond;  // main.cc
-};
 
 // The peer takes something in the first third, and then nothing more: the time counts from there.
 TEST_P(VirtualTime, ADisconnectEndsSoonAfterTheLastByteMoved) {
@@ -335,110 +259,6 @@ TEST_P(VirtualTime, AnAtomicAsksForWhatWasBeforeIt) {
   EXPECT_LT(kernel.now() - begin, core::kMillisecond);
   other.destroy();
   one.destroy();
-}
-
-// rnr_retry 7: the sender's adapter would try for ever.
-TEST_P(VirtualTime, ASendMayWaitForItsReceiveForEver) {
-  const auto [ours, theirs] = kernel.connect();
-  PlainEnd end(*engine, *engine, memory, 100, {});
-  end.attach(ours, agreement_of(end.options, false), fpdu(untagged(3, 0, 1, 0, {})));
-  const bool for_ever = GetParam() % 2;
-  end.qp().await_receives(for_ever);
-  run(kernel.now() + 3600 * core::kSecond);
-  EXPECT_EQ(end.ended(), !for_ever);
-  if (for_ever) {
-    ASSERT_EQ(end.receive(RecvWr({}, 0)), 0);
-    run(kernel.now() + core::kMillisecond);
-    EXPECT_EQ(statuses(end.received()), std::vector{IBV_WC_SUCCESS});
-  }
-  end.destroy();
-  kernel.close(theirs);
-}
-
-// A Send waits for its receive, and its peer has gone: what is to be sent by number fails as it
-// would without that Send, which may still get its receive until then.
-TEST_P(VirtualTime, APeerThatHasGoneIsMissedBehindASendThatWaits) {
-  const auto [ours, theirs] = kernel.connect();
-  PlainEnd end(*engine, *engine, memory, 100, {});
-  ASSERT_EQ(end.qp().expect_peer(), 0);
-  ASSERT_EQ(end.modify(IBV_QPS_RTS), 0);
-  end.qp().await_receives(GetParam() % 2);
-  end.attach(ours, agreement_of(end.options, true), fpdu(untagged(3, 0, 1, 0, {})));
-  run(kernel.now() + core::kMillisecond);
-  kernel.close(theirs);
-  run(kernel.now() + core::kMillisecond);
-  // Of the first one TCP may take all, before it knows.
-  Buffer buffer(memory, 8);
-  const core::Nanoseconds begin = kernel.now();
-  for (int i = 0; i < 3; ++i)
-    ASSERT_EQ(end.post(SendWr(IBV_WR_RDMA_WRITE, {buffer.sge()}).to(0x1000, 0x100)), 0);
-  run(begin + 900 * core::kMillisecond);
-  EXPECT_LE(end.sent_count(), 1u);
-  const bool is_received = GetParam() % 4 < 2;
-  if (is_received) ASSERT_EQ(end.receive(RecvWr({}, 0)), 0);
-  run(begin + (is_received ? 2000 : 1100) * core::kMillisecond);
-  const std::vector<ibv_wc_status> sent = statuses(end.sent());
-  ASSERT_EQ(sent.size(), 3u);
-  EXPECT_THAT(sent[0], testing::AnyOf(IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR));
-  EXPECT_EQ(sent[1], sent[0] == IBV_WC_SUCCESS ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
-  EXPECT_EQ(sent[2], IBV_WC_WR_FLUSH_ERR);
-  EXPECT_EQ(statuses(end.received()),
-            std::vector<ibv_wc_status>(is_received ? 1 : 0, IBV_WC_SUCCESS));
-  end.destroy();
-}
-
-// A FIN behind a Send that waits for a receive: that completes, then the end is seen.
-TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeIt) {
-  const auto [ours, theirs] = kernel.connect();
-  PlainEnd end(*engine, *engine, memory, 100, {});
-  end.attach(ours, agreement_of(end.options, false), fpdu(untagged(3, 0, 1, 0, {})));
-  run(kernel.now() + core::kMillisecond);
-  kernel.half_close(theirs);
-  run(kernel.now() + core::kMillisecond);
-  EXPECT_FALSE(end.ended());
-  ASSERT_EQ(end.receive(RecvWr({}, 0)), 0);
-  run(kernel.now() + core::kMillisecond);
-  EXPECT_EQ(statuses(end.received()), std::vector{IBV_WC_SUCCESS});
-  EXPECT_EQ(end.end_error(), 0);
-  end.destroy();
-  kernel.close(theirs);
-}
-
-// The same where whoever polls receives: the engine has asked for bytes when it finds that the Send
-// has to wait, and gets the FIN.
-TEST_P(VirtualTime, AFinWaitsForTheReceiveBeforeItWherePollersReceive) {
-  const auto [ours, theirs] = kernel.connect();
-  const int peer = theirs;  // clang 14 captures no structured binding
-  PlainEnd end(*engine, *engine, memory, 100, {});
-  end.attach(ours, agreement_of(end.options, false));
-  uint32_t msn = 0;
-  const auto arrive = [&] {
-    Octets octets = fpdu(untagged(3, 0, ++msn, 0, {}));
-    for (size_t sent = 0; sent < octets.size(); run(kernel.now() + 10 * core::kMicrosecond)) {
-      const iovec rest{octets.data() + sent, octets.size() - sent};
-      sent += static_cast<size_t>(std::max(0L, kernel.send(peer, {&rest, 1})));
-    }
-  };
-  for (int i = 0; i < 100 && !end.state().is_received_by_pollers(); ++i) {
-    ASSERT_EQ(end.receive(RecvWr({}, msn)), 0);
-    arrive();
-    for (uint32_t polls = 0; polls < 2 * core::tuning::kPollsOfBusyPoller; ++polls) end.collect();
-  }
-  ASSERT_TRUE(end.state().is_received_by_pollers());
-  while (end.received_count() < msn) end.collect();
-  arrive();
-  while (!end.state().receiver.was_stopped()) end.collect();
-  kernel.half_close(theirs);
-  run(kernel.now() + core::kMillisecond);
-  EXPECT_FALSE(end.ended());
-  ASSERT_EQ(end.receive(RecvWr({}, msn - 1)), 0);
-  run(kernel.now() + core::kMillisecond);
-  EXPECT_EQ(end.received_count(), msn);
-  EXPECT_EQ(end.received().back().status, IBV_WC_SUCCESS);
-  EXPECT_TRUE(end.ended());
-  EXPECT_EQ(end.end_error(), 0);
-  end.destroy();
-  kernel.close(theirs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, VirtualTime, testing::Range(1u, 21u));

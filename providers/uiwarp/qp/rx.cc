@@ -12,6 +12,26 @@ namespace uiw::qp {
 
 using core::Bytes;
 using core::TermCode;
+using rdmap::Opcode;
+
+namespace {
+
+// It asks something of the end that it comes to. An empty Write stores nothing: it is a hint
+// (peer_hints.h), which may answer.
+bool asks(Opcode opcode, uint32_t payload_size) {
+  switch (opcode) {
+    case Opcode::kWrite:
+      return payload_size > 0;
+    case Opcode::kReadResponse:
+    case Opcode::kAtomicResponse:
+    case Opcode::kTerminate:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
 
 void Rx::start(Shared& shared, bool wait_for_receive) {
   shared_ = &shared;
@@ -99,6 +119,11 @@ RxStatus Rx::give_up_waiting() {
   return status;
 }
 
+RxStatus Rx::take_answers_only() {
+  taken_ = Taken::kAnswers;
+  return resume();
+}
+
 // RFC 5044 4.4: covers length, ULPDU, pad and the markers among them; stored least significant
 // byte first.
 inline bool Rx::crc_is_right(Bytes fpdu) const {
@@ -167,7 +192,11 @@ RxStatus Rx::on_segment(Bytes ulpdu, uint32_t size) {
   if (ulpdu.size() < segment.header_size) return raise(TermCode::kDdpLocalCatastrophic, nullptr);
   if (rdmap::version_of(ulpdu[1]) != rdmap::kVersion)
     return raise(TermCode::kInvalidRdmapVersion, &segment);
-  const rdmap::Opcode opcode = rdmap::opcode_of(ulpdu[1]);
+  const Opcode opcode = rdmap::opcode_of(ulpdu[1]);
+  if (taken_ == Taken::kAnswers && asks(opcode, segment.payload_size())) {
+    open_.dropped = open_.active;
+    return RxStatus::kOk;
+  }
   return segment.tagged ? on_tagged(segment, opcode) : on_untagged(segment, opcode);
 }
 

@@ -87,6 +87,10 @@ class Rx {
   // After kWantReceive: no receive was posted in time. Raises the fault that a strict receiver
   // would have raised at once.
   RxStatus give_up_waiting();
+  // After kWantReceive: the peer has closed, and the message that waits is not delivered any more,
+  // nor is anything else done that the peer asks for. What answers this end is still taken, and so
+  // is a Terminate.
+  RxStatus take_answers_only();
 
   const RxFault& fault() const { return fault_; }
   const rdmap::Terminate& terminate() const { return terminate_; }
@@ -138,6 +142,12 @@ class Rx {
     uint32_t trailer = 0;  // bytes of pad and CRC to come
     uint8_t header[ddp::kUntaggedHeaderSize] = {};
     rdmap::Opcode opcode() const { return rdmap::opcode_of(header[1]); }
+  };
+
+  // What is done with the segments that come.
+  enum class Taken : uint8_t {
+    kAll,      // all of them
+    kAnswers,  // what answers this end, and Terminates; what the peer asks for is dropped
   };
 
   mpa::Extent extent(core::Bytes seen) const;
@@ -273,6 +283,7 @@ class Rx {
   RxStatus waiting_ = RxStatus::kOk;
   bool answered_ = false;     // one of our requests was answered since SendsFirst was asked
   bool sends_first_ = false;  // SendsFirst has said yes for the bytes being processed
+  Taken taken_ = Taken::kAll;
   bool wait_for_receive_ = false;
   bool explained_ = false;  // the fault was logged
   bool ended_ = false;      // a fault or Terminate: nothing more is processed (RFC 5044 8)

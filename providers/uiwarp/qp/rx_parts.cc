@@ -76,7 +76,7 @@ RxStatus Rx::place(Bytes payload) {
   const Segment segment = open_segment();
   RxStatus status = RxStatus::kOk;
   if (open_.dropped) {
-    // Unreliable service drops its message.
+    // The segment belongs to a message that is dropped.
   } else if (!open_.tagged) {
     status = place_send(segment, payload);
   } else if (open_.opcode() == Opcode::kReadResponse) {

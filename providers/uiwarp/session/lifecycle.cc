@@ -210,7 +210,12 @@ bool State::give_up_sender() {
   const bool over = life.broken || pulse.over;
   if (by_number.load(std::memory_order_relaxed)) {
     // The program is not told before it has something to send.
-    if (!over || send_queue->posted() == send_queue->retired()) return false;
+    if ((!over && !pulse.closed) || send_queue->posted() == send_queue->retired()) return false;
+    // Answers or a Terminate may precede the FIN. on_peer_closed() follows when they are read.
+    if (!over) {
+      receiver.drop_waiting();
+      return true;
+    }
     life.broken = true;
     give_up_peer();
     return true;

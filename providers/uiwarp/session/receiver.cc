@@ -211,6 +211,13 @@ void Receiver::hurry() {
   if (now_.pause == Pause::kForReceive) owner_.engine.arm(receive_timer_, patience());
 }
 
+void Receiver::drop_waiting() {
+  core::log(core::LogLevel::kInfo,
+            "queue pair 0x%06x: the peer has closed; its message that found no receive is dropped",
+            owner_.options.qp_num);
+  handle(owner_.connection->rx.take_answers_only());
+}
+
 void Receiver::pause_for(Pause reason) {
   if (now_.pause == reason) return;
   if (now_.pause == Pause::kForReceive) {

@@ -58,6 +58,9 @@ class Receiver final : public transport::StreamHandler,
 
   // The peer has gone: shortens the wait of a Send for its receive.
   void hurry();
+  // The peer has closed, and requests of this end are outstanding: the Send that waits is dropped,
+  // so that their answers behind it, and the end, are found.
+  void drop_waiting();
   bool waits_for_receive() const { return now_.pause == Pause::kForReceive; }
 
   // Receives once for a poller; bytes that cannot be placed directly go into `buffer`. True when
