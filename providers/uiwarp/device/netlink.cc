@@ -8,6 +8,8 @@
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,6 +27,12 @@ namespace uiw::device {
 namespace {
 
 namespace sys = core::sys;
+
+// How long the kernel's answer is waited for. rtnl_link_alloc_cache() does not say that its request
+// could not be sent (libnl 3.7, link_request_update()), and then waits for an answer to nothing.
+// What was sent is answered within sendmsg(), so that any time is long enough; all signals are
+// blocked meanwhile (core/fork_mutex.h), so that it must not be long.
+constexpr timeval kAnswerWait{.tv_sec = 1, .tv_usec = 0};
 
 struct SocketFree {
   void operator()(nl_sock* socket) const {
@@ -49,6 +57,8 @@ int to_errno(int nl_error) {
     case NLE_AF_NOSUPPORT:
     case NLE_PROTO_MISMATCH:
       return EAFNOSUPPORT;
+    case NLE_AGAIN:  // kAnswerWait is over
+      return ETIMEDOUT;
     default:
       return EIO;
   }
@@ -103,6 +113,8 @@ int connect(Socket& socket) {
   sockaddr_nl any{};
   any.nl_family = AF_NETLINK;
   int error = sys::bind(fd, reinterpret_cast<sockaddr*>(&any), sizeof any);
+  if (error == 0)
+    error = sys::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kAnswerWait, sizeof kAnswerWait);
   if (error == 0 && nl_socket_set_fd(socket.get(), NETLINK_ROUTE, fd) < 0) error = -EIO;
   if (error < 0) sys::close(fd);
   return -error;
