@@ -54,7 +54,7 @@ bool filtered() {
   return false;
 }
 
-// Why io_uring_setup failed with `error`, and what would change it.
+// Why io_uring failed with `error`, and what would change it.
 std::string cure(int error) {
   const std::string disabled = line_of("/proc/sys/kernel/io_uring_disabled");
   if (error == ENOSYS)
@@ -72,21 +72,31 @@ std::string cure(int error) {
   return "Look for a security module, or a limit (ulimit -l, ulimit -n), that forbids it.";
 }
 
+// 0, or what the first of its three calls that is refused says: a filter may list some of them.
+int try_io_uring() {
+  io_uring_params params = {};
+  params.flags = IORING_SETUP_COOP_TASKRUN;
+  const long fd = syscall(SYS_io_uring_setup, 8, &params);
+  if (fd < 0) return errno;
+  io_uring_probe probe = {};
+  const bool works = syscall(SYS_io_uring_register, fd, IORING_REGISTER_PROBE, &probe, 0) >= 0 &&
+                     syscall(SYS_io_uring_enter, fd, 0, 0, 0, nullptr, 0) >= 0;
+  const int error = works ? 0 : errno;
+  close(static_cast<int>(fd));
+  return error;
+}
+
 void check_io_uring(Report& report) {
   const core::EngineKind engine = core::settings().engine;
   if (engine == core::EngineKind::kEpoll) {
     report.ok("engine", "engine: epoll (UIWARP_ENGINE)");
     return;
   }
-  io_uring_params params = {};
-  params.flags = IORING_SETUP_COOP_TASKRUN;
-  const long fd = syscall(SYS_io_uring_setup, 8, &params);
-  if (fd >= 0) {
-    close(static_cast<int>(fd));
+  const int error = try_io_uring();
+  if (error == 0) {
     report.ok("engine", "engine: io_uring");
     return;
   }
-  const int error = errno;
   const std::string what = std::string("io_uring refused: ") + strerror(error);
   if (engine == core::EngineKind::kIoUring)
     report.fail("engine", what, cure(error) + " Or unset UIWARP_ENGINE, which asks for it.");

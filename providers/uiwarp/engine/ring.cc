@@ -78,9 +78,20 @@ int Ring::start() {
   if (int error = buffers_.open(ring_); error != 0) return error == EINVAL ? ENOSYS : error;
   // Saves a look-up of the descriptor in every call; not required.
   io_uring_register_ring_fd(&ring_);
+  if (int error = try_entering(); error != 0) return error;
   fixed_files_.open(ring_);
   read_wake();
   return 0;
+}
+
+// A filter may allow the calls before this one, and forbid io_uring_enter(): nothing would ever be
+// submitted, and wait() would return at once.
+int Ring::try_entering() {
+  io_uring_sqe* sqe = next_sqe();
+  io_uring_prep_nop(sqe);
+  sqe->user_data = kIgnore;
+  const int submitted = io_uring_submit(&ring_);
+  return submitted < 0 ? -submitted : 0;
 }
 
 Ring::~Ring() {

@@ -42,6 +42,7 @@ class Ring final : public Backend {
 
   Ring() = default;
   int start();
+  int try_entering();
   io_uring_sqe* next_sqe();
   void queue_cancel(uint64_t user_data);
   void read_wake();
