@@ -64,7 +64,7 @@ std::string cure(int error) {
     return "kernel.io_uring_disabled is " + disabled +
            ". As root: sysctl kernel.io_uring_disabled=0 (or, for 1, join the group in "
            "kernel.io_uring_group).";
-  if (error == EPERM && filtered())
+  if ((error == EPERM || error == EACCES) && filtered())
     return "A seccomp filter forbids it, as in Docker's default profile: run the container with "
            "--security-opt seccomp=unconfined, or with a profile that allows io_uring_setup, "
            "io_uring_enter and io_uring_register.";

@@ -248,7 +248,8 @@ const Explanation kErrnos[] = {
      "set, uiwarp uses epoll instead.",
      "The control group of a container forbids access to /dev/infiniband/uverbsN, though the file "
      "exists.",
-     {"A seccomp filter forbids io_uring_setup, as in most container runtimes.",
+     {"A seccomp filter forbids io_uring_setup, io_uring_enter or io_uring_register, as in most "
+      "container runtimes.",
       "kernel.io_uring_disabled is 1 or 2."},
      {kWarning, kDoctor}},
     {kKind,
@@ -296,8 +297,9 @@ const Explanation kErrnos[] = {
      "EACCES",
      EACCES,
      "ibv_open_device, rdma_create_event_channel",
-     "uiwarp returns this only by a rule of --faults. Otherwise the program does not run under "
-     "uiwarp.",
+     "UIWARP_ENGINE=io_uring asks for io_uring, which a security module or a seccomp filter "
+     "forbids. If the variable is not set, uiwarp uses epoll instead. Otherwise only a rule of "
+     "--faults has this result.",
      "The user may not open /dev/infiniband/uverbsN or /dev/infiniband/rdma_cm.",
      {"The mode of the file: distributions allow all users, or the group rdma.",
       "A security module forbids it."},

@@ -43,12 +43,14 @@ core::Result<std::unique_ptr<Backend>> open_backend(core::EngineKind kind) {
     return Epoll::open();
   }
   auto ring = Ring::open();
-  const bool refused = !ring && (ring.error() == ENOSYS || ring.error() == EPERM);
+  // EACCES: of a security module, or of a filter that has that errno.
+  const bool refused =
+      !ring && (ring.error() == ENOSYS || ring.error() == EPERM || ring.error() == EACCES);
   if (!refused || kind == core::EngineKind::kIoUring) return ring;
   core::log(core::LogLevel::kWarn,
             "this system refuses io_uring (%s); using epoll, which works as well and is a little "
             "slower. UIWARP_ENGINE=epoll asks for it without this message",
-            ring.error() == EPERM ? "not permitted" : "Linux 5.19 or newer has what is needed");
+            ring.error() == ENOSYS ? "Linux 5.19 or newer has what is needed" : "not permitted");
   return Epoll::open();
 }
 

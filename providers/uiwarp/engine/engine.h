@@ -159,7 +159,7 @@ class OrphanedSocket {
 class Engine {
  public:
   // Starts the thread with the backend that settings().engine names. errno values: EMFILE, ENOMEM,
-  // EAGAIN; EPERM or ENOSYS when the settings demand io_uring and the system refuses it.
+  // EAGAIN; EPERM, EACCES or ENOSYS when the settings demand io_uring and the system refuses it.
   static core::Result<std::unique_ptr<Engine>> start();
   // Runs posted tasks, gives orphaned sockets a moment, waits for cancelled operations, then stops
   // and joins the thread. Every operation in flight must be cancelled or belong to an orphaned

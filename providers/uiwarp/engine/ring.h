@@ -17,7 +17,7 @@ namespace uiw::engine {
 // Thread: engine (the one that opens it is the ring's single issuer), except wake().
 class Ring final : public Backend {
  public:
-  // errno: ENOSYS no io_uring or too old, EPERM refused by policy, EMFILE, ENOMEM.
+  // errno: ENOSYS no io_uring or too old, EPERM or EACCES refused by policy, EMFILE, ENOMEM.
   static core::Result<std::unique_ptr<Backend>> open();
   ~Ring() override;
 

@@ -46,9 +46,9 @@ std::string start_refused(long call, int error, int& failed_step) {
 
 TEST(Refusal, EpollIsTakenAndSaidSoOnce) {
   test::poll_until([] { return test::threads() <= 2; });  // a sanitizer may have one
-  // A profile may list some of them only.
+  // A profile may list some of them only. EACCES is what security modules have.
   for (long call : {SYS_io_uring_setup, SYS_io_uring_register, SYS_io_uring_enter}) {
-    for (int error : {EPERM, ENOSYS}) {
+    for (int error : {EPERM, ENOSYS, EACCES}) {
       SCOPED_TRACE(testing::Message() << call << ' ' << error);
       int failed_step = -1;
       const std::string said = start_refused(call, error, failed_step);
