@@ -145,8 +145,10 @@ const Explanation kAsyncEvents[] = {
      "IBV_EVENT_SRQ_LIMIT_REACHED",
      IBV_EVENT_SRQ_LIMIT_REACHED,
      nullptr,
-     "Fewer than srq_limit receives are left. The event also disarms the limit.",
-     "The same.",
+     "Fewer than srq_limit receives are left. The event also disarms the limit. The limit is "
+     "checked when a message takes a receive: if it is armed while the queue is empty, there is no "
+     "event until a receive has been posted and taken.",
+     "The same. Linux's siw and rxe, too, check when a receive is taken.",
      {},
      {"Post receives, then arm the limit again by ibv_modify_srq.", kAck}},
     {kAsync,
