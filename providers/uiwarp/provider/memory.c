@@ -24,11 +24,15 @@ struct ibv_mr *provider_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uin
 	return &mine->verbs.mr;
 }
 
-/* libibverbs makes one of its own codes of any error, and leaves errno to us. */
+/*
+ * libibverbs makes one of its own codes of any error, and leaves errno to us. Without IBV_REREG_MR_CHANGE_PD `pd` is
+ * whatever the program gave, and need not be a pointer (ibv_rereg_mr(3)).
+ */
 int provider_rereg_mr(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	int error = core_verbs->mr_rereg(((struct provider_mr *)mr)->core, flags, pd ? core_pd(pd) : NULL, addr, length,
-				    access, &mr->mr.lkey, &mr->mr.rkey);
+	struct uiwarp_pd *inner = (flags & IBV_REREG_MR_CHANGE_PD) && pd ? core_pd(pd) : NULL;
+	int error = core_verbs->mr_rereg(((struct provider_mr *)mr)->core, flags, inner, addr, length, access,
+					 &mr->mr.lkey, &mr->mr.rkey);
 
 	if (!error && (flags & IBV_REREG_MR_CHANGE_ACCESS))
 		mr->access = access;

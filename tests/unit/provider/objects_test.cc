@@ -29,6 +29,19 @@ TEST_F(Objects, MemoryRegion) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+// ibv_rereg_mr(3): pd is the new one with IBV_REREG_MR_CHANGE_PD, and is not looked at without it.
+TEST_F(Objects, ReregistrationLooksAtNoDomainThatItIsNotToChange) {
+  char buffer[4096];
+  ibv_mr* const mr = reg(buffer, sizeof buffer, 0);
+  ASSERT_NE(mr, nullptr);
+  auto* const no_domain = reinterpret_cast<ibv_pd*>(uintptr_t{3});
+  EXPECT_EQ(
+      ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, no_domain, nullptr, 0, IBV_ACCESS_LOCAL_WRITE),
+      0);
+  EXPECT_EQ(mr->pd, pd_);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 TEST_F(Objects, CompletionQueue) {
   int mine = 0;
   ibv_cq* cq = ibv_create_cq(context_, 10, &mine, nullptr, 0);
