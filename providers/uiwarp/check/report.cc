@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "core/no_cancellation.h"
@@ -127,7 +128,16 @@ bool Report::configure(const core::CheckOptions& options) {
     }
   }
   if (!options.json.empty()) {
-    json_ = std::filesystem::absolute(options.json).string();  // programs change directories
+    // Programs change directories; and one may have begun in a directory that is gone (getcwd(3)).
+    std::error_code problem;
+    json_ = std::filesystem::absolute(options.json, problem).string();
+    if (problem) {
+      complain("json", std::string(options.json),
+               ("the working directory has no path (" + problem.message() +
+                "): name the file by its whole path")
+                   .c_str());
+      return false;
+    }
     if (const int error = append_to(json_, {})) {
       complain("json", json_,
                error == ENXIO ? "it is a FIFO that nobody reads: start its reader first"

@@ -142,6 +142,22 @@ TEST(Reports, FilesThatCannotBeUsedAreNamed) {
   EXPECT_EQ(report("suppressions=/nonexistent/x", [](Report&) {}).status, 101);
 }
 
+// A shell may stand in a directory that was removed, and start a program there.
+TEST(Reports, OfADirectoryThatIsGoneARelativeFileIsRefused) {
+  std::string folder = testing::TempDir() + "uiwarp-gone-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(chdir(folder.c_str()), 0);
+  ASSERT_EQ(rmdir(folder.c_str()), 0);
+  const Ended ended = report("json=x", [](Report&) {});
+  ASSERT_EQ(fchdir(before), 0);
+  close(before);
+  EXPECT_EQ(ended.status, 101);
+  EXPECT_EQ(ended.said,
+            "uiwarp: UIWARP_CHECK: json=x: the working directory has no path (No such file or "
+            "directory): name the file by its whole path\n");
+}
+
 TEST(Reports, DoNotWaitForTheReaderOfAFifo) {
   const std::string path = testing::TempDir() + "uiwarp-fifo-" + std::to_string(getpid());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
