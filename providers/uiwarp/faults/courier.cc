@@ -23,6 +23,7 @@ struct Links {
   std::mutex mutex;
   std::unordered_map<const Rule*, Pace> by_rule;  // under mutex
 };
+constinit core::PerProcess<Links> all_links;
 
 Parcel parcel_of(const ibv_send_wr& wr, core::Nanoseconds due) {
   const std::span<const ibv_sge> sges = core::sges_of(wr);
@@ -38,22 +39,38 @@ Parcel parcel_of(const ibv_send_wr& wr, core::Nanoseconds due) {
   return parcel;
 }
 
-// When a rule lets a request leave; 0: none has anything against it now. qp.posting is held.
-core::Nanoseconds departure(Qp& qp, const ibv_send_wr& wr) {
-  Notes notes;
+Occasion departure_to(const in6_addr& peer) {
+  return {.event = Event::kDeparture, .peer = peer};
+}
+
+// The rule that paces a request, if one does now. qp.posting is held.
+std::optional<Paced> paced(Qp& qp, const ibv_send_wr& wr) {
   const std::lock_guard lock(qp.mutex);
-  if (IN6_IS_ADDR_UNSPECIFIED(&qp.peer)) return 0;
-  const std::optional<Hit> hit =
-      qp.stream.next(rules(), {.event = Event::kDeparture, .peer = qp.peer});
-  if (!hit) return 0;
-  if (std::exchange(qp.paced, rules().edition) != rules().edition) notes.paced(*hit, qp);
-  static constinit core::PerProcess<Links> all;
-  Links* const links = all.get();
+  if (IN6_IS_ADDR_UNSPECIFIED(&qp.peer)) return {};
+  const Rules& now = rules();
+  const std::optional<Hit> hit = qp.stream.next(now, departure_to(qp.peer));
+  if (!hit) return {};
+  return Paced{*hit, &now, qp.peer, core::bytes_of(core::sges_of(wr))};
+}
+
+// When that rule lets it leave; 0: now.
+core::Nanoseconds departure(const Paced& paced) {
+  Links* const links = all_links.get();
   if (!links) return 0;
-  const std::lock_guard hold(links->mutex);
-  Pace& link = links->by_rule[hit->rule];
-  return link.departure(core::now(), core::bytes_of(core::sges_of(wr)), hit->rule->rate) +
-         hit->delay;
+  const std::lock_guard lock(links->mutex);
+  Pace& link = links->by_rule[paced.hit.rule];
+  return link.departure(core::now(), paced.bytes, paced.hit.rule->rate) + paced.hit.delay;
+}
+
+void give_back(Qp& qp, const Paced& paced) {
+  {
+    const std::lock_guard lock(qp.mutex);
+    qp.stream.take_back(*paced.rules, departure_to(paced.peer));
+  }
+  Links* const links = all_links.get();
+  if (!links) return;
+  const std::lock_guard lock(links->mutex);
+  links->by_rule[paced.hit.rule].take_back(paced.bytes, paced.hit.rule->rate);
 }
 
 int post(Qp& qp, Parcel& parcel) {
@@ -152,11 +169,13 @@ void deliver(uint32_t qp_num) {
 
 bool keep_back(Qp& qp, const ibv_send_wr& wr) {
   if (qp.is_over && qp.parcels.empty()) return false;
-  const core::Nanoseconds due = departure(qp, wr);
+  const std::optional<Paced> by_rule = paced(qp, wr);
+  const core::Nanoseconds due = by_rule ? departure(*by_rule) : 0;
   const std::optional<Downtime> down = downtime(qp.device);
   if (due == 0 && !down && qp.parcels.empty()) return false;
   const core::Nanoseconds behind = qp.parcels.empty() ? core::now() : qp.parcels.back().due;
   qp.parcels.push_back(parcel_of(wr, std::max(due, behind)));
+  qp.parcels.back().paced = by_rule;
   if (!qp.has_courier) {
     const core::Nanoseconds leaves = std::max(qp.parcels.front().due, down ? down->until : 0);
     call_again(qp, std::min(leaves, patience_ends(qp, down)));
@@ -176,13 +195,24 @@ void hurry(Qp& qp) {
   for (Parcel& parcel : qp.parcels) {
     if (post(qp, parcel) == 0) continue;
     const std::lock_guard hold(qp.mutex);
-    qp.sends.take_back(1);
+    qp.sends.extract_newest(1);
   }
   qp.parcels.clear();
 }
 
 void drop_parcels(Qp& qp, size_t count) {
-  qp.parcels.resize(qp.parcels.size() - std::min(count, qp.parcels.size()));
+  for (; count > 0 && !qp.parcels.empty(); --count, qp.parcels.pop_back())
+    if (qp.parcels.back().paced) give_back(qp, *qp.parcels.back().paced);
+}
+
+void tell_of_pace(Qp& qp, size_t count, Notes& notes) {
+  const std::lock_guard lock(qp.mutex);
+  for (size_t i = qp.parcels.size() - std::min(count, qp.parcels.size()); i < qp.parcels.size();
+       ++i) {
+    const std::optional<Paced>& paced = qp.parcels[i].paced;
+    if (!paced || std::exchange(qp.paced, paced->rules->edition) == paced->rules->edition) continue;
+    notes.paced(paced->hit, qp);
+  }
 }
 
 }  // namespace uiw::faults

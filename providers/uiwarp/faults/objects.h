@@ -27,6 +27,14 @@ namespace uiw::faults {
 
 struct Cq;
 
+// What a rule that paces a request has counted for it.
+struct Paced {
+  Hit hit;
+  const Rules* rules;  // whose it is
+  in6_addr peer;
+  uint64_t bytes;
+};
+
 // A request on its way to the next table, with all that it refers to.
 struct Parcel {
   ibv_send_wr wr;
@@ -34,6 +42,7 @@ struct Parcel {
   std::vector<uint8_t> inline_data;
   std::optional<ibv_mr> region{};  // of BIND_MW: --check gives one that lasts as long as the post
   core::Nanoseconds due;           // core::now()
+  std::optional<Paced> paced{};
 };
 
 // How far a queue pair is on its way to ERR by a rule.
@@ -67,11 +76,12 @@ struct Qp {
 
   // From what a rule says of a request until it is posted; from batch_begin() to batch_end().
   std::mutex posting;
-  // Since batch_begin(); under posting.
+  // Since batch_begin(), or of the list that is posted; under posting.
   size_t batch_added = 0, batch_held = 0, batch_kept = 0;
-  bool is_added_lost = false;  // the datagram that was added last
-  std::deque<Parcel> parcels;  // under posting: what is kept back, in order
-  bool has_courier = false;    // under posting: deliver() is to come
+  std::vector<Hit> batch_lost;  // of datagrams that get lost, which is said when they are posted
+  bool is_added_lost = false;   // the datagram that was added last
+  std::deque<Parcel> parcels;   // under posting: what is kept back, in order
+  bool has_courier = false;     // under posting: deliver() is to come
 
   std::mutex mutex;
   Stream stream;                     // under mutex

@@ -15,12 +15,21 @@
 
 namespace uiw::faults {
 
+// What was counted for a request when it came: given back when it is refused, as what is refused is
+// not posted.
+struct Counted {
+  const Rules* rules = nullptr;  // whose counts went on; null: none did
+  Event event{};                 // as what it was counted
+  uint64_t carried = 0;          // bytes towards the end of its connection
+};
+
 struct Sent {
   uint64_t wr_id = 0;
   bool signaled = false;
   ibv_wr_opcode opcode{};    // as the program wrote it
   std::optional<Hit> hit{};  // the rule that it met
   bool is_replaced = false;  // the next table has got another one for it
+  Counted counted{};
 
   bool fails() const { return hit && hit->rule->action != Action::kDelay; }
 };
@@ -29,14 +38,6 @@ struct Sent {
 class Sends {
  public:
   void add(const Sent& sent) { list_.push_back(sent); }
-  // The newest ones were not posted after all. Whether one of them was to fail.
-  bool take_back(size_t count) {
-    bool was_to_fail = false;
-    for (; count > 0 && !list_.empty(); --count, list_.pop_back())
-      was_to_fail = was_to_fail || list_.back().fails();
-    return was_to_fail;
-  }
-
   // The newest ones, in the order of posting, are not in it any more.
   std::vector<Sent> extract_newest(size_t count) {
     const auto first = list_.end() - static_cast<std::ptrdiff_t>(std::min(count, list_.size()));

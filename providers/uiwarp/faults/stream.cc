@@ -45,4 +45,10 @@ std::optional<Hit> Stream::next(const Rules& rules, const Occasion& happens) {
   return hit;
 }
 
+void Stream::take_back(const Rules& rules, const Occasion& happened) {
+  if (edition_ != rules.edition || counts_.size() != rules.list.size()) return;
+  for (size_t i = 0; i < counts_.size(); ++i)
+    if (rules.list[i].is_for(happened) && counts_[i] > 0) --counts_[i];
+}
+
 }  // namespace uiw::faults

@@ -28,6 +28,9 @@ class Stream {
   // rules of another edition than before nothing is counted yet.
   std::optional<Hit> next(const Rules& rules, const Occasion& happens);
   std::optional<Hit> next(const Rules& rules, Event event) { return next(rules, {.event = event}); }
+  // What these rules have counted last of its kind did not happen after all: the next one is
+  // counted, and meets, as it did. Nothing, when other rules count by now.
+  void take_back(const Rules& rules, const Occasion& happened);
 
  private:
   // Of 64 bits; `draw` tells several of one event and rule apart.

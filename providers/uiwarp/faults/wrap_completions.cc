@@ -173,7 +173,7 @@ bool settle(Qp& qp) {
     empty.send_flags = IBV_SEND_SIGNALED;
     qp.sends.add(qp.held[posted]);
     if (next->qp_post_send(qp.next, &empty, &ignored)) {
-      qp.sends.take_back(1);
+      qp.sends.extract_newest(1);
       break;
     }
   }

@@ -24,20 +24,20 @@ uiwarp_datagram_fate fate_by(Action action) {
   }
 }
 
-// Makes of a datagram what is to be posted for it. False: it is to get lost on its way. qp.posting
-// is held, by which datagrams come here in the order in which they are posted.
-bool prepare(Qp& qp, ibv_send_wr& one) {
-  Notes notes;
+struct Prepared {
+  bool is_lost;               // it is to get lost on its way
+  std::optional<Hit> drop{};  // the rule that says so
+};
+
+// Makes of a datagram what is to be posted for it. qp.posting is held, by which datagrams come here
+// in the order in which they are posted.
+Prepared prepare(Qp& qp, ibv_send_wr& one) {
   const bool is_down = down_until(qp.device) != 0;
   const std::lock_guard lock(qp.mutex);
   Sent sent = sent_of(qp, one);
-  std::optional<Hit> hit;
-  if (qp.fate == Fate::kNone) hit = qp.stream.next(rules(), Event::kUdSend);
-  const bool is_lost = hit && hit->rule->action == Action::kDrop;
-  if (is_lost)
-    notes.datagram(*hit, qp);
-  else
-    sent.hit = hit;
+  std::optional<Hit> drop;
+  if (qp.fate == Fate::kNone) count(qp, Event::kUdSend, sent);
+  if (sent.hit && sent.hit->rule->action == Action::kDrop) drop.swap(sent.hit);
   if (sent.fails()) qp.fate = Fate::kFailing;
   // Those behind it, too: they are to flush.
   const bool is_failing = qp.fate == Fate::kFailing || qp.fate == Fate::kFailed;
@@ -47,7 +47,13 @@ bool prepare(Qp& qp, ibv_send_wr& one) {
     sent.signaled = true;
   }
   qp.sends.add(sent);
-  return !is_failing && !is_lost && !is_down;
+  return {is_failing || drop || is_down, drop};
+}
+
+// It was posted, or added to a batch.
+void note(Qp& qp, const Prepared& prepared) {
+  ++qp.batch_added;
+  if (prepared.drop) qp.batch_lost.push_back(*prepared.drop);
 }
 
 uint32_t lost_key(uint32_t remote_qkey) {
@@ -59,20 +65,25 @@ uint32_t lost_key(uint32_t remote_qkey) {
 int post_datagram(Qp& qp, const ibv_send_wr& wr) {
   ibv_send_wr one = wr, *ignored = nullptr;
   one.next = nullptr;
-  if (!prepare(qp, one)) one.wr.ud.remote_qkey = lost_key(one.wr.ud.remote_qkey);
+  const Prepared prepared = prepare(qp, one);
+  if (prepared.is_lost) one.wr.ud.remote_qkey = lost_key(one.wr.ud.remote_qkey);
   const int error = next->qp_post_send(qp.next, &one, &ignored);
-  if (error) take_back(qp, 1, 0);
+  if (error)
+    take_back(qp, 1, 0);
+  else
+    note(qp, prepared);
   return error;
 }
 
 int add_datagram(Qp& qp, const ibv_send_wr& wr) {
   ibv_send_wr one = wr;
-  qp.is_added_lost = !prepare(qp, one);
+  const Prepared prepared = prepare(qp, one);
+  qp.is_added_lost = prepared.is_lost;
   const int error = next->qp_batch_add(qp.next, &one);
   if (error)
     take_back(qp, 1, 0);
   else
-    ++qp.batch_added;
+    note(qp, prepared);
   return error;
 }
 

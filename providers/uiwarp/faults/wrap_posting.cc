@@ -29,10 +29,11 @@ ibv_send_wr stand_in_for(const ibv_send_wr& wr) {
 }
 
 // Whether the connection ends with this request. qp.mutex is held.
-bool is_doomed(Qp& qp, const ibv_send_wr& wr) {
+bool is_doomed(Qp& qp, const ibv_send_wr& wr, Counted& counted) {
   if (!qp.doom || qp.doom->edition != rules().edition || qp.fate != Fate::kNone) return false;
   Doom& doom = *qp.doom;
-  doom.carried += core::bytes_of(core::sges_of(wr));
+  counted.carried = core::bytes_of(core::sges_of(wr));
+  doom.carried += counted.carried;
   const Rule& rule = *doom.hit.rule;
   return rule.bytes == 0 || doom.carried > rule.bytes;
 }
@@ -48,15 +49,33 @@ Course decide(Qp& qp, const ibv_send_wr& wr) {
     return Course::kHold;
   }
   Event event;
-  if (qp.fate == Fate::kNone && event_of(wr.opcode, event))
-    sent.hit = qp.stream.next(rules(), event);
-  if (!sent.fails() && is_doomed(qp, wr)) sent.hit = qp.doom->hit;
+  if (qp.fate == Fate::kNone && event_of(wr.opcode, event)) count(qp, event, sent);
+  if (!sent.fails() && is_doomed(qp, wr, sent.counted)) sent.hit = qp.doom->hit;
   if (sent.fails()) {
     sent.signaled = sent.is_replaced = true;
     qp.fate = Fate::kFailing;
   }
   qp.sends.add(sent);
   return sent.fails() ? Course::kStandIn : Course::kPass;
+}
+
+// A list or a batch. qp.posting is held.
+void begin(Qp& qp) {
+  qp.batch_added = qp.batch_held = qp.batch_kept = 0;
+  qp.batch_lost.clear();
+}
+
+// Of the rules that have met what was posted of it since, but for those that are told of when it
+// completes. qp.posting is held.
+void tell_of_posted(Qp& qp, Notes& notes) {
+  for (const Hit& hit : qp.batch_lost) notes.datagram(hit, qp);
+  tell_of_pace(qp, qp.batch_kept, notes);
+}
+
+// qp.mutex is held.
+void give_back(Qp& qp, const Counted& counted) {
+  if (counted.rules) qp.stream.take_back(*counted.rules, {.event = counted.event});
+  if (qp.doom) qp.doom->carried -= std::min(counted.carried, qp.doom->carried);
 }
 
 bool is_failing(Qp& qp) {
@@ -114,9 +133,19 @@ Sent sent_of(const Qp& qp, const ibv_send_wr& wr) {
           .opcode = wr.opcode};
 }
 
+void count(Qp& qp, Event event, Sent& sent) {
+  sent.counted.rules = &rules();
+  sent.counted.event = event;
+  sent.hit = qp.stream.next(*sent.counted.rules, event);
+}
+
 void take_back(Qp& qp, size_t added, size_t held) {
   const std::lock_guard lock(qp.mutex);
-  const bool has_stand_in = qp.sends.take_back(added);
+  bool has_stand_in = false;
+  for (const Sent& sent : qp.sends.extract_newest(added)) {
+    has_stand_in = has_stand_in || sent.fails();
+    give_back(qp, sent.counted);
+  }
   qp.held.resize(qp.held.size() - std::min(held, qp.held.size()));
   if (has_stand_in && qp.fate == Fate::kFailing) qp.fate = Fate::kNone;
 }
@@ -130,11 +159,14 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
     if (bad) *bad = wr;
     return error;
   }
+  Notes notes;
   int error = 0;
   {
     const std::lock_guard lock(qp.posting);
+    begin(qp);
     for (; wr && !error; wr = error ? wr : wr->next)
       error = (qp.is_for_datagrams ? post_datagram : post_request)(qp, *wr);
+    tell_of_posted(qp, notes);
   }
   if (error && bad) *bad = wr;
   if (is_failing(qp)) watch(qp.send_cq);
@@ -145,7 +177,7 @@ void qp_batch_begin(uiwarp_qp* handle) {
   Qp& qp = of(handle);
   if (qp.foreign()) return next->qp_batch_begin(qp.next);
   qp.posting.lock();
-  qp.batch_added = qp.batch_held = qp.batch_kept = 0;
+  begin(qp);
   next->qp_batch_begin(qp.next);
 }
 
@@ -159,6 +191,7 @@ int qp_batch_add(uiwarp_qp* handle, const ibv_send_wr* wr) {
 int qp_batch_end(uiwarp_qp* handle, int publish) {
   Qp& qp = of(handle);
   if (qp.foreign()) return next->qp_batch_end(qp.next, publish);
+  Notes notes;
   const int refused = publish ? failing(Event::kPostSend, qp) : 0;
   // Where all are held there is nothing to post.
   const bool all_held = qp.batch_added == 0 && qp.batch_held + qp.batch_kept > 0;
@@ -166,6 +199,8 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
   if (!publish || refused || error) {
     take_back(qp, qp.batch_added + qp.batch_kept, qp.batch_held);
     drop_parcels(qp, qp.batch_kept);
+  } else {
+    tell_of_posted(qp, notes);
   }
   qp.posting.unlock();
   if (is_failing(qp)) watch(qp.send_cq);

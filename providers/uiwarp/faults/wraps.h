@@ -46,8 +46,11 @@ bool keep_back(Qp& qp, const ibv_send_wr& wr);
 void hurry(Qp& qp);
 // The port is up again: what was kept back and is due leaves soon.
 void look_at_parcels(const Qp& qp);
-// The newest that were kept back are not posted after all; all of them. qp.posting is held.
+// The newest that were kept back are not posted after all, and do not count. qp.posting is held.
 void drop_parcels(Qp& qp, size_t count);
+// They are posted, as far as the program knows: says, once for each edition of the rules, that one
+// paces them. qp.posting is held.
+void tell_of_pace(Qp& qp, size_t count, Notes& notes);
 
 // The times of the rules in force begin, unless they have: when the process has opened its first
 // device, and when they are put in force later.
@@ -60,7 +63,10 @@ Sent sent_of(const Qp& qp, const ibv_send_wr& wr);
 // One of a list, and one of a batch, to a queue pair for datagrams. qp.posting is held.
 int post_datagram(Qp& qp, const ibv_send_wr& wr);
 int add_datagram(Qp& qp, const ibv_send_wr& wr);
-// The newest requests were not posted after all, nor those that were held. qp.posting is held.
+// A request is counted, and may meet a rule. qp.mutex is held.
+void count(Qp& qp, Event event, Sent& sent);
+// The newest requests were not posted after all, nor those that were held: they do not count, and
+// those that come next meet the rules in their place. qp.posting is held.
 void take_back(Qp& qp, size_t added, size_t held);
 
 // The process has a device open: its rules may be changed from now on.

@@ -103,12 +103,15 @@ TEST_F(FaultyDatagrams, OneThatIsToFailCompletesSoAndWhatIsBehindItFlushes) {
 }
 
 TEST_F(FaultyDatagrams, OneOfABatchThatIsNotPostedDoesNotFail) {
-  begin("op=UD_SEND nth=1 status=GENERAL_ERR");
+  begin("op=UD_SEND nth=2 status=GENERAL_ERR");
   for (const int publish : {0, 1}) {
     verbs_->qp_batch_begin(qp_);
-    const ibv_send_wr wr = request(1);
-    EXPECT_EQ(verbs_->qp_batch_add(qp_, &wr), 0);
-    EXPECT_EQ(verbs_->qp_batch_address(qp_, nullptr, 5, kQkey), 0);
+    // Two that are not posted, one that is.
+    for (uint64_t wr_id = 1; wr_id <= (publish ? 1 : 2); ++wr_id) {
+      const ibv_send_wr wr = request(wr_id);
+      EXPECT_EQ(verbs_->qp_batch_add(qp_, &wr), 0);
+      EXPECT_EQ(verbs_->qp_batch_address(qp_, nullptr, 5, kQkey), 0);
+    }
     EXPECT_EQ(verbs_->qp_batch_end(qp_, publish), 0);
   }
   fake::complete_sends(*behind_qp_);

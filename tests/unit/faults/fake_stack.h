@@ -39,6 +39,7 @@ inline uint32_t last_number = 0;
 inline int arms = 0;
 inline int wakes = 0;
 inline int64_t patience = 0;  // of all queue pairs
+inline int refusal = 0;       // what posting to a send queue, and the end of a batch, fail with
 
 inline void push(Cq& cq, const Qp& qp, uint64_t wr_id, ibv_wc_status status, ibv_wc_opcode opcode) {
   ibv_wc wc{};
@@ -168,6 +169,7 @@ inline uiwarp_verbs table() {
   verbs.qp_post_send = [](uiwarp_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
     const std::lock_guard lock(mutex);
     *bad = wr;
+    if (refusal) return refusal;
     if (wr->opcode != IBV_WR_LOCAL_INV && static_cast<uint32_t>(wr->num_sge) > 1) return EINVAL;
     for (; wr; wr = wr->next) take(of(qp), *wr);
     return 0;
@@ -240,6 +242,7 @@ inline uiwarp_verbs table() {
   };
   verbs.qp_batch_end = [](uiwarp_qp* qp, int publish) {
     const std::lock_guard lock(mutex);
+    if (publish && refusal) return refusal;
     if (publish)
       for (const ibv_send_wr& wr : of(qp).batch) take(of(qp), wr);
     return 0;

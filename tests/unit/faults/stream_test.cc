@@ -55,6 +55,32 @@ TEST(FaultStream, TheFirstRuleThatMeetsWinsAndTheOthersCountOn) {
               ElementsAre(std::pair(2, 2), std::pair(4, 1), std::pair(5, 3), std::pair(6, 2)));
 }
 
+TEST(FaultStream, WhatIsTakenBackIsCountedAgainAndMeetsTheSame) {
+  Rules rules = rules_of(
+      "seed 3\nop=SEND probability=0.5 delay=1ms..2ms\nop=SEND nth=4 delay=3ms\n"
+      "op=WRITE nth=2 delay=4ms");
+  const std::vector<Injected> straight = sequence(rules, {Scope::kQueuePair, 1}, Event::kSend, 16);
+  Stream stream(Scope::kQueuePair, 1);
+  EXPECT_FALSE(stream.next(rules, Event::kWrite));
+  std::vector<Injected> met;
+  for (int i = 0; i < 16; ++i) {
+    for (int refusals = i % 3; refusals > 0; --refusals) {
+      stream.next(rules, Event::kSend);
+      stream.take_back(rules, {.event = Event::kSend});
+    }
+    if (const auto hit = stream.next(rules, Event::kSend))
+      met.push_back({hit->number, hit->rule->line, hit->delay});
+  }
+  EXPECT_EQ(met, straight);
+  EXPECT_TRUE(stream.next(rules, Event::kWrite)) << "events of other kinds count on";
+  // What other rules have counted since stays.
+  const Rules before = rules;
+  ++rules.edition;
+  stream.next(rules, Event::kWrite);
+  stream.take_back(before, {.event = Event::kWrite});
+  EXPECT_TRUE(stream.next(rules, Event::kWrite));
+}
+
 TEST(FaultStream, EventsOfOtherKindsAreNotCounted) {
   const Rules rules = rules_of("op=WRITE nth=2 delay=1ms");
   Stream stream(Scope::kQueuePair, 1);

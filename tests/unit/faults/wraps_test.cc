@@ -96,7 +96,7 @@ TEST_F(FaultyVerbs, NoMoreIsHeldThanTheQueueHasRoomFor) {
 }
 
 TEST_F(FaultyVerbs, ABatchThatIsGivenUpHasNotFailed) {
-  begin("op=SEND nth=1 status=RETRY_EXC_ERR");
+  begin("op=SEND nth=2 status=RETRY_EXC_ERR");
   const ibv_send_wr first = request(1), second = request(2), third = request(3);
   verbs_->qp_batch_begin(qp_);
   EXPECT_EQ(verbs_->qp_batch_add(qp_, &first), 0);
