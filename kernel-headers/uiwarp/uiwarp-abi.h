@@ -142,8 +142,8 @@ UIWARP_EXPORT enum uiwarp_datagram_fate uiwarp_datagram_arriving(uint32_t qp_num
 
 /*
  * For instruments: what did not happen to a device is told as if it had, by IBV_EVENT_* of devices and ports; its port
- * is down until it is let go again; its GIDs move one index up. `device`: its name, or "*", all that there are. ENODEV:
- * there is none of that name; EINVAL: another event.
+ * is down until it is let go again; its GIDs move one index up. `device`: its name, or "*", all that there are: a port that is
+ * held down both ways is let go both ways. ENODEV: there is none of that name; EINVAL: another event.
  */
 UIWARP_EXPORT int uiwarp_device_pretend(const char *device, enum ibv_event_type event);
 UIWARP_EXPORT int uiwarp_device_hold_down(const char *device, int down);

@@ -322,8 +322,8 @@ void pretend(const Device& device, Change change) {
   make_happen([&](Table&) { return std::vector{Table::Noticed{&device, change}}; });
 }
 
-void hold_down(const Device& device, bool down) {
-  make_happen([&](Table& table) { return table.hold_down(device, down); });
+void hold_down(const Device& device, Holder by, bool down) {
+  make_happen([&](Table& table) { return table.hold_down(device, by, down); });
 }
 
 void shift_gids(const Device& device) {

@@ -111,11 +111,17 @@ class Observer {
 void subscribe(Observer& observer);
 void unsubscribe(Observer& observer);
 
+// By what a port is held down. Each lets go what it holds itself.
+enum class Holder : uint8_t {
+  kByName,   // this device's was asked for
+  kWithAll,  // those of all devices were
+};
+
 // For instruments. What did not happen is told as if it had, or happens to what is known of a
 // device only: its port is down until it is let go again, its GIDs move one index up. Calls
 // observers.
 void pretend(const Device& device, Change change);
-void hold_down(const Device& device, bool down);
+void hold_down(const Device& device, Holder by, bool down);
 void shift_gids(const Device& device);
 
 // From here on a descriptor becomes readable when there may be something to refresh(), which then

@@ -124,16 +124,17 @@ void Table::follow(Entry& entry, const Interface& interface, std::vector<Noticed
 }
 
 void Table::follow_port(Entry& entry, std::vector<Noticed>& noticed) {
-  const bool active = entry.has_carrier && !entry.is_held_down;
+  const bool active = entry.has_carrier && entry.held_by == 0;
   if (std::exchange(entry.state.active, active) == active) return;
   ++version_;
   noticed.push_back({&entry.device, active ? Change::kPortActive : Change::kPortDown});
 }
 
-std::vector<Table::Noticed> Table::hold_down(const Device& device, bool down) {
+std::vector<Table::Noticed> Table::hold_down(const Device& device, Holder by, bool down) {
   std::vector<Noticed> noticed;
   if (Entry* const entry = find(device)) {
-    entry->is_held_down = down;
+    const unsigned bit = 1u << static_cast<unsigned>(by);
+    entry->held_by = down ? entry->held_by | bit : entry->held_by & ~bit;
     follow_port(*entry, noticed);
   }
   return noticed;

@@ -23,8 +23,8 @@ class Table {
   struct Entry {
     Device device;
     State state;
-    bool has_carrier = false;   // its interface is up, with a carrier
-    bool is_held_down = false;  // its port is down all the same
+    bool has_carrier = false;  // its interface is up, with a carrier
+    unsigned held_by = 0;      // a bit of each Holder by whom its port is down all the same
   };
   struct Noticed {
     const Device* device;
@@ -39,8 +39,8 @@ class Table {
   // get one, in order of ifindex, which is what a device knows its interface by.
   std::vector<Noticed> update(std::span<const Interface> interfaces);
 
-  // As if the cable of its interface were pulled, until it is let go again.
-  std::vector<Noticed> hold_down(const Device& device, bool down);
+  // As if the cable of its interface were pulled, until all who hold it have let it go again.
+  std::vector<Noticed> hold_down(const Device& device, Holder by, bool down);
   // Its addresses move one slot up; the first one is free then.
   std::vector<Noticed> shift_addresses(const Device& device);
 

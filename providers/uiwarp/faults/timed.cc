@@ -18,8 +18,9 @@ constexpr core::Nanoseconds kForGood = std::numeric_limits<core::Nanoseconds>::m
 
 struct Times {
   std::mutex mutex;
-  uint64_t edition = 0;                            // under mutex: whose times are set
-  std::unordered_map<std::string, Downtime> down;  // under mutex, by device
+  uint64_t edition = 0;  // under mutex: whose times are set
+  // Under mutex: of each device, by the name that rules have for it, those that hold it down.
+  std::unordered_map<std::string, std::vector<Downtime>> down;
   std::atomic<bool> any_down{false};
 };
 constinit core::PerProcess<Times> all;
@@ -50,36 +51,56 @@ void fail_queue_pairs(const Rule& rule) {
   for (const auto& cq : queues_of(rule)) watch(cq);
 }
 
-void set_down(const Rule& rule, core::Nanoseconds until) {
-  Times* const times = all.get();
-  const std::lock_guard lock(times->mutex);
-  if (until)
-    times->down[rule.device] = {core::now(), until, &rule};
-  else
-    times->down.erase(rule.device);
-  times->any_down = !times->down.empty();
-}
+// How a rule stands to the port that it takes down.
+enum class Hold : uint8_t {
+  kNone,   // it does not hold it: it has not come yet, is over, or the rules were changed meanwhile
+  kAlone,  // it does, and no other rule of this name
+  kShared  // it does, and so does another one
+};
 
-bool is_down(const Rule& rule) {
+Hold hold_of(const Rule& rule) {
   Times* const times = all.get();
   const std::lock_guard lock(times->mutex);
   const auto found = times->down.find(rule.device);
-  return found != times->down.end() && found->second.rule == &rule;
+  if (found == times->down.end()) return Hold::kNone;
+  if (std::ranges::count(found->second, &rule, &Downtime::rule) == 0) return Hold::kNone;
+  return found->second.size() == 1 ? Hold::kAlone : Hold::kShared;
 }
 
-// As many as there are; those that come later qp_create() does.
-void deafen(const Rule& rule, bool deaf) {
+void begin_hold(const Rule& rule, core::Nanoseconds until) {
+  // It goes on being down where another rule has begun it: what waits for an answer waits since.
+  const std::optional<Downtime> before = downtime(rule.device);
+  Times* const times = all.get();
+  const std::lock_guard lock(times->mutex);
+  times->down[rule.device].push_back({before ? before->since : core::now(), until, &rule});
+  times->any_down = true;
+}
+
+void end_hold(const Rule& rule) {
+  Times* const times = all.get();
+  const std::lock_guard lock(times->mutex);
+  std::vector<Downtime>& holds = times->down[rule.device];
+  std::erase_if(holds, [&](const Downtime& each) { return each.rule == &rule; });
+  if (holds.empty()) times->down.erase(rule.device);
+  times->any_down = !times->down.empty();
+}
+
+// As many as there are, as long as a rule holds the port down; those that come later qp_create()
+// does.
+void deafen(const Rule& rule) {
   visit_all([&](Qp& qp) {
-    if (is_of(rule, qp.device)) next->qp_deafen(qp.next, deaf);
+    if (is_of(rule, qp.device)) next->qp_deafen(qp.next, down_until(qp.device) != 0);
   });
 }
 
 void lift(const Rule& rule) {
   Notes notes;
-  if (!is_down(rule)) return;  // the rules were changed meanwhile
-  set_down(rule, 0);
-  if (next->device_hold_down(rule.device.c_str(), 0)) return;
-  deafen(rule, false);
+  const Hold hold = hold_of(rule);
+  if (hold == Hold::kNone) return;
+  end_hold(rule);
+  if (hold == Hold::kShared || next->device_hold_down(rule.device.c_str(), 0)) return;
+  deafen(rule);
+  if (down_until(rule.device)) return;  // by a rule of all devices
   notes.timed(rule, "its port is up again");
   visit_all([&](Qp& qp) {
     if (is_of(rule, qp.device)) look_at_parcels(qp);
@@ -89,7 +110,7 @@ void lift(const Rule& rule) {
 // The stack has its own time-outs for what was on its way when the port went down. What is kept
 // back behind that flushes.
 void look_while_down(const Rule& rule) {
-  if (!is_down(rule)) return;
+  if (hold_of(rule) == Hold::kNone) return;
   for (const auto& cq : queues_of(rule)) {
     Notes notes;
     const std::lock_guard lock(cq->mutex);
@@ -104,12 +125,12 @@ void look_while_down(const Rule& rule) {
 void take_down(const Rule& rule) {
   Notes notes;
   const core::Nanoseconds until = rule.lasts ? core::now() + rule.lasts : kForGood;
-  set_down(rule, until);
+  begin_hold(rule, until);
   if (next->device_hold_down(rule.device.c_str(), 1)) {
-    set_down(rule, 0);
+    end_hold(rule);
     return notes.timed(rule, "there is no such device, whose port could go down");
   }
-  deafen(rule, true);
+  deafen(rule);
   notes.timed(rule, "its port is down");
   later(core::now() + core::tuning::kDownPortLook, [&rule] { look_while_down(rule); });
   if (rule.lasts) later(until, [&rule] { lift(rule); });
@@ -153,17 +174,24 @@ void happen(const Rule& rule) {
 
 }  // namespace
 
-// Of two rules the one that holds it for longer.
+// Of several rules the one that holds it for longest, since the first of them began.
 std::optional<Downtime> downtime(const std::string& device) {
   Times* const times = all.get();
   if (!times || !times->any_down.load(std::memory_order_relaxed)) return {};
   const std::lock_guard lock(times->mutex);
   std::optional<Downtime> longest;
+  const core::Nanoseconds now = core::now();
+  core::Nanoseconds since = now;
   for (const std::string& name : {device, std::string("*")}) {
     const auto found = times->down.find(name);
-    if (found == times->down.end() || found->second.until <= core::now()) continue;
-    if (!longest || longest->until < found->second.until) longest = found->second;
+    if (found == times->down.end()) continue;
+    for (const Downtime& each : found->second) {
+      if (each.until <= now) continue;
+      since = std::min(since, each.since);
+      if (!longest || longest->until < each.until) longest = each;
+    }
   }
+  if (longest) longest->since = since;
   return longest;
 }
 
@@ -200,7 +228,8 @@ void let_ports_go() {
   std::vector<const Rule*> rules;
   {
     const std::lock_guard lock(times->mutex);
-    for (const auto& [device, down] : times->down) rules.push_back(down.rule);
+    for (const auto& [device, holds] : times->down)
+      for (const Downtime& each : holds) rules.push_back(each.rule);
   }
   for (const Rule* const rule : rules) lift(*rule);
 }

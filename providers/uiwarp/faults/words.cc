@@ -79,7 +79,8 @@ constexpr Word kTable[] = {
     {"port", "down", Role::kWhat, kDevice,
      "its port goes down: PORT_ERR is raised, and the port state is down"},
     {"for", "TIME", Role::kDetail, kDevice,
-     "for `port=down`: after this time the port comes up again, and PORT_ACTIVE is raised. Without "
+     "for `port=down`: after this time the port comes up again, unless another rule holds it down, "
+     "and PORT_ACTIVE is raised. Without "
      "it, the port stays down"},
     {"event", "NAME", Role::kWhat, kDevice, "this asynchronous event is raised; see below"},
     {"overrun", nullptr, Role::kWhat, kCq,

@@ -13,12 +13,14 @@ using namespace uiw;
 
 namespace {
 
+constexpr char kAll[] = "*";
+
 // Calls visit() for each device that `name` matches; "*" matches all.
 template <class Visit>
 int each(const char* name, Visit visit) {
   bool any = false;
   for (const device::Listed& listed : device::devices()) {
-    if (std::strcmp(name, "*") != 0 && listed.device->name != name) continue;
+    if (std::strcmp(name, kAll) != 0 && listed.device->name != name) continue;
     any = true;
     visit(*listed.device);
   }
@@ -34,7 +36,9 @@ int uiwarp_device_pretend(const char* device, ibv_event_type event) {
 }
 
 int uiwarp_device_hold_down(const char* device, int down) {
-  return each(device, [&](const device::Device& one) { device::hold_down(one, down != 0); });
+  const auto by =
+      std::strcmp(device, kAll) == 0 ? device::Holder::kWithAll : device::Holder::kByName;
+  return each(device, [&](const device::Device& one) { device::hold_down(one, by, down != 0); });
 }
 
 int uiwarp_device_shift_gids(const char* device) {

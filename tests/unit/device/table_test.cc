@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "core/gid.h"
 #include "support/gid.h"
@@ -92,21 +93,37 @@ TEST_F(TableTest, APortThatIsHeldDownIsDownUntilItIsLetGo) {
   interfaces = {ethernet("eth0", 2, 2)};
   update();
   const uint64_t before = table.version();
-  EXPECT_THAT(table.hold_down(device(0), true),
+  EXPECT_THAT(table.hold_down(device(0), Holder::kByName, true),
               ElementsAre(Noticed{&device(0), Change::kPortDown}));
   EXPECT_FALSE(state(0).active);
   EXPECT_GT(table.version(), before);
-  EXPECT_THAT(table.hold_down(device(0), true), IsEmpty());
+  EXPECT_THAT(table.hold_down(device(0), Holder::kByName, true), IsEmpty());
   EXPECT_THAT(update(), IsEmpty());
   EXPECT_FALSE(state(0).active);
   interfaces[0].carrier = false;
   EXPECT_THAT(update(), IsEmpty());
-  EXPECT_THAT(table.hold_down(device(0), false), IsEmpty());  // the cable is out, too
+  EXPECT_THAT(table.hold_down(device(0), Holder::kByName, false),
+              IsEmpty());  // the cable is out, too
   interfaces[0].carrier = true;
   EXPECT_THAT(update(), ElementsAre(Noticed{&device(0), Change::kPortActive}));
-  table.hold_down(device(0), true);
-  EXPECT_THAT(table.hold_down(device(0), false),
+  table.hold_down(device(0), Holder::kByName, true);
+  EXPECT_THAT(table.hold_down(device(0), Holder::kByName, false),
               ElementsAre(Noticed{&device(0), Change::kPortActive}));
+}
+
+TEST_F(TableTest, APortThatIsHeldDownTwiceIsDownUntilBothLetItGo) {
+  interfaces = {ethernet("eth0", 2, 2)};
+  update();
+  for (const auto& [first, second] : {std::pair(Holder::kByName, Holder::kWithAll),
+                                      std::pair(Holder::kWithAll, Holder::kByName)}) {
+    EXPECT_THAT(table.hold_down(device(0), first, true),
+                ElementsAre(Noticed{&device(0), Change::kPortDown}));
+    EXPECT_THAT(table.hold_down(device(0), second, true), IsEmpty());
+    EXPECT_THAT(table.hold_down(device(0), first, false), IsEmpty());
+    EXPECT_FALSE(state(0).active);
+    EXPECT_THAT(table.hold_down(device(0), second, false),
+                ElementsAre(Noticed{&device(0), Change::kPortActive}));
+  }
 }
 
 TEST_F(TableTest, AddressesMoveOneSlotUpAndANewOneTakesTheFirst) {

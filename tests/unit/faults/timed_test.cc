@@ -3,10 +3,12 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <utility>
 
 #include "core/cause.h"
 #include "core/gid.h"
+#include "faults/later.h"
 #include "unit/faults/faulty.h"
 
 namespace uiw::faults {
@@ -42,6 +44,16 @@ class TimedFaults : public FaultyVerbs {
     uiwarp_context* context = nullptr;
     int fd = -1;
     EXPECT_EQ(verbs_->context_open(nullptr, 0, &context, &fd), 0);
+  }
+  bool is_deaf() {
+    const std::lock_guard lock(fake::mutex);
+    return behind_qp_->deaf;
+  }
+  // What comes last comes behind all that was to come a millisecond after another.
+  static void expect_all_that_is_over_was_lifted() {
+    std::atomic<bool> last{false};
+    EXPECT_TRUE(later(core::now() + 2 * core::kMillisecond, [&last] { last = true; }));
+    ASSERT_TRUE(comes_true([&] { return last.load(); }));
   }
   bool has_happened(const char* what) {
     return comes_true([&] {
@@ -99,11 +111,7 @@ TEST_F(TimedFaults, NothingLeavesOrArrivesWhileThePortIsDown) {
   open_device();
   ASSERT_TRUE(has_happened("uiw_fake down"));
   const core::Nanoseconds down = core::now();
-  const auto is_deaf = [&] {
-    const std::lock_guard lock(fake::mutex);
-    return behind_qp_->deaf;
-  };
-  EXPECT_TRUE(comes_true(is_deaf)) << "what its peer does goes on";
+  EXPECT_TRUE(comes_true([&] { return is_deaf(); })) << "what its peer does goes on";
   fake::complete_sends(*behind_qp_);
   fake::receive(*behind_qp_, 9);
   EXPECT_EQ(post(request(2, IBV_WR_RDMA_WRITE)), 0);
@@ -121,6 +129,39 @@ TEST_F(TimedFaults, NothingLeavesOrArrivesWhileThePortIsDown) {
   fake::complete_sends(*behind_qp_);
   EXPECT_THAT(poll(sends_),
               ElementsAre(Completion(2, IBV_WC_SUCCESS), Completion(3, IBV_WC_SUCCESS)));
+}
+
+TEST_F(TimedFaults, APortThatTwoRulesHoldIsDownUntilBothAreOver) {
+  begin(
+      "dev=uiw_fake at=1ms port=down\ndev=uiw_fake at=2ms port=down for=1ms\n"
+      "dev=uiw_fake at=3ms event=LID_CHANGE");
+  open_device();
+  ASSERT_TRUE(has_happened("uiw_fake 11"));
+  expect_all_that_is_over_was_lifted();
+  EXPECT_THAT(fake::all_that_happened(),
+              testing::Not(testing::Contains(std::string("uiw_fake up"))));
+  EXPECT_TRUE(is_deaf());
+  EXPECT_NE(down_until("uiw_fake"), 0);
+  let_ports_go();
+  EXPECT_THAT(fake::all_that_happened(), testing::Contains(std::string("uiw_fake up")).Times(1));
+  EXPECT_FALSE(is_deaf());
+  EXPECT_EQ(down_until("uiw_fake"), 0);
+}
+
+TEST_F(TimedFaults, APortOfAllDevicesStaysDownBehindItsOwnRule) {
+  begin(
+      "dev=* at=1ms port=down\ndev=uiw_fake at=2ms port=down for=1ms\n"
+      "dev=uiw_fake at=3ms event=LID_CHANGE");
+  open_device();
+  ASSERT_TRUE(has_happened("uiw_fake 11"));
+  expect_all_that_is_over_was_lifted();
+  // The stack knows both; what is its own is let go.
+  EXPECT_TRUE(has_happened("uiw_fake up"));
+  EXPECT_TRUE(is_deaf());
+  EXPECT_NE(down_until("uiw_fake"), 0);
+  let_ports_go();
+  EXPECT_TRUE(has_happened("* up"));
+  EXPECT_FALSE(is_deaf());
 }
 
 TEST_F(TimedFaults, WhatIsPostedWhileThePortIsDownIsNotAnsweredInTime) {
