@@ -129,6 +129,8 @@ def used_wrongly(world):
                             (["stat", "--watch", "often"], "uiwarp: stat: --watch: 'often' is not a number from 0.1 to 3600."),
                             (["faults", "failover"], "uiwarp: faults: pid: 'failover' is not a whole number from 1 to"),
                             (["faults", "--explain", ""], "uiwarp: faults: --explain: '' is not a file name"),
+                            (["faults", "--list", "--json"], "uiwarp: faults: --json excludes --list."),
+                            (["faults", "--explain", "failover", "--json"], "uiwarp: faults: --json excludes --explain."),
                             (["shake", "--runs", "0", "--", "true"], "uiwarp: shake: --runs: '0' is not a whole number from 1 to"),
                             (["shake", "--timeout", "nan", "--", "true"], "--timeout: 'nan' is not a number from 0.001 to 1000000."),
                             (["netns-pair", "--port", "70000", "--", "true", "--", "true"],

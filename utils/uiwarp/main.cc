@@ -248,20 +248,20 @@ int command(int argc, char** argv) {
   faults->add_flag("--off", faults_off, "Remove all rules from that process")
       ->needs(faulty_option)
       ->excludes(new_rules_option);
-  faults->add_flag("--json", faults_json, "As JSON");
+  CLI::Option* const faults_json_option = faults->add_flag("--json", faults_json, "As JSON");
   faults
       ->add_option("--explain", rules, "Say what each rule of this file, or ready-made file, does")
       ->check(uiw::tool::not_empty())
       ->type_name("FILE")
-      ->excludes(faulty_option);
+      ->excludes(faulty_option, faults_json_option);
   faults->add_flag("--list", faults_list, "List the names of the ready-made files")
-      ->excludes(faulty_option)
+      ->excludes(faulty_option, faults_json_option)
       ->excludes("--explain");
   faults
       ->add_flag("--markdown", faults_page,
                  "Print the tables of doc/faults.md, which list the "
                  "words of rules")
-      ->excludes(faulty_option)
+      ->excludes(faulty_option, faults_json_option)
       ->excludes("--explain", "--list");
   CLI::App* shake = app.add_subcommand(
       "shake", "Run a command under one shake seed after another until a run fails");
