@@ -22,6 +22,7 @@
 #include "check/one_thread.h"
 #include "check/regions.h"
 #include "check/requests.h"
+#include "check/turn.h"
 #include "core/fork_mutex.h"
 #include "core/generation.h"
 #include "uiwarp/uiwarp-verbs.h"
@@ -101,6 +102,7 @@ struct Srq {
   Life life;
   Pd* pd = nullptr;
   OneAtATime receiving;
+  Turn post;  // before mutex
   std::mutex mutex;
   Requests receives{Requests::Of::kReceives};  // under mutex
 };
@@ -120,6 +122,7 @@ struct Qp {
   std::atomic<bool> is_in_rtr{false};  // moved there with a peer's number, and not on
   Section section;
   OneAtATime sending, receiving;
+  Turn post_send, post_receive;  // before mutex
   std::mutex mutex;
   Requests sends{Requests::Of::kSends}, receives{Requests::Of::kReceives};  // under mutex
   LastWrites writes;                                                        // under mutex

@@ -38,7 +38,7 @@ class Requests {
   // first. One that succeeded is the oldest that asked for a completion; one that failed may be
   // any. Of equal ones the oldest is taken for the one that is meant; of none nothing is visited.
   // Those before one that succeeded which asked for a completion themselves are not over: of two
-  // threads that post, or poll, at once the one that came here first may have come second there.
+  // threads that poll at once the one that was given the older completion may come here second.
   template <class Visit>
   void complete_sends(uint64_t wr_id, bool success, Visit visit) {
     is_sure_ = is_sure_ && (success || !is_ambiguous(wr_id));

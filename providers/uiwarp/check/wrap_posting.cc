@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What is posted. A request is in the list before the next table has it, since another thread may
-// poll its completion before the post returns. No lock is held while the next table posts: it has
-// locks of its own, which a program may hold for long (ibv_wr_start).
+// poll its completion before the post returns. A queue's turn is held from then until the next
+// table has answered: requests that have one wr_id are told apart by their order only, and one that
+// is refused has to be behind those that were taken. No mutex is held meanwhile: what the stack
+// tells during a post takes them.
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -105,8 +107,9 @@ void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& poste
 // Posts a list to `post(first copy, bad copy)`, part by part. `describe` makes the Request of a
 // work request, `refused` is told of the one that was not taken, unless that was by a rule.
 template <class WorkRequest, class Post, class Describe, class Refused>
-int post_all(Context& context, std::mutex& mutex, Requests& requests, WorkRequest* wr,
+int post_all(Context& context, Turn& turn, std::mutex& mutex, Requests& requests, WorkRequest* wr,
              WorkRequest** bad, Post post, Describe describe, Refused refused) {
+  const InTurn in_turn(turn);
   while (wr) {
     uint32_t first = 0;
     std::shared_lock table_lock(context.mutex);
@@ -160,7 +163,7 @@ int qp_post_send(uiwarp_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
   if (qp.section.is_of(this_thread())) report_waiting(qp, "ibv_post_send", posted);
   const Alone alone(qp.sending, qp.pd->promise, &qp, "ibv_post_send");
   return post_all(
-      *qp.pd->context, qp.mutex, qp.sends, wr, bad,
+      *qp.pd->context, qp.post_send, qp.mutex, qp.sends, wr, bad,
       [&](ibv_send_wr* first, ibv_send_wr** stopped) {
         return next->qp_post_send(qp.next, first, stopped);
       },
@@ -182,7 +185,7 @@ int qp_post_recv(uiwarp_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   capture(posted);
   const Alone alone(qp.receiving, qp.pd->promise, &qp, "ibv_post_recv");
   const int error = post_all(
-      *qp.pd->context, qp.mutex, qp.receives, wr, bad,
+      *qp.pd->context, qp.post_receive, qp.mutex, qp.receives, wr, bad,
       [&](ibv_recv_wr* first, ibv_recv_wr** stopped) {
         return next->qp_post_recv(qp.next, first, stopped);
       },
@@ -206,7 +209,7 @@ int srq_post_recv(uiwarp_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   capture(posted);
   const Alone alone(srq.receiving, srq.pd->promise, &srq, "ibv_post_srq_recv");
   return post_all(
-      *srq.pd->context, srq.mutex, srq.receives, wr, bad,
+      *srq.pd->context, srq.post, srq.mutex, srq.receives, wr, bad,
       [&](ibv_recv_wr* first, ibv_recv_wr** stopped) {
         return next->srq_post_recv(srq.next, first, stopped);
       },
@@ -223,6 +226,7 @@ void qp_batch_begin(uiwarp_qp* handle) {
   capture(here);
   if (qp.section.is_of(this_thread())) report_waiting(qp, "ibv_wr_start", here);
   enter_section(qp, here);
+  qp.post_send.take();
   next->qp_batch_begin(qp.next);
   qp.section.begin(this_thread(), here);
   qp.batch.clear();
@@ -276,21 +280,23 @@ int qp_batch_end(uiwarp_qp* handle, int publish) {
     capture(here);
     report_outside(qp, publish ? "ibv_wr_complete()" : "ibv_wr_abort()", here);
   }
-  qp.sending.leave(qp.section.end());
+  const Thread owner = qp.section.end();
+  qp.sending.leave(owner);
   // Another thread's as soon as the section ends.
   const std::vector<uint32_t> batch = std::exchange(qp.batch, {});
   const core::Injections injected;
   const int error = next->qp_batch_end(qp.next, publish);
-  if (publish && !error) return 0;
   // All are refused: the first one stands for them.
   std::optional<uint64_t> first;
-  {
+  if (!publish || error) {
     const std::lock_guard lock(qp.mutex);
     for (const uint32_t sequence : batch) {
       const std::optional<uint64_t> wr_id = qp.sends.take_back(sequence);
       if (!first) first = wr_id;
     }
   }
+  if (owner != 0) qp.post_send.give();  // which may be another section's otherwise
+  if (publish && !error) return 0;
   capture(here);
   ibv_send_wr refused{};
   refused.wr_id = first.value_or(0);
