@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define UIWARP_ABI_VERSION 16
+#define UIWARP_ABI_VERSION 17
 #define UIWARP_EXPORT __attribute__((visibility("default")))
 
 struct uiwarp_device;
@@ -60,6 +60,11 @@ UIWARP_EXPORT void uiwarp_acks_missing(const char *call, const char *function, i
  */
 UIWARP_EXPORT int uiwarp_peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length);
 UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up);
+/*
+ * Likewise, while the queue pair is destroyed or moved to RESET: it has taken these receives, of the shared queue if it
+ * has one, by their wr_id, and nobody will poll a completion of them.
+ */
+UIWARP_EXPORT void uiwarp_receives_dropped(uint32_t qp_num, const uint64_t *wr_ids, uint32_t count);
 /*
  * Likewise, before completions are flushed for it: the peer has refused a Write, of which it names a segment's rkey and
  * address, and ended the connection with that Terminate code (RFC 5040 4.8); the Write has completed before. 1: that was

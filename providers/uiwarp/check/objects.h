@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +34,17 @@ struct Qp;
 
 struct Pd;
 
+struct Srq;
+
+// A queue pair that is destroyed and had a shared receive queue.
+struct Departed {
+  // Enough for all that are destroyed while another thread is between the stack's poll and ours.
+  static constexpr size_t kMost = 64;
+
+  uint32_t number;
+  Srq* srq;
+};
+
 // What the contexts of one command descriptor share.
 struct CommandSpace {
   std::shared_mutex mutex;
@@ -50,6 +62,7 @@ struct Context {
   std::shared_mutex& mutex = space->mutex;
   Regions& regions = space->regions;            // under mutex
   std::unordered_map<uint32_t, Qp*> qps;        // by number; under mutex
+  std::deque<Departed> departed;                // the newest first; under mutex
   std::vector<std::unique_ptr<Pd>> unimported;  // which queue pairs may still use; under mutex
 
   // In a child of the process that opened it locks may be held for good: all is passed on as it is.

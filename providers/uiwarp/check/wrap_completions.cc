@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Completion queues: what a completion says of its request.
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <unordered_set>
@@ -135,6 +136,15 @@ Queues& queues() {
   return *all.get();
 }
 
+// Of a queue pair that another thread destroys, or has destroyed, since the stack gave `wc`. The
+// context's mutex is held.
+void take_late(const Context& context, const ibv_wc& wc) {
+  const auto departed = std::ranges::find(context.departed, wc.qp_num, &Departed::number);
+  if (!(wc.opcode & IBV_WC_RECV) || departed == context.departed.end()) return;
+  const std::lock_guard lock(departed->srq->mutex);
+  departed->srq->receives.complete_receive(wc.wr_id, [](const Request&) {});
+}
+
 void take(Context& context, ibv_wc* wcs, int count) {
   const std::shared_lock lock(context.mutex);
   for (ibv_wc* wc = wcs; wc < wcs + count; ++wc) {
@@ -151,6 +161,8 @@ void take(Context& context, ibv_wc* wcs, int count) {
       } else {
         completed.receives(qp.receives, *qp.pd);
       }
+    } else {
+      take_late(context, *wc);
     }
     if (wc->status != IBV_WC_SUCCESS) spoil(*wc);
   }

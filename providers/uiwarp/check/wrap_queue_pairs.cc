@@ -79,6 +79,22 @@ void hint_at_outstanding(Qp& qp) {
        true});
 }
 
+// From here on no poller finds it. What one has been given already is still to be taken out of a
+// shared receive queue.
+void unlist(Context& context, const Qp& qp) {
+  const std::lock_guard lock(context.mutex);
+  context.qps.erase(qp.number);
+  if (!qp.srq) return;
+  context.departed.push_front({qp.number, qp.srq});
+  if (context.departed.size() > Departed::kMost) context.departed.pop_back();
+}
+
+void list_again(Context& context, Qp& qp) {
+  const std::lock_guard lock(context.mutex);
+  context.qps[qp.number] = &qp;
+  std::erase_if(context.departed, [&](const Departed& each) { return each.number == qp.number; });
+}
+
 }  // namespace
 
 namespace wrap {
@@ -132,24 +148,18 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
     return next->qp_destroy(qp->next, async_events);
   end_life(qp->life, qp, "ibv_destroy_qp");
   stop_listening(*qp);
-  {
-    // From here on no poller finds it.
-    const std::lock_guard lock(context.mutex);
-    context.qps.erase(qp->number);
-  }
+  unlist(context, *qp);
   report_open_section(*qp);
   if (wants.hints) hint_at_outstanding(*qp);
   hint_at_unread(context, qp, qp->user, "ibv_destroy_qp");
   if (const int error = next->qp_destroy(qp->next, async_events)) {
     if (error == EBUSY) report_busy("ibv_destroy_qp", qp, "by multicast groups it is attached to");
     qp->life.go_on();
-    {
-      const std::lock_guard lock(context.mutex);
-      context.qps[qp->number] = qp;
-    }
-    listen_for(*qp);  // without a lock held
+    list_again(context, *qp);
+    listen_for(*qp);
     return error;
   }
+  forget(*qp);
   promise_all(*qp, -1);
   bury(qp);
   return 0;
@@ -256,6 +266,11 @@ int srq_destroy(uiwarp_srq* handle, uint32_t* async_events) {
   if (error) srq->life.go_on();
   if (error == EBUSY) report_busy("ibv_destroy_srq", srq, "by queue pairs");
   if (error) return error;
+  {
+    Context& context = *srq->pd->context;
+    const std::lock_guard lock(context.mutex);
+    std::erase_if(context.departed, [&](const Departed& each) { return each.srq == srq; });
+  }
   bury(srq);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <mutex>
 #include <shared_mutex>
+#include <span>
 #include <unordered_map>
 
 #include "check/blocked_thread.h"
@@ -21,6 +22,7 @@ namespace {
 struct Watched {
   std::shared_mutex mutex;
   std::unordered_map<uint32_t, Qp*> by_number;  // under mutex
+  std::unordered_map<uint32_t, Qp*> leaving;    // under mutex: while they are destroyed
 };
 
 Watched& watched() {
@@ -42,12 +44,22 @@ void listen_for(Qp& qp) {
   Watched& all = watched();
   const std::lock_guard lock(all.mutex);
   all.by_number[qp.number] = &qp;
+  all.leaving.erase(qp.number);
 }
 
-void stop_listening(const Qp& qp) {
+void stop_listening(Qp& qp) {
   Watched& all = watched();
   const std::lock_guard lock(all.mutex);
   all.by_number.erase(qp.number);
+  all.leaving[qp.number] = &qp;
+}
+
+void forget(const Qp& qp) {
+  Watched& all = watched();
+  const std::lock_guard lock(all.mutex);
+  // Its number may be another one's by now.
+  const auto found = all.leaving.find(qp.number);
+  if (found != all.leaving.end() && found->second == &qp) all.leaving.erase(found);
 }
 
 void each_listened_for(const std::function<void(Qp&)>& visit) {
@@ -130,6 +142,24 @@ int write_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, int code) {
     said = true;
   });
   return next->write_refused(qp_num, rkey, address, code) || said;
+}
+
+void receives_dropped(uint32_t qp_num, const uint64_t* wr_ids, uint32_t count) {
+  {
+    Watched& all = watched();
+    const std::shared_lock lock(all.mutex);
+    const auto leaving = all.leaving.find(qp_num), there = all.by_number.find(qp_num);
+    const Qp* const qp = leaving != all.leaving.end()   ? leaving->second
+                         : there != all.by_number.end() ? there->second
+                                                        : nullptr;
+    // What is in a queue of its own goes with that.
+    if (qp && qp->srq) {
+      const std::lock_guard queue_lock(qp->srq->mutex);
+      for (const uint64_t wr_id : std::span(wr_ids, count))
+        qp->srq->receives.complete_receive(wr_id, [](const Request&) {});
+    }
+  }
+  next->receives_dropped(qp_num, wr_ids, count);
 }
 
 void receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up) {

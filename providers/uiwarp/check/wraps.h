@@ -23,10 +23,12 @@ extern Wants wants;
 // As it is now, or ERR.
 ibv_qp_state state_of(const Qp& qp);
 
-// From listen_for() to stop_listening() what the stack tells of it is heard. Thread: any, without a
-// lock held.
+// From listen_for() to stop_listening() what the stack tells of it is heard; from there to
+// forget(), while it is destroyed, only which of its receives are dropped. It may be listened for
+// again instead. Thread: any, without a lock held.
 void listen_for(Qp& qp);
-void stop_listening(const Qp& qp);
+void stop_listening(Qp& qp);
+void forget(const Qp& qp);
 // Those in between, each of which stays there for its visit.
 void each_listened_for(const std::function<void(Qp&)>& visit);
 // Exit handlers run.
@@ -57,7 +59,7 @@ void report_busy(const char* call, const void* object, const char* otherwise);
   X(srq_create) X(srq_modify) X(srq_query) X(srq_destroy) X(srq_post_recv) X(srq_room) X(qp_create) \
   X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) X(qp_attach) \
   X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) X(qp_break) X(qp_deafen) X(qp_patience) \
-  X(object_free) X(acks_missing) X(peer_refused) X(write_refused) X(receive_awaited) X(cm_event_taken) X(cm_id_destroyed)
+  X(object_free) X(acks_missing) X(peer_refused) X(write_refused) X(receive_awaited) X(receives_dropped) X(cm_event_taken) X(cm_id_destroyed)
 // clang-format on
 
 namespace wrap {

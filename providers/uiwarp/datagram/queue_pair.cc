@@ -28,12 +28,15 @@ bool QueuePair::create_queues() {
 }
 
 QueuePair::~QueuePair() {
-  if (sources_) purge_completions();
+  if (sources_) purge_completions().tell(options_.qp_num);
 }
 
-void QueuePair::purge_completions() {
+queue::DroppedReceives QueuePair::purge_completions() {
   options_.send_cq->purge(std::move(sources_.sends));
+  if (options_.srq)
+    return queue::DroppedReceives::purge(*options_.recv_cq, std::move(sources_.receives));
   options_.recv_cq->purge(std::move(sources_.receives));
+  return {};
 }
 
 int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {
@@ -98,11 +101,18 @@ void QueuePair::flush_receives() {
 }
 
 int QueuePair::reset() {
+  queue::DroppedReceives dropped;
+  const int error = begin_anew(dropped);
+  dropped.tell(options_.qp_num);
+  return error;
+}
+
+int QueuePair::begin_anew(queue::DroppedReceives& dropped) {
   const std::scoped_lock locks(posting_, receiving_);
   auto sources = queue::make_sources(send_queue_->freed(), receives_->freed(), options_.srq);
   if (!sources) return ENOMEM;
   state_.store(IBV_QPS_RESET);
-  purge_completions();
+  dropped = purge_completions();
   sources_ = std::move(sources);
   send_queue_->clear();
   if (own_receives_) own_receives_->clear();

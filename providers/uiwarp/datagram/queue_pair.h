@@ -19,6 +19,7 @@
 #include "device/device.h"
 #include "engine/engine.h"
 #include "mem/last_region.h"
+#include "queue/dropped_receives.h"
 #include "queue/queue_pair_options.h"
 #include "uiwarp/uiwarp-verbs.h"
 
@@ -85,13 +86,14 @@ class QueuePair final : private engine::Task, private Receiver {
   QueuePair(engine::Engine& engine, Door& door, const QueuePairOptions& options)
       : engine_(engine), door_(door), options_(options) {}
   bool create_queues();
-  void purge_completions();
+  [[nodiscard]] queue::DroppedReceives purge_completions();
   // The largest payload now, in bytes: it follows the interface.
   uint32_t mtu() const { return options_.device->path_mtu.load(std::memory_order_relaxed); }
   int refuse_post(ibv_qp_state now) const;
   void enter_error(std::unique_lock<std::mutex>& receiving, core::Cause cause);
   void flush_receives();
   int reset();
+  int begin_anew(queue::DroppedReceives& dropped);
   void run() override;
 
   // sending.cc, under posting_

@@ -2,12 +2,17 @@
 // Queue pairs but for what is posted to their send queues.
 #include <atomic>
 
+#include "core/tell_dropped.h"
 #include "faults/wraps.h"
 
 namespace uiw::faults {
 
-void forget_completions(Cq& cq, const Qp& qp) {
-  std::erase_if(cq.withheld, [&](const Withheld& each) { return each.qp == &qp; });
+void forget_completions(Cq& cq, const Qp& qp, std::vector<uint64_t>& receives) {
+  std::erase_if(cq.withheld, [&](const Withheld& each) {
+    if (each.qp != &qp) return false;
+    if (each.wc.opcode & IBV_WC_RECV) receives.push_back(each.wc.wr_id);
+    return true;
+  });
 }
 
 namespace {
@@ -64,12 +69,14 @@ int qp_destroy(uiwarp_qp* handle, uint32_t* async_events) {
     list(*qp);
     return error;
   }
+  std::vector<uint64_t> receives;
   each_cq(*qp, [&](Cq& cq) {
-    forget_completions(cq, *qp);
+    forget_completions(cq, *qp, receives);
     // Its number may be another one's by now.
     const auto found = cq.qps.find(qp->number);
     if (found != cq.qps.end() && found->second == qp) cq.qps.erase(found);
   });
+  core::tell_dropped(qp->number, receives);
   delete qp;
   return 0;
 }
@@ -88,7 +95,9 @@ int qp_modify(uiwarp_qp* handle, const ibv_qp_attr* attr, int mask) {
     qp.parcels.clear();
   }
   // It begins anew.
-  each_cq(qp, [&](Cq& cq) { forget_completions(cq, qp); });
+  std::vector<uint64_t> receives;
+  each_cq(qp, [&](Cq& cq) { forget_completions(cq, qp, receives); });
+  core::tell_dropped(qp.number, receives);
   const std::lock_guard lock(qp.mutex);
   qp.sends.clear();
   qp.held.clear();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "faults/injection.h"
 #include "faults/objects.h"
@@ -28,8 +29,9 @@ Taken take_completions(Cq& cq, Notes& notes);
 // may not poll. cq.mutex is not held.
 void watch(const std::shared_ptr<Cq>& cq);
 
-// Forgets completions of a queue pair that were not handed out. cq.mutex is held.
-void forget_completions(Cq& cq, const Qp& qp);
+// Forgets completions of a queue pair that were not handed out; adds the wr_ids of receives to
+// `receives`. cq.mutex is held.
+void forget_completions(Cq& cq, const Qp& qp, std::vector<uint64_t>& receives);
 
 // Queue pairs of this process by number, for who knows nothing else of one.
 void list(Qp& qp);

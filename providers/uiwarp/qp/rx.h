@@ -111,6 +111,8 @@ class Rx {
 
   // A message has taken its receive and is not complete.
   bool receiving() const { return receiving_; }
+  // Of that receive.
+  uint64_t receiving_wr_id() const { return receive_.wr_id; }
   // Completes the receive in progress, if any, with `status`.
   void fail_receive(ibv_wc_status status, core::Cause cause);
   // The rest of the message will not come, or is not wanted. Completes the receive with `status`;

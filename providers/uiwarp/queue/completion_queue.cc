@@ -219,15 +219,29 @@ void CompletionQueue::hush(CompletionSource& source) {
   source.hushed_ = true;
 }
 
-void CompletionQueue::purge(std::unique_ptr<CompletionSource> source) {
+uint32_t CompletionQueue::waiting_of(const CompletionSource& source) {
+  const std::lock_guard consume_lock(consume_);
+  const std::lock_guard produce_lock(produce_);
+  return source.waiting();
+}
+
+uint32_t CompletionQueue::purge(std::unique_ptr<CompletionSource> source, uint64_t* wr_ids) {
   const std::lock_guard consume_lock(consume_);
   const std::lock_guard produce_lock(produce_);
   const uint32_t waiting = source->waiting();
+  if (wr_ids && waiting > 0) {
+    const uint32_t head = head_.load(std::memory_order_relaxed);
+    for (uint32_t i = tail_.load(std::memory_order_relaxed); i != head; ++i) {
+      const Completion& completion = ring_[i & (capacity_ - 1)];
+      if (completion.source == source.get()) *wr_ids++ = completion.wc.wr_id;
+    }
+  }
   if (source->kind_ == CompletionSource::Kind::kSharedQueue) source->free(waiting, 0);
   source->kind_ = CompletionSource::Kind::kGone;
-  if (waiting == 0) return;
+  if (waiting == 0) return 0;
   purged_.store(purged_.load(std::memory_order_relaxed) + waiting, std::memory_order_relaxed);
   gone_.append(*source.release());  // pass() frees it with its last entry
+  return waiting;
 }
 
 // Copies the entries that were not purged to `to`, consecutively from tail_ on; returns how many.

@@ -86,8 +86,11 @@ class CompletionQueue : public std::enable_shared_from_this<CompletionQueue> {
 
   // Drops all completions of this source that were not polled yet (ibv_destroy_qp, ibv_modify_qp to
   // RESET); for a shared queue this frees their places. Takes constant time. The source must not
-  // produce any more. Thread: any.
-  void purge(std::unique_ptr<CompletionSource> source);
+  // produce any more. `wr_ids`: null, or room for those of the completions that are dropped.
+  // Returns how many were dropped. Thread: any.
+  uint32_t purge(std::unique_ptr<CompletionSource> source, uint64_t* wr_ids = nullptr);
+  // How many completions of it were not polled yet. Thread: any.
+  uint32_t waiting_of(const CompletionSource& source);
 
   // Changes the capacity. 0, EINVAL when more completions wait than would fit, or ENOMEM.
   int resize(uint32_t entries);

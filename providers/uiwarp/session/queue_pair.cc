@@ -145,7 +145,7 @@ bool QueuePair::leave() {
 void QueuePair::free_when_released() {
   state_->engine.wait_for(state_->released);
   state_->options.memory->end_stream(state_->options.qp_num);
-  state_->purge_completions();
+  state_->purge_completions().tell(state_->options.qp_num);
   state_.reset();
 }
 

@@ -46,10 +46,18 @@ void State::flush_receives() {
 
 // Call it before the queues that the completions refer to are freed. Thread: any, once nothing can
 // complete any more.
-void State::purge_completions() {
+queue::DroppedReceives State::purge_completions() {
   options.send_cq->purge(std::move(send_source));
-  options.recv_cq->purge(std::move(recv_source));
-  if (options.srq && connection->rx.receiving()) options.srq->give_up();
+  const bool gives_up = options.srq && connection->rx.receiving();
+  const uint64_t begun = gives_up ? connection->rx.receiving_wr_id() : 0;
+  queue::DroppedReceives dropped;
+  if (options.srq)
+    dropped = queue::DroppedReceives::purge(*options.recv_cq, std::move(recv_source),
+                                            gives_up ? &begun : nullptr);
+  else
+    options.recv_cq->purge(std::move(recv_source));
+  if (gives_up) options.srq->give_up();
+  return dropped;
 }
 
 bool State::create_queues() {
@@ -78,12 +86,15 @@ State::Beginning State::make_beginning() {
 // Any thread may be posting meanwhile; the queues stay. A thread that posts a receive in an error
 // state uses the connection and its sources, with this lock held.
 void State::empty_queues(Beginning&& beginning) {
-  const std::lock_guard guard(flush_lock);
-  flushes_receives = false;
-  purge_completions();
-  beginning.connection->shared.told.take_over(connection->shared.told);  // the queue pair stays the
-                                                                         // same
-  begin_with(std::move(beginning));
+  queue::DroppedReceives dropped;
+  {
+    const std::lock_guard guard(flush_lock);
+    flushes_receives = false;
+    dropped = purge_completions();
+    beginning.connection->shared.told.take_over(connection->shared.told);  // the same queue pair
+    begin_with(std::move(beginning));
+  }
+  dropped.tell(options.qp_num);
 }
 
 void State::begin_with(Beginning&& beginning) {

@@ -19,6 +19,7 @@
 #include "progress/grant_policy.h"
 #include "progress/lease.h"
 #include "qp/connection.h"
+#include "queue/dropped_receives.h"
 #include "session/end_plan.h"
 #include "session/life.h"
 #include "session/queue_pair.h"
@@ -242,8 +243,8 @@ class State final : public engine::Task, public progress::Member {
   Beginning make_beginning();  // any thread; false: no memory
   void empty_queues(Beginning&& beginning);
   void begin_with(Beginning&& beginning);
-  void fail_receives();      // [engine]
-  void purge_completions();  // [engine]
+  void fail_receives();                                      // [engine]
+  [[nodiscard]] queue::DroppedReceives purge_completions();  // [engine]
 
   // [engine]
   engine::Deadline<State, &State::look_at_close> close_timer{*this};

@@ -103,11 +103,14 @@ void Completions::show_all() {
   shows_all_ = true;
 }
 
-void Completions::forget(Lane& lane) {
+std::vector<uint64_t> Completions::forget(Lane& lane) {
+  std::vector<uint64_t> wr_ids;
+  for (const Lane::Held& held : lane.held_) wr_ids.push_back(held.wc.wr_id);
   lane.held_.clear();
   lane.held_count_.store(0, std::memory_order_release);
   lane.has_failed_.store(false, std::memory_order_release);
   std::erase(busy_, &lane);
+  return wr_ids;
 }
 
 Completions::Waiting Completions::waiting() const {

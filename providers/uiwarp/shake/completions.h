@@ -65,8 +65,8 @@ class Completions {
   // has been told something by which it may know that they are there.
   void show_all();
 
-  // Those of that lane are not to be handed out.
-  void forget(Lane& lane);
+  // Those of that lane are not to be handed out: their wr_ids.
+  std::vector<uint64_t> forget(Lane& lane);
 
   struct Waiting {
     uint32_t all = 0, messages = 0;  // of `all`, receives that have succeeded

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/tell_dropped.h"
 #include "shake/wraps.h"
 
 namespace uiw::shake {
@@ -13,8 +14,12 @@ void forget_completions(Qp& qp) {
     const std::lock_guard lock(qp.send_cq->mutex);
     qp.send_cq->completions.forget(qp.sends);
   }
-  const std::lock_guard lock(qp.recv_cq->mutex);
-  qp.recv_cq->completions.forget(qp.receives);
+  std::vector<uint64_t> receives;
+  {
+    const std::lock_guard lock(qp.recv_cq->mutex);
+    receives = qp.recv_cq->completions.forget(qp.receives);
+  }
+  core::tell_dropped(qp.number, receives);
 }
 
 void begin_anew(Qp& qp) {

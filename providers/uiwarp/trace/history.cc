@@ -166,6 +166,8 @@ class Builder {
       case Kind::kSharedGone:
         receives_.erase({record.work.queue, kNobody});
         return;
+      case Kind::kDropped:
+        return drop(record);
       case Kind::kConnected:
         connect(record);
         break;
@@ -244,6 +246,19 @@ class Builder {
       history_.requests[before].outcome = Outcome::kUnsignaled;
       history_.requests[before].completed = time;
     });
+  }
+
+  // It stays open, and the next completion with its wr_id is another one's. Those of a queue pair's
+  // own queue are forgotten all together: begin_anew().
+  void drop(const Record& record) {
+    const size_t qp = queue_pair(record.qp);
+    const uint64_t shared = history_.queue_pairs[qp].queue;
+    if (shared == 0) return;
+    Outstanding& queue = outstanding(receives_, shared, kNobody);
+    const std::optional<size_t> found = queue.find(record.work, true);
+    if (!found) return;
+    history_.requests[*found].queue_pair = qp;
+    queue.forget(*found);
   }
 
   void find_peers() {

@@ -31,8 +31,9 @@ enum class Kind : uint8_t {
   kFpduRest = 16,     // of the last kFpdu of that queue pair and direction: more of its octets
   kStands = 17,       // as kConnected, told again; kAgreed comes behind it
   kSharedGone = 18,   // a shared receive queue was destroyed: another one may have its address now
+  kDropped = 19,      // a receive that the queue pair had taken ended with it, or by RESET
 };
-inline constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kSharedGone);
+inline constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kDropped);
 
 // Bits of Record::flags.
 inline constexpr uint8_t kSignaled = 1;     // of a post: it completes with a completion of its own

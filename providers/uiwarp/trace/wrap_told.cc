@@ -87,6 +87,15 @@ void receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up) {
   next->receive_awaited(qp_num, nanoseconds, gave_up);
 }
 
+void receives_dropped(uint32_t qp_num, const uint64_t* wr_ids, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    Record record = record_of(Kind::kDropped, qp_num, core::now());
+    record.work.wr_id = wr_ids[i];
+    write(record);
+  }
+  next->receives_dropped(qp_num, wr_ids, count);
+}
+
 int peer_refused(uint32_t qp_num, uint32_t rkey, uint64_t address, uint64_t length) {
   Record record = record_of(Kind::kPeerRefused, qp_num, core::now());
   record.work.bytes = length;

@@ -35,7 +35,7 @@ void injected(uint32_t qp_num, int line, const char* what);
   X(context_open) X(cq_poll) X(srq_post_recv) X(srq_destroy) X(qp_create) X(qp_destroy) X(qp_modify) \
   X(qp_query) X(qp_post_send) X(qp_post_recv) X(qp_attach) X(qp_detach) X(qp_break) X(qp_deafen) X(qp_patience) \
   X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) X(peer_refused) \
-  X(receive_awaited) X(connected) X(agreed) X(fpdu_passed) X(cm_event_taken) X(async_event_taken)
+  X(receive_awaited) X(receives_dropped) X(connected) X(agreed) X(fpdu_passed) X(cm_event_taken) X(async_event_taken)
 // clang-format on
 
 namespace wrap {

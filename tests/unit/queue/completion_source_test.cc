@@ -100,7 +100,9 @@ TEST(CompletionSource, PurgeDropsWhatWasNotPolled) {
   for (uint64_t i = 0; i < 6; ++i) cq->push(gone.completes(100 + i), false);
   take(*cq, 6);  // the rest goes round the end of the ring
   for (uint64_t i = 0; i < 8; ++i) cq->push((i % 3 == 0 ? gone : stays).completes(i), false);
-  cq->purge(std::move(gone.owned));
+  std::vector<uint64_t> dropped(cq->waiting_of(*gone.owned));
+  EXPECT_EQ(cq->purge(std::move(gone.owned), dropped.data()), 3u);
+  EXPECT_EQ(dropped, (std::vector<uint64_t>{0, 3, 6}));
   EXPECT_EQ(take(*cq, 8), (std::vector<uint64_t>{1, 2, 4, 5, 7}));
   EXPECT_EQ(gone.freed, 6u) << "its work queue may be gone";
   EXPECT_EQ(take(*cq, 8), std::vector<uint64_t>{});

@@ -213,7 +213,7 @@ TEST(ShakenCompletions, WhatIsForgottenIsNotGivenAndTheRestIsCounted) {
   completions.add(receives, failed, 0);
   EXPECT_EQ(completions.waiting().all, 3u);
   EXPECT_EQ(completions.waiting().messages, 1u);
-  completions.forget(receives);
+  EXPECT_THAT(completions.forget(receives), ElementsAre(2u, 3u));
   EXPECT_EQ(completions.waiting().all, 1u);
   completions.arm(false);
   EXPECT_THAT(empty(completions, 0), ElementsAre(1));

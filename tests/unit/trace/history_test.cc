@@ -142,6 +142,21 @@ TEST(TraceHistory, ReceivesAreGoneWithTheirSharedQueue) {
   EXPECT_THAT(statuses(recorded.history()), ElementsAre("open", "SUCCESS"));
 }
 
+TEST(TraceHistory, AReceiveThatEndedWithItsQueuePairIsNotTheNextOneOfItsId) {
+  Recorded recorded;
+  recorded.add(Kind::kCreated, 7, 0).work.queue = 0x1000;
+  recorded.receive(1, 1, 0x1000);
+  recorded.add(Kind::kDropped, 7, 2).work.wr_id = 1;
+  recorded.add(Kind::kDestroyed, 7, 2);
+  recorded.add(Kind::kCreated, 7, 3).work.queue = 0x1000;
+  recorded.receive(1, 4, 0x1000);
+  recorded.complete_receive(1, 6);
+  const History history = recorded.history();
+  EXPECT_THAT(statuses(history), ElementsAre("open", "SUCCESS"));
+  EXPECT_EQ(history.requests[0].queue_pair, 0u);
+  EXPECT_EQ(history.requests[1].latency(), 2);
+}
+
 TEST(TraceHistory, WithoutThePostsBeforeItAPlaceSaysNothing) {
   Recorded recorded;
   recorded.complete(9, 1).work.place = 1;  // its post is lost, as others may be

@@ -53,6 +53,7 @@ uiwarp_verbs behind() {
   verbs.fpdu_passed = [](uint32_t, const uiwarp_fpdu*) {};
   verbs.async_event_taken = [](uint32_t, uint32_t) {};
   verbs.receive_awaited = [](uint32_t, uint64_t, int) {};
+  verbs.receives_dropped = [](uint32_t, const uint64_t*, uint32_t) {};
   verbs.cq_poll = [](uiwarp_cq*, int count, ibv_wc* wc) {
     int taken = 0;
     for (; taken < count && !waiting.empty(); waiting.pop_back()) wc[taken++] = waiting.back();
@@ -251,6 +252,19 @@ TEST_F(TracedVerbs, AMessageThatWaitedInVainHasEndedTheConnection) {
   EXPECT_EQ(text_of(history.events[1]), "a message waited 1.500 us for a receive");
   EXPECT_EQ(text_of(history.events[2]),
             "a message waited 2.500 us for a receive in vain: the connection ended");
+}
+
+TEST_F(TracedVerbs, DroppedReceivesAreRecordedEach) {
+  const Snapshot snapshot = snapshot_of(
+      [](const uiwarp_verbs& verbs, uiwarp_qp*) {
+        const uint64_t wr_ids[] = {3, 4};
+        verbs.receives_dropped(7, wr_ids, 2);
+      },
+      "");
+  std::vector<uint64_t> dropped;
+  for (const Record& record : snapshot.records)
+    if (record.kind == Kind::kDropped && record.qp == 7) dropped.push_back(record.work.wr_id);
+  EXPECT_THAT(dropped, ElementsAre(3u, 4u));
 }
 
 TEST_F(TracedVerbs, AsynchronousEventsAndInjectedFaultsAreEvents) {
