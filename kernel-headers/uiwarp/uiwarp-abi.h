@@ -311,6 +311,8 @@ enum {
 UIWARP_EXPORT int uiwarp_cq_has_overflowed(struct uiwarp_cq *cq);
 /* How many completions a poll would find, and how many of them are those of receives that succeeded. */
 UIWARP_EXPORT uint32_t uiwarp_cq_waiting(struct uiwarp_cq *cq, uint32_t *messages);
+/* Told to instruments only: the program has taken an event of it by ibv_get_cq_event(). Thread: the one that has. */
+UIWARP_EXPORT void uiwarp_cq_event_taken(struct uiwarp_cq *cq);
 
 /* ---- shared receive queues ---- */
 

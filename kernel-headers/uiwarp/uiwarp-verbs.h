@@ -26,7 +26,7 @@ extern "C" {
 	X(qp_batch_address) X(qp_batch_end) X(qp_send_ops) X(object_free) X(acks_missing) \
 	X(peer_refused) X(write_refused) X(receive_awaited) X(receives_dropped) \
 	X(connected) X(agreed) X(fpdu_passed) \
-	X(async_event_taken) X(cq_waiting) X(cm_event_taken) X(cm_id_destroyed) \
+	X(async_event_taken) X(cq_waiting) X(cq_event_taken) X(cm_event_taken) X(cm_id_destroyed) \
 	X(cm_connecting) X(cm_accepting) X(qp_break) X(qp_deafen) X(qp_patience) X(datagram_arriving) \
 	X(pd_device) X(cq_overrun) X(cq_wake) \
 	X(device_pretend) X(device_hold_down) X(device_shift_gids) \

@@ -11,16 +11,26 @@
 
 namespace uiw::check {
 
-// By which threads a queue is polled and armed, and how often. Thread: any.
+// By which threads a queue is polled and armed, and its events are taken, and how often. Thread:
+// any.
 class Usage {
  public:
   void polled(int tid) { used(tid, true); }
   void armed(int tid) { used(tid, false); }
+  // Whoever has taken an event will poll, though it may do other work before.
+  void event_taken(int tid) {
+    const int before = taker_.exchange(tid, std::memory_order_relaxed);
+    if (before != 0 && before != tid) is_shared_.store(true, std::memory_order_relaxed);
+    used(tid, false);
+  }
   // Changes with each use.
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-  // The one that polls it; 0: none has yet.
-  int poller() const { return poller_.load(std::memory_order_relaxed); }
-  // Since it was first polled another thread has used it, too.
+  // The one that polls it, or, before anybody has, took an event of it; 0: none has yet.
+  int poller() const {
+    const int poller = poller_.load(std::memory_order_relaxed);
+    return poller ? poller : taker_.load(std::memory_order_relaxed);
+  }
+  // Since it was first polled another thread has used it, too, or several have taken its events.
   bool is_shared() const { return is_shared_.load(std::memory_order_relaxed); }
 
  private:
@@ -29,12 +39,13 @@ class Usage {
     count_.store(count() + 1, std::memory_order_relaxed);
     int before = 0;
     const bool is_first =
-        poll ? poller_.compare_exchange_strong(before, tid) : (before = poller()) == 0;
+        poll ? poller_.compare_exchange_strong(before, tid) : (before = poller_.load()) == 0;
     if (!is_first && before != tid) is_shared_.store(true, std::memory_order_relaxed);
   }
 
   std::atomic<uint64_t> count_{0};
   std::atomic<int> poller_{0};
+  std::atomic<int> taker_{0};  // of the last event
   std::atomic<bool> is_shared_{false};
 };
 
@@ -46,7 +57,7 @@ struct Arming {
     kAny,
   };
   How how = How::kNever;
-  uint32_t held = 0;  // completions
+  uint32_t held = 0;  // completions; 0 also when a poll has found it empty since
 };
 
 // Of a queue whose only thread has been blocked for a second or longer, while nobody used it.

@@ -15,12 +15,15 @@ std::string Qp::name() const {
 
 Cq::Armed Cq::armed() {
   const std::lock_guard lock(mutex_);
-  return armed_;
+  Armed now = armed_;
+  now.last.held = held_;
+  return now;
 }
 
 void Cq::set_armed(const Armed& now) {
   const std::lock_guard lock(mutex_);
   armed_ = now;
+  held_ = now.last.held;
 }
 
 Stack Qp::created() const {

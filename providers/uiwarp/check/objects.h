@@ -103,10 +103,15 @@ struct Cq {
   };
   Armed armed();
   void set_armed(const Armed& now);
+  // A poll has found fewer than it asked for.
+  void set_emptied() {
+    if (held_ != 0) held_ = 0;
+  }
 
  private:
   std::mutex mutex_;
-  Armed armed_;  // under mutex_
+  Armed armed_;                    // under mutex_, but for last.held
+  std::atomic<uint32_t> held_{0};  // see Arming
 };
 
 struct Srq {

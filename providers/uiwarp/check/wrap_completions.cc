@@ -256,6 +256,7 @@ int cq_poll(uiwarp_cq* handle, int count, ibv_wc* wc) {
   const int taken = next->cq_poll(cq.next, count, wc);
   if (is_inherited(*cq.context, &cq, "ibv_poll_cq")) return taken;
   if (cq.channel_fd >= 0) cq.usage.polled(thread_id());
+  if (cq.channel_fd >= 0 && taken >= 0 && taken < count) cq.set_emptied();
   if (taken > 0) take(*cq.context, wc, taken);
   report_overflow(cq);
   return taken;
@@ -291,6 +292,12 @@ void cq_overrun(uiwarp_cq* cq) {
 
 void cq_wake(uiwarp_cq* cq) {
   next->cq_wake(of(cq).next);
+}
+
+void cq_event_taken(uiwarp_cq* handle) {
+  Cq& cq = of(handle);
+  if (!cq.context->foreign()) cq.usage.event_taken(thread_id());
+  next->cq_event_taken(cq.next);
 }
 
 uint32_t cq_waiting(uiwarp_cq* cq, uint32_t* messages) {

@@ -55,7 +55,7 @@ void report_busy(const char* call, const void* object, const char* otherwise);
   X(td_alloc) X(td_dealloc) X(mr_reg) X(mr_rereg) X(mr_dereg) X(mr_handle) X(mr_import) X(mr_unimport) \
   X(mr_advise) X(mw_alloc) X(mw_dealloc) X(mw_next_rkey) X(ah_create) X(ah_destroy) \
   X(cq_create) X(cq_destroy) X(cq_resize) X(cq_poll) X(cq_single_threaded) X(cq_arm) \
-  X(cq_has_overflowed) X(cq_overrun) X(cq_wake) X(cq_waiting) \
+  X(cq_has_overflowed) X(cq_overrun) X(cq_wake) X(cq_waiting) X(cq_event_taken) \
   X(srq_create) X(srq_modify) X(srq_query) X(srq_destroy) X(srq_post_recv) X(srq_room) X(qp_create) \
   X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) X(qp_attach) \
   X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) X(qp_break) X(qp_deafen) X(qp_patience) \

@@ -305,6 +305,10 @@ uint32_t cq_waiting(uiwarp_cq* cq, uint32_t* messages) {
   return next->cq_waiting(of(cq)->next, messages);
 }
 
+void cq_event_taken(uiwarp_cq* cq) {
+  next->cq_event_taken(of(cq)->next);
+}
+
 void cq_single_threaded(uiwarp_cq* cq) {
   next->cq_single_threaded(of(cq)->next);
 }

@@ -90,7 +90,7 @@ void connect_by_number(Qp& qp, const ibv_qp_attr& attr, int mask);
 #define UIW_FAULTY_VERBS(X) \
   X(context_open) X(query_device) X(query_port) X(pd_alloc) X(mr_reg) X(mr_rereg) X(mw_alloc) \
   X(ah_create) X(cq_create) X(cq_destroy) X(cq_resize) X(cq_poll) X(cq_arm) \
-  X(cq_has_overflowed) X(cq_waiting) X(cq_single_threaded) X(srq_create) X(srq_modify) \
+  X(cq_has_overflowed) X(cq_waiting) X(cq_event_taken) X(cq_single_threaded) X(srq_create) X(srq_modify) \
   X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) \
   X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) \
   X(cm_connecting) X(cm_accepting) X(connected) X(qp_break) X(qp_deafen) X(qp_patience) X(datagram_arriving) X(cq_overrun) X(cq_wake)

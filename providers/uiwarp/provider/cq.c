@@ -104,5 +104,6 @@ int provider_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 
 void provider_cq_event(struct ibv_cq *cq)
 {
+	core_verbs->cq_event_taken(core_cq(cq));
 	core_verbs->context_events_taken(core_context(cq->context), 0);
 }

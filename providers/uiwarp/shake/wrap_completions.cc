@@ -133,6 +133,10 @@ void cq_wake(uiwarp_cq* cq) {
   next->cq_wake(of(cq).next);
 }
 
+void cq_event_taken(uiwarp_cq* cq) {
+  next->cq_event_taken(of(cq).next);
+}
+
 void cq_single_threaded(uiwarp_cq* cq) {
   next->cq_single_threaded(of(cq).next);
 }

@@ -16,7 +16,7 @@ extern core::ShakeOptions options;
 // clang-format off
 #define UIW_SHAKEN_VERBS(X) \
   X(context_events_taken) X(cq_create) X(cq_destroy) X(cq_resize) X(cq_poll) X(cq_arm) \
-  X(cq_has_overflowed) X(cq_overrun) X(cq_wake) X(cq_single_threaded) X(cq_waiting) X(qp_create) X(qp_destroy) X(qp_modify) \
+  X(cq_has_overflowed) X(cq_overrun) X(cq_wake) X(cq_single_threaded) X(cq_waiting) X(cq_event_taken) X(qp_create) X(qp_destroy) X(qp_modify) \
   X(qp_post_send) X(qp_post_recv) X(srq_post_recv) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_end)
 // clang-format on
 

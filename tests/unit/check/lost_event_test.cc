@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "check/objects.h"
+
 namespace uiw::check {
 namespace {
 
@@ -90,6 +92,35 @@ TEST(Usage, IsOneThreadsOrShared) {
   usage.armed(1);
   EXPECT_TRUE(usage.is_shared());
   EXPECT_EQ(usage.poller(), 2);
+}
+
+// It may do other work before it polls.
+TEST(Usage, WhoHasTakenAnEventUsesTheQueue) {
+  Usage usage;
+  usage.armed(1);
+  usage.event_taken(2);
+  EXPECT_EQ(usage.poller(), 2);  // will be
+  EXPECT_FALSE(usage.is_shared());
+  usage.polled(2);
+  usage.event_taken(3);
+  EXPECT_TRUE(usage.is_shared());
+  EXPECT_EQ(usage.poller(), 2);
+  EXPECT_EQ(usage.count(), 4u);
+}
+
+TEST(Usage, OfTwoWhoHaveTakenEventsBeforeAnybodyPolled) {
+  Usage usage;
+  usage.event_taken(2);
+  usage.event_taken(3);
+  EXPECT_TRUE(usage.is_shared());
+}
+
+TEST(Arming, HeldNothingThatAPollHasEmptiedSince) {
+  Cq cq;
+  cq.set_armed({{How::kAny, 2}});
+  EXPECT_EQ(cq.armed().last.held, 2u);
+  cq.set_emptied();
+  EXPECT_EQ(cq.armed().last.held, 0u);
 }
 
 }  // namespace
