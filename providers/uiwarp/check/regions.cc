@@ -63,7 +63,7 @@ Region& Regions::add(Region region) {
 void Regions::change(Region& region, Region changed) {
   auto kept = std::move(by_lkey_[region.lkey]);
   by_lkey_.erase(region.lkey);
-  by_stag_.erase(region.stag);
+  forget_stag(region);
   changed.number = region.number;
   changed.lkey = changed.stag == region.stag ? region.lkey : choose_lkey(changed.stag);
   region = std::move(changed);
@@ -74,8 +74,14 @@ void Regions::change(Region& region, Region changed) {
 void Regions::remove(Region& region) {
   gone_.push_front(region);
   if (gone_.size() > kRemembered) gone_.pop_back();
-  by_stag_.erase(region.stag);
+  forget_stag(region);
   by_lkey_.erase(region.lkey);
+}
+
+// The stack frees a stag before this is told: another thread's region may have it by now.
+void Regions::forget_stag(const Region& region) {
+  const auto found = by_stag_.find(region.stag);
+  if (found != by_stag_.end() && found->second == &region) by_stag_.erase(found);
 }
 
 const Region* Regions::find(uint32_t lkey) const {

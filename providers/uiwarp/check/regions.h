@@ -71,6 +71,7 @@ class Regions {
   static constexpr size_t kRemembered = 64;  // of those that were deregistered
 
   uint32_t choose_lkey(uint32_t stag) const;
+  void forget_stag(const Region& region);
   const Region* nearest(const ibv_sge& sge) const;
 
   std::unordered_map<uint32_t, std::shared_ptr<Region>> by_lkey_;

@@ -45,6 +45,19 @@ TEST(Regions, NoLkeyIsTheKeyOfAnother) {
   EXPECT_EQ(regions.stag_of(first), kStag);
 }
 
+// The stack frees a stag before the region is removed here.
+TEST(Regions, AreFoundByAStagThatOneHadThatIsRemovedOrChangedLater) {
+  Regions regions;
+  Region& removed = regions.add(region());
+  const std::shared_ptr<Region> kept = removed.shared_from_this();
+  Region& second = regions.add(region());
+  regions.remove(removed);
+  EXPECT_EQ(regions.find_by_stag(kStag).get(), &second);
+  const Region& third = regions.add(region());
+  regions.change(second, region(kStag + 1));
+  EXPECT_EQ(regions.find_by_stag(kStag).get(), &third);
+}
+
 TEST(Regions, HaveNothingToSayOfAnSgeInside) {
   Regions regions;
   const uint32_t lkey = regions.add(region()).lkey;
