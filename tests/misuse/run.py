@@ -47,7 +47,7 @@ def run(uiwarp, program, hints, *arguments, face=((), None)):
 # Whose warnings say more than their finding, or earlier.
 SAID_TWICE = {"short_receive": "how long the message was", "refused_read": "by the end that refused it",
               "refused_write": "by the end that refused it", "bound_destroyed": "why the request failed",
-              "unpolled_full_queue": "without hints, too", "small_queue": "at once",
+              "unpolled_full_queue": "without hints, too", "unacknowledged_event": "without hints, too", "small_queue": "at once",
               "overflown_queue": "at once", "overflown_unpolled": "at once"}
 # The other end, which is in the same process here, tells of itself: what it was connected to, or was connecting to,
 # was destroyed.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * An id of rdma_cm is destroyed before an event of it was acknowledged; another thread does that at last, so that the
- * program ends.
- * Finding: event-not-acknowledged
+ * An id of rdma_cm is destroyed before an event of it was acknowledged; another thread does that at last, as it
+ * may.
+ * Hint: event-not-acknowledged
  */
 #include "misuse.h"
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "check/text.h"
+#include "core/last_thread.h"
 
 namespace uiw::check {
 namespace {
@@ -61,6 +62,8 @@ void DestroyedIds::look(std::vector<Finding>& findings) {
     bool is_over = !call || !still_waits(destroying, *call, bytes_of_id(destroying.uid));
     if (!is_over && ++destroying.looks == kPatience) {
       findings.push_back(finding_of(destroying));
+      // Another thread may acknowledge them later.
+      findings.back().hint = !core::program_has_one_thread();
       is_over = true;
     }
     entry = is_over ? destroying_.erase(entry) : std::next(entry);

@@ -11,6 +11,7 @@
 #include "check/text.h"
 #include "check/unread_events.h"
 #include "check/wraps.h"
+#include "core/last_thread.h"
 #include "core/shared_by_number.h"
 
 namespace uiw::check {
@@ -240,8 +241,13 @@ void object_free(void* object) {
   bury_memory(object);
 }
 
+// Another thread may acknowledge them later: then the call returns, as the manual has it. No thread
+// can take an acknowledgement back.
 void acks_missing(const char* call, const char* function, int32_t count) {
   Finding finding{Kind::kNotAcknowledged, call, {}, {}, {{"called", {}}}};
+  finding.hint = count > 0 && !core::program_has_one_thread();
+  // Somebody may look at a program that does not go on.
+  if (finding.hint && !wants.hints) return next->acks_missing(call, function, count);
   finding.what =
       count < 0
           ? text(

@@ -40,19 +40,21 @@ Task task_of(const char* tid) {
   return is_own_thread(name) || name.starts_with("iou-") ? Task::kOurs : Task::kProgram;
 }
 
-bool programs_threads_run() {
+// How many threads of the program run, counted up to `most`, which is the answer also where the
+// kernel does not say.
+unsigned programs_threads(unsigned most) {
   DIR* const tasks = opendir("/proc/self/task");
-  if (!tasks) return true;
-  bool found = false;
-  while (const dirent* const entry = found ? nullptr : readdir(tasks))
-    found = entry->d_name[0] != '.' && task_of(entry->d_name) == Task::kProgram;
+  if (!tasks) return most;
+  unsigned found = 0;
+  while (const dirent* const entry = found == most ? nullptr : readdir(tasks))
+    found += entry->d_name[0] != '.' && task_of(entry->d_name) == Task::kProgram ? 1 : 0;
   closedir(tasks);
   return found;
 }
 
 void wait_for_the_last(void*) {
   constexpr timespec kPause{0, tuning::kLastThreadLook};
-  while (programs_threads_run()) nanosleep(&kPause, nullptr);
+  while (programs_threads(1) > 0) nanosleep(&kPause, nullptr);
   std::exit(0);
 }
 
@@ -72,6 +74,10 @@ void end_with_last_thread() {
   static bool is_valid;
   pthread_once(&once, [] { is_valid = pthread_key_create(&key, on_end) == 0; });
   if (is_valid) pthread_setspecific(key, &key);
+}
+
+bool program_has_one_thread() {
+  return programs_threads(2) == 1;
 }
 
 }  // namespace uiw::core

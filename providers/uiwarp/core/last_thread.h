@@ -11,4 +11,8 @@ namespace uiw::core {
 // any.
 void end_with_last_thread();
 
+// Whether the program has one thread only, so that no other one ends what it waits for. Thread:
+// any.
+bool program_has_one_thread();
+
 }  // namespace uiw::core
