@@ -104,7 +104,7 @@ void report_refusal(Qp& qp, const ibv_send_wr& wr, int error, const Stack& poste
   report(qp, wr.wr_id, fault, posted);
 }
 
-// Posts a list to `post(first copy, bad copy)`, part by part. `describe` makes the Request of a
+// Posts a list to `post(first copy, bad copy)`. `describe` makes the Request of a
 // work request, `refused` is told of the one that was not taken, unless that was by a rule.
 template <class WorkRequest, class Post, class Describe, class Refused>
 int post_all(Context& context, Turn& turn, std::mutex& mutex, Requests& requests, WorkRequest* wr,
@@ -116,7 +116,7 @@ int post_all(Context& context, Turn& turn, std::mutex& mutex, Requests& requests
     Rewritten<WorkRequest> part(wr, context.regions);
     {
       const std::lock_guard lock(mutex);
-      for (int i = 0; i < part.count(); ++i) {
+      for (size_t i = 0; i < part.count(); ++i) {
         const uint32_t sequence = requests.add(describe(part.original(i)));
         if (i == 0) first = sequence;
       }
@@ -125,11 +125,11 @@ int post_all(Context& context, Turn& turn, std::mutex& mutex, Requests& requests
     WorkRequest* stopped = part.first();
     const core::Injections injected;
     if (const int error = post(part.first(), &stopped)) {
-      const int at = part.index_of(stopped);
+      const size_t at = part.index_of(stopped);
       {
-        // Nobody comes between those of one part.
+        // Nobody comes between those of one list.
         const std::lock_guard lock(mutex);
-        for (int i = at; i < part.count(); ++i)
+        for (size_t i = at; i < part.count(); ++i)
           requests.take_back(first + static_cast<uint32_t>(i));
       }
       if (!injected.any()) refused(part.original(at), error);

@@ -28,7 +28,7 @@ TEST(Rewritten, NamesMemoryByTheKeysOfTheNextTable) {
   wr.sg_list = sges;
   wr.num_sge = 2;
   Rewritten<ibv_recv_wr> part(&wr, keys.regions);
-  ASSERT_EQ(part.count(), 1);
+  ASSERT_EQ(part.count(), 1u);
   EXPECT_EQ(part.first()->wr_id, 9u);
   EXPECT_EQ(part.first()->sg_list[0].lkey, kStag);
   EXPECT_EQ(part.first()->sg_list[0].addr, 1u);
@@ -37,7 +37,7 @@ TEST(Rewritten, NamesMemoryByTheKeysOfTheNextTable) {
   EXPECT_EQ(part.rest(), nullptr);
 }
 
-TEST(Rewritten, GoesOnWhereItsRoomEnded) {
+TEST(Rewritten, TakesALongListWhole) {
   const Keys keys;
   ibv_sge sges[10];
   for (ibv_sge& sge : sges) sge = {0, 1, keys.lkey};
@@ -50,19 +50,26 @@ TEST(Rewritten, GoesOnWhereItsRoomEnded) {
     list[i].opcode = IBV_WR_SEND;
     list[i].next = i + 1 < list.size() ? &list[i + 1] : nullptr;
   }
+  Rewritten<ibv_send_wr> all(list.data(), keys.regions);
+  EXPECT_EQ(all.count(), list.size());
+  EXPECT_EQ(all.rest(), nullptr);
   uint64_t seen = 0;
-  for (ibv_send_wr* wr = list.data(); wr;) {
-    Rewritten<ibv_send_wr> part(wr, keys.regions);
-    ASSERT_GT(part.count(), 0);
-    for (ibv_send_wr* copy = part.first(); copy; copy = copy->next) {
-      EXPECT_EQ(copy->wr_id, seen);
-      EXPECT_EQ(part.original_of(copy), &list[seen]);
-      for (int i = 0; i < copy->num_sge; ++i) EXPECT_EQ(copy->sg_list[i].lkey, kStag);
-      ++seen;
-    }
-    wr = part.rest();
+  for (ibv_send_wr* copy = all.first(); copy; copy = copy->next) {
+    EXPECT_EQ(copy->wr_id, seen);
+    EXPECT_EQ(all.original_of(copy), &list[seen]);
+    for (int i = 0; i < copy->num_sge; ++i) EXPECT_EQ(copy->sg_list[i].lkey, kStag);
+    ++seen;
   }
   EXPECT_EQ(seen, list.size());
+}
+
+TEST(Rewritten, OfAListWithoutEndGoesOnBehindWhatNoQueueHasRoomFor) {
+  const Keys keys;
+  ibv_recv_wr wr{};
+  wr.next = &wr;
+  Rewritten<ibv_recv_wr> part(&wr, keys.regions);
+  EXPECT_EQ(part.count(), Rewritten<ibv_recv_wr>::kMost);
+  EXPECT_EQ(part.rest(), &wr);
 }
 
 TEST(Rewritten, LeavesInlineDataAndImpossibleListsAsTheyAre) {
