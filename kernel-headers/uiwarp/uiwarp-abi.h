@@ -66,6 +66,11 @@ UIWARP_EXPORT void uiwarp_receive_awaited(uint32_t qp_num, uint64_t nanoseconds,
  */
 UIWARP_EXPORT void uiwarp_receives_dropped(uint32_t qp_num, const uint64_t *wr_ids, uint32_t count);
 /*
+ * Likewise: a datagram that needs that many bytes, those of the GRH included, was dropped, since the oldest receive has
+ * fewer; the receive stays. 1: that was reported, so that a warning has nothing to add.
+ */
+UIWARP_EXPORT int uiwarp_datagram_too_long(uint32_t qp_num, uint64_t wr_id, uint64_t needed);
+/*
  * Likewise, before completions are flushed for it: the peer has refused a Write, of which it names a segment's rkey and
  * address, and ended the connection with that Terminate code (RFC 5040 4.8); the Write has completed before. 1: that was
  * reported.

@@ -24,7 +24,7 @@ extern "C" {
 	X(srq_post_recv) X(srq_room) X(qp_create) X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) \
 	X(qp_post_recv) X(qp_attach) X(qp_detach) X(qp_batch_begin) X(qp_batch_add) \
 	X(qp_batch_address) X(qp_batch_end) X(qp_send_ops) X(object_free) X(acks_missing) \
-	X(peer_refused) X(write_refused) X(receive_awaited) X(receives_dropped) \
+	X(peer_refused) X(write_refused) X(receive_awaited) X(receives_dropped) X(datagram_too_long) \
 	X(connected) X(agreed) X(fpdu_passed) \
 	X(async_event_taken) X(cq_waiting) X(cq_event_taken) X(cm_event_taken) X(cm_id_destroyed) \
 	X(cm_connecting) X(cm_accepting) X(qp_break) X(qp_deafen) X(qp_patience) X(datagram_arriving) \

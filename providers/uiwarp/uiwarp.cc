@@ -29,6 +29,9 @@ int uiwarp_peer_refused(uint32_t, uint32_t, uint64_t, uint64_t) {
 }
 void uiwarp_receive_awaited(uint32_t, uint64_t, int) {}
 void uiwarp_receives_dropped(uint32_t, const uint64_t*, uint32_t) {}
+int uiwarp_datagram_too_long(uint32_t, uint64_t, uint64_t) {
+  return 0;
+}
 void uiwarp_cq_event_taken(uiwarp_cq*) {}
 void uiwarp_connected(uint32_t, const sockaddr_storage*, const sockaddr_storage*) {}
 void uiwarp_agreed(uint32_t, const uiwarp_agreement*) {}

@@ -114,18 +114,17 @@ Memory memory_of(const Request& request, const Regions& regions) {
   return memory;
 }
 
+std::string why_datagram_dropped(const Request& receive, uint64_t needed) {
+  return text(
+      "a datagram came that is longer than its receive, which has %" PRIu64
+      " bytes: it needs %" PRIu64
+      ", of which the first %u are for the GRH. The datagram is lost, and the receive stays",
+      receive.bytes(), needed, kGrhSize);
+}
+
 std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
-                                   const Regions& regions, const void* pd, ibv_qp_type type) {
-  const bool is_too_short = status == IBV_WC_LOC_LEN_ERR && request.role == Role::kSink;
-  if (is_too_short && type == IBV_QPT_UD)
-    return Verdict{
-        Kind::kReceiveTooShort,
-        text("a datagram came that is longer than its receive, which has %" PRIu64
-             " bytes, of which the first %u are for the GRH: the datagram is lost, and the "
-             "queue pair is in the error state",
-             request.bytes(), kGrhSize),
-        {}};
-  if (is_too_short)
+                                   const Regions& regions, const void* pd) {
+  if (status == IBV_WC_LOC_LEN_ERR && request.role == Role::kSink)
     return Verdict{
         Kind::kReceiveTooShort,
         text("a message came that is longer than its receive, which has %" PRIu64 " bytes",

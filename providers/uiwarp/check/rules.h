@@ -41,9 +41,12 @@ struct Memory {
 Memory memory_of(const Request& request, const Regions& regions);
 
 // What a completion that failed says of its request: what is wrong with its SGEs. `pd` as in
-// Region; `type`: of the queue pair.
+// Region.
 std::optional<Verdict> why_refused(const Request& request, ibv_wc_status status,
-                                   const Regions& regions, const void* pd, ibv_qp_type type);
+                                   const Regions& regions, const void* pd);
+
+// What is wrong with the oldest receive of a UD queue pair, when a datagram needed so many bytes.
+std::string why_datagram_dropped(const Request& receive, uint64_t needed);
 
 // A request of a send queue that ended so, since the connection was agreed on without Reads.
 std::optional<Verdict> why_unanswered(const Request& request, const ibv_wc& wc);

@@ -80,8 +80,7 @@ class Completed {
 
   void explain(const Request& request, const void* pd, bool is_guess) {
     if (is_injected()) return;
-    std::optional<Verdict> verdict =
-        why_refused(request, wc_.status, context_.regions, pd, qp_.type);
+    std::optional<Verdict> verdict = why_refused(request, wc_.status, context_.regions, pd);
     if (!verdict) verdict = why_unanswered(request, wc_);
     if (!verdict) verdict = why_peer_refused(request, wc_, !is_guess);
     if (!verdict) return;

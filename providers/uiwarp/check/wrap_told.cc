@@ -162,6 +162,32 @@ void receives_dropped(uint32_t qp_num, const uint64_t* wr_ids, uint32_t count) {
   next->receives_dropped(qp_num, wr_ids, count);
 }
 
+int datagram_too_long(uint32_t qp_num, uint64_t wr_id, uint64_t needed) {
+  bool said = false;
+  with(qp_num, [&](Qp& qp) {
+    std::optional<Finding> finding;
+    const auto look_at = [&](std::mutex& mutex, const Requests& receives) {
+      const std::lock_guard lock(mutex);
+      receives.each([&](const Request& receive) {
+        if (finding || receive.wr_id != wr_id) return;
+        finding = Finding{Kind::kReceiveTooShort,
+                          qp.name(),
+                          wr_id,
+                          why_datagram_dropped(receive, needed),
+                          {{"posted", receive.posted}, {"queue pair created", qp.created()}}};
+      });
+    };
+    if (qp.srq)
+      look_at(qp.srq->mutex, qp.srq->receives);
+    else
+      look_at(qp.mutex, qp.receives);
+    if (!finding) return;
+    Report::instance().add(*finding);
+    said = true;
+  });
+  return next->datagram_too_long(qp_num, wr_id, needed) || said;
+}
+
 void receive_awaited(uint32_t qp_num, uint64_t nanoseconds, int gave_up) {
   if (wants.hints || gave_up)
     with(qp_num, [&](const Qp& qp) {

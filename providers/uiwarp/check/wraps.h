@@ -59,7 +59,7 @@ void report_busy(const char* call, const void* object, const char* otherwise);
   X(srq_create) X(srq_modify) X(srq_query) X(srq_destroy) X(srq_post_recv) X(srq_room) X(qp_create) \
   X(qp_destroy) X(qp_modify) X(qp_query) X(qp_post_send) X(qp_post_recv) X(qp_attach) \
   X(qp_detach) X(qp_batch_begin) X(qp_batch_add) X(qp_batch_address) X(qp_batch_end) X(qp_break) X(qp_deafen) X(qp_patience) \
-  X(object_free) X(acks_missing) X(peer_refused) X(write_refused) X(receive_awaited) X(receives_dropped) X(cm_event_taken) X(cm_id_destroyed)
+  X(object_free) X(acks_missing) X(peer_refused) X(write_refused) X(receive_awaited) X(receives_dropped) X(datagram_too_long) X(cm_event_taken) X(cm_id_destroyed)
 // clang-format on
 
 namespace wrap {

@@ -38,6 +38,10 @@ core::Cause QueuePair::explain(const queue::Receive& receive, const Arrival& arr
 // Anybody who knows number and Q_Key could end the queue pair otherwise.
 void QueuePair::drop_too_long(const queue::Receive& receive, const Arrival& arrival) {
   drops().count(Drop::kTooLong);
+  const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
+  if (told && told->datagram_too_long(options_.qp_num, receive.wr_id,
+                                      kGrhSize + arrival.payload.size()) != 0)
+    return;
   core::explain(
       told_,
       "queue pair 0x%06x: wr_id 0x%" PRIx64 ": the receive has %" PRIu64
@@ -100,6 +104,7 @@ void QueuePair::take_in(const Arrival& arrival) {
   bool below_limit;
   if (!receives_->take(receive, below_limit, kGrhSize + arrival.payload.size())) {
     if (receives_->empty()) return drops().count(Drop::kNoReceive);
+    receiving.unlock();
     return drop_too_long(receive, arrival);
   }
   ibv_wc wc{};

@@ -134,20 +134,20 @@ class FailedCompletions : public testing::Test {
 
 TEST_F(FailedCompletions, NameTheFirstWrongSge) {
   const Request wrong = request(Role::kSource, {{0x1000, 8, lkey_}, {0x1100, 8, lkey_}});
-  const auto verdict = why_refused(wrong, IBV_WC_LOC_PROT_ERR, regions_, &g_domain, IBV_QPT_RC);
+  const auto verdict = why_refused(wrong, IBV_WC_LOC_PROT_ERR, regions_, &g_domain);
   ASSERT_TRUE(verdict);
   EXPECT_THAT(verdict->what, HasSubstr("0x1100"));
-  EXPECT_FALSE(why_refused(wrong, IBV_WC_WR_FLUSH_ERR, regions_, &g_domain, IBV_QPT_RC));
+  EXPECT_FALSE(why_refused(wrong, IBV_WC_WR_FLUSH_ERR, regions_, &g_domain));
 }
 
 TEST_F(FailedCompletions, DoNotBlameAnSgeWithoutBytesOrOneThatIsRight) {
   const Request right = request(Role::kSource, {{0, 0, 0}, {0x1000, 8, lkey_}});
-  EXPECT_FALSE(why_refused(right, IBV_WC_LOC_PROT_ERR, regions_, &g_domain, IBV_QPT_RC));
+  EXPECT_FALSE(why_refused(right, IBV_WC_LOC_PROT_ERR, regions_, &g_domain));
 }
 
 TEST_F(FailedCompletions, OfReceivesSayHowLongTheyWere) {
   const Request receive = request(Role::kSink, {{0x1000, 8, lkey_}, {0x1010, 5, lkey_}});
-  const auto verdict = why_refused(receive, IBV_WC_LOC_LEN_ERR, regions_, &g_domain, IBV_QPT_RC);
+  const auto verdict = why_refused(receive, IBV_WC_LOC_LEN_ERR, regions_, &g_domain);
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->kind, Kind::kReceiveTooShort);
   EXPECT_THAT(verdict->what, HasSubstr("13 bytes"));
@@ -155,10 +155,8 @@ TEST_F(FailedCompletions, OfReceivesSayHowLongTheyWere) {
 
 TEST_F(FailedCompletions, OfDatagramsSayWhatTheGrhTakes) {
   const Request receive = request(Role::kSink, {{0x1000, 45, lkey_}});
-  const auto verdict = why_refused(receive, IBV_WC_LOC_LEN_ERR, regions_, &g_domain, IBV_QPT_UD);
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->kind, Kind::kReceiveTooShort);
-  EXPECT_THAT(verdict->what, HasSubstr("45 bytes, of which the first 40"));
+  EXPECT_THAT(why_datagram_dropped(receive, 48),
+              HasSubstr("has 45 bytes: it needs 48, of which the first 40"));
 }
 
 TEST_F(FailedCompletions, OfWhatThePeerRefusedSayWhatAndWhy) {
