@@ -33,10 +33,7 @@ QueuePair::~QueuePair() {
 
 queue::DroppedReceives QueuePair::purge_completions() {
   options_.send_cq->purge(std::move(sources_.sends));
-  if (options_.srq)
-    return queue::DroppedReceives::purge(*options_.recv_cq, std::move(sources_.receives));
-  options_.recv_cq->purge(std::move(sources_.receives));
-  return {};
+  return queue::DroppedReceives::purge(*options_.recv_cq, std::move(sources_.receives));
 }
 
 int QueuePair::post_recv(ibv_recv_wr* wr, ibv_recv_wr** bad) {

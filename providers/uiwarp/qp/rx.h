@@ -207,6 +207,7 @@ class Rx {
   RxStatus finish_send(const Segment& segment, rdmap::Opcode opcode,
                        const ddp::UntaggedHeader& header);
   RxStatus on_read_request(const Segment& segment, const ddp::UntaggedHeader& header);
+  RxStatus accept(InboundRequest& inbound);
   RxStatus on_terminate(const Segment& segment, const ddp::UntaggedHeader& header);
   // rx_atomic.cc
   RxStatus on_atomic_request(const Segment& segment, const ddp::UntaggedHeader& header);

@@ -69,12 +69,7 @@ RxStatus Rx::on_atomic_request(const Segment& segment, const ddp::UntaggedHeader
   InboundRequest inbound;
   inbound.atomic = true;
   inbound.answer = {request.id, execute(reinterpret_cast<uint64_t*>(at), request)};
-  note_unasked(false);
-  ++request_msn_;
-  inbound.arrivals = shared_->here.load();
-  shared_->inbound_requests.push(inbound);
-  news_ = true;
-  return RxStatus::kOk;
+  return accept(inbound);
 }
 
 RxStatus Rx::on_atomic_response(const Segment& segment, const ddp::UntaggedHeader& header) {

@@ -230,6 +230,11 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
   if (read.size == 0 && read.source_stag == kRtrStag &&
       shared_->first_fpdu.load(std::memory_order_relaxed))
     shared_->peer_asks.store(true, std::memory_order_relaxed);
+  return accept(inbound);
+}
+
+// A valid Read or Atomic Request: transmit answers it, which acknowledges what arrived before it.
+RxStatus Rx::accept(InboundRequest& inbound) {
   note_unasked(false);
   ++request_msn_;
   inbound.arrivals = shared_->here.load();

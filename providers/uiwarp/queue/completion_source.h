@@ -31,6 +31,9 @@ class CompletionSource {
   // CompletionQueue::purge() has taken this source.
   CompletionSource(Kind kind, std::atomic<uint64_t>& freed) : kind_(kind), freed_(&freed) {}
 
+  // For the owner, until it is purged.
+  bool is_of_shared_queue() const { return kind_ == Kind::kSharedQueue; }
+
  private:
   friend class CompletionQueue;
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/instrumented.h"
-#include "uiwarp/uiwarp-verbs.h"
+#include "core/tell_dropped.h"
 
 namespace uiw::queue {
 
@@ -14,7 +14,7 @@ DroppedReceives DroppedReceives::purge(CompletionQueue& cq,
                                        const uint64_t* begun) {
   DroppedReceives dropped;
   // No more than wait now: it produces nothing any more.
-  if (core::instrumented.load(std::memory_order_acquire))
+  if (source->is_of_shared_queue() && core::instrumented.load(std::memory_order_acquire))
     dropped.wr_ids_.reset(new (std::nothrow) uint64_t[size_t{cq.waiting_of(*source)} + 1]);
   uint64_t* const wr_ids = dropped.wr_ids_.get();
   const uint32_t waiting = cq.purge(std::move(source), wr_ids);
@@ -25,8 +25,7 @@ DroppedReceives DroppedReceives::purge(CompletionQueue& cq,
 }
 
 void DroppedReceives::tell(uint32_t qp_num) const {
-  const uiwarp_verbs* const told = core::instrumented.load(std::memory_order_acquire);
-  if (told && count_ > 0) told->receives_dropped(qp_num, wr_ids_.get(), count_);
+  core::tell_dropped(qp_num, {wr_ids_.get(), count_});
 }
 
 }  // namespace uiw::queue

@@ -12,9 +12,9 @@ namespace uiw::queue {
 
 class DroppedReceives {
  public:
-  // Purges the receives of a queue pair, and keeps in mind which were dropped if an instrument is
-  // there. `begun`: null, or the wr_id of one that a message has come for in part. Thread: as
-  // CompletionQueue::purge().
+  // Purges the receives of a queue pair. Remembers which were dropped if they are of a shared queue
+  // and there is an instrument. `begun`: null, or the wr_id of a receive of which part of a message
+  // has arrived. Thread: as CompletionQueue::purge().
   static DroppedReceives purge(CompletionQueue& cq, std::unique_ptr<CompletionSource> source,
                                const uint64_t* begun = nullptr);
 

@@ -50,12 +50,8 @@ queue::DroppedReceives State::purge_completions() {
   options.send_cq->purge(std::move(send_source));
   const bool gives_up = options.srq && connection->rx.receiving();
   const uint64_t begun = gives_up ? connection->rx.receiving_wr_id() : 0;
-  queue::DroppedReceives dropped;
-  if (options.srq)
-    dropped = queue::DroppedReceives::purge(*options.recv_cq, std::move(recv_source),
-                                            gives_up ? &begun : nullptr);
-  else
-    options.recv_cq->purge(std::move(recv_source));
+  queue::DroppedReceives dropped = queue::DroppedReceives::purge(
+      *options.recv_cq, std::move(recv_source), gives_up ? &begun : nullptr);
   if (gives_up) options.srq->give_up();
   return dropped;
 }
