@@ -42,15 +42,25 @@ class VirtualTime : public testing::TestWithParam<uint32_t> {
     }
   }
 
-  // Takes what comes to `peer` until nothing has for a while: how many of its bytes are `value`.
-  long drain(int peer, uint8_t value = 0) {
-    std::vector<uint8_t> taken(10000);
-    const iovec room{taken.data(), taken.size()};
-    long count = 0;
+  // Takes what comes to `peer` until nothing has for a while.
+  Octets take_all(int peer) {
+    Octets all, part(10000);
+    const iovec room{part.data(), part.size()};
     for (int quiet = 0; quiet < 20; ++quiet, run(kernel.now() + core::kMillisecond))
       for (long got; (got = kernel.receive(peer, {&room, 1})) > 0; quiet = 0)
-        count += std::count(taken.begin(), taken.begin() + got, value);
-    return count;
+        all.insert(all.end(), part.begin(), part.begin() + got);
+    return all;
+  }
+  // The same: how many of its bytes are `value`.
+  long drain(int peer, uint8_t value = 0) {
+    const Octets all = take_all(peer);
+    return std::count(all.begin(), all.end(), value);
+  }
+  void send_all(int peer, Octets bytes) {
+    for (size_t sent = 0; sent < bytes.size(); run(kernel.now() + core::kMicrosecond)) {
+      const iovec rest{bytes.data() + sent, bytes.size() - sent};
+      sent += static_cast<size_t>(std::max(kernel.send(peer, {&rest, 1}), 0L));
+    }
   }
 
   // Both ends of a connection, each with a memory of its own.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/tuning.h"
+#include "qp/peer_hints.h"
 #include "sim/virtual_time.h"
 
 namespace uiw::test {
@@ -191,6 +192,33 @@ TEST_P(VirtualTime, APeerThatNeverAsksHoldsNobodyUp) {
   other.destroy();
   EXPECT_LT(kernel.now() - then, core::kMillisecond);
   one.destroy();
+}
+
+// So that it knows although its question came too late.
+TEST_P(VirtualTime, APeerThatHasNotAskedIsToldWhatHasArrived) {
+  const auto [ours, theirs] = kernel.connect(4096);
+  EndOptions options;
+  options.acknowledged = true;
+  PlainEnd end(*engine, *engine, memory, 100, options);
+  const mpa::Agreement agreement = agreement_of(options, false);
+  end.attach(ours, agreement);
+  Buffer target(memory, 100);
+  const uint32_t messages = GetParam() % 3 + 1;
+  for (uint32_t msn = 1; msn <= messages; ++msn) {
+    ASSERT_EQ(end.receive(RecvWr({target.sge()})), 0);
+    send_all(theirs, fpdu(untagged(3, 0, msn, 0, pattern(10)), agreement.crc));
+  }
+  run(kernel.now() + core::kMillisecond);
+  ASSERT_EQ(end.received_count(), messages);
+  ASSERT_EQ(end.modify(IBV_QPS_ERR), 0);
+  const auto ulpdus = ulpdus_of(take_all(theirs), agreement.crc);
+  ASSERT_EQ(ulpdus.size(), 1u);
+  const auto hint =
+      qp::arrival_hint_of(core::load_be32(&ulpdus[0].at(2)), core::load_be64(&ulpdus[0].at(6)));
+  ASSERT_TRUE(hint);
+  EXPECT_EQ(hint->next_send, messages + 1);
+  end.destroy();
+  kernel.close(theirs);
 }
 
 // A process that is about to end waits until TCP has the answer to its peer's question, not only

@@ -17,11 +17,11 @@
 // it. It is sent only to a peer that has said, by a hint of its own, that it takes them
 // (tx_immediates.cc). doc/decisions/022-send-with-immediate.md
 //
-// The arrival hint says which Sends and Writes its sender has received. It is sent in three cases:
+// The arrival hint says which Sends and Writes its sender has received. It is sent in four cases:
 // before a Send to a uiwarp that asks for acknowledgements (tx_acknowledgements.cc), if no answer
 // to it has told of all that arrived; when a Send begins to wait for its receive, as the peer's
-// question waits behind that Send; and before a Terminate. doc/protocol.md, Acknowledged
-// completions
+// question waits behind that Send; when the program ends the connection and the peer has not asked
+// yet; and before a Terminate. doc/protocol.md, Acknowledged completions
 #pragma once
 
 #include <endian.h>

@@ -235,10 +235,11 @@ RxStatus Rx::on_read_request(const Segment& segment, const ddp::UntaggedHeader& 
 
 // A valid Read or Atomic Request: transmit answers it, which acknowledges what arrived before it.
 RxStatus Rx::accept(InboundRequest& inbound) {
-  note_unasked(false);
   ++request_msn_;
   inbound.arrivals = shared_->here.load();
   shared_->inbound_requests.push(inbound);
+  // Behind the push: a process that ends looks for an answer that is due once the peer has asked.
+  note_unasked(false);
   news_ = true;
   return RxStatus::kOk;
 }

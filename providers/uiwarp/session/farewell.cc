@@ -35,12 +35,14 @@ bool State::leave_soon() {
   // RESET is replacing it, or this is a signal handler and its thread holds the lock.
   if (!guard) return true;
   const qp::Shared& shared = connection->shared;
-  // In this order: a thread that sends the answer has taken the request off the ring, and holds the
-  // role until TCP has the answer.
+  // In this order: the question is on the ring before it is known to have come (Rx::accept()), and
+  // a thread that sends the answer has taken it off the ring, and holds the role until TCP has the
+  // answer.
+  const bool over = farewell.load(std::memory_order_acquire) == Farewell::kOver;
+  const bool expects = !over && shared.expects_question();
   const bool answers = shared.inbound_requests.size() > 0 || sender.is_running();
-  if (farewell.load(std::memory_order_acquire) == Farewell::kOver) return answers;
-  if (!answers && !shared.expects_question()) return false;
-  ring(kFarewell);
+  if (!expects && !answers) return false;
+  if (!over) ring(kFarewell);
   return true;
 }
 
@@ -51,6 +53,8 @@ void State::begin_farewell() {
                      !receiver.waits_for_receive() && connection->shared.expects_question();
   if (!waits) return end_farewell();
   farewell.store(Farewell::kWaits, std::memory_order_relaxed);
+  // A peer that gets no processor in all that time knows it nevertheless.
+  sender.ask(kTellArrivals);
   engine.arm(farewell_timer, core::tuning::kLastQuestion);
 }
 

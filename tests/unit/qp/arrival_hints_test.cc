@@ -3,6 +3,9 @@
 // at the peer may post the receive for it only when the message is complete.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "qp/peer_hints.h"
 #include "support/machine.h"
 
@@ -87,6 +90,30 @@ TEST_F(ArrivalHints, WhatAHintHasToldAnOlderQuestionDoesNotTakeBack) {
   EXPECT_EQ(go(), (Opcodes{kReadResponse, kHint, kReadResponse, kSend, kReadRequest}));
   post();
   EXPECT_EQ(go(), (Opcodes{kSend, kReadRequest}));
+}
+
+// A process that ends leaves once the peer has asked and no answer is due.
+TEST_F(ArrivalHints, AnAnswerIsDueBeforeItsQuestionIsKnownToHaveCome) {
+  constexpr int kQuestions = 100'000;
+  std::atomic<int> waits{0}, seen{0};
+  const qp::Shared& shared = m.connection->shared;
+  std::thread leaves([&] {
+    for (int i = 0; i < kQuestions; seen = ++i) {
+      while (!shared.expects_question()) std::this_thread::yield();
+      for (waits = i + 1; shared.expects_question();) continue;
+      EXPECT_NE(shared.inbound_requests.size(), 0u) << "question " << i;
+    }
+  });
+  for (int i = 0; i < kQuestions; ++i) {
+    m.receive(RecvWr({target.sge()}));
+    deliver();
+    while (waits <= i) std::this_thread::yield();
+    ask(0);
+    while (seen <= i) std::this_thread::yield();
+    go();
+    m.received();
+  }
+  leaves.join();
 }
 
 }  // namespace
