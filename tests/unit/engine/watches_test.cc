@@ -82,8 +82,10 @@ TEST_F(Watching, MayBeWatchedAgainWhenItExpires) {
 TEST_F(Watching, PutOffItNeitherExpiresNorWakesTheEngine) {
   watch(one, 500 * core::kSecond);
   const uint64_t before = wakes();
-  for (int i = 0; i < 1000; ++i) engine->put_off(one, (500 + i) * core::kSecond);
-  EXPECT_EQ(wakes(), before);
+  for (int i = 0; i < 100'000; ++i) engine->put_off(one, (500 + i) * core::kSecond);
+  // One may be from watch(): a task that is run before its poster looks whether the engine sleeps
+  // wakes it once more.
+  EXPECT_LE(wakes(), before + 1);
   EXPECT_EQ(one.expired, 0);
   // Put off to almost at once it is not for long.
   engine->put_off(one, 1);
