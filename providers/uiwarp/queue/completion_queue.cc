@@ -58,7 +58,7 @@ void CompletionQueue::push_all(std::span<const Completion> completions, bool sol
              (head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_acquire));
     };
     uint32_t free = room();
-    if (completions.size() > free && purged_.load(std::memory_order_relaxed) > 0) {
+    if (completions.size() > free) {
       lock.unlock();
       drop_purged();
       lock.lock();
@@ -139,7 +139,7 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
     } while (tail != head && taken < count && ring_[tail & mask].source == &source);
     // Free the places here before those in the work queue: so a completion queue as deep as its
     // work queues never overflows. But count off purged entries first: otherwise a thread that arms
-    // meanwhile could take one for a waiting completion.
+    // meanwhile could take a completion that waits for a purged one, and raise no event.
     const bool gone = source.gone();
     if (gone) pass(source, tail - from, frees);
     tail_.store(tail, std::memory_order_release);
@@ -261,10 +261,12 @@ uint32_t CompletionQueue::move_waiting(Completion* to, uint32_t mask) {
 }
 
 // Frees the places of purged entries. Called only when the queue is full, so the cost per entry is
-// small.
+// small. A poll may have counted off all of them and not freed their places yet: then waiting for
+// it is all that there is to do.
 void CompletionQueue::drop_purged() {
   const std::lock_guard consume_lock(consume_);
   const std::lock_guard produce_lock(produce_);
+  if (purged_.load(std::memory_order_relaxed) == 0) return;
   set_waiting(move_waiting(ring_.get(), capacity_ - 1));
 }
 

@@ -201,9 +201,10 @@ TEST(CompletionSource, PurgedBelowThosePolling) {
     pollers.emplace_back([&] {
       while (!over) take(*cq, 4);
     });
-  for (int round = 0; round < 2'000; ++round) {
+  for (int round = 0; round < 20'000; ++round) {
     Side side;
-    for (int i = 0; i < 20; ++i) cq->push(side.completes(), false);
+    // All of it is purged, while a poll may be about to free that many places.
+    for (int i = 0; i < (round % 2 ? 20 : 64); ++i) cq->push(side.completes(), false);
     cq->purge(std::move(side.owned));
   }
   over = true;
