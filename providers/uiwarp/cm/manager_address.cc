@@ -31,6 +31,14 @@ void look_for(const sockaddr_storage& address) {
   if (device::find_by_address(address) == nullptr) device::refresh();
 }
 
+// As in Linux, a link-local destination without a scope is on the interface of the source: programs
+// name the interface once, in rdma_bind_addr().
+void take_scope_of_source(const sockaddr_storage& from, sockaddr_storage& to) {
+  if (!transport::is_link_local_without_scope(to) || !transport::is_ip(from)) return;
+  if (const device::Device* const device = device::find_by_address(from))
+    reinterpret_cast<sockaddr_in6&>(to).sin6_scope_id = device->ifindex;
+}
+
 // Whether the address covers IPv4 addresses, too.
 bool is_everywhere(const Id& id, const sockaddr_storage& address) {
   return address.ss_family == AF_INET6 && transport::is_wildcard(address) && !id.v6_only;
@@ -177,6 +185,7 @@ int Manager::resolve_address(Channel& channel, uint32_t number, const sockaddr_s
     }
     to = self;
   }
+  take_scope_of_source(from, to);
   sockaddr_storage routed{};
   // Datagrams to a group leave from the address that the program named, no matter what the routes
   // are.
