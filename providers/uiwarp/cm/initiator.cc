@@ -80,6 +80,11 @@ Initiator::~Initiator() {
 }
 
 void Initiator::carry_out(uint32_t orders) {
+  // By iWARP's rules the program can say so only before the answer.
+  if ((orders & kDisconnect) && manager_.rules().mover == Mover::kConnection) {
+    disconnecting_ = true;
+    orders &= ~kDisconnect;
+  }
   if (orders & kStart) {
     log_stage("connecting");
     await_connection();
@@ -364,6 +369,7 @@ void Initiator::judge(const mpa::StartupFrame& reply, core::Bytes leftover) {
 
 void Initiator::accepted(const mpa::Agreement& agreement, core::Bytes leftover, ConnParam& answer) {
   if (manager_.rules().mover == Mover::kProgram) return tell_answer(agreement, leftover, answer);
+  if (disconnecting_) order_again(kDisconnect);
   const int error = Link::establish(*this, manager_, engine_, std::move(stream_), agreement,
                                     leftover, holder_, param_.qp_num, answer);
   if (error == 0) return finish();

@@ -77,6 +77,7 @@ class Initiator final : public Endpoint,
   const ConnParam param_;
   const Holder holder_;
   bool fell_back_ = false;
+  bool disconnecting_ = false;  // disconnect as soon as there is a connection
   std::unique_ptr<transport::Connector> connector_;
   StreamPtr stream_;
   FrameCollector collector_;

@@ -101,6 +101,8 @@ class Manager final : public device::Observer {
   int reject(Channel& channel, uint32_t number, core::Bytes private_data);
   // Leads to DISCONNECTED, once, and by InfiniBand's rules then to TIMEWAIT_EXIT. Returns 0 also
   // after these events.
+  // While an id connects: by iWARP's rules DISCONNECTED follows ESTABLISHED, if the peer accepts;
+  // by InfiniBand's it does nothing.
   int disconnect(Channel& channel, uint32_t number);
   // Leads to MULTICAST_JOIN, with `uid` and the number of the membership. EINVAL: the id is not for
   // datagrams, is not bound to a device, or has gone beyond address resolution; `group` is no

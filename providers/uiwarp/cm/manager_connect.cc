@@ -248,10 +248,19 @@ int Manager::disconnect(Channel& channel, uint32_t number) {
       if (id->endpoint != nullptr) id->endpoint->order(Endpoint::kDisconnect);
       return 0;
     case IdState::kRequested:  // as in iw_cm: nothing to end yet, and no error
+    case IdState::kAnswered:   // as in ib_cm
+      return 0;
+    case IdState::kConnecting:
+      if (rules_.mover == Mover::kProgram) return 0;  // as in ib_cm
+      // Linux's iw_cm waits for the peer's answer and then ends the connection. Here the order
+      // waits, not the caller.
+      if (id->endpoint == nullptr) break;  // another thread is in rdma_connect()
+      id->endpoint->order(Endpoint::kDisconnect);
       return 0;
     default:
-      return refuse_by_state(*id, "rdma_disconnect", "when it is connected");
+      break;
   }
+  return refuse_by_state(*id, "rdma_disconnect", "when it is connected");
 }
 
 }  // namespace uiw::cm

@@ -237,7 +237,17 @@ TEST_F(InfinibandTest, WhyItWasRejected) {
 TEST_F(InfinibandTest, NotReadyBeforeTheAnswer) {
   make_request();
   EXPECT_EQ(EINVAL, establish(active_));
-  EXPECT_EQ(EINVAL, disconnect(active_));
+}
+
+// As Linux's rdma_disconnect(), whose DREQ and DREP have no place before the connection.
+TEST_F(InfinibandTest, DisconnectedBeforeItIsReadyNothingHappens) {
+  make_request();
+  EXPECT_EQ(0, disconnect(active_));
+  ASSERT_EQ(0, accept(passive_, 22, conn_param(2)));
+  channel_.expect(EventType::kConnectResponse);
+  EXPECT_EQ(0, disconnect(active_));
+  EXPECT_EQ(0, establish(active_));
+  EXPECT_EQ(22u, channel_.expect(EventType::kEstablished).uid);
 }
 
 TEST_F(InfinibandTest, ThePeerLeavesBehindItsAnswer) {

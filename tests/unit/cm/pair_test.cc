@@ -64,6 +64,36 @@ TEST_F(PairTest, ConnectsAndDisconnectsFromThePassiveEnd) {
   expect_both_disconnected();
 }
 
+// As Linux's iw_cm_disconnect(), which waits for the answer.
+TEST_F(PairTest, DisconnectedWhileItConnectsItEndsWhenItStands) {
+  new_listener(33);
+  const uint32_t active = new_resolved(11, listen_address_);
+  ASSERT_EQ(0, connect(active, conn_param(1)));
+  EXPECT_EQ(0, disconnect(active));
+  const Event request = channel_.expect(EventType::kConnectRequest);
+  ASSERT_EQ(0, accept(request.id, 22, conn_param(2)));
+  std::map<uint64_t, std::vector<EventType>> events;
+  for (int i = 0; i < 4; ++i) {
+    const Event event = channel_.next();
+    events[event.uid].push_back(event.type);
+  }
+  const std::vector<EventType> each{EventType::kEstablished, EventType::kDisconnected};
+  EXPECT_EQ(each, events[11]);
+  EXPECT_EQ(each, events[22]);
+}
+
+TEST_F(PairTest, DisconnectedWhileItConnectsItMayBeRejected) {
+  new_listener(33);
+  const uint32_t active = new_resolved(11, listen_address_);
+  ASSERT_EQ(0, connect(active, conn_param(1)));
+  EXPECT_EQ(0, disconnect(active));
+  const Event request = channel_.expect(EventType::kConnectRequest);
+  EXPECT_EQ(0, manager_.reject(channel_.channel, request.id, {}));
+  channel_.expect(EventType::kRejected, -ECONNREFUSED);
+  settle();
+  EXPECT_EQ(0, channel_.queued());
+}
+
 TEST_F(PairTest, BothEndsKnowAddressesAndDevice) {
   make_pair();
   Route active, passive, listener;
