@@ -282,9 +282,12 @@ int Manager::refuse_attributes(Channel& channel, uint32_t number) {
   int error;
   Id* id = find(channel, number, error);
   if (id == nullptr) return error;
-  return refuse_by_state(*id, "rdma_accept or rdma_init_qp_attr",
+  // librdmacm asks for attributes in several calls, and the command does not say in which.
+  return refuse_by_state(*id,
+                         "rdma_init_qp_attr (also in rdma_create_qp, rdma_accept and, for "
+                         "RDMA_CM_EVENT_CONNECT_RESPONSE, rdma_get_cm_event)",
                          "with the id of RDMA_CM_EVENT_CONNECT_REQUEST, or after "
-                         "RDMA_CM_EVENT_CONNECT_RESPONSE");
+                         "RDMA_CM_EVENT_CONNECT_RESPONSE, before the connection is over");
 }
 
 int Manager::set_v6_only(Id& id, bool only) {

@@ -20,16 +20,18 @@ int Manager::join(Channel& channel, uint32_t number, uint64_t uid, const sockadd
   if (id == nullptr) return error;
   static constexpr char kCall[] = "rdma_join_multicast";
   if (rules_.datagrams == nullptr) return refuse_service(*id, kCall);
-  const bool has_address = id->device != nullptr &&
-                           (id->state == IdState::kBound || id->state == IdState::kAddressResolved);
   if (uid == 0) return EINVAL;
   if (id->service != Service::kDatagrams)
     return core::refuse_because(id->told, EINVAL, kCall, "groups are for ids of RDMA_PS_UDP");
-  if (!has_address)
+  if (id->device == nullptr)
     return core::refuse_because(
         id->told, EINVAL, kCall,
         "the id has no address of a device: call it after rdma_bind_addr with an "
         "address other than the wildcard, or RDMA_CM_EVENT_ADDR_RESOLVED");
+  if (id->state != IdState::kBound && id->state != IdState::kAddressResolved)
+    return refuse_by_state(*id, kCall,
+                           "after rdma_bind_addr or RDMA_CM_EVENT_ADDR_RESOLVED, and before "
+                           "rdma_listen and rdma_resolve_route");
   if (!transport::is_multicast(group) || group.ss_family != id->source.ss_family)
     return core::refuse_because(
         id->told, EINVAL, kCall,

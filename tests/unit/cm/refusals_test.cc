@@ -177,6 +177,30 @@ TEST_F(RefusalsTest, MulticastOfTheIwarpFace) {
   });
 }
 
+class InfinibandRefusalsTest : public ConnectionTest {
+ protected:
+  InfinibandRefusalsTest() : ConnectionTest(device::CmRules::kInfiniband) {
+    core::forget_explained();
+  }
+};
+
+TEST_F(InfinibandRefusalsTest, MulticastOfAnIdThatHasAnAddressAndARoute) {
+  space_ = PortSpace::kUdp;
+  const uint32_t id = new_resolved(1, ip("127.0.0.1", 9));
+  uint32_t membership;
+  expect_refused(EINVAL, {"rdma_join_multicast: not with this id now: its route is resolved"}, [&] {
+    return manager_.join(channel_.channel, id, 7, ip("239.1.2.3", 0), membership);
+  });
+}
+
+// Many programs do not know rdma_init_qp_attr(), which librdmacm calls for them.
+TEST_F(InfinibandRefusalsTest, AttributesWhichSeveralCallsOfLibrdmacmAskFor) {
+  const uint32_t id = new_resolved(1, ip("127.0.0.1", 9));
+  expect_refused(EINVAL,
+                 {"rdma_init_qp_attr", "rdma_create_qp", "rdma_accept", "rdma_get_cm_event"},
+                 [&] { return manager_.refuse_attributes(channel_.channel, id); });
+}
+
 TEST_F(RefusalsTest, NothingIsSaidOfProgramsThatLookForDevices) {
   const uint32_t id = new_id(1);
   expect_refused(EADDRNOTAVAIL, {},
