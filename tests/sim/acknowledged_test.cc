@@ -3,6 +3,7 @@
 // peer refuses completes by name, with all before it well and all behind it flushed.
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 
 #include "sim/media.h"
 
@@ -181,6 +182,34 @@ TEST_P(Acknowledged, AWriteThatIsRefusedBehindTheEndOfAnother) {
   write(from, to.start(), to.stag(), 2);
   EXPECT_EQ(statuses_at_the_end(3),
             (std::vector{IBV_WC_SUCCESS, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR}));
+}
+
+// The peer answers what it was asked before the message that it refuses, as before a NAK.
+TEST_P(Acknowledged, AWriteThatIsRefusedBehindReadsAndAnAtomic) {
+  for (const bool peer_acknowledged : {false, true}) {
+    connect({}, {.acknowledged = peer_acknowledged});
+    constexpr size_t kReads = 4, kSize = 200'000;
+    Buffer from(a->memory, pattern(100)), to(b->memory, pattern(kSize)), word(a->memory, 8);
+    std::vector<std::unique_ptr<Buffer>> sinks;
+    for (size_t i = 0; i < kReads; ++i) {
+      sinks.push_back(std::make_unique<Buffer>(a->memory, kSize));
+      ASSERT_EQ(a->post(SendWr(IBV_WR_RDMA_READ, {sinks[i]->sge()}, i).to(to.start(), to.stag())),
+                0);
+    }
+    const auto add = IBV_WR_ATOMIC_FETCH_AND_ADD;
+    ASSERT_EQ(
+        a->post(SendWr(add, {word.sge()}, kReads).atomic(to.start() + kSize - 8, to.stag(), 1)), 0);
+    write(from, to.start(), to.stag() ^ 0x100, kReads + 1);
+    write(from, to.start(), to.stag(), kReads + 2);
+    const auto is = statuses_at_the_end(kReads + 3);
+    for (size_t i = 0; i < is.size(); ++i)
+      EXPECT_EQ(is[i], i < kReads + 1    ? IBV_WC_SUCCESS
+                       : i == kReads + 1 ? IBV_WC_REM_ACCESS_ERR
+                                         : IBV_WC_WR_FLUSH_ERR)
+          << i;
+    for (const auto& sink : sinks)
+      EXPECT_TRUE(std::equal(sink->data(), sink->data() + kSize - 8, pattern(kSize).data()));
+  }
 }
 
 TEST_P(Acknowledged, ASendForWhichThereIsNoReceive) {

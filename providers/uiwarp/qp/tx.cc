@@ -382,6 +382,10 @@ bool Tx::owes_octets() const {
   return pending() || message_.kind != Message::kNone || shared_->inbound_requests.size() > 0;
 }
 
+bool Tx::owes_answers() const {
+  return answer_in_batch_ || shared_->inbound_requests.size() > 0;
+}
+
 bool Tx::abandon(const Cause& cause) {
   const rdmap::Terminate* send = cause.send;
   fault_.raised = true;
@@ -450,6 +454,7 @@ void Tx::drop_pieces() {
   position_ = static_cast<uint32_t>(position_ + batch_->total()) % mpa::kMarkerInterval;
   TxBatchPool::give(batch_);
   batch_ = nullptr;
+  answer_in_batch_ = false;
 }
 
 }  // namespace uiw::qp

@@ -117,6 +117,8 @@ class Tx {
   bool idle() const;
   // There are responses or a begun message to finish. (The peer may have closed its side already.)
   bool owes_octets() const;
+  // TCP has yet to take an answer to a Read or atomic of the peer.
+  bool owes_answers() const;
 
   // Ends with an error. Finishes at most the FPDU that TCP has taken in part, adds the Terminate,
   // then completes all outstanding WRs: the one to blame with its own status, the others with
@@ -288,6 +290,7 @@ class Tx {
   uint32_t writes_ = 0;     // started Writes with payload; modulo 2^32
   ArrivalHint told_;        // what the peer knows to have arrived, by hints and answers
   bool rtr_in_batch_ = false;
+  bool answer_in_batch_ = false;  // or several
   bool empty_write_ = false;
   bool tells_arrivals_ = false;
   bool capability_hint_sent_ = false;

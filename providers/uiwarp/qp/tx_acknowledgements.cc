@@ -83,6 +83,7 @@ void Tx::end_response() {
   if (static_cast<int32_t>(now.next_send - told_.next_send) > 0) told_.next_send = now.next_send;
   if (static_cast<int32_t>(now.writes - told_.writes) > 0) told_.writes = now.writes;
   shared_->inbound_requests.pop();
+  answer_in_batch_ = true;
 }
 
 bool Tx::build_arrival_hint() {

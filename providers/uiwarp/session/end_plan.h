@@ -21,8 +21,9 @@ struct EndPlan {
   uint64_t failed_slot = qp::kNoSlot;           // in the send queue; completes with `failed_status`
   ibv_wc_status failed_status = IBV_WC_SUCCESS;
   core::Cause cause = core::Cause::kNone;  // vendor_err of every request that fails
-  int error = 0;             // for the observer: 0 after an orderly close, else a positive errno
-  bool send_failed = false;  // the sender has marked the request to blame
+  int error = 0;               // for the observer: 0 after an orderly close, else a positive errno
+  bool answers_first = false;  // before the Terminate: what the peer asked for before its fault
+  bool send_failed = false;    // the sender has marked the request to blame
 
   bool may_blame_a_send() const { return send_failed || failed_slot != qp::kNoSlot || received; }
 };

@@ -3,6 +3,7 @@
 //
 // Every end takes the same steps, some of which may be empty:
 //   begin_error()      the receive side is dead, receives are flushed, the sender is told
+//   answers_first()    [sender] the peer's earlier Reads are answered, if a Terminate is to follow
 //   handle_error()     [sender] the Terminate is built, the send queue is flushed
 //   error_handled...() receives are flushed if a send may be to blame, the async event is raised
 //   FIN                [sender] after the last octet; or the socket fails, or time runs out
@@ -114,6 +115,7 @@ void State::abandon() {
 
 void State::begin_error(const EndPlan& new_plan) {
   UIW_ASSERT(engine.on_engine_thread());
+  if (life.failure == Failure::kBegun) sender.ask(kAnswerNoMore);
   if (life.released() || life.failure != Failure::kNone) return;
   life.failure = Failure::kBegun;
   end_farewell();
@@ -125,6 +127,8 @@ void State::begin_error(const EndPlan& new_plan) {
   if (plan.event) qp::explain_lost_peer(connection->shared);
   state.store(IBV_QPS_ERR);
   if (!plan.may_blame_a_send()) fail_receives();
+  // The peer may not take the answers that go before the Terminate.
+  if (plan.answers_first && life.connected()) arm_close_timer();
   sender.ask(kHandleError);
 }
 

@@ -162,7 +162,8 @@ void Receiver::handle(qp::RxStatus status) {
                          .failed_slot = fault.failed_slot,
                          .failed_status = fault.failed_status,
                          .cause = fault.cause,
-                         .error = EPROTO};
+                         .error = EPROTO,
+                         .answers_first = true};
       if (fault.blame == qp::RxFault::Blame::kProgram)
         owner_.begin_error(plan);
       else

@@ -61,7 +61,7 @@ void Sender::run() {
     now_.watch = owner_.watch.get();
     now_.stage = Stage::kStarting;
   }
-  if (take(kHandleError)) handle_error();
+  if ((now_.requests & kHandleError) && !answers_first()) handle_error();
   if (now_.error_handled) {
     connection.tx.flush(connection.shared);
   } else if (has_begun()) {
@@ -97,12 +97,28 @@ void Sender::run() {
     connection.tx.add_empty_write();
   if (take(kTellArrivals)) connection.tx.tell_arrivals();
   if (now_.waits != Waits::kForNothing) return;
-  const bool all = take(kSendLeft) || now_.closing != Closing::kNot;
+  const bool all =
+      take(kSendLeft) || now_.closing != Closing::kNot || (now_.requests & kHandleError);
   connection.tx.may_leave(all ? qp::Tx::Left{} : owner_.may_leave());
   pump();
 }
 
+// The peer's Reads and atomics that came before the message which is refused are answered before
+// the Terminate. A responder of InfiniBand answers them before its NAK, too. Otherwise the peer's
+// first error would be a flushed Read, which does not say why, or a flushed atomic that was carried
+// out. False: nothing is left to answer, or it cannot be sent.
+bool Sender::answers_first() {
+  qp::Tx& tx = owner_.connection->tx;
+  if (now_.error_handled || !has_begun() || !owner_.plan.answers_first || take(kAnswerNoMore) ||
+      now_.stage == Stage::kFinSent || now_.waits == Waits::kForEver || tx.fault().raised ||
+      !tx.owes_answers())
+    return false;
+  tx.stop_starting_now();
+  return true;
+}
+
 void Sender::handle_error() {
+  take(kHandleError);
   const EndPlan& plan = owner_.plan;
   qp::Connection& connection = *owner_.connection;
   now_.error_handled = true;
@@ -125,7 +141,12 @@ void Sender::pump() {
   const bool on_engine = owner_.engine.on_engine_thread();
   for (int share = on_engine ? core::tuning::kEngineShare : core::tuning::kPosterShare; share > 0;
        --share) {
+    if ((now_.requests & kHandleError) && !tx.owes_answers()) handle_error();
     if (!tx.fill()) {
+      if (now_.requests & kHandleError) {  // no more can be answered
+        handle_error();
+        continue;
+      }
       if (tx.fault().raised && !now_.error_handled) return report_fault();
       if (tx.left().any() && !owner_.leave(tx.left())) {
         tx.may_leave({});

@@ -39,6 +39,7 @@ enum SenderRequest : uint32_t {
                               // completed
   kDiscard = 1u << 11,        // no peer has connected in time: drop what is posted until one does
   kTellArrivals = 1u << 12,   // tell the peer what has arrived: its question waits behind a Send
+  kAnswerNoMore = 1u << 13,   // kHandleError waits for no answers any more
 };
 
 class Sender final : public mem::PinHolder {
@@ -98,6 +99,7 @@ class Sender final : public mem::PinHolder {
 
   void run();
   bool take(SenderRequest request);
+  bool answers_first();
   void handle_error();
   void acknowledge_last();
   void pump();
