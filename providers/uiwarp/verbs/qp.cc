@@ -262,19 +262,21 @@ int create_session(uiwarp_qp& qp, const uiwarp_qp_init& init) {
 void end(uiwarp_qp& qp) {
   if (qp.datagrams) return verbs::end_datagrams(qp);
   // On the engine thread, where rdma_cm may be using a QP that it has just found.
-  struct Unregister final : engine::Task {
+  struct Hide final : engine::Task {
     uiwarp_qp* qp;
     void run() override {
       qp->peer_search.reset();
-      verbs::unregister(qp->registration);
+      verbs::publish(qp->registration, nullptr);
     }
-  } unregister;
-  unregister.qp = &qp;
+  } hide;
+  hide.qp = &qp;
   qp.session->say_farewell();
   qp.pd->domain->senders.begin_to_leave(qp.sending);
-  qp.session->end_after(*qp.pd->context->engine, unregister);
+  qp.session->end_after(*qp.pd->context->engine, hide);
   qp.pd->domain->senders.leave(qp.sending);
   qp.session.reset();
+  // Memory windows are bound to the number: it becomes another's when those of this one are gone.
+  verbs::unregister(qp.registration);
 }
 
 }  // namespace

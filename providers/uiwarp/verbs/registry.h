@@ -36,11 +36,11 @@ bool reserve_number(Registration& registration);
 // The same with a condition (rendezvous/ports.h), for a queue pair that needs a port. 0, ENOMEM, or
 // take_number()'s errno.
 int reserve_number(Registration& registration, rendezvous::PortCondition& condition);
-// From now on find_queue_pair() finds it. Call it in the process that reserved the number. Thread:
-// any.
+// From now on find_queue_pair() finds it; null: no more. Call it in the process that reserved the
+// number. Thread: any; for null the engine.
 void publish(Registration& registration, session::QueuePair* queue_pair);
-// Returns the number; idempotent. Thread: engine after publish(), before it any that may wait for
-// the engine.
+// Returns the number of a queue pair that is not published; idempotent. Thread: any that may wait
+// for the engine.
 void unregister(Registration& registration);
 
 }  // namespace uiw::verbs
