@@ -177,22 +177,5 @@ TEST_F(EndlessPeer, ThatTakesNoAnswersIsLeftWhenItIsRefused) {
   reader.source.deregister();
 }
 
-// The same, but the program does not wait.
-TEST_F(EndlessPeer, ThatTakesNoAnswersIsLeftAtOnceByTheProgram) {
-  Reader reader(*engine);
-  for (int i = 0; i < reader.host.options.ird; ++i) ASSERT_TRUE(reader.ask());
-  ASSERT_TRUE(wait_until_nothing_moves(reader.peer.fd()));
-  const uint32_t stag = reader.source.stag() ^ 1;
-  ASSERT_TRUE(reader.peer.send(fpdu(tagged(0, stag, reader.source.start(), Octets(8)))));
-  ASSERT_TRUE(wait_until([&] { return reader.host.state() == IBV_QPS_ERR; }));
-  EXPECT_TRUE(reader.host.events().empty());
-  const core::Nanoseconds start = core::now();
-  ASSERT_EQ(reader.host.modify(IBV_QPS_ERR), 0);
-  ASSERT_TRUE(wait_until([&] { return !reader.host.events().empty(); }));
-  EXPECT_LT(core::now() - start, core::settings().close_timeout_ms * core::kMillisecond / 2);
-  ASSERT_TRUE(reader.host.wait_for_end());
-  reader.source.deregister();
-}
-
 }  // namespace
 }  // namespace uiw::test

@@ -194,6 +194,34 @@ TEST_P(VirtualTime, APeerThatNeverAsksHoldsNobodyUp) {
   one.destroy();
 }
 
+// It is refused, and would get the answers to what it asked before. The program does not wait for
+// that when it ends the queue pair itself.
+TEST_P(VirtualTime, APeerThatTakesNoAnswersHoldsNoProgramUp) {
+  const auto [ours, theirs] = kernel.connect(4096);
+  PlainEnd end(*engine, *engine, memory, 100, {});
+  const mpa::Agreement agreement = agreement_of(end.options, false);
+  end.attach(ours, agreement);
+  Buffer source(memory, 1 << 20);
+  const Octets asked = read_request(0xc0, 0, 1 << 20, source.stag(), source.start());
+  send_all(theirs, fpdu(untagged(1, 1, 1, 0, asked), agreement.crc));
+  run(kernel.now() + core::kMillisecond);
+  ASSERT_EQ(end.post(SendWr(IBV_WR_SEND, {source.sge(0, 8)})), 0);
+  ASSERT_EQ(end.receive(RecvWr()), 0);
+  const uint32_t stranger = source.stag() ^ 1;
+  send_all(theirs, fpdu(tagged(0, stranger, source.start(), Octets(8)), agreement.crc));
+  run(kernel.now() + kCloseTimeout / 2);
+  EXPECT_EQ(end.sent_count() + end.received_count(), 0u);
+  EXPECT_FALSE(end.ended());
+  const core::Nanoseconds begin = kernel.now();
+  ASSERT_EQ(end.modify(IBV_QPS_ERR), 0);
+  EXPECT_LT(kernel.now() - begin, core::kMillisecond);
+  run(kernel.now() + core::kMillisecond);
+  EXPECT_EQ(statuses(end.sent()), std::vector{IBV_WC_WR_FLUSH_ERR});
+  EXPECT_EQ(statuses(end.received()), std::vector{IBV_WC_WR_FLUSH_ERR});
+  end.destroy();
+  kernel.close(theirs);
+}
+
 // So that it knows although its question came too late.
 TEST_P(VirtualTime, APeerThatHasNotAskedIsToldWhatHasArrived) {
   const auto [ours, theirs] = kernel.connect(4096);

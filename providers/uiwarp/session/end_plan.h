@@ -25,6 +25,10 @@ struct EndPlan {
   bool answers_first = false;  // before the Terminate: what the peer asked for before its fault
   bool send_failed = false;    // the sender has marked the request to blame
 
+  // The receives are flushed when the sender has handled the error. A send may be to blame, which
+  // completes first; or a program that sees them flushed would end the queue pair, and cut off the
+  // answers.
+  bool flushes_receives_late() const { return may_blame_a_send() || answers_first; }
   bool may_blame_a_send() const { return send_failed || failed_slot != qp::kNoSlot || received; }
 };
 

@@ -2,7 +2,8 @@
 // How a connection begins and the ways it ends. Thread: engine.
 //
 // Every end takes the same steps, some of which may be empty:
-//   begin_error()      the receive side is dead, receives are flushed, the sender is told
+//   begin_error()      the receive side is dead, receives are flushed unless a send may be to blame
+//                      or answers go first, the sender is told
 //   answers_first()    [sender] the peer's earlier Reads are answered, if a Terminate is to follow
 //   handle_error()     [sender] the Terminate is built, the send queue is flushed
 //   error_handled...() receives are flushed if a send may be to blame, the async event is raised
@@ -126,7 +127,7 @@ void State::begin_error(const EndPlan& new_plan) {
   // program hear of it (Tx::flush()).
   if (plan.event) qp::explain_lost_peer(connection->shared);
   state.store(IBV_QPS_ERR);
-  if (!plan.may_blame_a_send()) fail_receives();
+  if (!plan.flushes_receives_late()) fail_receives();
   // The peer may not take the answers that go before the Terminate.
   if (plan.answers_first && life.connected()) arm_close_timer();
   sender.ask(kHandleError);
@@ -134,7 +135,7 @@ void State::begin_error(const EndPlan& new_plan) {
 
 void State::error_handled_by_sender() {
   if (life.released()) return;
-  if (plan.may_blame_a_send()) fail_receives();
+  if (plan.flushes_receives_late()) fail_receives();
   life.failure = Failure::kHandled;
   receiver.stop();
   // Conformance 3.4: completions first, then the event, then DISCONNECTED. If the peer's Terminate
