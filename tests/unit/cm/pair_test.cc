@@ -35,6 +35,14 @@ class PairTest : public ConnectionTest {
       }
     }
   }
+  // What the listener hears of id `active_` (uid 11), which is disconnected before the answer.
+  Event request_of_one_that_disconnects() {
+    new_listener(33);
+    active_ = new_resolved(11, listen_address_);
+    EXPECT_EQ(0, connect(active_, conn_param(1)));
+    EXPECT_EQ(0, disconnect(active_));
+    return channel_.expect(EventType::kConnectRequest);
+  }
   void expect_both_disconnected() {
     uint64_t uids = 0;
     for (int i = 0; i < 2; ++i) uids += channel_.expect(EventType::kDisconnected).uid;
@@ -66,11 +74,7 @@ TEST_F(PairTest, ConnectsAndDisconnectsFromThePassiveEnd) {
 
 // As Linux's iw_cm_disconnect(), which waits for the answer.
 TEST_F(PairTest, DisconnectedWhileItConnectsItEndsWhenItStands) {
-  new_listener(33);
-  const uint32_t active = new_resolved(11, listen_address_);
-  ASSERT_EQ(0, connect(active, conn_param(1)));
-  EXPECT_EQ(0, disconnect(active));
-  const Event request = channel_.expect(EventType::kConnectRequest);
+  const Event request = request_of_one_that_disconnects();
   ASSERT_EQ(0, accept(request.id, 22, conn_param(2)));
   std::map<uint64_t, std::vector<EventType>> events;
   for (int i = 0; i < 4; ++i) {
@@ -83,11 +87,7 @@ TEST_F(PairTest, DisconnectedWhileItConnectsItEndsWhenItStands) {
 }
 
 TEST_F(PairTest, DisconnectedWhileItConnectsItMayBeRejected) {
-  new_listener(33);
-  const uint32_t active = new_resolved(11, listen_address_);
-  ASSERT_EQ(0, connect(active, conn_param(1)));
-  EXPECT_EQ(0, disconnect(active));
-  const Event request = channel_.expect(EventType::kConnectRequest);
+  const Event request = request_of_one_that_disconnects();
   EXPECT_EQ(0, manager_.reject(channel_.channel, request.id, {}));
   channel_.expect(EventType::kRejected, -ECONNREFUSED);
   settle();

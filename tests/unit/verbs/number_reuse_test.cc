@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/qp_number.h"
 #include "mem/table.h"
 #include "support.h"
 #include "verbs/context.h"
@@ -17,20 +18,16 @@ namespace {
 
 constexpr int kRounds = 200;
 
-uint32_t port_of(uint32_t qp_num) {
-  return qp_num >> 8;
-}
-
 class NumberReuse : public test::OpenDevice {
  protected:
   // Takes numbers up to the first one of another port, which it gives back.
   void fill_port() {
-    uint32_t port = 0;
+    uint16_t port = 0;
     for (;;) {
       auto taken = std::make_unique<Registration>();
       ASSERT_TRUE(reserve_number(*taken));
-      if (port == 0) port = port_of(taken->qp_num);
-      if (port_of(taken->qp_num) != port) return unregister(*taken);
+      if (port == 0) port = core::port_of(taken->qp_num);
+      if (core::port_of(taken->qp_num) != port) return unregister(*taken);
       taken_.push_back(std::move(taken));
     }
   }
@@ -59,7 +56,7 @@ TEST_F(NumberReuse, WaitsForTheWindowsOfTheOneThatIsDestroyed) {
   uiwarp_qp* qp = nullptr;
   ASSERT_EQ(uiwarp_qp_create(pd_, &init, &qp, &number), 0);
   Registration* const later = taken_.front().get();
-  ASSERT_NE(port_of(later->qp_num), port_of(number));
+  ASSERT_NE(core::port_of(later->qp_num), core::port_of(number));
   unregister(*later);
   fill_port();
 
